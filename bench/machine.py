@@ -1,0 +1,31 @@
+"""The machine a figure was taken on, so that no figure stands without it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+
+def machine() -> dict[str, str | int]:
+    """Return the processor, cores, memory and versions that timings depend on."""
+    import pyspark
+
+    cpu = next(
+        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor() or "unknown",
+    )
+    memory = next((line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), "0")
+    return {
+        "cpu": cpu,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(int(memory) / 1024 / 1024),
+        "python": platform.python_version(),
+        "pyspark": pyspark.__version__,
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def _lines(path: str) -> list[str]:
+    file = Path(path)
+    return file.read_text().splitlines() if file.exists() else []

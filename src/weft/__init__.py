@@ -1,0 +1,106 @@
+"""Weft: temporal joins on Spark that are exact, fast and explainable.
+
+``import weft`` needs no JVM and no pyspark; `relation` and what hangs on it load them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import (
+    AmbiguousColumnError,
+    ArgumentError,
+    AsofOrderWarning,
+    ColumnCollisionError,
+    Diagnostic,
+    JoinContractError,
+    JoinKeyWarning,
+    JoinSpecError,
+    JoinTypeError,
+    NoJoinKeysError,
+    SessionMismatchError,
+    UnknownColumnError,
+    WeftError,
+)
+from weft.plan import resolve_join as _resolve_join  # noqa: F401  # makes JoinSpec.bind work
+from weft.spec import (
+    AsofOrder,
+    AsofSpec,
+    ColumnPredicate,
+    ExpressionPredicate,
+    IntervalSpec,
+    JoinPredicate,
+    JoinProjection,
+    JoinSpec,
+    WindowSpec,
+)
+
+if TYPE_CHECKING:
+    from weft.plan.explain import JoinExplanation
+    from weft.relations import Relation, relation
+    from weft.relations.explaining import build_join_spec, explain_join, inspect_keys
+    from weft.spark.failures import contract_failure
+    from weft.spark.stats import MatchStats
+
+try:
+    __version__ = version("weft")
+except PackageNotFoundError:  # running from a source tree that is not installed
+    __version__ = "0+unknown"
+
+# Names whose modules import pyspark; they are loaded when first asked for.
+_LAZY = {
+    "JoinExplanation": "weft.plan.explain",
+    "MatchStats": "weft.spark.stats",
+    "Relation": "weft.relations",
+    "build_join_spec": "weft.relations.explaining",
+    "contract_failure": "weft.spark.failures",
+    "explain_join": "weft.relations.explaining",
+    "inspect_keys": "weft.relations.explaining",
+    "relation": "weft.relations",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = [
+    "AmbiguousColumnError",
+    "ArgumentError",
+    "AsofOrder",
+    "AsofOrderWarning",
+    "AsofSpec",
+    "ColumnCollisionError",
+    "ColumnPredicate",
+    "Diagnostic",
+    "ExpressionPredicate",
+    "IntervalSpec",
+    "JoinContractError",
+    "JoinExplanation",
+    "JoinKeyWarning",
+    "JoinPredicate",
+    "JoinProjection",
+    "JoinSpec",
+    "JoinSpecError",
+    "JoinTypeError",
+    "MatchStats",
+    "NoJoinKeysError",
+    "Relation",
+    "SessionMismatchError",
+    "UnknownColumnError",
+    "WeftError",
+    "WindowSpec",
+    "build_join_spec",
+    "contract_failure",
+    "explain_join",
+    "inspect_keys",
+    "relation",
+]

@@ -1,0 +1,1 @@
+"""Small words: types, names, durations, periods, places in text, fingerprints."""

@@ -1,0 +1,251 @@
+"""Calendars that somebody wrote down: fiscal years, 4-4-5 weeks, any levels and periods."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, get_args
+
+from weft.core.calendar import ONE_DAY, Calendar, Level, Period, Status
+from weft.core.names import listed, near
+from weft.errors import Code, Diagnostic, PeriodError
+
+_STATUSES: tuple[str, ...] = get_args(Status)
+_LEVEL_KEYS = ("name", "parent")
+_NEEDED = ("identifier", "level", "start_date", "end_date")
+_PERIOD_KEYS = (*_NEEDED, "parent", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCalendar(Calendar):
+    """A calendar whose periods are listed, in any number of levels."""
+
+    name: str
+    levels: tuple[Level, ...]
+    periods: tuple[Period, ...]
+    _by_name: Mapping[str, Period] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "periods", tuple(sorted(self.periods, key=_by_start)))
+        object.__setattr__(self, "_by_name", {p.identifier: p for p in self.periods})
+
+    def find(self, identifier: str) -> Period | None:
+        """Return the period of that name, or None."""
+        return self._by_name.get(identifier)
+
+    def at(self, day: dt.date, level: str) -> Period | None:
+        """Return the period of the level in which the day lies, or None."""
+        return next((p for p in self._of(level) if p.contains(day)), None)
+
+    def within(self, start: dt.date, end: dt.date, level: str) -> tuple[Period, ...]:
+        """Return the periods of the level that lie wholly between two days, end exclusive, in order."""
+        return tuple(p for p in self._of(level) if start <= p.start and p.end <= end)
+
+    def suggestions(self, identifier: str) -> str:
+        """Return the names that resemble one that is not there."""
+        close = near(identifier, self._by_name)
+        return (
+            f"did you mean {' or '.join(map(repr, close))}?" if close else f"it has {listed(self._by_name)}"
+        )
+
+    def _of(self, level: str) -> Iterator[Period]:
+        name = self.level(level).name
+        return (p for p in self.periods if p.level == name)
+
+    def _beside(self, period: Period, *, after: bool) -> Period | None:
+        if after:
+            return next((p for p in self._of(period.level) if period.precedes(p)), None)
+        return next((p for p in reversed(tuple(self._of(period.level))) if p.precedes(period)), None)
+
+
+def _by_start(period: Period) -> tuple[dt.date, dt.date, str]:
+    return period.start, period.end, period.identifier
+
+
+def calendar_from_dict(data: Mapping[str, Any]) -> ListedCalendar:
+    """Build a calendar from the form its file has; raise `PeriodError` with every finding.
+
+    >>> fiscal = calendar_from_dict(
+    ...     {
+    ...         "name": "fiscal",
+    ...         "levels": [{"name": "year"}, {"name": "half", "parent": "year"}],
+    ...         "periods": [
+    ...             {
+    ...                 "identifier": "FY26",
+    ...                 "level": "year",
+    ...                 "start_date": "2025-07-01",
+    ...                 "end_date": "2026-06-30",
+    ...             },
+    ...             {
+    ...                 "identifier": "FY26-H1",
+    ...                 "level": "half",
+    ...                 "start_date": "2025-07-01",
+    ...                 "end_date": "2025-12-31",
+    ...             },
+    ...         ],
+    ...     }
+    ... )
+    >>> (
+    ...     str(fiscal.parent(fiscal.parse("FY26-H1"))),
+    ...     fiscal.gaps("half", fiscal.parse("FY26"))[0][0].isoformat(),
+    ... )
+    ('FY26', '2026-01-01')
+    """
+    builder = _Builder(data)
+    if builder.findings:
+        raise PeriodError(builder.findings)
+    return ListedCalendar(builder.name, builder.levels, tuple(builder.periods.values()))
+
+
+class _Builder:
+    """Reads the form of a calendar and keeps what is wrong with it."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.findings: list[Diagnostic] = []
+        self.name = self.text(data.get("name"), "the name of a calendar")
+        self.levels = tuple(self.read_levels(self.entries(data.get("levels"), "levels")))
+        self.periods: dict[str, Period] = {}
+        if self.findings:
+            return
+        entries = self.entries(data.get("periods"), "periods")
+        for entry in entries:
+            self.read_period(entry)
+        ordered = sorted(self.periods.values(), key=_by_start)
+        self.by_level = {level.name: [p for p in ordered if p.level == level.name] for level in self.levels}
+        if not self.findings:
+            self.check_overlaps()
+            self.check_parents(entries)
+
+    def find(self, message: str, help: str = "", code: Code = "W0402") -> None:
+        self.findings.append(Diagnostic(code, message, help=help))
+
+    def text(self, value: object, what: str) -> str:
+        if isinstance(value, str) and value.strip() == value and value:
+            return value
+        self.find(f"{what} must be a text, not {value!r}")
+        return ""
+
+    def entries(self, value: object, what: str) -> Sequence[Mapping[str, Any]]:
+        if isinstance(value, Sequence) and value and all(isinstance(v, Mapping) for v in value):
+            return value
+        self.find(f"a calendar has {what}: a list of mappings, not {value!r}")
+        return ()
+
+    def keys(
+        self, entry: Mapping[str, Any], allowed: Sequence[str], needed: Iterable[str], what: str
+    ) -> bool:
+        for key in entry:
+            if key not in allowed:
+                close = near(str(key), allowed, most=1)
+                self.find(
+                    f"{what} has no {key!r}",
+                    f"did you mean {close[0]!r}?" if close else f"it has {listed(allowed)}",
+                )
+        missing = [key for key in needed if entry.get(key) is None]
+        if missing:
+            self.find(f"{what} needs {listed(missing)}: {dict(entry)!r}")
+        return not missing
+
+    def read_levels(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[Level]:
+        named = [entry for entry in entries if self.keys(entry, _LEVEL_KEYS, ("name",), "a level")]
+        names = [self.text(entry["name"], "the name of a level") for entry in named]
+        for name in {n for n in names if names.count(n) > 1}:
+            self.find(f"two levels have the name {name!r}")
+        above = {entry.get("name"): entry.get("parent") for entry in entries}
+        for name in names:
+            parent = above[name]
+            if parent is not None and parent not in names:
+                close = near(str(parent), names, most=1)
+                help = f"did you mean {close[0]!r}?" if close else f"levels are {listed(names)}"
+                self.find(f"level {name!r} has the unknown parent {parent!r}", help, "W0403")
+            elif _is_its_own_ancestor(name, above):
+                self.find(f"level {name!r} lies inside itself", "a level's parents must end at a top level")
+            yield Level(name, () if parent is None else (parent,))
+
+    def read_period(self, entry: Mapping[str, Any]) -> None:
+        if not self.keys(entry, _PERIOD_KEYS, _NEEDED, "a period"):
+            return
+        before = len(self.findings)
+        name = self.text(entry["identifier"], "the identifier of a period")
+        levels = [level.name for level in self.levels]
+        if entry["level"] not in levels:
+            close = near(str(entry["level"]), levels, most=1)
+            help = f"did you mean {close[0]!r}?" if close else f"levels are {listed(levels)}"
+            self.find(f"period {name!r} has the unknown level {entry['level']!r}", help, "W0403")
+        if name in self.periods:
+            self.find(f"two periods have the identifier {name!r}", "identifiers are unique in a calendar")
+        status: Any = entry.get("status") or "open"
+        if status not in _STATUSES:
+            self.find(f"period {name!r} has the status {status!r}", f"a status is one of {listed(_STATUSES)}")
+        start, last = (self.day(entry[key], name, key) for key in ("start_date", "end_date"))
+        if start > last:
+            self.find(
+                f"period {name!r} ends before it starts: {start} to {last}", "the end date is the last day"
+            )
+        if len(self.findings) == before:
+            self.periods[name] = Period(name, entry["level"], start, last + ONE_DAY, self.name, status)
+
+    def day(self, value: object, name: str, key: str) -> dt.date:
+        if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+            found: dt.date | None = value
+        else:
+            found = _iso_day(value)
+        if found is None or found == dt.date.max:
+            self.find(
+                f"period {name!r} has the {key} {value!r}, which is no day", "write for example 2026-01-31"
+            )
+            return dt.date.min
+        return found
+
+    def check_overlaps(self) -> None:
+        for level, ordered in self.by_level.items():
+            for i, one in enumerate(ordered):
+                for other in takewhile(one.overlaps, ordered[i + 1 :]):
+                    self.find(
+                        f"periods {one.identifier!r} and {other.identifier!r} of level {level!r} overlap "
+                        f"from {other.start} to {min(one.end, other.end) - ONE_DAY}"
+                    )
+
+    def check_parents(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Every period lies inside the one period of the level above that it touches, and inside its own parent."""
+        above = {level.name: level.parent for level in self.levels}
+        for entry in entries:
+            period, named = self.periods[entry["identifier"]], entry.get("parent")
+            if named is not None and named not in self.periods:
+                close = near(str(named), self.periods, most=1)
+                help = f"did you mean {close[0]!r}?" if close else ""
+                self.find(f"period {period.identifier!r} has the unknown parent {named!r}", help, "W0401")
+            elif named is not None and self.periods[named].level != above[period.level]:
+                self.find(
+                    f"period {period.identifier!r} of level {period.level!r} has the parent {named!r} "
+                    f"of level {self.periods[named].level!r}",
+                    f"its parent has the level {above[period.level]!r}",
+                )
+            else:
+                self.check_inside(period, named, above[period.level])
+
+    def check_inside(self, period: Period, named: str | None, level: str | None) -> None:
+        for other in self.by_level.get(level or "", ()):
+            if (other.overlaps(period) or other.identifier == named) and not other.covers(period):
+                self.find(
+                    f"period {period.identifier!r} ({period.start} to {period.end_date}) does not lie inside "
+                    f"{other.identifier!r} ({other.start} to {other.end_date})"
+                )
+
+
+def _is_its_own_ancestor(name: str, above: Mapping[Any, Any]) -> bool:
+    seen: list[str] = []
+    at = above.get(name)
+    while at is not None and at not in seen:
+        seen.append(at)
+        at = above.get(at)
+    return name in seen
+
+
+def _iso_day(value: object) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(value) if isinstance(value, str) and len(value) == 10 else None
+    except ValueError:
+        return None

@@ -1,0 +1,97 @@
+"""Where a value was written: file, offsets, line, column, caret text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_LONGEST_LINE = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    r"""A stretch of text that a user wrote.
+
+    ``start`` and ``end`` are offsets into ``text``, end exclusive.
+
+    >>> s = Source("a = 1\nb = oops", 10, 14, file="job.yml")
+    >>> print(s.render())
+      --> job.yml:2:5
+       |
+     2 | b = oops
+       |     ^^^^
+    """
+
+    text: str
+    start: int
+    end: int
+    file: str | None = None
+
+    @classmethod
+    def whole(cls, text: str, file: str | None = None) -> Source:
+        """Return the place that covers all of `text`."""
+        return cls(text, 0, len(text), file)
+
+    def inner(self, text: str, start: int, end: int) -> Source:
+        """Return the place of ``text[start:end]``, where `text` stands at this place.
+
+        When the file spells `text` differently (escapes, folded lines) the whole
+        place is returned: too wide is better than wrong.
+        """
+        if self.text[self.start : self.end] == text:
+            return Source(self.text, self.start + start, self.start + end, self.file)
+        found = self.text.find(text, self.start, self.end)
+        if found < 0:
+            return self
+        return Source(self.text, found + start, found + end, self.file)
+
+    @property
+    def line(self) -> int:
+        """Line of the start, counted from 1."""
+        return self._position(self.start)[0] + 1
+
+    @property
+    def column(self) -> int:
+        """Column of the start, counted from 1."""
+        return self._position(self.start)[1] + 1
+
+    @property
+    def range(self) -> dict[str, dict[str, int]]:
+        """Start and end as 0-based line and character."""
+        (line, char), (end_line, end_char) = self._position(self.start), self._position(self.end)
+        return {
+            "start": {"line": line, "character": char},
+            "end": {"line": end_line, "character": end_char},
+        }
+
+    def _position(self, offset: int) -> tuple[int, int]:
+        offset = min(max(offset, 0), len(self.text))
+        line = self.text.count("\n", 0, offset)
+        return line, offset - (self.text.rfind("\n", 0, offset) + 1)
+
+    def render(self) -> str:
+        """Return the ``-->`` line, the source line and a caret run under it."""
+        line, char = self._position(self.start)
+        lines = self.text.split("\n")
+        place = f"{self.file or '<text>'}:{line + 1}:{char + 1}"
+        shown, char = _cut(lines[line].replace("\t", " ").rstrip("\r"), char)
+        width = min(max(self.end - self.start, 1), max(len(shown) - char, 1))
+        number = str(line + 1)
+        pad = " " * len(number)
+        return "\n".join(
+            (
+                f" {pad}--> {place}",
+                f" {pad} |",
+                f" {number} | {shown}",
+                f" {pad} | {' ' * char}{'^' * width}",
+            )
+        )
+
+
+def _cut(line: str, char: int) -> tuple[str, int]:
+    """Return the part of a very long line around a character, and where the character is in it."""
+    if len(line) <= _LONGEST_LINE:
+        return line, char
+    start = max(0, min(char - _LONGEST_LINE // 3, len(line) - _LONGEST_LINE))
+    end = start + _LONGEST_LINE
+    before, after = "..." if start else "", "..." if end < len(line) else ""
+    return before + line[start:end] + after, char - start + len(before)

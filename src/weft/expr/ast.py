@@ -1,0 +1,249 @@
+"""The tree of an expression: small frozen nodes, each with the place it was written at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from weft.core.source import Source
+from weft.core.types import DType
+
+BinaryOp = Literal["+", "-", "*", "/", "%", "||", "=", "<>", "<", "<=", ">", ">=", "<=>"]
+LogicOp = Literal["AND", "OR"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A whole expression text and, when it stands in a file, where."""
+
+    text: str
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of an expression text; `end` is exclusive."""
+
+    start: int
+    end: int
+    origin: Origin
+
+    @property
+    def place(self) -> Source:
+        """The place as diagnostics carry it, in the file if the text came from one."""
+        text, source = self.origin.text, self.origin.source
+        if source is None:
+            return Source(text, self.start, self.end)
+        return source.inner(text, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expr:
+    """What every node is; the span says where it stands and takes no part in equality."""
+
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lit(Expr):
+    """A value that stands in the text or was bound to a placeholder."""
+
+    value: object
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Ref(Expr):
+    """A column, with the table or side it is said to belong to."""
+
+    qualifier: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A function of the table in `weft.expr.functions`, under its first name."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """Arithmetic, concatenation or a comparison."""
+
+    op: BinaryOp
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Expr):
+    """Two or more conditions joined by AND or by OR."""
+
+    op: LogicOp
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expr):
+    """The opposite of a condition; ``x NOT IN (1)`` is ``Not(In(x, 1))``."""
+
+    arg: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Expr):
+    """A minus sign before something that is not a plain number."""
+
+    arg: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expr):
+    """``x IS NULL``."""
+
+    arg: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class In(Expr):
+    """``x IN (a, b)``."""
+
+    arg: Expr
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expr):
+    """``x BETWEEN low AND high``, both ends included."""
+
+    arg: Expr
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Expr):
+    """``x LIKE 'pattern'``: ``%`` any run, ``_`` one character, backslash escapes."""
+
+    arg: Expr
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class When(Expr):
+    """One ``WHEN condition THEN value`` of a CASE."""
+
+    condition: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """``CASE [operand] WHEN .. THEN .. [ELSE ..] END``."""
+
+    operand: Expr | None
+    whens: tuple[When, ...]
+    otherwise: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """``CAST(x AS type)``."""
+
+    arg: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder(Expr):
+    """``?`` (name is None) or ``:name``; `bind` puts a literal in its place."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selector(Expr):
+    """``{{NAME}}``; `interpolate` puts the named expression in its place."""
+
+    name: str
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Return the nodes directly below, in text order."""
+    match expr:
+        case Call() | Logic():
+            return expr.args
+        case Binary():
+            return (expr.left, expr.right)
+        case Not() | Negate() | IsNull() | Like() | Cast():
+            return (expr.arg,)
+        case In():
+            return (expr.arg, *expr.items)
+        case Between():
+            return (expr.arg, expr.low, expr.high)
+        case When():
+            return (expr.condition, expr.value)
+        case Case():
+            first = () if expr.operand is None else (expr.operand,)
+            last = () if expr.otherwise is None else (expr.otherwise,)
+            return (*first, *expr.whens, *last)
+        case _:
+            return ()
+
+
+def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Return the node with `change` applied to each node directly below, in text order."""
+    match expr:
+        case Call() | Logic():
+            return replace(expr, args=tuple(change(a) for a in expr.args))
+        case Binary():
+            return replace(expr, left=change(expr.left), right=change(expr.right))
+        case Not() | Negate() | IsNull() | Like() | Cast():
+            return replace(expr, arg=change(expr.arg))
+        case In():
+            return replace(expr, arg=change(expr.arg), items=tuple(change(i) for i in expr.items))
+        case Between():
+            return replace(expr, arg=change(expr.arg), low=change(expr.low), high=change(expr.high))
+        case When():
+            return replace(expr, condition=change(expr.condition), value=change(expr.value))
+        case Case():
+            operand = change(expr.operand) if expr.operand is not None else None
+            whens = tuple(
+                replace(w, condition=change(w.condition), value=change(w.value)) for w in expr.whens
+            )
+            otherwise = change(expr.otherwise) if expr.otherwise is not None else None
+            return replace(expr, operand=operand, whens=whens, otherwise=otherwise)
+        case _:
+            return expr
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield the node and all nodes below it, parents first, in text order."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def references(expr: Expr) -> tuple[Ref, ...]:
+    """Return every column reference in text order, once for each time it is written.
+
+    >>> from weft.expr import parse
+    >>> [r.name for r in references(parse("a.x + a.y > a.x"))]
+    ['x', 'y', 'x']
+    """
+    return tuple(n for n in walk(expr) if isinstance(n, Ref))
+
+
+def placeholders(expr: Expr) -> tuple[Placeholder, ...]:
+    """Return every ``?`` and ``:name`` in text order."""
+    return tuple(n for n in walk(expr) if isinstance(n, Placeholder))
+
+
+def selectors(expr: Expr) -> tuple[Selector, ...]:
+    """Return every ``{{NAME}}`` in text order."""
+    return tuple(n for n in walk(expr) if isinstance(n, Selector))

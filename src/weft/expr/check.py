@@ -1,0 +1,297 @@
+"""Checking: names to columns, every operation typed, every error at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core.types import BOOLEAN, NULL, STRING, DType, common_type
+from weft.errors import Diagnostic, ExpressionError
+from weft.expr import operators
+from weft.expr.ast import (
+    Between,
+    Binary,
+    Call,
+    Case,
+    Cast,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Lit,
+    Logic,
+    Negate,
+    Not,
+    Placeholder,
+    Ref,
+    Selector,
+)
+from weft.expr.casts import castable
+from weft.expr.checking import CallCheck, Findings, cast_help, convert, meet
+from weft.expr.functions import FUNCTIONS
+from weft.expr.render import written
+from weft.expr.typed import Scope, Typed
+
+
+def check(
+    expr: Expr,
+    scope: Scope,
+    *,
+    expect: DType | None = None,
+    aggregates: bool = False,
+    today: bool = True,
+) -> Typed:
+    """Return the expression with its types, or raise with every error in it.
+
+    Parameters
+    ----------
+    expect
+        The type the whole must have; a number is widened to it, anything else is an error.
+    aggregates
+        Whether SUM and its like are allowed; then every column must stand inside one.
+    today
+        Whether TODAY() has a date.
+
+    >>> from weft.core.types import Schema
+    >>> from weft.expr import TableScope, parse
+    >>> str(check(parse("price * 2"), TableScope({"t": Schema.of(price="decimal(10,2)")})).dtype)
+    'decimal(12,2)'
+    """
+    checker = _Checker(scope, aggregates=aggregates, today=today)
+    typed = checker.check(expr)
+    if typed is not None and expect is not None:
+        typed = checker.expect(typed, expect)
+    if typed is None or checker.findings.errors:
+        raise ExpressionError(checker.findings.errors)
+    return typed
+
+
+class _Checker:
+    def __init__(self, scope: Scope, *, aggregates: bool, today: bool) -> None:
+        self.scope = scope
+        self.aggregates = aggregates
+        self.today = today
+        self.inside: str | None = None
+        self.findings = Findings()
+
+    def check(self, node: Expr) -> Typed | None:
+        """Return the typed node, or None after noting why there is none."""
+        return _CHECKS[type(node)](self, node)
+
+    def all(self, nodes: Sequence[Expr]) -> tuple[Typed, ...] | None:
+        found = [self.check(n) for n in nodes]
+        good = tuple(f for f in found if f is not None)
+        return good if len(good) == len(found) else None
+
+    def expect(self, typed: Typed, wanted: DType) -> Typed | None:
+        if typed.dtype in (NULL, wanted):
+            return convert(typed, wanted)
+        if typed.dtype.is_numeric and wanted.is_numeric and common_type(typed.dtype, wanted) == wanted:
+            return convert(typed, wanted)
+        message = f"the expression is {typed.dtype}, {wanted} is wanted"
+        self.findings.add("W0209", message, typed.expr, cast_help(typed, wanted))
+        return None
+
+    def condition(self, node: Expr, what: str) -> Typed | None:
+        """Check a node that must be a boolean."""
+        typed = self.check(node)
+        if typed is None or typed.dtype == BOOLEAN:
+            return typed
+        if typed.dtype == NULL:
+            return convert(typed, BOOLEAN)
+        help = cast_help(typed, BOOLEAN)
+        self.findings.add("W0209", f"{what} is {typed.dtype}, a boolean is wanted", node, help)
+        return None
+
+    def literal(self, node: Lit) -> Typed:
+        return Typed("lit", node.dtype, node.value is None, value=node.value, expr=node)
+
+    def column(self, node: Ref) -> Typed | None:
+        found = self.scope.resolve(node.qualifier, node.name)
+        if isinstance(found, Diagnostic):
+            self.findings.place(found, node)
+            return None
+        if self.aggregates and self.inside is None:
+            self.findings.add(
+                "W0218",
+                f"column {written(node)} stands outside an aggregate",
+                node,
+                f"write SUM({written(node)}), MIN_AGG({written(node)}) or another aggregate of it",
+            )
+            return None
+        return Typed("ref", found.dtype, found.nullable, slot=found.slot, expr=node)
+
+    def call(self, node: Call) -> Typed | None:
+        function = FUNCTIONS[node.name]
+        if node.name == "TODAY" and not self.today:
+            self.findings.add("W0215", "TODAY() has no date here", node, "pass the date as a value")
+            return None
+        if not function.aggregate:
+            args = self.all(node.args)
+        elif not self.aggregates:
+            self.findings.add(
+                "W0210", f"{node.name} is an aggregate, which is not allowed here", node, _scalar(node.name)
+            )
+            return None
+        elif self.inside is not None:
+            message = f"{node.name} stands inside {self.inside}"
+            self.findings.add("W0211", message, node, "aggregate once; compute the inner value before")
+            return None
+        else:
+            self.inside = node.name
+            args = self.all(node.args)
+            self.inside = None
+        if args is None or function.rule is None:
+            return None
+        return function.rule(CallCheck(node, args, self.findings))
+
+    def binary(self, node: Binary) -> Typed | None:
+        left, right = self.check(node.left), self.check(node.right)
+        if left is None or right is None:
+            return None
+        return operators.binary(node, left, right, self.findings)
+
+    def logic(self, node: Logic) -> Typed | None:
+        found = [self.condition(a, f"an operand of {node.op}") for a in node.args]
+        good = tuple(f for f in found if f is not None)
+        if len(good) < len(found):
+            return None
+        return Typed(node.op.lower(), BOOLEAN, any(g.nullable for g in good), good, expr=node)
+
+    def opposite(self, node: Not) -> Typed | None:
+        arg = self.condition(node.arg, "the operand of NOT")
+        return arg and Typed("not", BOOLEAN, arg.nullable, (arg,), expr=node)
+
+    def negate(self, node: Negate) -> Typed | None:
+        arg = self.check(node.arg)
+        return arg and operators.negate(node, arg, self.findings)
+
+    def is_null(self, node: IsNull) -> Typed | None:
+        arg = self.check(node.arg)
+        return arg and Typed("is_null", BOOLEAN, nullable=False, args=(arg,), expr=node)
+
+    def within(self, node: In) -> Typed | None:
+        arg, items = self.check(node.arg), [self.check(i) for i in node.items]
+        if arg is None or None in items:
+            return None
+        good = tuple(i for i in items if i is not None)
+        pairs = [operators.compare(i.expr, "=", arg, i, self.findings, "IN") for i in good]
+        common, operands = meet((arg, *good))
+        if None in pairs:
+            return None
+        if common is None:
+            help = "compare with each of them: x = a OR x = b"
+            self.findings.add("W0209", "the values of IN have no common type", node, help)
+            return None
+        return Typed("in", BOOLEAN, any(o.nullable for o in operands), operands, expr=node)
+
+    def between(self, node: Between) -> Typed | None:
+        operands = self.all((node.arg, node.low, node.high))
+        if operands is None:
+            return None
+        arg, low, high = operands
+        above = operators.compare(node.low, ">=", arg, low, self.findings, "BETWEEN")
+        below = operators.compare(node.high, "<=", arg, high, self.findings, "BETWEEN")
+        if above is None or below is None:
+            return None
+        return Typed("and", BOOLEAN, above.nullable or below.nullable, (above, below), expr=node)
+
+    def like(self, node: Like) -> Typed | None:
+        arg = self.check(node.arg)
+        if arg is None:
+            return None
+        if arg.dtype not in (STRING, NULL):
+            help = cast_help(arg, STRING)
+            self.findings.add(
+                "W0209", f"the left side of LIKE is {arg.dtype}, text is wanted", node.arg, help
+            )
+            return None
+        arg = convert(arg, STRING) if arg.dtype == NULL else arg
+        return Typed("like", BOOLEAN, arg.nullable, (arg,), value=node.pattern, expr=node)
+
+    def case(self, node: Case) -> Typed | None:
+        conditions = self.conditions(node)
+        values = [self.check(w.value) for w in node.whens]
+        if node.otherwise is not None:
+            values.append(self.check(node.otherwise))
+        if None in conditions or None in values:
+            return None
+        good = [v for v in values if v is not None]
+        common, branches = meet(good)
+        if common is None:
+            self.branches_differ(good)
+            return None
+        tests = [c for c in conditions if c is not None]
+        last = branches[len(tests) :] or (Typed("lit", common, expr=node),)
+        pairs = [x for pair in zip(tests, branches, strict=False) for x in pair]
+        nullable = any(b.nullable for b in (*branches, *last))
+        return Typed("case", common, nullable, (*pairs, *last), expr=node)
+
+    def conditions(self, node: Case) -> list[Typed | None]:
+        if node.operand is None:
+            return [self.condition(w.condition, "the condition of WHEN") for w in node.whens]
+        operand = self.check(node.operand)
+        found: list[Typed | None] = []
+        for when in node.whens:
+            value = self.check(when.condition)
+            if operand is None or value is None:
+                found.append(None)
+            else:
+                found.append(operators.compare(when.condition, "=", operand, value, self.findings))
+        return found
+
+    def branches_differ(self, values: list[Typed]) -> None:
+        for index in range(1, len(values)):
+            before, _ = meet(values[:index])
+            if before is not None and meet(values[: index + 1])[0] is None:
+                message = f"this value of CASE is {values[index].dtype}, the one before is {before}"
+                self.findings.add("W0209", message, values[index].expr, cast_help(values[index], before))
+                return
+
+    def cast(self, node: Cast) -> Typed | None:
+        arg = self.check(node.arg)
+        if arg is None:
+            return None
+        if not castable(arg.dtype, node.dtype):
+            message = f"{arg.dtype} cannot be cast to {node.dtype}"
+            help = (
+                f"write IF({written(node.arg)}, 1, 0)"
+                if arg.dtype == BOOLEAN and node.dtype.is_numeric
+                else ""
+            )
+            self.findings.add("W0209", message, node, help)
+            return None
+        if arg.op == "lit" and arg.value is None:
+            return Typed("lit", node.dtype, nullable=True, expr=node)
+        return Typed("cast", node.dtype, arg.nullable, (arg,), expr=node)
+
+    def unfilled(self, node: Placeholder | Selector) -> None:
+        if isinstance(node, Selector):
+            self.findings.add("W0212", f"selector {written(node)} is not filled in", node)
+        else:
+            self.findings.add("W0214", f"parameter {written(node)} has no value", node, "give it a value")
+
+
+def _scalar(name: str) -> str:
+    if name in ("MIN_AGG", "MAX_AGG"):
+        return f"{name[:3]}(a, b) is the function of one row"
+    return "use it in the aggregations of an operation"
+
+
+_CHECKS: dict[type[Expr], Callable[[_Checker, Any], Typed | None]] = {
+    Lit: _Checker.literal,
+    Ref: _Checker.column,
+    Call: _Checker.call,
+    Binary: _Checker.binary,
+    Logic: _Checker.logic,
+    Not: _Checker.opposite,
+    Negate: _Checker.negate,
+    IsNull: _Checker.is_null,
+    In: _Checker.within,
+    Between: _Checker.between,
+    Like: _Checker.like,
+    Case: _Checker.case,
+    Cast: _Checker.cast,
+    Placeholder: _Checker.unfilled,
+    Selector: _Checker.unfilled,
+}

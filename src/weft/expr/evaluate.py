@@ -1,0 +1,262 @@
+"""The meaning of an expression, in plain Python: exact, slow enough to read, the same as on Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal as Number
+from typing import Any
+
+from weft.core.types import Decimal, Scalar
+from weft.errors import EvaluationError
+from weft.expr import values
+from weft.expr.casts import cast_value
+from weft.expr.decimals import compute, fit
+from weft.expr.patterns import like_regex
+from weft.expr.typed import Typed
+
+Lookup = Callable[[Hashable], object]
+
+
+def evaluate(
+    typed: Typed, lookup: Lookup, *, today: dt.date | None = None, zone: dt.tzinfo = dt.UTC
+) -> object:
+    """Return the value for one row; `lookup` gives the value of each slot.
+
+    `zone` is the session's time zone, in which dates and times without a zone are read.
+
+    >>> from weft.core.types import Schema
+    >>> from weft.expr import TableScope, check, parse
+    >>> scope = TableScope({"t": Schema.of(a="integer", b="integer")})
+    >>> row = {("t", 0): 1, ("t", 1): 0}
+    >>> evaluate(check(parse("a / b"), scope), row.get), evaluate(check(parse("a + b"), scope), row.get)
+    (None, 1)
+    """
+    return _Evaluation(lookup, today, zone).value(typed)
+
+
+def evaluate_aggregate(
+    typed: Typed, rows: Iterable[Lookup], *, today: dt.date | None = None, zone: dt.tzinfo = dt.UTC
+) -> object:
+    """Return the value of an expression with aggregates over the rows."""
+    return _Evaluation(_no_column, today, zone, tuple(rows)).value(typed)
+
+
+def _no_column(slot: Hashable) -> object:
+    raise EvaluationError(f"column {slot!r} stands outside an aggregate")
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    lookup: Lookup
+    today: dt.date | None
+    zone: dt.tzinfo
+    rows: tuple[Lookup, ...] | None = None
+
+    def value(self, typed: Typed) -> Any:
+        lazy = _LAZY.get(typed.op)
+        if lazy is not None:
+            return lazy(self, typed)
+        args = []
+        for arg in typed.args:
+            found = self.value(arg)
+            if found is None:
+                return None
+            args.append(found)
+        if typed.op in _STRICT:
+            return _STRICT[typed.op](*args)
+        return _TYPED[typed.op](args, typed)
+
+    def column(self, typed: Typed) -> Any:
+        return self.lookup(typed.slot)
+
+    def date_of_run(self, _: Typed) -> Any:
+        if self.today is None:
+            raise EvaluationError("TODAY() has no date", code="W0215", help="pass today=")
+        return self.today
+
+    def cast(self, typed: Typed) -> Any:
+        (arg,) = typed.args
+        return cast_value(self.value(arg), arg.dtype, typed.dtype, self.zone)
+
+    def truncate(self, typed: Typed) -> Any:
+        moment = self.value(typed.args[0])
+        return None if moment is None else values.truncate(moment, str(typed.value), self.zone)
+
+    def both(self, typed: Typed) -> bool | None:
+        unknown = False
+        for arg in typed.args:
+            found = self.value(arg)
+            if found is False:
+                return False
+            unknown = unknown or found is None
+        return None if unknown else True
+
+    def either(self, typed: Typed) -> bool | None:
+        unknown = False
+        for arg in typed.args:
+            found = self.value(arg)
+            if found is True:
+                return True
+            unknown = unknown or found is None
+        return None if unknown else False
+
+    def is_null(self, typed: Typed) -> bool:
+        return self.value(typed.args[0]) is None
+
+    def same(self, typed: Typed) -> bool:
+        left, right = (self.value(a) for a in typed.args)
+        if left is None or right is None:
+            return left is right
+        return _order(left, right, typed) == 0
+
+    def within(self, typed: Typed) -> bool | None:
+        wanted = self.value(typed.args[0])
+        if wanted is None:
+            return None
+        unknown = False
+        for item in typed.args[1:]:
+            found = self.value(item)
+            if found is not None and _order(wanted, found, typed) == 0:
+                return True
+            unknown = unknown or found is None
+        return None if unknown else False
+
+    def case(self, typed: Typed) -> Any:
+        for condition, value in zip(typed.args[::2], typed.args[1::2], strict=False):
+            if self.value(condition) is True:
+                return self.value(value)
+        return self.value(typed.args[-1])
+
+    def coalesce(self, typed: Typed) -> Any:
+        for arg in typed.args:
+            found = self.value(arg)
+            if found is not None:
+                return found
+        return None
+
+    def label_set(self, typed: Typed) -> Any:
+        labels, key, value = (self.value(a) for a in typed.args)
+        return None if labels is None or key is None else {**labels, key: value}
+
+    def aggregate(self, typed: Typed) -> Any:
+        if self.rows is None:
+            raise EvaluationError(f"{typed.op} needs rows", code="W0210", help="use evaluate_aggregate")
+        if typed.op == "COUNT_ALL":
+            return len(self.rows)
+        (arg,) = typed.args
+        found = [_Evaluation(row, self.today, self.zone).value(arg) for row in self.rows]
+        return _AGGREGATES[typed.op]([f for f in found if f is not None], typed)
+
+
+def _number(args: list[Any], typed: Typed) -> Any:
+    left, right = args
+    if isinstance(typed.dtype, Decimal):
+        return compute(typed.op, left, right, typed.dtype)
+    if isinstance(left, float):
+        return values.compute_double(typed.op, left, right)
+    return values.compute_long(typed.op, left, right)
+
+
+def _order(left: Any, right: Any, typed: Typed) -> int:
+    dtype = typed.args[0].dtype
+    if isinstance(dtype, Scalar) and dtype.collation:
+        raise EvaluationError(f"text under collation {dtype.collation} can be compared on Spark only")
+    return values.order(left, right)
+
+
+def _compare(args: list[Any], typed: Typed) -> bool:
+    return _COMPARISONS[typed.op](_order(args[0], args[1], typed))
+
+
+def _total(found: list[Any], typed: Typed) -> Any:
+    if not found:
+        return None
+    if isinstance(typed.dtype, Decimal):
+        return fit(values.exact_sum(found), typed.dtype)
+    return values.in_long(sum(found)) if isinstance(found[0], int) else values.sum_doubles(found)
+
+
+def _mean(found: list[Any], typed: Typed) -> Any:
+    if not found:
+        return None
+    if isinstance(typed.dtype, Decimal):
+        return compute("/", values.exact_sum(found), Number(len(found)), typed.dtype)
+    return values.sum_doubles(found) / len(found)
+
+
+_LAZY: dict[str, Callable[[_Evaluation, Typed], Any]] = {
+    "lit": lambda _, typed: typed.value,
+    "ref": _Evaluation.column,
+    "TODAY": _Evaluation.date_of_run,
+    "cast": _Evaluation.cast,
+    "DATE_TRUNC": _Evaluation.truncate,
+    "and": _Evaluation.both,
+    "or": _Evaluation.either,
+    "is_null": _Evaluation.is_null,
+    "<=>": _Evaluation.same,
+    "in": _Evaluation.within,
+    "case": _Evaluation.case,
+    "COALESCE": _Evaluation.coalesce,
+    "LABEL_SET": _Evaluation.label_set,
+    **dict.fromkeys(("SUM", "AVG", "COUNT", "COUNT_ALL", "MIN_AGG", "MAX_AGG"), _Evaluation.aggregate),
+}
+"""Operations that do not need every operand, or need more than their values."""
+
+_COMPARISONS: dict[str, Callable[[int], bool]] = {
+    "=": lambda order: order == 0,
+    "<>": lambda order: order != 0,
+    "<": lambda order: order < 0,
+    "<=": lambda order: order <= 0,
+    ">": lambda order: order > 0,
+    ">=": lambda order: order >= 0,
+}
+_STRICT: dict[str, Callable[..., Any]] = {
+    "neg": values.negative,
+    "date_add": values.add_days,
+    "time+": values.add_time,
+    "time-": lambda moment, length: values.add_time(moment, -length),
+    "time_diff": lambda end, start: end - start,
+    "interval+": lambda a, b: values.in_interval(a + b),
+    "interval-": lambda a, b: values.in_interval(a - b),
+    "not": lambda condition: not condition,
+    "ABS": values.absolute,
+    "MIN": lambda *found: min(found, key=values.sort_key),
+    "MAX": lambda *found: max(found, key=values.sort_key),
+    "CONCAT": lambda *texts: "".join(texts),
+    "UPPER": str.upper,
+    "LOWER": str.lower,
+    "TRIM": lambda text: text.strip(" \t\r\n"),
+    "LEN": len,
+    "LEFT": lambda text, n: text[: max(n, 0)],
+    "RIGHT": lambda text, n: text[max(len(text) - n, 0) :] if n > 0 else "",
+    "SUBSTRING": values.substring,
+    "CONTAINS": lambda text, part: part in text,
+    "REPLACE": lambda text, old, new: text.replace(old, new) if old else text,
+    "YEAR": lambda day: day.year,
+    "MONTH": lambda day: day.month,
+    "DAY": lambda day: day.day,
+    "DATEDIFF": lambda end, start: (end - start).days,
+    "LABEL_GET": lambda labels, key: labels.get(key),
+    "LABEL_REMOVE": lambda labels, key: {k: v for k, v in labels.items() if k != key},
+}
+"""Operations on values, NULL when an operand is."""
+
+_TYPED: dict[str, Callable[[list[Any], Typed], Any]] = {
+    **dict.fromkeys("+-*/%", _number),
+    **dict.fromkeys(_COMPARISONS, _compare),
+    "like": lambda args, typed: like_regex(str(typed.value)).fullmatch(args[0]) is not None,
+    "FLOOR": lambda args, typed: values.floor(args[0], typed.dtype),
+    "CEIL": lambda args, typed: values.ceil(args[0], typed.dtype),
+    "ROUND": lambda args, typed: values.round_to(args[0], args[1], typed.dtype),
+}
+"""The same, where the type or a constant takes part."""
+
+_AGGREGATES: dict[str, Callable[[list[Any], Typed], Any]] = {
+    "SUM": _total,
+    "AVG": _mean,
+    "COUNT": lambda found, _: len(found),
+    "MIN_AGG": lambda found, _: min(found, key=values.sort_key, default=None),
+    "MAX_AGG": lambda found, _: max(found, key=values.sort_key, default=None),
+}

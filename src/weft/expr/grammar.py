@@ -1,0 +1,337 @@
+"""The grammar, as a sqlglot parser: precedence climbing, and words that stay names where they can.
+
+sqlglot's own ladder calls some twenty methods for each pair of parentheses, guesses at
+missing operands and forgets where most nodes stand.  This one takes the rungs of SQL from a
+table, refuses what it does not know where it stands, and notes the place of every node.
+
+::
+
+    lowest   OR
+             AND
+             NOT x
+             = <> < <= > >= <=>  IS [NOT] NULL  [NOT] IN  [NOT] BETWEEN  [NOT] LIKE    (no chains)
+             + - ||
+             * / %
+    highest  -x
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from weft.expr.ast import Origin
+from weft.expr.cursor import DEEPEST, Cursor, ends
+from weft.expr.words import AFTER_NUMBER, BEGINNINGS, NEGATABLE, NEVER_NAMES, OPENERS, UNITS, VALUE
+
+_OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(1, 8)
+_SYMBOLS: dict[TokenType, tuple[int, type[exp.Expr]]] = {
+    TokenType.EQ: (_COMPARE, exp.EQ),
+    TokenType.NEQ: (_COMPARE, exp.NEQ),
+    TokenType.LT: (_COMPARE, exp.LT),
+    TokenType.LTE: (_COMPARE, exp.LTE),
+    TokenType.GT: (_COMPARE, exp.GT),
+    TokenType.GTE: (_COMPARE, exp.GTE),
+    TokenType.NULLSAFE_EQ: (_COMPARE, exp.NullSafeEQ),
+    TokenType.PLUS: (_ADD, exp.Add),
+    TokenType.DASH: (_ADD, exp.Sub),
+    TokenType.DPIPE: (_ADD, exp.DPipe),
+    TokenType.STAR: (_MULTIPLY, exp.Mul),
+    TokenType.SLASH: (_MULTIPLY, exp.Div),
+    TokenType.MOD: (_MULTIPLY, exp.Mod),
+}
+_WORDS: dict[str, tuple[int, type[exp.Expr]]] = {
+    "OR": (_OR, exp.Or),
+    "AND": (_AND, exp.And),
+    "IS": (_COMPARE, exp.Is),
+    "IN": (_COMPARE, exp.In),
+    "BETWEEN": (_COMPARE, exp.Between),
+    "LIKE": (_COMPARE, exp.Like),
+}
+
+
+class Grammar(Cursor):
+    """Reads one expression; `read` is the way in."""
+
+    PLACEHOLDERS = False
+    SELECTORS = True
+    cases: int = 0
+
+    def read(self, tokens: list[Token], origin: Origin) -> exp.Expr:
+        """Return the sqlglot tree of the tokens, each node with its start and end."""
+        self.origin, self.cases = origin, 0
+        (tree,) = self.parse(tokens, origin.text)
+        if tree is None:
+            self._fail("W0201", "the expression is empty", 0, len(origin.text))
+        return tree
+
+    def _parse_statement(self) -> exp.Expr:
+        tree = self._climb(0, 1)
+        if self._curr:
+            self._unexpected("an operator or the end of the expression")
+        return tree
+
+    # -- operators
+
+    def _operator(self) -> tuple[int, type[exp.Expr]] | None:
+        found = _SYMBOLS.get(self._curr.token_type) or _WORDS.get(self._word())
+        if found is None and self._word() == "NOT" and self._word(self._next) in NEGATABLE:
+            return _WORDS[self._word(self._next)]
+        return found
+
+    def _climb(self, floor: int, depth: int) -> exp.Expr:
+        """Read operators of rank `floor` and above."""
+        if depth > DEEPEST:
+            self._too_deep(self._curr.start if self._curr else len(self.origin.text))
+        left = self._prefix(floor, depth)
+        while (found := self._operator()) is not None and found[0] >= floor:
+            rank, kind = found
+            if rank != _COMPARE:
+                self._advance()
+                right = self._climb(rank + 1, depth + 1)
+                left = self._node(kind(this=left, expression=right), left.meta["start"])
+                continue
+            left = self._comparison(left, kind, depth)
+            following = self._operator()
+            if following is not None and following[0] == _COMPARE:
+                found_text = self.origin.text[self._curr.start : self._curr.end + 1]
+                self._fail(
+                    "W0201",
+                    f"comparisons cannot be chained: {found_text!r} follows another comparison",
+                    *ends(self._curr),
+                    "join them with AND (a < b AND b < c), or put the first in parentheses",
+                )
+        return left
+
+    def _prefix(self, floor: int, depth: int) -> exp.Expr:
+        if self._word() == "NOT" and self._next.token_type != TokenType.DOT and floor <= _NOT:
+            start = self._curr.start
+            self._advance()
+            return self._node(exp.Not(this=self._climb(_NOT, depth + 1)), start)
+        return self._operand(depth)
+
+    def _comparison(self, left: exp.Expr, kind: type[exp.Expr], depth: int) -> exp.Expr:
+        start = int(left.meta["start"])
+        negated = self._word() == "NOT"
+        self._advance(2 if negated else 1)
+        if kind is exp.Is:
+            negated = self._word() == "NOT"
+            if negated:
+                self._advance()
+            self._take_word("NULL", "NULL after IS")
+            null = self._node(exp.Null(), self._prev.start)
+            node = self._node(exp.Is(this=left, expression=null), start)
+        elif kind is exp.In:
+            node = self._node(exp.In(this=left, expressions=self._list(depth)), start)
+        elif kind is exp.Between:
+            low = self._climb(_ADD, depth + 1)
+            self._take_word("AND", "AND between the two bounds of BETWEEN")
+            node = self._node(exp.Between(this=left, low=low, high=self._climb(_ADD, depth + 1)), start)
+        else:
+            node = self._node(kind(this=left, expression=self._climb(_ADD, depth + 1)), start)
+        return self._node(exp.Not(this=node), start) if negated else node
+
+    def _list(self, depth: int) -> list[exp.Expr]:
+        if self._curr.token_type != TokenType.L_PAREN:
+            self._unexpected("( after IN")
+        opening = self._curr
+        self._advance()
+        items = [self._climb(0, depth + 1)]
+        while self._match(TokenType.COMMA):
+            items.append(self._climb(0, depth + 1))
+        self._close(opening)
+        return items
+
+    # -- operands
+
+    def _operand(self, depth: int) -> exp.Expr:
+        token = self._curr
+        match token.token_type:
+            case TokenType.NUMBER:
+                return self._number(token.start)
+            case TokenType.DOT if self._next.token_type == TokenType.NUMBER:
+                self._advance()
+                return self._number(token.start)
+            case TokenType.STRING:
+                return self._literal()
+            case TokenType.VAR | TokenType.IDENTIFIER:
+                return self._named(depth)
+            case TokenType.L_PAREN:
+                self._advance()
+                inner = self._climb(0, depth + 1)
+                self._close(token)
+                return self._node(exp.Paren(this=inner), token.start)
+            case TokenType.DASH:
+                self._advance()
+                return self._node(exp.Neg(this=self._climb(_UNARY, depth + 1)), token.start)
+            case TokenType.PLACEHOLDER | TokenType.COLON if self.PLACEHOLDERS:
+                return self._placeholder()
+            case TokenType.BLOCK_START if self.SELECTORS:
+                return self._selector()
+            case TokenType.STAR:
+                self._fail("W0205", "* is not allowed in an expression", *ends(token), "only COUNT(*) has it")
+        return self._unexpected(VALUE)
+
+    def _number(self, start: int) -> exp.Expr:
+        self._advance()
+        if self._curr.token_type in AFTER_NUMBER and self._is_connected():
+            text = self.origin.text[start : self._curr.end + 1]
+            self._fail("W0203", f"{text!r} is not a number", start, self._curr.end + 1)
+        return self._node(exp.Literal.number(self.origin.text[start : self._prev.end + 1]), start)
+
+    def _literal(self) -> exp.Expr:
+        """Read a text; within it only its own quote is doubled, which sqlglot reads more widely."""
+        token = self._curr
+        self._advance()
+        raw = self.origin.text[token.start : token.end + 1]
+        return self._node(exp.Literal.string(raw[1:-1].replace(raw[0] * 2, raw[0])), token.start)
+
+    def _placeholder(self) -> exp.Expr:
+        start = self._curr
+        self._advance()
+        if start.token_type == TokenType.PLACEHOLDER:
+            return self._node(exp.Placeholder(), start.start)
+        if self._curr.token_type != TokenType.VAR or not self._is_connected():
+            self._unexpected("a name directly after the colon, as in :limit")
+        name = self._bare_name()
+        return self._node(exp.Placeholder(this=name), start.start)
+
+    def _selector(self) -> exp.Expr:
+        opening = self._curr
+        self._advance()
+        if self._curr.token_type == TokenType.BLOCK_END:
+            self._fail(
+                "W0201", "the selector has no name", opening.start, self._curr.end + 1, "write {{NAME}}"
+            )
+        if self._curr.token_type != TokenType.VAR:
+            self._unexpected("the name of a selector after {{")
+        name = self._bare_name()
+        if not self._curr:
+            self._fail("W0201", "this {{ is not closed", *ends(opening), "add the missing }}")
+        if not self._match(TokenType.BLOCK_END):
+            self._unexpected("}} after the name of the selector")
+        return self._node(exp.Parameter(this=exp.Var(this=name)), opening.start)
+
+    # -- names, calls and words that begin something
+
+    def _named(self, depth: int) -> exp.Expr:
+        token, following = self._curr, self._next.token_type
+        word = "" if following == TokenType.DOT else self._word()
+        if word == "CASE":
+            return self._case(depth)
+        if following == TokenType.L_PAREN and word not in ("SELECT", "IS", "IN", "BETWEEN", "LIKE"):
+            return self._cast(depth) if word == "CAST" else self._call(depth)
+        if word in ("NULL", "TRUE", "FALSE"):
+            self._advance()
+            return self._node(exp.Null() if word == "NULL" else exp.Boolean(this=word == "TRUE"), token.start)
+        if word in ("DATE", "TIMESTAMP") and following == TokenType.STRING:
+            self._advance()
+            return self._node(exp.Introducer(this=word, expression=self._literal()), token.start)
+        if word == "INTERVAL" and following in (TokenType.STRING, TokenType.NUMBER):
+            return self._interval()
+        if word in NEVER_NAMES or (self.cases and word in ("WHEN", "THEN", "ELSE", "END")):
+            self._unexpected(VALUE if word != "NOT" else "a value; put NOT and what follows in parentheses")
+        if word == "SELECT" or (word in OPENERS and following in BEGINNINGS):
+            self._unexpected(VALUE)
+        return self._column()
+
+    def _column(self) -> exp.Expr:
+        start, parts = self._curr.start, [self._identifier()]
+        while self._match(TokenType.DOT):
+            if self._curr.token_type == TokenType.STAR:
+                self._unexpected_star()
+            if self._curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
+                self._unexpected("a column name after the dot")
+            parts.append(self._identifier())
+        if len(parts) > 2 or self._curr.token_type == TokenType.L_PAREN:
+            what = "a function with a prefix" if len(parts) <= 2 else "a name with more than one dot"
+            help = "put a name that holds a dot in backticks, as in `a.b`" if len(parts) > 2 else ""
+            self._fail("W0205", f"{what} is not allowed in an expression", start, self._prev.end + 1, help)
+        table = parts[0] if len(parts) == 2 else None
+        return self._node(exp.Column(this=parts[-1], table=table), start)
+
+    def _unexpected_star(self) -> NoReturn:
+        self._fail("W0205", "* is not allowed in an expression", *ends(self._curr), "name one column")
+
+    def _identifier(self) -> exp.Identifier:
+        token = self._curr
+        if token.token_type == TokenType.VAR:
+            return exp.Identifier(this=self._bare_name(), quoted=False)
+        self._advance()
+        raw = self.origin.text[token.start : token.end + 1]
+        name = raw[1:-1].replace(raw[0] * 2, raw[0])
+        if not name:
+            self._fail("W0201", "the name in quotes is empty", *ends(token))
+        return exp.Identifier(this=name, quoted=True)
+
+    def _call(self, depth: int) -> exp.Expr:
+        name, opening = self._curr, self._next
+        if name.token_type == TokenType.IDENTIFIER:
+            self._fail("W0205", "the name of a function stands without quotes", *ends(name))
+        self._advance(2)
+        args: list[exp.Expr] = []
+        if self._curr.token_type == TokenType.STAR and self._next.token_type == TokenType.R_PAREN:
+            star = self._curr
+            self._advance()
+            args.append(self._node(exp.Star(), star.start))
+        elif self._curr.token_type != TokenType.R_PAREN:
+            args.append(self._climb(0, depth + 1))
+            while self._match(TokenType.COMMA):
+                args.append(self._climb(0, depth + 1))
+        self._close(opening)
+        node = self._node(exp.Anonymous(this=name.text, expressions=args), name.start)
+        node.meta["name_end"] = name.end + 1
+        if self._word() in ("OVER", "FILTER", "WITHIN"):
+            self._unexpected("an operator")
+        return node
+
+    def _cast(self, depth: int) -> exp.Expr:
+        start, opening = self._curr.start, self._next
+        self._advance(2)
+        arg = self._climb(0, depth + 1)
+        self._take_word("AS", "AS and a type")
+        first, level = self._curr, 0
+        while self._curr and (level or self._curr.token_type != TokenType.R_PAREN):
+            level += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self._curr.token_type, 0)
+            self._advance()
+        if self._curr is first:
+            self._unexpected("a type after AS")
+        to = self._node(exp.Var(this=self.origin.text[first.start : self._prev.end + 1]), first.start)
+        self._close(opening)
+        return self._node(exp.Cast(this=arg, to=to), start)
+
+    def _case(self, depth: int) -> exp.Expr:
+        case = self._curr
+        self._advance()
+        self.cases += 1
+        operand = None if self._word() == "WHEN" else self._climb(0, depth + 1)
+        if self._word() != "WHEN":
+            self._unexpected("WHEN")
+        whens: list[exp.Expr] = []
+        while self._word() == "WHEN":
+            start = self._curr.start
+            self._advance()
+            condition = self._climb(0, depth + 2)
+            self._take_word("THEN", "THEN or an operator")
+            whens.append(self._node(exp.If(this=condition, true=self._climb(0, depth + 2)), start))
+        default = None
+        if self._word() == "ELSE":
+            self._advance()
+            default = self._climb(0, depth + 1)
+        if not self._curr:
+            self._fail("W0201", "this CASE has no END", *ends(case), "add the missing END")
+        self._take_word("END", "WHEN, ELSE, END or an operator")
+        self.cases -= 1
+        return self._node(exp.Case(this=operand, ifs=whens, default=default), case.start)
+
+    def _interval(self) -> exp.Expr:
+        start = self._curr.start
+        self._advance(2)
+        if self._word() in UNITS:
+            self._advance()
+            if self._word() == "TO" and self._word(self._next) in UNITS:
+                self._advance(2)
+        text = self.origin.text[start : self._prev.end + 1]
+        return self._node(exp.Interval(this=exp.Literal.string(text)), start)

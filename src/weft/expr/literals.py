@@ -1,0 +1,173 @@
+"""Literals: from their text to a typed value, and the text forms of values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal as Number
+
+from weft.core.duration import Duration
+from weft.core.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    LONG,
+    MAX_PRECISION,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Decimal,
+    DType,
+)
+from weft.errors import ArgumentError, ExpressionError
+
+_NUMBER = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]+))?(?P<power>[eE][+-]?[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[ T](?P<clock>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+_INT32, _INT64 = 1 << 31, 1 << 63
+
+
+def integer_type(value: int) -> DType:
+    """Return the smallest type of an integer literal: integer, long, then a whole decimal."""
+    if -_INT32 <= value < _INT32:
+        return INTEGER
+    if -_INT64 <= value < _INT64:
+        return LONG
+    return decimal_type(Number(value))
+
+
+def decimal_type(value: Number) -> Decimal:
+    """Return the smallest decimal type that holds the value as it is written."""
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(0, int(exponent)), scale, 1)
+    if precision > MAX_PRECISION:
+        raise ExpressionError(
+            f"the number has {precision} digits; the most is {MAX_PRECISION}",
+            code="W0203",
+            help="write it with an exponent, as in 1e40, if a double is meant",
+        )
+    return Decimal(precision, scale)
+
+
+def read_number(text: str, *, negative: bool = False) -> tuple[object, DType]:
+    """Return the value and type of a number: whole, with a point (exact), with an exponent (double).
+
+    >>> read_number("12"), read_number("1.50")[0], read_number("1e3")[0]
+    ((12, Scalar(name='integer', collation='')), Decimal('1.50'), 1000.0)
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None or not (found["whole"] or found["fraction"]):
+        raise ExpressionError(f"{text!r} is not a number", code="W0203", help="write 1, 1.5 or 1.5e3")
+    sign = "-" if negative else ""
+    if found["power"]:
+        value = float(sign + text)
+        if not math.isfinite(value):
+            raise ExpressionError(f"{text!r} is larger than any double", code="W0203")
+        return value, DOUBLE
+    if found["fraction"] is None:
+        return read_integer(Number(sign + text))
+    exact = Number(sign + (found["whole"].lstrip("0") or "0") + "." + found["fraction"])
+    return exact or abs(exact), decimal_type(exact)
+
+
+def read_integer(value: Number) -> tuple[object, DType]:
+    """Return a whole number as int, or as a decimal when 64 bits do not hold it."""
+    if -_INT64 <= value < _INT64:
+        return int(value), integer_type(int(value))
+    return value, decimal_type(value)
+
+
+def read_date(text: str) -> dt.date:
+    """Return the date that ``yyyy-mm-dd`` says."""
+    try:
+        if _DATE.fullmatch(text):
+            return dt.date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise ExpressionError(f"{text!r} is not a date", code="W0204", help="dates are written yyyy-mm-dd")
+
+
+def read_time(text: str, zone: dt.tzinfo | None = None) -> dt.datetime:
+    """Return the time; with an offset or Z in UTC, without one naive (or in `zone`)."""
+    found = _TIME.fullmatch(text)
+    try:
+        if found is not None:
+            clock = found["clock"] or "00:00"
+            time = dt.datetime.fromisoformat(f"{found['day']}T{clock}{found['zone'] or ''}")
+            if time.tzinfo is None and zone is not None:
+                time = time.replace(tzinfo=zone)
+            return time.astimezone(dt.UTC) if time.tzinfo else time
+    except (ValueError, OverflowError):
+        pass
+    raise ExpressionError(
+        f"{text!r} is not a timestamp",
+        code="W0204",
+        help="timestamps are written yyyy-mm-dd hh:mm:ss, with Z or +hh:mm after it for a zone",
+    )
+
+
+def literal_type(value: object) -> DType:
+    """Return the type that a Python value has as a literal, or raise `ArgumentError`.
+
+    >>> str(literal_type(3)), str(literal_type(Number("1.50")))
+    ('integer', 'decimal(3,2)')
+    """
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return BOOLEAN
+        case int():
+            return integer_type(value)
+        case Number() if value.is_finite():
+            return decimal_type(value)
+        case float() if math.isfinite(value):
+            return DOUBLE
+        case str():
+            return STRING
+        case dt.datetime():
+            return TIMESTAMP_NTZ if value.tzinfo is None else TIMESTAMP
+        case dt.date():
+            return DATE
+        case dt.timedelta() | Duration():
+            return INTERVAL
+    shown = f"{value!r} " if isinstance(value, float | Number) else ""
+    raise ArgumentError(
+        f"{shown}of type {type(value).__name__} cannot stand in an expression",
+        help="use None, bool, int, float, Decimal, str, date, datetime or timedelta",
+    )
+
+
+def show(value: object, *, quote: str) -> str:
+    """Return the text that reads back as the literal."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return str(value)
+        case float():
+            text = repr(value)
+            return text if "e" in text else text + "e0"
+        case Number():
+            return format(value, "f")
+        case str():
+            return quote + value.replace(quote, quote * 2) + quote
+        case dt.datetime():
+            text = value.isoformat(sep=" ").removesuffix("+00:00")
+            return f"TIMESTAMP {quote}{text}{'Z' if value.tzinfo else ''}{quote}"
+        case dt.date():
+            return f"DATE {quote}{value.isoformat()}{quote}"
+        case dt.timedelta():
+            return f"INTERVAL {quote}{Duration.of(value, signed=True)}{quote}"
+        case _:
+            raise ArgumentError(f"{type(value).__name__} has no text form")

@@ -1,0 +1,203 @@
+"""Values as expressions compute with them: order, ranges, rounding, times."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import Decimal as Number
+from functools import cmp_to_key
+from typing import Any
+
+from weft.core.types import Decimal, DType
+from weft.errors import EvaluationError
+from weft.expr.decimals import fit, round_half_up
+
+_INT64 = 1 << 63
+_EXACT = Context(prec=400)
+
+
+def order(a: Any, b: Any) -> int:
+    """Return -1, 0 or 1; NaN equals NaN and is greater than any number, nulls inside are lowest."""
+    if isinstance(a, float) and isinstance(b, float) and (math.isnan(a) or math.isnan(b)):
+        return math.isnan(a) - math.isnan(b)
+    if isinstance(a, dict) and isinstance(b, dict):
+        a, b = tuple(a.values()), tuple(b.values())
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return _order_items(a, b)
+    return int(a > b) - int(a < b)
+
+
+def _order_items(a: list[Any] | tuple[Any, ...], b: list[Any] | tuple[Any, ...]) -> int:
+    for x, y in zip(a, b, strict=False):
+        missing = (y is None) - (x is None)
+        found = missing if x is None or y is None else order(x, y)
+        if found:
+            return found
+    return (len(a) > len(b)) - (len(a) < len(b))
+
+
+sort_key = cmp_to_key(order)
+"""Key of values in the order of `order`."""
+
+
+def in_long(value: int) -> int:
+    """Return the whole number, or fail when 64 bits do not hold it."""
+    if -_INT64 <= value < _INT64:
+        return value
+    raise EvaluationError(f"{value} is larger than a long", help="cast an operand to decimal(38,0)")
+
+
+def in_interval(value: dt.timedelta) -> dt.timedelta:
+    """Return the interval, or fail when 64 bits of microseconds do not hold it."""
+    in_long(value // dt.timedelta(microseconds=1))
+    return value
+
+
+def compute_long(op: str, a: int, b: int) -> int | None:
+    """Return ``a op b`` on longs; the remainder has the sign of `a` and none by zero."""
+    match op:
+        case "+":
+            return in_long(a + b)
+        case "-":
+            return in_long(a - b)
+        case "*":
+            return in_long(a * b)
+        case _ if b == 0:
+            return None
+        case _:
+            rest = abs(a) % abs(b)
+            return -rest if a < 0 else rest
+
+
+def compute_double(op: str, a: float, b: float) -> float | None:
+    """Return ``a op b`` on doubles; division and remainder by zero are None."""
+    match op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case _ if b == 0:
+            return None
+        case "/":
+            return a / b
+        case _:
+            return math.nan if math.isinf(a) or math.isnan(a) or math.isnan(b) else math.fmod(a, b)
+
+
+def negative(value: Any) -> Any:
+    """Return the value with the other sign."""
+    if isinstance(value, int):
+        return in_long(-value)
+    if isinstance(value, Number):
+        return value.copy_negate() if value else abs(value)
+    return -value
+
+
+def absolute(value: Any) -> Any:
+    """Return the value without its sign; the default context of `abs` would round a long decimal."""
+    if isinstance(value, Number):
+        return value.copy_abs()
+    return negative(value) if value < 0 else abs(value)
+
+
+def exact_sum(values: list[Number]) -> Number:
+    """Return the sum of decimals without rounding."""
+    total = Number(0)
+    for value in values:
+        total = _EXACT.add(total, value)
+    return total
+
+
+def sum_doubles(values: list[float]) -> float:
+    """Return the sum in the order given."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def floor(value: Any, dtype: DType) -> Any:
+    """Return the next whole number below."""
+    return _whole(value, dtype, ROUND_FLOOR, math.floor)
+
+
+def ceil(value: Any, dtype: DType) -> Any:
+    """Return the next whole number above."""
+    return _whole(value, dtype, ROUND_CEILING, math.ceil)
+
+
+def _whole(value: Any, dtype: DType, rounding: str, of_double: Any) -> Any:
+    if isinstance(dtype, Decimal):
+        return fit(value.quantize(Number(1), rounding=rounding, context=_EXACT), dtype)
+    if not math.isfinite(value):
+        raise EvaluationError(f"{value} has no whole number")
+    return in_long(of_double(value))
+
+
+def round_to(value: Any, digits: int, dtype: DType) -> Any:
+    """Round half up; the result has the scale of its type."""
+    if isinstance(dtype, Decimal):
+        # Beyond this many places a number of 38 digits is itself, or zero.
+        digits = max(min(digits, dtype.scale), -39)
+        return fit(round_half_up(value, digits), dtype)
+    if isinstance(value, int):
+        return value if digits >= 0 else in_long(int(round_half_up(Number(value), max(digits, -20))))
+    if not math.isfinite(value):
+        return value
+    return float(round_half_up(Number(repr(value)), max(min(digits, 330), -330))) + 0.0
+
+
+def substring(text: str, start: int, count: int | None = None) -> str:
+    """Return `count` characters from `start`: from 1, from the end when negative, 0 is 1."""
+    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    last = len(text) if count is None else first + max(count, 0)
+    return text[max(first, 0) : max(last, 0)]
+
+
+def add_days(day: dt.date, days: int) -> dt.date:
+    """Return the date that many days later."""
+    try:
+        return day + dt.timedelta(days=days)
+    except OverflowError as cause:
+        raise EvaluationError(f"{day} and {days} days is no date between the years 1 and 9999") from cause
+
+
+def add_time(moment: dt.datetime, length: dt.timedelta) -> dt.datetime:
+    """Return the moment that much elapsed time later, whatever clocks do."""
+    try:
+        return moment.astimezone(dt.UTC) + length if moment.tzinfo else moment + length
+    except OverflowError as cause:
+        raise EvaluationError(f"{moment} and {length} is no time between the years 1 and 9999") from cause
+
+
+def truncate(moment: Any, unit: str, zone: dt.tzinfo) -> Any:
+    """Return the start of the unit that holds the moment."""
+    if not isinstance(moment, dt.datetime):
+        return _start_of_days(moment, unit)
+    local = moment.astimezone(zone) if moment.tzinfo else moment
+    if unit in ("hour", "minute", "second"):
+        cut = local.replace(
+            minute=0 if unit == "hour" else local.minute,
+            second=local.second if unit == "second" else 0,
+            microsecond=0,
+        )
+    else:
+        cut = dt.datetime.combine(_start_of_days(local.date(), unit), dt.time(), local.tzinfo)
+    return cut.astimezone(dt.UTC) if moment.tzinfo else cut
+
+
+def _start_of_days(day: dt.date, unit: str) -> dt.date:
+    match unit:
+        case "year":
+            return day.replace(month=1, day=1)
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "month":
+            return day.replace(day=1)
+        case "week":
+            return day - dt.timedelta(days=day.weekday())
+        case _:
+            return day

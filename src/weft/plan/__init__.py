@@ -1,0 +1,1 @@
+"""Specifications and schemas in, resolved plans out; pure, no data, no JVM."""

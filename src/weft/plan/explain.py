@@ -1,0 +1,222 @@
+"""A join in words: as text, as a dictionary and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.core.names import is_plain_text, shown
+from weft.plan.choose import choose
+from weft.plan.resolved import AsOf, ResolvedJoin
+from weft.spec.join import JoinSpec
+from weft.spec.predicates import as_said
+from weft.spec.temporal import AsofSpec
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinExplanation:
+    """What a join does and why; `str` gives the text, `to_dict` the data, a notebook shows HTML."""
+
+    title: str
+    fingerprint: str
+    bound: bool
+    facts: tuple[tuple[str, str], ...]
+    keys: tuple[Row, ...] = ()
+    columns: tuple[Row, ...] = ()
+    hidden: tuple[Row, ...] = ()
+    spec: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        width = max((len(name) for name, _ in self.facts), default=0)
+        lines = [self.title]
+        lines += [f"  {name:<{width}}  {_on_one_line(text)}" for name, text in self.facts]
+        for heading, rows in (("keys", self.keys), ("columns", self.columns), ("left out", self.hidden)):
+            if rows:
+                lines.append(f"  {heading}")
+                lines.extend("    " + line for line in _aligned(rows))
+        lines.append(f"  fingerprint  {self.fingerprint[:16]}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as plain data."""
+        return {
+            "title": self.title,
+            "bound": self.bound,
+            "fingerprint": self.fingerprint,
+            "spec": dict(self.spec) if self.spec is not None else None,
+            **dict(self.facts),
+            "keys": [dict(zip(("left", "right", "origin", "type"), r, strict=False)) for r in self.keys],
+            "columns": [
+                dict(zip(("name", "type", "source", "reason"), r, strict=False)) for r in self.columns
+            ],
+            "left_out": [dict(zip(("column", "reason"), r, strict=False)) for r in self.hidden],
+        }
+
+    def _repr_html_(self) -> str:
+        def table(heading: str, rows: Sequence[Row]) -> str:
+            cells = "".join(
+                "<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows
+            )
+            return f"<h4>{html.escape(heading)}</h4><table>{cells}</table>" if rows else ""
+
+        return (
+            f"<div class='weft-explain'><h3>{html.escape(self.title)}</h3>"
+            + table("facts", self.facts)
+            + table("keys", self.keys)
+            + table("columns", self.columns)
+            + table("left out", self.hidden)
+            + f"<p>fingerprint <code>{html.escape(self.fingerprint[:16])}</code></p></div>"
+        )
+
+
+def _on_one_line(text: str) -> str:
+    """Return the text with control characters written out, so that no name can add a line."""
+    return "".join(c if is_plain_text(c) else repr(c)[1:-1] for c in text)
+
+
+def _aligned(rows: Sequence[Row]) -> Iterator[str]:
+    rows = [tuple(map(_on_one_line, row)) for row in rows]
+    widths = [max(len(r[i]) for r in rows if i < len(r)) for i in range(max(map(len, rows)))]
+    for row in rows:
+        yield "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=False)).rstrip()
+
+
+def explain_spec(spec: JoinSpec, how: str | None = None) -> JoinExplanation:
+    """Explain a spec that has met no schemas yet."""
+    said = how or getattr(spec, "how", None)
+    return JoinExplanation(
+        title=" ".join(filter(None, (said, _kind(spec), "join, unbound"))),
+        fingerprint=spec.fingerprint(),
+        bound=False,
+        facts=(("condition", str(spec)), *_promises(spec), ("method", _method(spec, how))),
+        keys=tuple((as_said("left", a), as_said("right", b)) for a, b in spec.equal_keys),
+        spec=spec.to_dict(),
+    )
+
+
+def _kind(spec: JoinSpec | None) -> str:
+    return spec.TYPE if spec is not None and spec.TYPE != "join" else ""
+
+
+def explain_resolved(
+    join: ResolvedJoin, spec: JoinSpec | None, *, ordering: Sequence[tuple[str, bool]] = ()
+) -> JoinExplanation:
+    """Explain a join whose names have met two schemas."""
+    return JoinExplanation(
+        title=" ".join(filter(None, (join.how, _kind(spec), "join"))),
+        fingerprint=join.fingerprint,
+        bound=True,
+        facts=tuple(_facts(join, spec, ordering)),
+        keys=tuple(
+            (
+                f"left.{shown(join.left.fields[k.left].name)}",
+                f"right.{shown(join.right.fields[k.right].name)}",
+                k.origin,
+                str(k.dtype),
+            )
+            for k in join.keys
+        ),
+        columns=tuple((c.name, str(c.dtype), _source(join, c), c.reason) for c in join.output),
+        hidden=tuple(_hidden(join)),
+        spec=spec.to_dict() if spec is not None else None,
+    )
+
+
+def _facts(
+    join: ResolvedJoin, spec: JoinSpec | None, ordering: Sequence[tuple[str, bool]]
+) -> Iterator[tuple[str, str]]:
+    if spec is not None:
+        yield "condition", str(spec)
+        yield "nulls", "a NULL key equals a NULL key" if join.nulls_equal else "a NULL key matches nothing"
+    if isinstance(join.match, AsOf):
+        names = [f"right.{shown(join.right.fields[i].name)}" for i in join.match.tie_break]
+        yield "ties", _ties(names, join.match.direction, join.match.nearest_tie)
+    if join.relationship:
+        yield "relationship", f"{join.relationship}, checked while the job runs"
+    if join.unmatched:
+        yield "unmatched", f"a {' or '.join(join.unmatched)} row without a match fails the job"
+    if join.dropped_aliases:
+        yield "dropped", ", ".join(f"{a}={b!r}" for a, b in join.dropped_aliases) + " (strict=False)"
+    choice = choose(join)
+    if choice is not None:
+        yield "strategy", f"{choice.strategy}: {choice.reason}"
+        if choice.cost:
+            yield "cost", choice.cost
+    yield "order", _order_text(ordering)
+    yield "method", _method(spec, join.how)
+
+
+def _promises(spec: JoinSpec) -> Iterator[tuple[str, str]]:
+    yield "nulls", "a NULL key equals a NULL key" if spec.nulls_equal else "a NULL key matches nothing"
+    if isinstance(spec, AsofSpec):
+        yield "ties", _ties([as_said("right", n) for n in spec.tie_break], spec.direction, spec.nearest_tie)
+    if spec.relationship:
+        yield "relationship", f"{spec.relationship}, checked while the job runs"
+    if spec.unmatched:
+        yield "unmatched", "a row without a match fails the job"
+
+
+def _ties(tie_break: Sequence[str], direction: str, nearest_tie: str) -> str:
+    """Return which right row wins when several are equally good."""
+    by = ", ".join(tie_break) or "all their columns that have an order, the first one first"
+    nearest = {"backward": "earlier", "forward": "later"}[nearest_tie]
+    first = f"of two equally near times the {nearest} wins; " if direction == "nearest" else ""
+    return f"{first}of right rows with equal time the greatest by {by} wins"
+
+
+def _order_text(ordering: Sequence[tuple[str, bool]]) -> str:
+    if not ordering:
+        return "the left side carries no order marker; none is needed and no row order is promised"
+    told = ", ".join(f"{n} {'ascending' if up else 'descending'}" for n, up in ordering)
+    return f"the left side is sorted by {told}; the join clears the marker"
+
+
+_METHODS = {
+    "inner": "inner_join (or left_inner; was join)",
+    "left": "left_outer (was left_join)",
+    "right": "right_outer (or left_right)",
+    "full": "full_outer (or outer_join)",
+    "semi": "semi_join",
+    "anti": "anti_join",
+    "cross": "cross_join",
+}
+
+
+def _method(spec: JoinSpec | None, how: str | None) -> str:
+    if isinstance(spec, AsofSpec):
+        return "asof_join (was join_asof)"
+    if spec is not None and spec.TYPE != "join":
+        return f"{spec.TYPE}_join"
+    return _METHODS[how or "inner"] if how else "any directed join; natural_* when the names are shared"
+
+
+def _source(join: ResolvedJoin, column: Any) -> str:
+    left = "" if column.left is None else f"left.{shown(join.left.fields[column.left].name)}"
+    right = "" if column.right is None else f"right.{shown(join.right.fields[column.right].name)}"
+    if column.source == "coalesced":
+        return f"coalesce({left}, {right})"
+    return left or right or "which sides have a row"
+
+
+def _hidden(join: ResolvedJoin) -> Iterator[Row]:
+    if join.how in ("semi", "anti"):
+        yield "right.*", f"a {join.how} join keeps left columns"
+    else:
+        yield from _hidden_right(join)
+    left_shown = {c.left for c in join.output if c.left is not None}
+    for i, f in enumerate(join.left.fields):
+        if i not in left_shown:
+            yield f"left.{shown(f.name)}", "not asked for"
+
+
+def _hidden_right(join: ResolvedJoin) -> Iterator[Row]:
+    repeated = {c.right for c in join.output if c.right is not None}
+    keys = {k.right: k.left for k in join.keys}
+    for i, f in enumerate(join.right.fields):
+        if i not in repeated:
+            equal = f"equal to left.{shown(join.left.fields[keys[i]].name)}" if i in keys else "not asked for"
+            yield f"right.{shown(f.name)}", equal

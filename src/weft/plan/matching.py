@@ -1,0 +1,116 @@
+"""The time part of a spec bound to two schemas: order columns, tolerances, bounds, windows."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from weft.core.duration import Duration
+from weft.core.names import parse_name
+from weft.core.types import DATE, DType, Field, Schema
+from weft.errors import JoinSpecError, JoinTypeError
+from weft.plan.resolved import Amount, AsOf, Match, SameWindow, Side, Within
+from weft.spec.amount import Distance, is_number, size_of
+from weft.spec.temporal import UNBOUNDED, AsofSpec, IntervalSpec, TemporalSpec, WindowSpec
+
+_DAY = 86_400_000_000
+
+
+def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
+    """Return the match of a temporal spec, its columns found and its distances measured."""
+    i = left.index(parse_name(spec.order.left), side="left relation")
+    j = right.index(parse_name(spec.order.right), side="right relation")
+    a, b = left.fields[i], right.fields[j]
+    _check_order_types(a, b)
+    if isinstance(spec, AsofSpec):
+        tolerance = None if spec.tolerance == UNBOUNDED else spec.tolerance
+        return AsOf(
+            left=i,
+            right=j,
+            direction=spec.direction,
+            allow_exact=spec.allow_exact_matches,
+            tolerance=measure(tolerance, a, b, "tolerance"),
+            nearest_tie=spec.nearest_tie,
+            tie_break=tuple(_tie_break(name, right) for name in spec.tie_break),
+        )
+    if isinstance(spec, IntervalSpec):
+        return Within(
+            left=i,
+            right=j,
+            lower=measure(spec.lower, a, b, "lower"),
+            upper=measure(spec.upper, a, b, "upper"),
+        )
+    if isinstance(spec, WindowSpec):
+        return _window(spec, i, j, a, b)
+    raise JoinSpecError(f"{type(spec).__name__} has no match")
+
+
+def _window(spec: WindowSpec, i: int, j: int, a: Field, b: Field) -> SameWindow:
+    if not a.dtype.is_temporal:
+        raise JoinTypeError(
+            f"windows are cut in time, but left.{a.name} is {a.dtype}",
+            help="use an interval join for numbers",
+        )
+    sizes = {n: measure(getattr(spec, n), a, b, n) for n in ("size", "slide", "gap")}
+    whole = {n: None if v is None else int(v) for n, v in sizes.items()}
+    return SameWindow(
+        left=i,
+        right=j,
+        kind=spec.window,
+        size=whole["size"],
+        slide=whole["slide"],
+        gap=whole["gap"],
+        per_window=spec.per_window,
+    )
+
+
+def _check_order_types(a: Field, b: Field) -> None:
+    def family(dtype: DType) -> str | None:
+        return "time" if dtype.is_temporal else "number" if dtype.is_numeric else None
+
+    if family(a.dtype) is None or family(a.dtype) != family(b.dtype):
+        raise JoinTypeError(
+            f"order columns left.{a.name} ({a.dtype}) and right.{b.name} ({b.dtype}) cannot be compared in order",
+            help="both must be times (timestamp, timestamp_ntz, date) or both numbers; cast one side first",
+        )
+
+
+def _tie_break(name: str, right: Schema) -> int:
+    index = right.index(parse_name(name), side="right relation")
+    field = right.fields[index]
+    if not field.dtype.is_orderable:
+        raise JoinTypeError(f"tie_break column right.{field.name} of type {field.dtype} has no order")
+    return index
+
+
+def measure(
+    distance: Distance | None,
+    a: Field,
+    b: Field,
+    what: str,
+    *,
+    sides: tuple[Side, Side] = ("left", "right"),
+) -> Amount | None:
+    """Return a distance in the unit of column `a`: microseconds or a number."""
+    if distance is None:
+        return None
+    column = f"{sides[0]}.{a.name}"
+    size = size_of(distance, what, signed=True)
+    if a.dtype.is_temporal:
+        if is_number(distance):
+            raise JoinTypeError(
+                f"{what} {distance!r} is a number but {column} is {a.dtype}",
+                help=f"write a length of time, for example {what}='5 seconds'",
+            )
+        if {a.dtype, b.dtype} == {DATE} and size % _DAY:
+            raise JoinTypeError(
+                f"{what} {distance!r} is not whole days but {column} and {sides[1]}.{b.name} are dates",
+                help=f"write for example {what}='2 days'",
+            )
+        return int(size)
+    if not is_number(distance):
+        shown = Duration(int(size))
+        raise JoinTypeError(
+            f"{what} {shown} is a length of time but {column} is {a.dtype}",
+            help=f"write a number, for example {what}=5",
+        )
+    return Decimal(size)

@@ -1,0 +1,129 @@
+"""What a join is once its names have met two schemas: the record that every engine reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from weft.core.types import DType, Field, Schema
+from weft.expr import Typed
+from weft.spec.words import Direction, How, NearestTie, Relationship, WindowKind
+
+Side = Literal["left", "right"]
+Origin = Literal["shared", "alias", "keys", "spec"]
+Amount = int | Decimal
+"""A distance on the order axis: microseconds for times and dates, a Decimal for numbers."""
+
+
+class Slot(NamedTuple):
+    """A column of one side, by position; predicates refer to columns through slots."""
+
+    side: Side
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks a slot for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedKey:
+    """Two columns that must be equal, compared as `dtype`."""
+
+    left: int
+    right: int
+    dtype: DType
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Keys and predicates alone decide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """At most one right row for each left row: the nearest in order."""
+
+    left: int
+    right: int
+    direction: Direction
+    allow_exact: bool
+    tolerance: Amount | None
+    nearest_tie: NearestTie
+    tie_break: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """``left + lower <= right <= left + upper``, both ends included; None leaves an end open."""
+
+    left: int
+    right: int
+    lower: Amount | None
+    upper: Amount | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameWindow:
+    """Both times fall into one window, epoch-aligned or made by the events themselves."""
+
+    left: int
+    right: int
+    kind: WindowKind
+    size: int | None
+    slide: int | None
+    gap: int | None
+    per_window: bool
+
+
+Match = Exact | AsOf | Within | SameWindow
+OutputSource = Literal["left", "right", "coalesced", "indicator"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputColumn:
+    """A column of the result: its name, where it comes from and why it is called so."""
+
+    name: str
+    dtype: DType
+    nullable: bool
+    source: OutputSource
+    left: int | None = None
+    right: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedPredicate:
+    """A predicate with its columns bound to slots; `typed` is its boolean tree."""
+
+    text: str
+    typed: Typed
+    origin: Literal["predicate", "range"] = "predicate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedJoin:
+    """A join with nothing left to find out: fields, types, output columns, promises."""
+
+    how: How
+    left: Schema
+    right: Schema
+    keys: tuple[ResolvedKey, ...]
+    match: Match
+    output: tuple[OutputColumn, ...]
+    conditions: tuple[ResolvedPredicate, ...] = ()
+    nulls_equal: bool = False
+    relationship: Relationship | None = None
+    unmatched: tuple[Side, ...] = ()
+    dropped_aliases: tuple[tuple[str, str], ...] = ()
+    fingerprint: str = field(default="", compare=False)
+
+    @property
+    def predicates(self) -> tuple[Typed, ...]:
+        """The boolean trees that must all be true of a pair, over `Slot`s."""
+        return tuple(c.typed for c in self.conditions)
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the result."""
+        case = self.left.case_sensitive
+        return Schema(tuple(Field(c.name, c.dtype, c.nullable) for c in self.output), case)

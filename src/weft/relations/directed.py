@@ -1,0 +1,147 @@
+"""Directed joins: every key is spelt out in a JoinSpec, nothing is inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from weft.errors import ArgumentError
+from weft.relations.deprecation import deprecated_on
+from weft.relations.frame import Frame
+from weft.relations.joining import a_relation, join_frames, settled_projection
+from weft.relations.methods import like
+from weft.spec.join import JoinSpec
+from weft.spec.temporal import TemporalSpec
+
+if TYPE_CHECKING:
+    from weft.spark.stats import MatchStats
+    from weft.spec.projection import JoinProjection
+    from weft.spec.words import How
+
+
+def _spec(spec: object, method: str, unexpected: dict[str, Any]) -> JoinSpec:
+    if unexpected:
+        told = ", ".join(f"{k}={v!r}" for k, v in unexpected.items())
+        raise ArgumentError(
+            f"{method} takes its keys from a JoinSpec, not from keywords ({told})",
+            help=f"write {method}(other, JoinSpec.from_kwargs({told}))",
+        )
+    if isinstance(spec, TemporalSpec):
+        verb = {"asof": "asof_join", "interval": "interval_join", "window": "window_join"}[spec.TYPE]
+        raise ArgumentError(f"{method} takes a JoinSpec; a {type(spec).__name__} goes to {verb}")
+    if not isinstance(spec, JoinSpec):
+        raise ArgumentError(
+            f"{method} takes a JoinSpec, not {type(spec).__name__}",
+            help="write JoinSpec(equal_keys=[('left_column', 'right_column')])",
+        )
+    return spec
+
+
+def _directed(left: Any, other: object, spec: object, how: How, method: str, named: dict[str, Any]) -> Any:
+    options = {name: named.pop(name, None) for name in ("project", "suffixes", "stats")}
+    right = a_relation(other, method)
+    if "on" in named:
+        spec = deprecated_on(left, right, method, spec, named.pop("on"))
+    return join_frames(
+        left,
+        right,
+        _spec(spec, method, named),
+        how=how,
+        project=settled_projection(options["project"], options["suffixes"]),
+        stats=options["stats"],
+    )
+
+
+def _sibling(how: How, method: str) -> Callable[..., Any]:
+    def call(self: Any, other: object, spec: object = None, /, **named: Any) -> Any:
+        return _directed(self, other, spec, how, method, named)
+
+    return call
+
+
+class DirectedJoins(Frame):
+    """Joins by a `JoinSpec`; `project=`, `suffixes=` and `stats=` as in the natural joins."""
+
+    __slots__ = ()
+
+    def inner_join(
+        self,
+        other: Frame,
+        spec: JoinSpec | None = None,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+        **unexpected: Any,
+    ) -> Self:
+        """Pairs of rows that satisfy the spec.
+
+        ``orders.inner_join(customers, JoinSpec(equal_keys=[("customer_id", "id")]))``
+        """
+        named = {"project": project, "suffixes": suffixes, "stats": stats, **unexpected}
+        return cast("Self", _directed(self, other, spec, "inner", "inner_join", named))
+
+    left_inner = like(
+        inner_join,
+        "left_inner",
+        "Pairs of rows that satisfy the spec; same as `inner_join`.",
+        _sibling("inner", "left_inner"),
+    )
+    left_outer = like(
+        inner_join,
+        "left_outer",
+        "Every left row, with its matches or with NULLs.",
+        _sibling("left", "left_outer"),
+    )
+    left_right = like(
+        inner_join,
+        "left_right",
+        "Every right row, with its matches or with NULLs; same as `right_outer`.",
+        _sibling("right", "left_right"),
+    )
+    right_outer = like(
+        inner_join,
+        "right_outer",
+        "Every right row, with its matches or with NULLs; same as `left_right`.",
+        _sibling("right", "right_outer"),
+    )
+    outer_join = like(
+        inner_join,
+        "outer_join",
+        "Every row of both sides; same as `full_outer`.",
+        _sibling("full", "outer_join"),
+    )
+    full_outer = like(
+        inner_join,
+        "full_outer",
+        "Every row of both sides; same as `outer_join`.",
+        _sibling("full", "full_outer"),
+    )
+    semi_join = like(
+        inner_join,
+        "semi_join",
+        "Left rows that have a match, each once, left columns only.",
+        _sibling("semi", "semi_join"),
+    )
+    anti_join = like(
+        inner_join,
+        "anti_join",
+        "Left rows that have no match, left columns only.",
+        _sibling("anti", "anti_join"),
+    )
+
+    def cross_join(
+        self,
+        other: Frame,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+    ) -> Self:
+        """Every pair of rows; the only join without a key or predicate."""
+        right = a_relation(other, "cross_join")
+        return join_frames(
+            self, right, None, how="cross", project=settled_projection(project, suffixes), stats=stats
+        )

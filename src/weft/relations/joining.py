@@ -1,0 +1,64 @@
+"""The one place where relations are joined: resolve, lower, remember."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from weft.errors import ArgumentError
+from weft.plan.resolve_join import Inference, resolve_join
+from weft.relations.frame import Frame, JoinLineage
+from weft.spark import equi
+from weft.spark.frames import check_one_session
+from weft.spark.stats import MatchStats
+from weft.spec.join import JoinSpec
+from weft.spec.projection import JoinProjection
+
+if TYPE_CHECKING:
+    from weft.spec.words import How
+
+R = TypeVar("R", bound=Frame)
+
+
+def a_relation(other: object, method: str) -> Frame:
+    """Return `other`, or raise with the way to wrap it."""
+    if isinstance(other, Frame):
+        return other
+    wrap = " (wrap it: weft.relation(df))" if hasattr(other, "sparkSession") else ""
+    raise ArgumentError(f"{method} takes a Relation, not {type(other).__name__}{wrap}")
+
+
+def settled_projection(project: object, suffixes: object) -> JoinProjection | None:
+    """Return the projection that `project=` or its shorthand `suffixes=` says."""
+    if project is not None and not isinstance(project, JoinProjection):
+        raise ArgumentError(f"project must be a JoinProjection, not {type(project).__name__}")
+    if suffixes is None:
+        return project
+    if project is not None:
+        raise ArgumentError(
+            "give project= or suffixes=, not both",
+            code="W0305",
+            help="suffixes=(...) is short for project=JoinProjection(suffixes=(...))",
+        )
+    return JoinProjection(suffixes=suffixes)  # type: ignore[arg-type]  # JoinProjection checks it
+
+
+def join_frames(
+    left: R,
+    right: Frame,
+    spec: JoinSpec | None,
+    *,
+    how: How,
+    project: JoinProjection | None = None,
+    inference: Inference | None = None,
+    stats: MatchStats | None = None,
+) -> R:
+    """Join two frames by an exact spec; every check runs before Spark is asked for anything."""
+    check_one_session(left.session, right.session)
+    if stats is not None and not isinstance(stats, MatchStats):
+        raise ArgumentError(f"stats must be a MatchStats, not {type(stats).__name__}")
+    resolved = resolve_join(spec, left.schema, right.schema, how=how, project=project, inference=inference)
+    observation = stats.attach(left.df, right.df) if stats is not None else None
+    df = equi.lower(left.df, right.df, resolved, observation=observation)
+    lineage = JoinLineage(spec=spec, project=project, resolved=resolved, left_ordering=left.ordering)
+    return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage)

@@ -1,0 +1,27 @@
+"""Spark's exceptions turned back into ours."""
+
+from __future__ import annotations
+
+import re
+
+from weft.errors import Code, JoinContractError
+from weft.spark.contracts import PREFIX
+
+_CONTRACT = re.compile(re.escape(PREFIX) + r" (W050\d) (.*?\(join [0-9a-f]{12}\))", re.DOTALL)
+
+
+def contract_failure(failure: BaseException) -> JoinContractError | None:
+    """Return the broken promise that a failed Spark job tells of, or None.
+
+    ::
+
+        try:
+            relation.df.collect()
+        except Exception as failure:
+            broken = weft.contract_failure(failure)
+    """
+    found = _CONTRACT.search(str(failure))
+    if found is None:
+        return None
+    code: Code = "W0502" if found[1] == "W0502" else "W0501"
+    return JoinContractError(found[2], code=code, help="correct the data, or relax relationship= or unmatched=")

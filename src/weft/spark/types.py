@@ -1,0 +1,67 @@
+"""Spark's data types and ours, both ways."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as st
+
+from weft.core.types import Array, Decimal, DType, Field, Map, Scalar, ScalarName, Struct
+from weft.errors import JoinTypeError
+
+_SCALARS: tuple[tuple[type[st.DataType], ScalarName], ...] = (
+    (st.BinaryType, "binary"),
+    (st.BooleanType, "boolean"),
+    (st.ByteType, "byte"),
+    (st.ShortType, "short"),
+    (st.IntegerType, "integer"),
+    (st.LongType, "long"),
+    (st.FloatType, "float"),
+    (st.DoubleType, "double"),
+    (st.DateType, "date"),
+    (st.TimestampType, "timestamp"),
+    (st.TimestampNTZType, "timestamp_ntz"),
+    (st.TimeType, "time"),
+    (st.DayTimeIntervalType, "interval"),
+    (st.YearMonthIntervalType, "interval_ym"),
+    (st.VariantType, "variant"),
+    (st.NullType, "null"),
+)
+_TO_SPARK: dict[str, type[st.DataType]] = {name: kind for kind, name in _SCALARS}
+_DEFAULT_COLLATION = "UTF8_BINARY"
+
+
+def from_spark(dtype: st.DataType) -> DType:
+    """Return our type for Spark's."""
+    if isinstance(dtype, st.StringType | st.CharType | st.VarcharType):
+        collation = getattr(dtype, "collation", _DEFAULT_COLLATION)
+        return Scalar("string", "" if collation == _DEFAULT_COLLATION else collation)
+    if isinstance(dtype, st.DecimalType):
+        return Decimal(dtype.precision, dtype.scale)
+    if isinstance(dtype, st.ArrayType):
+        return Array(from_spark(dtype.elementType), dtype.containsNull)
+    if isinstance(dtype, st.MapType):
+        return Map(from_spark(dtype.keyType), from_spark(dtype.valueType), dtype.valueContainsNull)
+    if isinstance(dtype, st.StructType):
+        return Struct(tuple(Field(f.name, from_spark(f.dataType), f.nullable) for f in dtype.fields))
+    if isinstance(dtype, st.UserDefinedType):
+        return from_spark(dtype.sqlType())
+    for kind, name in _SCALARS:
+        if isinstance(dtype, kind):
+            return Scalar(name)
+    raise JoinTypeError(f"Spark's type {dtype.simpleString()} is not known to Weft")
+
+
+def to_spark(dtype: DType) -> st.DataType:
+    """Return Spark's type for ours."""
+    if isinstance(dtype, Decimal):
+        return st.DecimalType(dtype.precision, dtype.scale)
+    if isinstance(dtype, Array):
+        return st.ArrayType(to_spark(dtype.element), dtype.contains_null)
+    if isinstance(dtype, Map):
+        return st.MapType(to_spark(dtype.key), to_spark(dtype.value), dtype.contains_null)
+    if isinstance(dtype, Struct):
+        return st.StructType([st.StructField(f.name, to_spark(f.dtype), f.nullable) for f in dtype.fields])
+    if isinstance(dtype, Scalar):
+        if dtype.name == "string":
+            return st.StringType(dtype.collation) if dtype.collation else st.StringType()
+        return _TO_SPARK[dtype.name]()
+    raise JoinTypeError(f"{dtype} has no Spark type")

@@ -1,0 +1,152 @@
+"""Specs as dictionaries and JSON that read back equal, and their fingerprints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, ClassVar, Self
+
+from weft.core.fingerprint import decode, encode, fingerprint
+from weft.core.names import listed, near
+from weft.errors import ArgumentError, JoinSpecError, WeftError
+
+_NAMED = "$named"
+
+
+class Serial:
+    """A frozen record that can be stored: ``{"type": ..., "version": 1, ...}``."""
+
+    TYPE: ClassVar[str] = ""
+    VERSION: ClassVar[int] = 1
+    _known: ClassVar[dict[str, type[Serial]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "TYPE" in vars(cls):
+            Serial._known[cls.TYPE] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary of plain JSON values; `from_dict` reads it back."""
+        values = {f.name: _plain(getattr(self, f.name)) for f in _stored_fields(self)}
+        return {"type": self.TYPE, "version": self.VERSION, **values}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Build the spec that `to_dict` described; unknown fields and versions raise."""
+        kind = _kind(data)
+        found = Serial._known.get(kind)
+        if found is None or not issubclass(found, cls):
+            accepted = sorted(n for n, c in Serial._known.items() if issubclass(c, cls))
+            raise JoinSpecError(f"type {kind!r} is not one of {listed(accepted)}", code="W0306")
+        version = data.get("version", found.VERSION)
+        if type(version) is not int or version != found.VERSION:
+            raise JoinSpecError(
+                f"version {version!r} of {kind!r} is not understood",
+                code="W0306",
+                help=f"this release reads version {found.VERSION}",
+            )
+        try:
+            built: Self = found._build(  # noqa: SLF001  # our own class
+                {k: v for k, v in data.items() if k not in ("type", "version")}
+            )
+        except RecursionError as cause:
+            raise JoinSpecError(f"the serialised {kind!r} is nested too deeply", code="W0306") from cause
+        return built
+
+    @classmethod
+    def _build(cls, values: dict[str, Any]) -> Any:
+        known = {f.name: f for f in _stored_fields(cls)}
+        for name in map(str, values):
+            if name not in known:
+                close = near(name, known, most=1)
+                raise JoinSpecError(
+                    f"{cls.TYPE!r} has no field {name!r}",
+                    code="W0306",
+                    help=f"did you mean {close[0]!r}?" if close else f"fields are {listed(known, most=30)}",
+                )
+        for name, f in known.items():
+            if name not in values and f.default is MISSING and f.default_factory is MISSING:
+                raise JoinSpecError(f"{cls.TYPE!r} needs the field {name!r}", code="W0306")
+        return cls(**{name: _value(value) for name, value in values.items()})
+
+    def to_json(self) -> str:
+        """Return `to_dict` as one JSON text, fields in their declared order."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Build the spec that `to_json` described."""
+        if not isinstance(text, str):
+            raise ArgumentError(f"from_json takes a text, not {type(text).__name__}")
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as cause:  # also an integer of more digits than Python reads
+            raise JoinSpecError(f"not JSON: {cause}", code="W0306") from cause
+        return cls.from_dict(data)
+
+    def fingerprint(self) -> str:
+        """Return a hash of what the spec says; options left at their default do not count.
+
+        So a release that adds an option does not change the fingerprints of old specs.
+        """
+        return fingerprint(_said(self))
+
+
+def _stored_fields(spec: Any) -> tuple[Any, ...]:
+    return tuple(f for f in fields(spec) if f.init)
+
+
+def _said(value: Any) -> Any:
+    """Return a spec as plain values without what is left at its default, also inside it."""
+    if isinstance(value, tuple | list):
+        return [_said(v) for v in value]
+    if not isinstance(value, Serial):
+        return _plain(value)
+    said: dict[str, Any] = {"type": value.TYPE, "version": value.VERSION}
+    for f in _stored_fields(value):
+        mine = getattr(value, f.name)
+        usual = MISSING if f.default is MISSING else _said(f.default)
+        if _said(mine) != usual or type(mine) is not type(f.default):
+            said[f.name] = _said(mine)
+    return said
+
+
+def _kind(data: object) -> str:
+    if not isinstance(data, Mapping):
+        raise ArgumentError(f"a serialised spec is a mapping, not {type(data).__name__}")
+    kind = data.get("type")
+    if not isinstance(kind, str):
+        raise JoinSpecError("the serialised spec has no 'type'", code="W0306")
+    return kind
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Serial):
+        return value.to_dict()
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):  # under a tag, so that a key "type" is not taken for a spec
+        return {_NAMED: encode(value)}
+    return encode(value)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if set(value) == {_NAMED} and isinstance(value[_NAMED], Mapping):
+            return {name: decode(v) for name, v in value[_NAMED].items()}
+        if "type" in value:
+            return from_dict(value)
+    if isinstance(value, list | tuple):
+        return tuple(_value(v) for v in value)
+    return decode(value)
+
+
+def from_dict(data: Mapping[str, Any]) -> Any:
+    """Build whichever spec, predicate or order `data` describes."""
+    try:
+        return Serial.from_dict(data)
+    except WeftError:
+        raise
+    except (TypeError, ValueError, KeyError, RecursionError) as cause:
+        raise JoinSpecError(f"the serialised spec does not read: {cause}", code="W0306") from cause

@@ -1,0 +1,177 @@
+"""Case files: one expected table for every engine, many cases in one file.
+
+A case file is a YAML list.  A table that two cases share is written once and named with an anchor::
+
+    - id: ASOF-BWD-003
+      why: 10:00:05 takes the quote of the same instant; GOOG has none
+      spec: {type: asof, keys: [sym], order: [ts, qts], how: left}
+      left: &trades |
+        sym  | ts       | qty
+        AAPL | 10:00:05 | 100
+        GOOG | 09:59:59 | 30
+      right: |
+        sym  | qts      | px
+        AAPL | 10:00:05 | 2.0
+      expect: |
+        sym  | ts       | qty | qts      | px
+        AAPL | 10:00:05 | 100 | 10:00:05 | 2.0
+        GOOG | 09:59:59 | 30  |          |
+
+Instead of ``expect`` a case may have ``error: W0103``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.core.names import listed, near
+from weft.core.source import Source
+from weft.errors import CODES, CaseFileError, Code, Diagnostic, WeftError
+from weft.testing.short_spec import SpecParts, long_form
+from weft.testing.tables import T, Table
+from weft.testing.yaml_values import Item, Node, compose, plain
+
+_NEEDED = ("id", "why", "spec", "left", "right")
+_KEYS = (*_NEEDED, "expect", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One join, its two inputs, and the table or the error that every engine must give.
+
+    `spec` is the form that ``weft.spec.from_dict`` reads, `project` the one of a projection;
+    `how` is the kind of join, said by the spec where it has that field.
+    """
+
+    id: str
+    why: str
+    spec: Mapping[str, Any]
+    how: str
+    project: Mapping[str, Any] | None
+    left: Table
+    right: Table
+    expect: Table | None = None
+    error: Code | None = None
+    source: Source = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.id}: {self.why}"
+
+
+def load_cases(path: str | Path) -> tuple[Case, ...]:
+    """Read the case file at `path`; raise `CaseFileError` with every finding, each with its line."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise CaseFileError(f"case file {str(path)!r} cannot be read: {cause}") from cause
+    return read_cases(text, file=str(path))
+
+
+def read_cases(text: str, *, file: str | None = None) -> tuple[Case, ...]:
+    """Read cases from the text of a case file."""
+    root = compose(text, file)
+    if not isinstance(root.value, list) or root.is_mapping or not root.value:
+        raise CaseFileError(
+            "a case file is a list of cases", help="write '- id: ...' for each case", at=root.place()
+        )
+    reader = _Reader()
+    found = [reader.case(node) for node in root.items()]
+    cases = [case for case in found if case is not None]
+    reader.check_ids(cases)
+    if reader.findings:
+        raise CaseFileError(reader.findings)
+    return tuple(cases)
+
+
+class _Reader:
+    """Reads cases and keeps what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.findings: list[Diagnostic] = []
+
+    def find(self, message: str, at: Source, help: str = "") -> None:
+        self.findings.append(Diagnostic("W0901", message, help=help, at=at))
+
+    def check_ids(self, cases: Iterable[Case]) -> None:
+        seen: dict[str, Case] = {}
+        for case in cases:
+            if case.id in seen:
+                first = seen[case.id].source.line
+                self.find(f"the id {case.id!r} is taken", case.source, f"the case in line {first} has it")
+            seen.setdefault(case.id, case)
+
+    def case(self, node: Node) -> Case | None:
+        before = len(self.findings)
+        items = dict(self.items(node))
+        for key in _NEEDED:
+            if key not in items and node.is_mapping:
+                self.find(f"the case has no {key!r}", node.head(), f"a case has {listed(_KEYS)}")
+        if node.is_mapping and ("expect" in items) == ("error" in items):
+            self.find("a case has either 'expect' or 'error'", node.head())
+        texts = {key: self.text(items[key]) for key in ("id", "why", "error") if key in items}
+        tables = {key: self.table(items[key]) for key in ("left", "right", "expect") if key in items}
+        parts = self.spec(items["spec"]) if "spec" in items else None
+        if "error" in texts and texts["error"] not in CODES:
+            close = near(texts["error"], CODES, most=1)
+            help = f"did you mean {close[0]!r}?" if close else f"codes are {listed(CODES)}"
+            self.find(f"there is no code {texts['error']!r}", items["error"].value.place(), help)
+        left, right = tables.get("left"), tables.get("right")
+        if len(self.findings) > before or parts is None or left is None or right is None:
+            return None
+        error: Any = texts.get("error")
+        return Case(
+            id=texts["id"],
+            why=texts["why"],
+            spec=parts.spec,
+            how=parts.how,
+            project=parts.project,
+            left=left,
+            right=right,
+            expect=tables.get("expect"),
+            error=error,
+            source=items["id"].value.place(),
+        )
+
+    def items(self, node: Node) -> Iterator[tuple[str, Item]]:
+        if not node.is_mapping:
+            self.find("a case is a mapping", node.place(), f"a case has {listed(_KEYS)}")
+            return
+        for item in node.pairs():
+            if item.name not in _KEYS:
+                close = near(item.name, _KEYS, most=1)
+                help = f"did you mean {close[0]!r}?" if close else f"a case has {listed(_KEYS)}"
+                self.find(f"a case has no {item.name!r}", item.key.place(), help)
+            yield item.name, item
+
+    def text(self, item: Item) -> str:
+        value = plain(item.value)
+        if not isinstance(value, str) or not value.strip():
+            self.find(f"{item.name!r} must be a text", item.value.place())
+            return ""
+        return " ".join(value.split())
+
+    def table(self, item: Item) -> Table | None:
+        text = plain(item.value)
+        if not isinstance(text, str):
+            self.find(
+                f"{item.name!r} must be a table",
+                item.value.place(),
+                f"write {item.name}: | and the table below",
+            )
+            return None
+        try:
+            return T(text, source=item.value.block() or Source.whole(text, item.value.file))
+        except CaseFileError as cause:
+            self.findings.extend(cause.diagnostics)
+            return None
+
+    def spec(self, item: Item) -> SpecParts | None:
+        try:
+            return long_form(plain(item.value))
+        except WeftError as cause:
+            self.find(cause.message, item.value.place(), cause.help)
+            return None

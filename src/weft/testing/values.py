@@ -1,0 +1,154 @@
+"""How two values compare, in plain Python: NULL, NaN, -0.0, exact numbers, points in time.
+
+The reference engine reads its meaning of "equal", "before" and "how far" from here alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from weft.core import types
+from weft.core.types import DType, Scalar
+from weft.errors import ArgumentError
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND = dt.timedelta(microseconds=1)
+_ROOMY = Context(prec=200, rounding=ROUND_HALF_UP)
+
+Position = int | Fraction | float
+"""A point on an axis with distances: microseconds since 1970 for times, the number itself for numbers."""
+
+
+def compare(a: Any, b: Any) -> int:
+    """Return -1, 0 or 1 as `a` sorts before, with or after `b`, the way Spark sorts.
+
+    NULL is lowest, NaN is greatest and equals NaN, -0.0 equals 0.0; lists and tuples
+    compare element by element.
+
+    >>> compare(None, 1), compare(float("nan"), float("inf")), compare(-0.0, 0.0)
+    (-1, 1, 0)
+    """
+    if a is None or b is None:
+        return (a is not None) - (b is not None)
+    if isinstance(a, list | tuple):
+        for x, y in zip(a, b, strict=False):
+            if (found := compare(x, y)) != 0:
+                return found
+        return (len(a) > len(b)) - (len(a) < len(b))
+    if is_nan(a) or is_nan(b):
+        return int(is_nan(a)) - int(is_nan(b))
+    return int(a > b) - int(a < b)
+
+
+def is_nan(value: object) -> bool:
+    """Whether the value is the floating point number that equals nothing in Python."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def as_type(value: Any, dtype: DType) -> Any:
+    """Return `value` as a value of `dtype`, to which it can always be widened.
+
+    >>> as_type(2, types.Decimal(10, 2)), as_type(dt.date(2024, 1, 1), types.TIMESTAMP).isoformat()
+    (Decimal('2.00'), '2024-01-01T00:00:00+00:00')
+    """
+    if value is None or dtype == types.NULL:
+        return None
+    if isinstance(dtype, types.Decimal):
+        return Decimal(value).quantize(Decimal(1).scaleb(-dtype.scale), context=_ROOMY)
+    if isinstance(dtype, types.Array):
+        return [as_type(v, dtype.element) for v in value]
+    if isinstance(dtype, types.Struct):
+        return tuple(as_type(v, f.dtype) for v, f in zip(value, dtype.fields, strict=True))
+    if not isinstance(dtype, Scalar):
+        return value
+    if dtype.collation:
+        raise ArgumentError(
+            f"the reference engine does not compare texts by the collation {dtype.collation!r}",
+            help="compare texts without a collation",
+        )
+    if dtype.name == "double":
+        return float(value)
+    if dtype.name == "float":
+        return struct.unpack("f", struct.pack("f", value))[0]
+    if dtype.name == "timestamp":
+        return _with_time(value) if _zoned(value) else _with_time(value).replace(tzinfo=dt.UTC)
+    if dtype.name == "timestamp_ntz":
+        return _with_time(value)
+    return value
+
+
+def _with_time(value: dt.date) -> dt.datetime:
+    """Return a date as its midnight, a time as it is."""
+    return value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001
+
+
+def _zoned(value: dt.date) -> bool:
+    return isinstance(value, dt.datetime) and value.tzinfo is not None
+
+
+def microseconds(value: dt.date) -> int:
+    """Return the microseconds from 1970 to a date or time; without a zone it is read as UTC.
+
+    >>> microseconds(dt.date(1969, 12, 31))
+    -86400000000
+    """
+    moment: dt.datetime = as_type(value, types.TIMESTAMP)
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def position(value: Any, dtype: DType) -> Any:
+    """Return where `value` lies among values that are compared as `dtype`.
+
+    It is a `Position` for times and numbers; other values, texts say, are ordered but have no distance.
+    """
+    if value is None:
+        return None
+    if dtype.is_temporal:
+        return microseconds(value)
+    if dtype.is_numeric and not dtype.is_fraction:
+        return Fraction(value)
+    return as_type(value, dtype)
+
+
+def shifted(at: Position, by: int | Decimal) -> Position:
+    """Return the position `by` further on; floating point axes add in floating point."""
+    return at + float(by) if isinstance(at, float) else at + Fraction(by)
+
+
+def distance(a: Position, b: Position) -> Position:
+    """Return how far two positions are apart.
+
+    Equal positions are 0 apart, NaN and infinity included; NaN is infinitely far from a number.
+    """
+    if compare(a, b) == 0:
+        return 0
+    if is_nan(a) or is_nan(b):
+        return math.inf
+    return a - b if a > b else b - a
+
+
+def kind_of(value: object) -> str:
+    """Return the name of the kind of a value, as messages print it.
+
+    >>> kind_of(True), kind_of(1), kind_of(Decimal("1.0")), kind_of(None)
+    ('boolean', 'integer', 'decimal', 'null')
+    """
+    if isinstance(value, dt.datetime):
+        return "timestamp" if value.tzinfo is not None else "timestamp_ntz"
+    for python, name in _KINDS:
+        if isinstance(value, python):
+            return name
+    return type(value).__name__
+
+
+_KINDS: tuple[tuple[type, str], ...] = (
+    (type(None), "null"), (bool, "boolean"), (int, "integer"), (Decimal, "decimal"), (float, "double"),
+    (str, "string"), (bytes, "binary"), (bytearray, "binary"), (dt.date, "date"), (dt.timedelta, "interval"),
+    (Mapping, "map"), (tuple, "struct"), (list, "array"),
+)  # fmt: skip

@@ -1,0 +1,231 @@
+"""Spark sessions for tests: started when first needed, shared by all, stopped at the end.
+
+``spark`` is a classic session, ``connect`` a Spark Connect one in the same process, and a test that
+takes ``any_spark`` runs once with each.  A test that takes none of them needs no JVM; those run first.
+
+``golden`` compares a text with a file below ``tests/golden`` and ``make golden`` rewrites those files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+# PySpark turns timestamps into Python values in the zone of the process; workers inherit it.
+os.environ["TZ"] = "UTC"
+time.tzset()
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+# A developer's own settings must not turn the classic session into a Connect one.
+for _name in (
+    "SPARK_REMOTE",
+    "SPARK_CONNECT_MODE_ENABLED",
+    "SPARK_LOCAL_REMOTE",
+    "SPARK_HOME",
+    "SPARK_CONF_DIR",
+):
+    os.environ.pop(_name, None)
+
+# A busy machine is no failure, and a build must not depend on chance.
+hypothesis.settings.register_profile("weft", deadline=None, derandomize=os.environ.get("CI") == "true")
+hypothesis.settings.load_profile("weft")
+
+GOLDEN = Path(__file__).parent / "golden"
+MASTER = "local[2]"
+START_SECONDS = 120
+NEEDED_JAVA = 17
+_STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """Return the Spark settings of both sessions, which write below `folder` only."""
+    return {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def java_problem() -> str | None:
+    """Return a sentence that says why no JVM can be started, or None."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        return "Spark needs Java 17 or newer and there is no java: `make setup` installs it or says how"
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', told)
+    if found is None or int(found[1]) < NEEDED_JAVA:
+        return f"Spark needs Java 17 or newer and {java} says {told.splitlines()[:1]}"
+    return None
+
+
+@pytest.fixture(scope="session")
+def jvm() -> None:
+    """Skip where no JVM can be started; in CI that is a failure."""
+    problem = java_problem()
+    if problem is None:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(problem, pytrace=False)
+    pytest.skip(problem)
+
+
+@pytest.fixture(scope="session")
+def spark(jvm: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:  # noqa: ARG001
+    """Return the classic session."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(MASTER).appName("weft tests")
+    for key, value in settings(tmp_path_factory.mktemp("spark")).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_server(jvm: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: ARG001
+    """Return the ``sc://`` address of a Connect server in a process of its own."""
+    with _server(tmp_path_factory.mktemp("connect")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def connect(connect_server: str) -> Iterator[SparkSession]:
+    """Return the Connect session; its functions are in ``pyspark.sql.connect.functions``."""
+    from pyspark.sql.connect.session import SparkSession
+
+    # The Connect builder, because SparkSession.builder would switch the whole process to Connect.
+    session: Any = SparkSession.builder.remote(connect_server).create()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session", params=["classic", "connect"])
+def any_spark(request: pytest.FixtureRequest) -> SparkSession:
+    """Return each kind of session in turn."""
+    session: SparkSession = request.getfixturevalue("spark" if request.param == "classic" else "connect")
+    return session
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Return a check that the file of a name, such as ``errors/caret.txt``, holds a text."""
+
+    def check(name: str, text: str) -> None:
+        file = GOLDEN / name
+        wanted = text.rstrip("\n") + "\n"
+        if request.config.getoption("--rewrite-golden"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(wanted, encoding="utf-8")
+        assert file.exists(), f"there is no {file}: `make golden` writes it"
+        assert wanted == file.read_text(encoding="utf-8"), f"{file} differs: see the diff, or `make golden`"
+
+    return check
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that `make golden` uses."""
+    parser.addoption(
+        "--rewrite-golden", action="store_true", help="write golden texts instead of comparing them"
+    )
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    # Port 0 lets the system choose; the server's log tells which it was.
+    wanted = settings(folder) | {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+    }
+    command = [str(home / "bin" / "spark-submit"), "--master", MASTER, "--name", "weft tests (connect)"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for key, value in wanted.items():
+        command += ["--conf", f"{key}={value}"]
+    log = folder / "server.log"
+    with log.open("wb") as out:
+        # A session of its own, so that Ctrl-C reaches pytest, which then stops the server.
+        process = subprocess.Popen(
+            [*command, "spark-internal"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"SPARK_HOME": str(home)},
+            start_new_session=True,
+        )
+    try:
+        yield f"sc://127.0.0.1:{_port(process, log)}"
+    finally:
+        _stop(process)
+
+
+def _port(process: subprocess.Popen[bytes], log: Path) -> int:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if found := _STARTED.search(log.read_text(errors="replace")):
+            return int(found[1])
+        time.sleep(0.1)
+    last = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
+    return pytest.fail(f"the Spark Connect server did not start; its log ends:\n{last}", pytrace=False)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+
+def _rank(item: pytest.Item) -> int:
+    """Return 0 for a pure test, 1 for a classic one, 2 for one that needs Connect."""
+    names = set(getattr(item, "fixturenames", ()))
+    if "any_spark" in names:
+        chosen = getattr(item, "callspec").params["any_spark"]  # noqa: B009  # only functions have one
+        names.add("connect" if chosen == "connect" else "spark")
+    if names & {"connect", "connect_server"}:
+        return 2
+    return 1 if names & {"spark", "jvm"} else 0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the session they use, and run those without one first."""
+    for item in items:
+        rank = _rank(item)
+        if rank >= 1:
+            item.add_marker("spark")
+        if rank == 2:
+            item.add_marker("connect")
+        if "golden" in getattr(item, "fixturenames", ()):
+            item.add_marker("golden")
+    items.sort(key=_rank)

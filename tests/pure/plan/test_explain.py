@@ -1,0 +1,207 @@
+"""Explanations: whole texts, their data, and HTML in which no name can do harm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.core.types import LONG, Field, Schema
+from weft.plan.explain import JoinExplanation, explain_resolved, explain_spec
+from weft.plan.natural import natural_keys
+from weft.plan.resolve_join import Inference, resolve_join
+from weft.spec import (
+    AsofOrder,
+    AsofSpec,
+    ColumnPredicate,
+    ExpressionPredicate,
+    IntervalSpec,
+    JoinProjection,
+    JoinSpec,
+    WindowSpec,
+)
+
+ORDERS = Schema.of(order_id="long", customer_ref="integer", status="string", placed="timestamp")
+CUSTOMERS = Schema.of(id="long", status="string", status_code="string", since="timestamp")
+TRADES = Schema.of(symbol="string", ts="timestamp", px="decimal(10,2)")
+QUOTES = Schema.of(symbol="string", ts="timestamp", bid="decimal(10,2)", seq="long")
+SUFFIXES = JoinProjection(suffixes=("", "_c"))
+NEAREST = AsofSpec(
+    [("symbol", "symbol")],
+    [ExpressionPredicate("right.bid > ?", [0])],
+    order=AsofOrder("ts", "ts"),
+    direction="nearest",
+    tolerance="5 seconds",
+    range_predicates=[ColumnPredicate("ts", ">=", "ts")],
+    tie_break=("seq",),
+)
+
+
+def natural(
+    how: Any, *, aliases: Any = (), strict: bool = True, left: Schema = ORDERS, **options: Any
+) -> JoinExplanation:
+    found = natural_keys(left, CUSTOMERS, aliases=aliases, strict=strict, **options)
+    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
+    spec = JoinSpec(found.pairs)
+    return explain_resolved(
+        resolve_join(spec, left, CUSTOMERS, how=how, project=SUFFIXES, inference=inference), spec
+    )
+
+
+def directed(
+    spec: JoinSpec, how: Any, project: JoinProjection = SUFFIXES, ordering: Any = ()
+) -> JoinExplanation:
+    return explain_resolved(
+        resolve_join(spec, ORDERS, CUSTOMERS, how=how, project=project), spec, ordering=ordering
+    )
+
+
+def temporal(spec: JoinSpec, **project: Any) -> JoinExplanation:
+    projection = JoinProjection(**({"suffixes": ("", "_q")} | project))
+    return explain_resolved(resolve_join(spec, TRADES, QUOTES, project=projection), spec)
+
+
+KEYED = JoinSpec([("customer_ref", "id")])
+EXPLAINED: dict[str, Callable[[], JoinExplanation]] = {
+    "natural_with_alias": lambda: natural("left", aliases=(("customer_ref", "id"),)),
+    "dropped_alias": lambda: natural("inner", aliases=(("customer", "id"), ("order_id", "id")), strict=False),
+    "displaced_key": lambda: natural("left", aliases=(("status", "status_code"),)),
+    "coalesced_full": lambda: directed(KEYED, "full"),
+    "right_keys_kept": lambda: directed(
+        KEYED, "right", JoinProjection(right_keys="keep", suffixes=("_o", "_c"))
+    ),
+    "asof_unbound": lambda: explain_spec(NEAREST),
+    "asof_bound": lambda: temporal(NEAREST),
+    "asof_without_tie_break": lambda: temporal(
+        AsofSpec([("symbol", "symbol")], order=AsofOrder("ts", "ts"), how="inner"), keep_right_order=False
+    ),
+    "predicates_only": lambda: directed(
+        JoinSpec([], [ColumnPredicate("placed", ">=", "since", "1 day")]), "inner"
+    ),
+    "semi": lambda: directed(KEYED, "semi", JoinProjection(drop=("placed",))),
+    "cross": lambda: explain_resolved(resolve_join(None, ORDERS, CUSTOMERS, project=SUFFIXES), None),
+    "promises": lambda: directed(
+        JoinSpec([("customer_ref", "id")], nulls_equal=True, relationship="m:1", unmatched="error"),
+        "left",
+        JoinProjection(suffixes=("", "_c"), rename={"since": "customer_since"}, indicator="found"),
+        (("placed", True), ("order.no", False)),
+    ),
+    "join_unbound": lambda: explain_spec(JoinSpec([("a", "b")], relationship="1:1", unmatched="both")),
+    "interval_bound": lambda: temporal(
+        IntervalSpec(
+            [("symbol", "symbol")], order=AsofOrder("ts", "ts"), lower="-1 minute", upper="0s", how="full"
+        )
+    ),
+    "window_unbound": lambda: explain_spec(
+        WindowSpec(order=AsofOrder("ts", "ts"), window="session", gap="30m")
+    ),
+    "odd_names": lambda: explain_spec(JoinSpec([("order id", "`a.b`"), ("1 = 1 OR x", "c`d")])),
+}
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_the_whole_text_of_an_explanation(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"explain/{name}.txt", str(EXPLAINED[name]()))
+
+
+def test_no_golden_text_is_left_over() -> None:
+    folder = Path(__file__).parents[2] / "golden" / "explain"
+    assert {f.stem for f in folder.glob("*.txt")} == set(EXPLAINED)
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_an_explanation_is_plain_data(name: str) -> None:
+    explanation = EXPLAINED[name]()
+    data = explanation.to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert {"title", "bound", "fingerprint", "spec", "keys", "columns", "left_out", "method"} <= set(data)
+    assert data["bound"] is (not name.endswith("unbound") and name != "odd_names")
+    assert len(data["fingerprint"]) == 64
+    assert data["fingerprint"][:16] in str(explanation)
+
+
+def test_the_data_of_a_bound_join_names_every_key_and_column() -> None:
+    data = EXPLAINED["promises"]().to_dict()
+    assert data["keys"] == [
+        {"left": "left.customer_ref", "right": "right.id", "origin": "spec", "type": "long"}
+    ]
+    assert [c["name"] for c in data["columns"]] == [
+        "order_id", "customer_ref", "status", "placed", "status_c", "status_code", "customer_since", "found",
+    ]  # fmt: skip
+    assert data["columns"][6] == {
+        "name": "customer_since",
+        "type": "timestamp",
+        "source": "right.since",
+        "reason": "renamed from 'since'",
+    }
+    assert data["left_out"] == [{"column": "right.id", "reason": "equal to left.customer_ref"}]
+    assert data["nulls"] == "a NULL key equals a NULL key"
+    assert data["relationship"].startswith("m:1")
+    assert data["unmatched"] == "a left row without a match fails the job"
+    assert data["spec"]["type"] == "join"
+
+
+@pytest.mark.parametrize(
+    ("how", "old"),
+    [("inner", "was join"), ("left", "was left_join"), ("right", "left_right"), ("full", "outer_join")],
+)
+def test_old_names_lead_to_new_ones(how: str, old: str) -> None:
+    assert old in directed(KEYED, how).to_dict()["method"]
+
+
+def test_every_way_to_join_has_a_method() -> None:
+    for how in ("inner", "left", "right", "full", "semi", "anti"):
+        assert "_" in directed(KEYED, how).to_dict()["method"]
+    assert temporal(NEAREST).to_dict()["method"] == "asof_join (was join_asof)"
+    assert "cross_join" in EXPLAINED["cross"]().to_dict()["method"]
+
+
+@pytest.mark.parametrize("side", ["left", "right", "both"])
+def test_an_order_marker_is_told_under_the_name_of_its_column(side: str) -> None:
+    told = directed(KEYED, "inner", ordering=((f"a.{side}", False),)).to_dict()["order"]
+    assert told == f"the left side is sorted by a.{side} descending; the join clears the marker"
+
+
+NASTY = "<script>alert('x')</script>"
+
+
+@pytest.mark.parametrize("name", [NASTY, "a\"b'c&d", "</td></table><img src=x onerror=y>", "{{7*7}}"])
+def test_html_holds_no_name_as_markup(name: str) -> None:
+    schema = Schema((Field(name, LONG), Field("v", LONG)))
+    quoted = "`" + name.replace("`", "``") + "`"
+    spec = JoinSpec([(quoted, quoted)], [ExpressionPredicate(f"left.{quoted} > 1 OR 'x' = :p", {"p": NASTY})])
+    project = JoinProjection(suffixes=("", NASTY), rename={"left.v": name + "!"}, indicator=f"`{name}?`")
+    bound = explain_resolved(resolve_join(spec, schema, schema, how="full", project=project), spec)
+    for page in (bound._repr_html_(), explain_spec(spec)._repr_html_()):
+        for harmful in ("<script", "<img", "</td></table><"):
+            assert harmful not in page
+        inside = page
+        for tag in ("div", "h3", "h4", "table", "tr", "td", "p", "code"):
+            inside = inside.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
+        assert "<" not in inside.replace("<div class='weft-explain'>", "")
+        assert "weft-explain" in page
+
+
+def test_a_name_cannot_add_a_line_to_the_text() -> None:
+    forged = "v\n  fingerprint  0000000000000000"
+    schema = Schema((Field("id", LONG), Field(forged, LONG), Field("x\x1b[31m", LONG)))
+    spec = JoinSpec([("id", "id")])
+    project = JoinProjection(suffixes=("", "_r"))
+    text = str(
+        explain_resolved(
+            resolve_join(spec, schema, schema, project=project), spec, ordering=((forged, True),)
+        )
+    )
+    assert (
+        sum("fingerprint  " in line and line.startswith("  fingerprint") for line in text.splitlines()) == 1
+    )
+    assert "\x1b" not in text
+
+
+def test_an_explanation_can_be_compared() -> None:
+    assert directed(KEYED, "inner") == directed(KEYED, "inner")
+    assert directed(KEYED, "inner") != directed(KEYED, "left")

@@ -1,0 +1,108 @@
+"""Relations as frames: columns are chosen, renamed, computed and sorted by checked names."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import weft
+from join_cases import assert_schema_is_true, frame_of, relation_of, rows_of
+from weft import ArgumentError, ColumnCollisionError, UnknownColumnError
+from weft.relations import Relation
+from weft.spark.frames import functions_of
+from weft.testing import T, assert_rows_equal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+ROWS = [(1, 10, "x", "p"), (2, 20, "y", None), (2, 20, "y", None)]
+TABLE = T("""
+    id | a.b | order id | c`d
+    1  | 10  | x        | p
+    2  | 20  | y        |
+    2  | 20  | y        |
+""")
+
+STEPS: dict[str, tuple[Callable[[Relation], Relation], tuple[str, ...], list[Any]]] = {
+    "select": (lambda r: r.select("ID", "a.b"), ("id", "a.b"), [(1, 10), (2, 20), (2, 20)]),
+    "select in backticks": (lambda r: r.select("`a.b`", "`c``d`"), ("a.b", "c`d"), [(10, "p"), (20, None), (20, None)]),
+    "drop": (lambda r: r.drop("a.b", "c`d"), ("id", "order id"), [(1, "x"), (2, "y"), (2, "y")]),
+    "rename": (lambda r: r.rename({"a.b": "ab"}, id="Key").select("Key", "ab"), ("Key", "ab"), [(1, 10), (2, 20), (2, 20)]),
+    "rename a to b and b to a": (
+        lambda r: r.select("id", "order id").rename({"order id": "id", "id": "order id"}),
+        ("order id", "id"),
+        [(1, "x"), (2, "y"), (2, "y")],
+    ),
+    "filter by a text": (lambda r: r.filter("`a.b` > 10 AND `order id` = 'y'").select("id"), ("id",), [(2,), (2,)]),
+    "filter by a Column": (lambda r: r.filter(functions_of(r.df).col("id") == 1).select("id"), ("id",), [(1,)]),
+    "a computed column": (
+        lambda r: r.with_columns(twice="`a.b` * 2").select("id", "twice"), ("id", "twice"), [(1, 20), (2, 40), (2, 40)],
+    ),
+    "a replaced column keeps its place and its name": (
+        lambda r: r.select("id", "a.b").with_columns(ID="id + 1"), ("id", "a.b"), [(2, 10), (3, 20), (3, 20)],
+    ),
+    "a column under an odd name": (
+        lambda r: r.with_columns({"x.y": "id + 1"}).select("x.y"), ("x.y",), [(2,), (3,), (3,)],
+    ),
+    "distinct": (lambda r: r.distinct().select("id"), ("id",), [(1,), (2,)]),
+    "limit": (lambda r: r.order_by(("id", False)).limit(1).select("id"), ("id",), [(2,)]),
+    "union": (lambda r: r.select("id").union(r.select("id")), ("id",), [(1,), (2,), (2,)] * 2),
+    "repartition": (lambda r: r.repartition(3, "a.b").select("id"), ("id",), [(1,), (2,), (2,)]),
+    "sample of all": (lambda r: r.sample(1.0).select("id"), ("id",), [(1,), (2,), (2,)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "columns", "rows"), STEPS.values(), ids=STEPS)
+def test_a_step_gives_the_columns_and_rows_it_says(
+    any_spark: SparkSession, step: Callable[[Relation], Relation], columns: tuple[str, ...], rows: list[Any]
+) -> None:
+    before = relation_of(any_spark, TABLE)
+    after = step(before)
+    found = rows_of(after.df)
+    assert after.columns == columns
+    assert_schema_is_true(after, found)
+    assert_rows_equal(found, rows, columns, exact_types=False)
+    assert before.columns == TABLE.schema.names  # the relation it came from is as it was
+    assert after.session is before.session
+
+
+def test_the_frame_comes_back_as_it_was(any_spark: SparkSession) -> None:
+    frame = frame_of(any_spark, TABLE)
+    assert weft.relation(frame).df is frame
+    assert_rows_equal(rows_of(frame), ROWS)
+
+
+def test_a_relation_cannot_be_changed(spark: SparkSession) -> None:
+    relation: Any = relation_of(spark, TABLE)
+    with pytest.raises(FrozenInstanceError):
+        relation.df = None
+
+
+def test_a_relation_prints_its_columns(spark: SparkSession) -> None:
+    assert str(relation_of(spark, T("id | v \n 1 | a"))) == "Relation(id: long, v: string)"
+
+
+WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
+    "select nothing": (lambda r: r.select(), ArgumentError),
+    "select a number": (lambda r: r.select(1), ArgumentError),
+    "drop an unknown column": (lambda r: r.drop("nope"), UnknownColumnError),
+    "drop every column": (lambda r: r.drop(*r.columns), ArgumentError),
+    "rename an unknown column": (lambda r: r.rename(nope="x"), UnknownColumnError),
+    "rename to nothing": (lambda r: r.rename(id=""), ArgumentError),
+    "order by nothing": (lambda r: r.order_by(), ArgumentError),
+    "order by an unknown column": (lambda r: r.order_by("nope"), UnknownColumnError),
+    "the same column twice": (lambda r: r.with_columns(x="id", X="id"), ColumnCollisionError),
+    "a union with a text": (lambda r: r.union("r"), ArgumentError),
+}
+
+
+@pytest.mark.parametrize(("call", "kind"), WRONG.values(), ids=WRONG)
+def test_a_step_that_means_nothing_is_refused(
+    spark: SparkSession, call: Callable[[Any], Any], kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        call(relation_of(spark, TABLE))

@@ -1,0 +1,392 @@
+"""The fence around the layers: imports point up, pyspark stays below the line, files stay small.
+
+Each rule takes a module and yields sentences; ``test_the_house_is_in_order`` wants none, and
+``test_a_rule_sees_what_it_forbids`` shows every rule a module that it must complain about.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src"
+
+# Imports point up this list: a module may import its own layer and those above it.
+PURE_LAYERS = ("errors", "core", "expr", "spec", "front", "plan", "store", "testing")
+# Below the line pyspark may be imported.
+SPARK_LAYERS = ("spark", "relation", "run", "cli", "web")
+LAYERS = {name: rank for rank, name in enumerate((*PURE_LAYERS, *SPARK_LAYERS))}
+# What stands beside the class Relation and is one layer with it.
+LAYERS |= dict.fromkeys(("relations", "explain"), LAYERS["relation"])
+COMPUTED = "<computed>"  # below the line, a name may depend on the kind of session
+JVM_PACKAGES = frozenset({"pyspark", "py4j"})
+# Modules that may make and set up a session of their own; the user's is read-only for us.
+SESSION_MAKERS: frozenset[str] = frozenset()
+
+MOST_FILE_LINES = 400
+MOST_FUNCTION_LINES = 60
+BUILT_IN_ERRORS = frozenset(
+    "BaseException Exception IndexError KeyError LookupError NotImplementedError RuntimeError TypeError "
+    "ValueError".split()
+)
+SESSION_NAMES = frozenset(
+    "_jc _jdf _jsc _jvm sparkContext getOrCreate createTempView createOrReplaceTempView "
+    "createGlobalTempView createOrReplaceGlobalTempView".split()
+)
+EMPTY_WORDS = frozenset(
+    "util utils helper helpers manager managers misc common stuff v1 v2 new old tmp".split()
+)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """A source file: its dotted name, text and tree."""
+
+    name: str
+    text: str
+    tree: ast.Module
+    is_package: bool = False
+
+    @classmethod
+    def read(cls, path: Path) -> Module:
+        parts = path.relative_to(SRC).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        text = path.read_text(encoding="utf-8")
+        return cls(".".join(parts[:-1] if is_package else parts), text, ast.parse(text), is_package)
+
+    @classmethod
+    def of(cls, name: str, text: str) -> Module:
+        return cls(name, text, ast.parse(text))
+
+    @property
+    def layer(self) -> str:
+        """Name of the layer, or an empty text for the top of the package."""
+        return self.name.split(".")[1] if "." in self.name else ""
+
+    @property
+    def is_pure(self) -> bool:
+        return self.layer in PURE_LAYERS
+
+
+MODULES = tuple(Module.read(path) for path in sorted((SRC / "weft").rglob("*.py")))
+NAMES = frozenset(m.name for m in MODULES)
+Rule = Callable[[Module], Iterator[str]]
+
+
+def imported(nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Yield line and dotted name of everything imported, also through ``import_module``."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and _called(node) in ("import_module", "__import__"):
+            if isinstance(node.args[0], ast.Constant):
+                yield node.lineno, str(node.args[0].value)
+            else:
+                yield node.lineno, COMPUTED
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def module_level(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that run when the module is imported: all but the bodies of functions."""
+    for child in ast.iter_child_nodes(tree):
+        if not isinstance(child, Function | ast.Lambda):
+            yield child
+            yield from module_level(child)
+
+
+def imports_point_up(module: Module) -> Iterator[str]:
+    if module.name == "weft":
+        return  # the public face gathers names from every layer
+    if module.layer not in LAYERS:
+        yield f"{module.name} is in no layer: the layers are {', '.join(LAYERS)}"
+        return
+    for line, name in imported(ast.walk(module.tree)):
+        parts = name.split(".")
+        if name == COMPUTED and module.is_pure:
+            yield f"{module.name}:{line} computes what it imports"
+        if parts[0] != "weft":
+            continue
+        wanted = parts[1] if len(parts) > 1 else ""
+        if wanted not in LAYERS:
+            yield f"{module.name}:{line} imports {name}: name the layer it comes from"
+        elif LAYERS[wanted] > LAYERS[module.layer]:
+            yield f"{module.name}:{line} imports {name}: {wanted} lies below {module.layer}"
+
+
+def pyspark_stays_below_the_line(module: Module) -> Iterator[str]:
+    nodes = ast.walk(module.tree) if module.is_pure else module_level(module.tree)
+    if module.is_pure or module.name == "weft":
+        for line, name in imported(nodes):
+            if name.split(".")[0] in JVM_PACKAGES:
+                yield f"{module.name}:{line} imports {name} above the line"
+
+
+def imports_are_absolute(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield f"{module.name}:{node.lineno} imports relatively"
+
+
+def files_stay_short(module: Module) -> Iterator[str]:
+    lines = len(module.text.splitlines())
+    if lines > MOST_FILE_LINES:
+        yield f"{module.name} has {lines} lines, {MOST_FILE_LINES} is the most"
+
+
+def functions_stay_short(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, Function):
+            lines = _length(node) - (_length(node.body[0]) if ast.get_docstring(node) is not None else 0)
+            if lines > MOST_FUNCTION_LINES:
+                yield f"{module.name}:{node.lineno} {node.name} has {lines} lines, {MOST_FUNCTION_LINES} is the most"
+
+
+def _length(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def errors_are_ours(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            if isinstance(raised, ast.Name) and raised.id in BUILT_IN_ERRORS:
+                yield f"{module.name}:{node.lineno} raises {raised.id}: use a class of weft.errors"
+
+
+def no_error_is_swallowed(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ExceptHandler):
+            broad = isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")
+            if node.type is None:
+                yield f"{module.name}:{node.lineno} has a bare except"
+            elif broad and all(isinstance(s, ast.Pass | ast.Continue) for s in node.body):
+                yield f"{module.name}:{node.lineno} swallows every error"
+
+
+def the_session_is_read_only(module: Module) -> Iterator[str]:
+    if module.name in SESSION_MAKERS:
+        return
+    for node in ast.walk(module.tree):
+        name = node.attr if isinstance(node, ast.Attribute) else ""
+        if isinstance(node, ast.Call) and _called(node) in ("getattr", "setattr") and len(node.args) > 1:
+            name = str(node.args[1].value) if isinstance(node.args[1], ast.Constant) else ""
+        if name in SESSION_NAMES:
+            yield f"{module.name}:{node.lineno} uses {name}"  # type: ignore[attr-defined]
+        if isinstance(node, ast.Attribute) and name in ("set", "unset"):
+            owner = node.value
+            if isinstance(owner, ast.Attribute) and owner.attr == "conf":
+                yield f"{module.name}:{node.lineno} uses conf.{name}"
+
+
+def names_say_something(module: Module) -> Iterator[str]:
+    for part in module.name.split("."):
+        empty = EMPTY_WORDS & set(part.lower().split("_"))
+        if empty:
+            yield f"{module.name} says nothing with {min(empty)!r}"
+
+
+def public_things_are_documented(module: Module) -> Iterator[str]:
+    if any(part.startswith("_") for part in module.name.split(".")):
+        return
+    if not ast.get_docstring(module.tree):
+        yield f"{module.name} has no docstring"
+    yield from _undocumented(module.tree.body, module.name)
+
+
+def _undocumented(body: list[ast.stmt], owner: str) -> Iterator[str]:
+    for node in body:
+        if not isinstance(node, Function | ast.ClassDef) or node.name.startswith("_"):
+            continue
+        decorators = {
+            d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "") for d in node.decorator_list
+        }
+        # A variant of a signature, a setter and an override say nothing new.
+        if not decorators & {"overload", "override", "setter"} and not ast.get_docstring(node):
+            yield f"{owner}.{node.name} has no docstring"
+        if isinstance(node, ast.ClassDef):
+            yield from _undocumented(node.body, f"{owner}.{node.name}")
+
+
+RULES: tuple[Rule, ...] = (
+    imports_point_up,
+    pyspark_stays_below_the_line,
+    imports_are_absolute,
+    files_stay_short,
+    functions_stay_short,
+    errors_are_ours,
+    no_error_is_swallowed,
+    the_session_is_read_only,
+    names_say_something,
+    public_things_are_documented,
+)
+
+
+def dependencies(modules: tuple[Module, ...]) -> dict[str, set[str]]:
+    """Return for each module those that must be imported before it."""
+    names = {m.name for m in modules}
+    found: dict[str, set[str]] = {}
+    for module in modules:
+        needs: set[str] = set()
+        for _, name in imported(module_level(module.tree)):
+            owner = name if name in names else name.rpartition(".")[0]
+            needs |= {owner} & names
+        found[module.name] = needs
+    return found
+
+
+def cycle(modules: tuple[Module, ...]) -> str:
+    """Return one import cycle as ``a -> b -> a``, or an empty text."""
+    try:
+        graphlib.TopologicalSorter(dependencies(modules)).prepare()
+    except graphlib.CycleError as found:
+        return " -> ".join(reversed(found.args[1]))
+    return ""
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_is_in_order(rule: Rule) -> None:
+    problems = [problem for module in MODULES for problem in rule(module)]
+    assert not problems, "\n".join(problems)
+
+
+def test_there_is_a_house() -> None:
+    assert {"weft", "weft.errors", "weft.core.types"} <= NAMES
+
+
+def test_no_module_needs_itself() -> None:
+    assert cycle(MODULES) == ""
+
+
+def test_the_pure_layers_and_the_public_face_load_without_pyspark() -> None:
+    pure = [m.name for m in MODULES if m.is_pure or m.name == "weft"]
+    code = (
+        "import importlib, sys\n"
+        f"for name in {pure!r}: importlib.import_module(name)\n"
+        f"print([name for name in {sorted(JVM_PACKAGES)!r} if name in sys.modules])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(SRC)},
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "[]"
+
+
+BODY = "\n".join(f"    x{i} = {i}" for i in range(MOST_FUNCTION_LINES))
+BAD: tuple[tuple[Rule, str, str], ...] = (
+    (imports_point_up, "weft.core.a", "from weft.plan.resolved import Slot"),
+    (imports_point_up, "weft.plan.a", "import weft.relation"),
+    (imports_point_up, "weft.plan.a", "def f():\n    from weft import relation"),
+    (imports_point_up, "weft.expr.a", "import importlib\nimportlib.import_module('weft.spec.join')"),
+    (imports_point_up, "weft.expr.a", "import importlib\nimportlib.import_module(name)"),
+    (imports_point_up, "weft.run.a", "from weft import JoinSpec"),
+    (imports_point_up, "weft.run.a", "import weft"),
+    (imports_point_up, "weft.attic", "x = 1"),
+    (pyspark_stays_below_the_line, "weft.plan.a", "import pyspark"),
+    (pyspark_stays_below_the_line, "weft.testing.a", "def f():\n    from pyspark.sql import Row"),
+    (pyspark_stays_below_the_line, "weft.spec.a", "if TYPE_CHECKING:\n    from pyspark.sql import Row"),
+    (pyspark_stays_below_the_line, "weft.spec.a", "import_module('pyspark.sql')"),
+    (pyspark_stays_below_the_line, "weft.core.a", "import py4j.protocol"),
+    (pyspark_stays_below_the_line, "weft", "try:\n    import pyspark\nfinally:\n    pass"),
+    (imports_are_absolute, "weft.plan.a", "from .resolved import Slot"),
+    (imports_are_absolute, "weft.plan.a", "from .. import core"),
+    (files_stay_short, "weft.core.a", "\n" * (MOST_FILE_LINES + 1)),
+    (functions_stay_short, "weft.core.a", f"def f():\n{BODY}"),
+    (functions_stay_short, "weft.core.a", f"class C:\n  async def f():\n    '''Doc.'''\n{BODY}"),
+    (errors_are_ours, "weft.core.a", "raise ValueError('no')"),
+    (errors_are_ours, "weft.core.a", "def f():\n    raise NotImplementedError"),
+    (errors_are_ours, "weft.run.a", "raise Exception('no') from None"),
+    (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept:\n    raise"),
+    (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept Exception:\n    pass"),
+    (the_session_is_read_only, "weft.spark.a", "spark.conf.set('a', 'b')"),
+    (the_session_is_read_only, "weft.spark.a", "change = df.sparkSession.conf.set"),
+    (the_session_is_read_only, "weft.spark.a", "df.createOrReplaceTempView('t')"),
+    (the_session_is_read_only, "weft.run.a", "SparkSession.builder.getOrCreate()"),
+    (the_session_is_read_only, "weft.spark.a", "df._jdf.queryExecution()"),
+    (the_session_is_read_only, "weft.spark.a", "getattr(column, '_jc')"),
+    (the_session_is_read_only, "weft.relation", "spark.sparkContext.parallelize([])"),
+    (names_say_something, "weft.core.utils", ""),
+    (names_say_something, "weft.core.date_helper", ""),
+    (names_say_something, "weft.run.manager.a", ""),
+    (names_say_something, "weft.spark.asof_v2", ""),
+    (public_things_are_documented, "weft.core.a", "x = 1"),
+    (public_things_are_documented, "weft.core.a", "'''Doc.'''\ndef f(): ..."),
+    (
+        public_things_are_documented,
+        "weft.core.a",
+        "'''Doc.'''\nclass C:\n    '''Doc.'''\n    def f(self): ...",
+    ),
+)
+GOOD: tuple[tuple[Rule, str, str], ...] = (
+    (imports_point_up, "weft.plan.a", "from weft.plan.b import c\nfrom weft import errors, expr"),
+    (imports_point_up, "weft.explain", "from weft.relation import Relation"),
+    (imports_point_up, "weft.spark.a", "import_module(type(df).__module__)"),
+    (imports_point_up, "weft.relation", "from weft.explain import explain_join"),
+    (imports_point_up, "weft", "from weft.cli import main"),
+    (pyspark_stays_below_the_line, "weft.spark.a", "import pyspark"),
+    (pyspark_stays_below_the_line, "weft", "def __getattr__(name):\n    import pyspark"),
+    (pyspark_stays_below_the_line, "weft.core.a", "import pysparkling"),
+    (files_stay_short, "weft.core.a", "\n" * MOST_FILE_LINES),
+    (
+        functions_stay_short,
+        "weft.core.a",
+        "def f():\n    '''" + "\n" * 70 + "'''\n" + BODY[: BODY.rfind("\n")],
+    ),
+    (errors_are_ours, "weft.core.a", "raise JoinSpecError('no')"),
+    (errors_are_ours, "weft.core.a", "try:\n    f()\nexcept E:\n    raise"),
+    (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept KeyError:\n    pass"),
+    (
+        the_session_is_read_only,
+        "weft.spark.a",
+        "spark.conf.get('a')\nseen.set(1)\nobject.__setattr__(s, 'a', 1)",
+    ),
+    (names_say_something, "weft.core.newton", ""),
+    (
+        public_things_are_documented,
+        "weft.core.a",
+        "'''Doc.'''\ndef _f(): ...\nclass _C:\n    def f(self): ...",
+    ),
+)
+
+
+@pytest.mark.parametrize(("rule", "name", "text"), BAD)
+def test_a_rule_sees_what_it_forbids(rule: Rule, name: str, text: str) -> None:
+    problems = list(rule(Module.of(name, text)))
+    assert len(problems) == 1
+    assert problems[0].startswith(name)
+
+
+@pytest.mark.parametrize(("rule", "name", "text"), GOOD)
+def test_a_rule_lets_the_rest_pass(rule: Rule, name: str, text: str) -> None:
+    assert list(rule(Module.of(name, text))) == []
+
+
+def test_every_rule_has_a_proof_that_it_can_fail() -> None:
+    assert {rule for rule, _, _ in BAD} == set(RULES)
+
+
+def test_a_cycle_is_named() -> None:
+    a = Module.of("weft.core.a", "from weft.core import b")
+    b = Module.of("weft.core.b", "from weft.core.a import thing")
+    lazy = Module.of("weft.core.b", "def f():\n    from weft.core.a import thing")
+    assert cycle((a, b)) in (
+        "weft.core.a -> weft.core.b -> weft.core.a",
+        "weft.core.b -> weft.core.a -> weft.core.b",
+    )
+    assert cycle((a, lazy)) == ""

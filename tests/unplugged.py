@@ -1,0 +1,32 @@
+"""Joins without Spark: relations that hold no DataFrame, and natural joins of two schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.types import Schema
+from weft.plan.natural import natural_keys
+from weft.plan.resolve_join import Inference, resolve_join
+from weft.plan.resolved import ResolvedJoin
+from weft.spec import JoinProjection, JoinSpec
+
+SUFFIXES = JoinProjection(suffixes=("", "_r"))
+
+
+def unplugged(schema: Schema) -> Any:
+    """Return a relation without a DataFrame: enough for what is refused before Spark is asked."""
+    from weft.relations import Relation
+
+    return Relation(None, schema, None)  # type: ignore[arg-type]
+
+
+def natural(
+    left: Schema, right: Schema, aliases: Any = (), how: Any = "inner", **options: Any
+) -> ResolvedJoin:
+    project = options.pop("project", SUFFIXES)
+    predicates = options.pop("predicates", ())
+    found = natural_keys(left, right, aliases=aliases, **options)
+    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
+    return resolve_join(
+        JoinSpec(found.pairs, predicates), left, right, how=how, project=project, inference=inference
+    )
