@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import random
+from collections.abc import Sequence
 from decimal import Decimal as Number
 from typing import Any
 
@@ -26,35 +28,50 @@ _NUMBERS = {
     "w": ("0.0000000000", "1.0000000001", "-3.3333333333", "1234567890123456789012345678.1234567890"),
     "p": ("0.000", "1.005", "-1.005", "99.999", "-0.001"),
 }
-_TEXTS = ("", " ", "a", "Alpha", " alpha\t\r\n", "straße", "日本語テキスト", "a😀b", "50% _off\\", "it's", "İstanbul", "12", "2026-01-31")
+_TEXTS = (
+    "",
+    " ",
+    "a",
+    "Alpha",
+    " alpha\t\r\n",
+    "straße",
+    "日本語テキスト",
+    "a😀b",
+    "50% _off\\",
+    "it's",
+    "İstanbul",
+    "12",
+    "2026-01-31",
+)
 _DOUBLES = (0.0, -0.0, 1.5, -2.5, 100.25, 1e10, -1e-5, 0.1, 1e300, float("nan"), float("inf"), float("-inf"))
 _DAYS = ("2026-01-31", "2024-02-29", "1999-12-31", "1970-01-01", "1583-03-01", "2026-01-01")
 _TIMES = (
     "2026-01-31T10:20:30.123456", "2026-03-29T01:30:00", "2026-11-01T05:30:00.5", "1969-12-31T23:59:59.999999",
     "2024-02-29T00:00:00", "2026-03-08T07:00:00",
 )  # fmt: skip
-_LENGTHS = (dt.timedelta(0), dt.timedelta(minutes=5), dt.timedelta(days=-3, microseconds=1), dt.timedelta(days=400))
+_LENGTHS = (
+    dt.timedelta(0),
+    dt.timedelta(minutes=5),
+    dt.timedelta(days=-3, microseconds=1),
+    dt.timedelta(days=400),
+)
 _MAPS: tuple[dict[str, str | None], ...] = ({}, {"k": "v"}, {"k": None, "": "x"}, {"Alpha": "a", "a": "b"})
 
 
 def rows(count: int = 30, seed: int = 7) -> list[dict[str, Any]]:
     """Return rows of values and NULLs, one column after another in turn."""
     chance = random.Random(seed)
-    pools: dict[str, list[Any]] = {
+    times = [dt.datetime.fromisoformat(text) for text in _TIMES]
+    zoned = [time.replace(tzinfo=dt.UTC) for time in times]
+    days = [dt.date.fromisoformat(text) for text in _DAYS]
+    pools: dict[str, Sequence[Any]] = {
         **{c: [Number(v) if isinstance(v, str) else v for v in pool] for c, pool in _NUMBERS.items()},
-        **dict.fromkeys("fg", [v for v in _DOUBLES if abs(v) != 1e300]),
-        **dict.fromkeys("su", list(_TEXTS)),
-        **dict.fromkeys("bc", [True, False]),
-        **dict.fromkeys("de", [dt.date.fromisoformat(v) for v in _DAYS]),
-        **dict.fromkeys(("ts", "t2"), [dt.datetime.fromisoformat(v).replace(tzinfo=dt.UTC) for v in _TIMES]),
-        "nt": [dt.datetime.fromisoformat(v) for v in _TIMES],
-        "iv": list(_LENGTHS),
-        "m": list(_MAPS),
-    }
-    pools["f"] = list(_DOUBLES)
-    pools["g"] = [v for v in _DOUBLES if v in (0.0, 1.5, -2.5, 100.25)] + [float("nan")]
+        "f": _DOUBLES, "g": (0.0, 1.5, -2.5, 100.25, math.nan), "s": _TEXTS, "u": _TEXTS, "b": (True, False),
+        "c": (True, False), "d": days, "e": days, "ts": zoned, "t2": zoned, "nt": times, "iv": _LENGTHS, "m": _MAPS,
+    }  # fmt: skip
     return [
-        {c: None if chance.random() < 0.15 else chance.choice(pools[c]) for c in SCHEMA.names} for _ in range(count)
+        {c: None if chance.random() < 0.15 else chance.choice(pools[c]) for c in SCHEMA.names}
+        for _ in range(count)
     ]
 
 

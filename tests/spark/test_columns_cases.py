@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from expression_cases import FAILURES, NOTES, NOTES_ROW, ROW, SCHEMA, SCOPE, TODAY, VALUES
 
+from expression_cases import FAILURES, NOTES, NOTES_ROW, ROW, SCHEMA, SCOPE, TODAY, VALUES
 from weft.core.types import TIMESTAMP
 from weft.expr import Typed, check, parse
 

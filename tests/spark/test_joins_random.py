@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import weft
-from join_cases import DIRECTED, assert_schema_is_true, frame_of, rows_of
+from join_cases import DIRECTED, assert_schema_is_true, frame_of, reference_rows, rows_of
 from strategies import CASE, RandomJoin, expected, seeded_join
 from weft.core.names import canonical
 from weft.core.types import common_type
-from weft.errors import JoinKeyWarning, WeftError
+from weft.errors import JoinContractError, JoinKeyWarning, WeftError
 from weft.plan.natural import natural_keys
 from weft.plan.resolve_join import Inference, resolve_join
 from weft.plan.resolved import ResolvedJoin
@@ -171,3 +171,51 @@ def test_random_cross_joins_give_every_pair(spark: SparkSession) -> None:
 def test_random_cross_joins_over_connect_give_every_pair(connect: SparkSession) -> None:
     for plan in plans(cross, 2, 52, start=1700):
         check(connect, plan)
+
+
+RELATIONSHIPS = ("1:1", "1:m", "m:1", None)
+UNMATCHED = ("left", "right", "both", "error", None)
+
+
+def promising(pack: RandomJoin) -> Plan:
+    """Return the pack as a directed join that promises something about its few rows."""
+    rng = random.Random(f"{pack.seed}/promise")
+    how: Any = rng.choice(HOWS[:4])
+    relationship, unmatched = rng.choice(RELATIONSHIPS), rng.choice(UNMATCHED)
+    spec = replace(from_dict(pack.spec), relationship=relationship or ("m:1" if unmatched is None else None))
+    spec = replace(spec, unmatched=unmatched if rng.random() < 0.4 or relationship is None else None)
+    project = projection(pack, how)
+    join = resolve_join(spec, pack.left.schema, pack.right.schema, how=how, project=project)
+    return Plan(pack, join, lambda left, right: getattr(left, DIRECTED[how])(right, spec, project=project))
+
+
+def kept_or_broken(session: SparkSession, plan: Plan) -> str | None:
+    """Check one pack and return the code of the promise that it breaks, if any."""
+    try:
+        wanted, code = reference_rows(plan.join, plan.pack.left.rows, plan.pack.right.rows), None
+    except JoinContractError as broken:
+        wanted, code = [], broken.code
+    try:
+        rows = run(session, plan)
+    except Exception as failure:
+        told = weft.contract_failure(failure)
+        if told is None:
+            failure.add_note(str(plan.pack))
+            raise
+        assert code is not None, f"{plan.pack}\n{told}"
+        assert told.code == code or (plan.join.relationship and plan.join.unmatched), str(plan.pack)
+        return told.code
+    assert code is None, f"{plan.pack}\nthe reference says {code}"
+    assert_rows_equal(rows, wanted)
+    return None
+
+
+def test_random_promises_are_broken_exactly_where_the_reference_says(spark: SparkSession) -> None:
+    outcomes = {kept_or_broken(spark, plan) for plan in plans(promising, 18, 2, start=3000)}
+    assert outcomes == {None, "W0501", "W0502"}
+
+
+def test_random_promises_over_connect(connect: SparkSession) -> None:
+    outcomes = {kept_or_broken(connect, plan) for plan in plans(promising, 6, 2, start=4000)}
+    assert None in outcomes
+    assert len(outcomes) > 1

@@ -17,7 +17,7 @@ from weft.spark.frames import functions_of
 from weft.testing import T, assert_rows_equal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -28,9 +28,8 @@ RIGHT = T("id | w \n 1 | x \n 3 | z")
 
 def unreadable(session: SparkSession, column: str) -> DataFrame:
     """Return a frame whose every row fails the job that reads it."""
-    return session.sql(  # the column is ours
-        f"SELECT id, CAST(raise_error('a job has run') AS string) AS {column} FROM range(3)"
-    )
+    frame = session.sql("SELECT id, CAST(raise_error('a job has run') AS string) AS value FROM range(3)")
+    return frame.withColumnRenamed("value", column)
 
 
 def everything_but_running(left: Relation, right: Relation) -> None:
@@ -88,15 +87,16 @@ def test_nothing_in_the_session_changes(any_spark: SparkSession) -> None:
 
 
 def test_relations_of_two_sessions_do_not_join(any_spark: SparkSession) -> None:
-    other: SparkSession = any_spark.newSession()  # type: ignore[no-untyped-call]  # PySpark leaves it bare
+    other = any_spark.newSession()
     left, right = relation_of(any_spark, LEFT), relation_of(other, RIGHT)
-    for call in (
+    calls: list[Callable[[], Any]] = [
         lambda: left.natural_inner(right),
         lambda: left.inner_join(right, JoinSpec([("id", "id")])),
         lambda: left.cross_join(right),
         lambda: left.union(right),
         lambda: weft.inspect_keys(left, right),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(SessionMismatchError, match="different Spark sessions"):
             call()
 

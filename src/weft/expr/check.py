@@ -27,7 +27,7 @@ from weft.expr.ast import (
     Selector,
 )
 from weft.expr.casts import castable
-from weft.expr.checking import CallCheck, Findings, cast_help, convert, meet
+from weft.expr.checking import CallCheck, Findings, cast_help, convert, meet, meet_help
 from weft.expr.functions import FUNCTIONS
 from weft.expr.render import written
 from weft.expr.typed import Scope, Typed
@@ -245,7 +245,8 @@ class _Checker:
             before, _ = meet(values[:index])
             if before is not None and meet(values[: index + 1])[0] is None:
                 message = f"this value of CASE is {values[index].dtype}, the one before is {before}"
-                self.findings.add("W0209", message, values[index].expr, cast_help(values[index], before))
+                help = meet_help(values[0], values[index])
+                self.findings.add("W0209", message, values[index].expr, help)
                 return
 
     def cast(self, node: Cast) -> Typed | None:

@@ -18,9 +18,10 @@ from weft.core.types import (
     as_decimal,
     common_type,
 )
-from weft.errors import Code, Diagnostic
+from weft.errors import Code, Diagnostic, ExpressionError
 from weft.expr.ast import Call, Expr, Lit
-from weft.expr.literals import decimal_type
+from weft.expr.casts import castable
+from weft.expr.literals import decimal_type, read_number
 from weft.expr.render import written
 from weft.expr.typed import Typed
 
@@ -146,3 +147,36 @@ def cast_help(arg: Typed, target: DType) -> str:
     if arg.dtype.is_numeric and target.is_temporal:
         return ""
     return f"write CAST({written(arg.expr)} AS {target})"
+
+
+def meet_help(left: Typed, right: Typed) -> str:
+    """Say how two operands could be made to meet: a text is read as the other's type."""
+    for arg, other in ((left, right), (right, left)):
+        if isinstance(arg.dtype, Map):
+            return cast_help(arg, other.dtype)
+    for arg, other in ((left, right), (right, left)):
+        if arg.dtype == STRING and other.dtype != STRING and not other.dtype.is_nested:
+            return _text_help(arg, other)
+    return ""
+
+
+def _text_help(text: Typed, other: Typed) -> str:
+    target = other.dtype
+    if isinstance(text.expr, Lit):
+        if target.is_temporal:
+            return f"write {'DATE' if target == Scalar('date') else 'TIMESTAMP'} {written(text.expr)}"
+        if _reads_as(str(text.value), target):
+            return f"write {text.value} without the quotes"
+        if target == Scalar("interval"):
+            return f"write INTERVAL {written(text.expr)}"
+        text, target = other, STRING
+    return f"write CAST({written(text.expr)} AS {target})" if castable(text.dtype, target) else ""
+
+
+def _reads_as(text: str, target: DType) -> bool:
+    if target == BOOLEAN:
+        return text.upper() in ("TRUE", "FALSE")
+    try:
+        return target.is_numeric and bool(read_number(text.removeprefix("-")))
+    except ExpressionError:
+        return False

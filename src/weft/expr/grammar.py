@@ -232,7 +232,10 @@ class Grammar(Cursor):
         if word == "INTERVAL" and following in (TokenType.STRING, TokenType.NUMBER):
             return self._interval()
         if word in NEVER_NAMES or (self.cases and word in ("WHEN", "THEN", "ELSE", "END")):
-            self._unexpected(VALUE if word != "NOT" else "a value; put NOT and what follows in parentheses")
+            if word == "NOT":
+                help = "put NOT and what follows in parentheses"
+                self._fail("W0201", "NOT cannot stand after this operator", *ends(token), help)
+            self._unexpected(VALUE)
         if word == "SELECT" or (word in OPENERS and following in BEGINNINGS):
             self._unexpected(VALUE)
         return self._column()

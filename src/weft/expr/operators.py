@@ -14,12 +14,11 @@ from weft.core.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Decimal,
-    DType,
     Map,
     Scalar,
 )
-from weft.expr.ast import Binary, Expr, Lit
-from weft.expr.checking import Findings, cast_help, convert, exact, meet
+from weft.expr.ast import Binary, Expr
+from weft.expr.checking import Findings, cast_help, convert, exact, meet, meet_help
 from weft.expr.decimals import result_type
 from weft.expr.render import written
 from weft.expr.typed import Typed
@@ -45,7 +44,7 @@ def compare(
     sortable = common is not None and common.is_orderable and not isinstance(common, Map)
     if not sortable:
         findings.add(
-            "W0209", f"{_sides(word, left, right)}: they cannot be compared", node, _meeting(left, right)
+            "W0209", f"{_sides(word, left, right)}: they cannot be compared", node, meet_help(left, right)
         )
         return None
     if common == BOOLEAN and op in ("<", "<=", ">", ">="):
@@ -59,26 +58,6 @@ def compare(
 
 def _sides(op: str, left: Typed, right: Typed) -> str:
     return f"the left side of {op} is {left.dtype}, the right side {right.dtype}"
-
-
-def _meeting(left: Typed, right: Typed) -> str:
-    """Say how two operands could be made to meet: the text is read as the other's type."""
-    for arg, other in ((left, right), (right, left)):
-        if isinstance(arg.dtype, Map):
-            return cast_help(arg, other.dtype)
-    for arg, other in ((left, right), (right, left)):
-        if arg.dtype == STRING and other.dtype != STRING and not other.dtype.is_nested:
-            return _read_as(arg, other.dtype)
-    return ""
-
-
-def _read_as(arg: Typed, target: DType) -> str:
-    if isinstance(arg.expr, Lit) and target.is_temporal:
-        word = "DATE" if target == DATE else "TIMESTAMP"
-        return f"write {word} {written(arg.expr)}"
-    if target in (INTERVAL, BOOLEAN):
-        return f"write {written(arg.expr)} without quotes" if isinstance(arg.expr, Lit) else ""
-    return cast_help(arg, target)
 
 
 def _concatenate(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed | None:
@@ -96,7 +75,9 @@ def _concatenate(node: Binary, left: Typed, right: Typed, findings: Findings) ->
 def _arithmetic(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed | None:
     bad = [a for a in (left, right) if not (a.dtype.is_numeric or a.dtype == NULL)]
     if bad:
-        help = _number_help(bad[0], right if bad[0] is left else left)
+        help = meet_help(left, right) or _number_help(bad[0])
+        if help.endswith("AS string)"):
+            help = f"texts are joined with ||; {help}"
         if node.op == "+" and all(a.dtype in (STRING, NULL) for a in (left, right)):
             help = f"texts are joined with ||: {written(left.expr)} || {written(right.expr)}"
         findings.add("W0209", f"{_sides(node.op, left, right)}: {node.op} takes numbers", node, help)
@@ -118,10 +99,8 @@ def _arithmetic(node: Binary, left: Typed, right: Typed, findings: Findings) -> 
     return Typed(node.op, result_type(node.op, left.dtype, right.dtype), nullable, (left, right), expr=node)
 
 
-def _number_help(bad: Typed, other: Typed) -> str:
-    if bad.dtype == STRING:
-        return cast_help(bad, other.dtype if other.dtype.is_numeric else Decimal(38, 10))
-    return cast_help(bad, LONG) if isinstance(bad.dtype, Map) else ""
+def _number_help(bad: Typed) -> str:
+    return cast_help(bad, Decimal(38, 10)) if bad.dtype == STRING or isinstance(bad.dtype, Map) else ""
 
 
 def _shift(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed | None:
@@ -163,7 +142,7 @@ def _shift_help(node: Binary, left: Typed, right: Typed) -> str:
     if a in (TIMESTAMP, TIMESTAMP_NTZ) and b.is_numeric:
         return f"say of what: {first} {node.op} INTERVAL '1' DAY"
     if STRING in (a, b):
-        return _read_as(right if b == STRING else left, a if b == STRING else b)
+        return meet_help(left, right)
     return "a date takes + and - with days, a timestamp with an interval"
 
 
@@ -175,6 +154,6 @@ def negate(node: Expr, arg: Typed, findings: Findings) -> Typed | None:
     elif dtype == Scalar("float"):
         arg = convert(arg, DOUBLE)
     elif not (dtype.is_numeric or dtype == INTERVAL):
-        findings.add("W0209", f"- stands before {dtype}, a number is wanted", node, _number_help(arg, arg))
+        findings.add("W0209", f"- stands before {dtype}, a number is wanted", node, _number_help(arg))
         return None
     return Typed("neg", arg.dtype, arg.nullable, (arg,), expr=node)

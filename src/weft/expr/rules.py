@@ -32,6 +32,7 @@ from weft.expr.checking import (
     convert,
     exact,
     meet,
+    meet_help,
 )
 from weft.expr.decimals import bounded
 from weft.expr.operators import compare
@@ -49,9 +50,8 @@ def _together(call: CallCheck, first: int, what: str) -> tuple[Typed, ...] | Non
     for index in range(first + 1, len(call.args)):
         before, _ = meet(call.args[first:index])
         if before is not None and meet(call.args[first : index + 1])[0] is None:
-            arg = call.args[index]
-            text = arg.dtype == STRING or before != STRING
-            help = cast_help(arg, before) if text else cast_help(call.args[first], arg.dtype)
+            other = next((a for a in call.args[first:index] if a.dtype != NULL), call.args[first])
+            help = meet_help(other, call.args[index])
             call.refuse(index, f"{before} like the {what} before it", help)
             return None
     return None

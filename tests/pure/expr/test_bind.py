@@ -90,7 +90,11 @@ def test_an_expression_without_placeholders_takes_no_values() -> None:
         ("x = ?", {"a": 1}, "? needs values by position"),
         ("x = ?", [object()], "the value of ?: of type object cannot stand in an expression"),
         ("x = ?", [float("nan")], "the value of ?: nan of type float cannot stand in an expression"),
-        ("x = ?", [Number("Infinity")], "the value of ?: Infinity of type Decimal cannot stand in an expression"),
+        (
+            "x = ?",
+            [Number("Infinity")],
+            "the value of ?: Infinity of type Decimal cannot stand in an expression",
+        ),
         ("x = ?", [b"x"], "the value of ?: of type bytes cannot stand in an expression"),
         ("x = ?", [10**40], "the value of ?: the number has 41 digits; the most is 38"),
     ],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from expression_cases import ERRORS, FAILURES, SCOPE, TODAY, VALUES, look_up
 
+from expression_cases import ERRORS, FAILURES, SCOPE, TODAY, VALUES, look_up
 from weft.errors import EvaluationError, ExpressionError
 from weft.expr import check, evaluate, parse, render
 

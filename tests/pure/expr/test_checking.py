@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Hashable
+from decimal import Decimal as Number
 
 import pytest
 
@@ -15,11 +17,15 @@ RIGHT = Schema.of(id="long", rate="double")
 SCOPE = TableScope({"left": LEFT, "right": RIGHT}, aliases={"l": "left", "r": "right"})
 
 
-def typed(text: str, *, scope: TableScope = SCOPE, expect: DType | None = None, aggregates: bool = False) -> Typed:
+def typed(
+    text: str, *, scope: TableScope = SCOPE, expect: DType | None = None, aggregates: bool = False
+) -> Typed:
     return check(parse(text), scope, expect=expect, aggregates=aggregates)
 
 
-def errors(text: str, *, scope: TableScope = SCOPE, expect: DType | None = None, aggregates: bool = False) -> list[str]:
+def errors(
+    text: str, *, scope: TableScope = SCOPE, expect: DType | None = None, aggregates: bool = False
+) -> list[str]:
     with pytest.raises(ExpressionError) as caught:
         typed(text, scope=scope, expect=expect, aggregates=aggregates)
     return [f"{d.code} {d.message}" for d in caught.value.diagnostics]
@@ -108,10 +114,10 @@ def test_an_aggregate_has_its_type(text: str, dtype: str) -> None:
     assert str(typed(text, aggregates=True).dtype) == dtype
 
 
-ROWS = [
-    {("left", 0): 1, ("left", 1): "1.00", ("left", 2): "b", ("right", 1): 0.5},
+ROWS: list[dict[Hashable, object]] = [
+    {("left", 0): 1, ("left", 1): Number("1.00"), ("left", 2): "b", ("right", 1): 0.5},
     {("left", 0): 2, ("left", 1): None, ("left", 2): "a", ("right", 1): None},
-    {("left", 0): 4, ("left", 1): "2.00", ("left", 2): None, ("right", 1): float("nan")},
+    {("left", 0): 4, ("left", 1): Number("2.00"), ("left", 2): None, ("right", 1): float("nan")},
 ]
 
 
@@ -132,11 +138,8 @@ ROWS = [
     ],
 )
 def test_an_aggregate_leaves_nulls_out_and_knows_no_rows(text: str, value: object, none: object) -> None:
-    from decimal import Decimal as Number
-
-    rows = [{k: Number(v) if k == ("left", 1) and isinstance(v, str) else v for k, v in row.items()} for row in ROWS]
     checked = typed(text, aggregates=True)
-    found = evaluate_aggregate(checked, [row.get for row in rows])
+    found = evaluate_aggregate(checked, [row.__getitem__ for row in ROWS])
     assert (str(found) if isinstance(found, Number) else found) == value
     empty = evaluate_aggregate(checked, [])
     assert (str(empty) if isinstance(empty, Number) else empty) == none

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 
-from expression_cases import ERRORS, SCOPE, VALUES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from expression_cases import ERRORS, SCOPE, VALUES
 from made_expressions import SCOPE as MADE_SCOPE
 from made_expressions import Maker
-
 from weft.errors import ExpressionError
 from weft.expr import Dialect, check, parse, render
 
 TEXTS = [row[0] for row in VALUES] + [text for text, _ in ERRORS]
-PIECES = "( ) , . ; ' \" ` - -- /* */ {{ }} {# {% :: : ? * || <=> -> [ ] NOT AND CASE WHEN END IN BETWEEN IS CAST( AS SELECT \\ \n 1e 9 é \ud800 \x00".split(" ")
+PIECES = "( ) , . ; ' \" ` - -- /* */ {{ }} {# {% :: : ? * || <=> -> [ ] NOT AND CASE WHEN END IN BETWEEN IS CAST( AS SELECT \\ \n 1e 9 é \ud800 \x00".split(
+    " "
+)
 DIALECTS: list[Dialect] = ["pipeline", "fragment"]
 
 
@@ -38,7 +40,10 @@ def test_any_text_is_read_or_refused(text: str, dialect: Dialect) -> None:
     read(text, dialect)
 
 
-@given(text=st.lists(st.sampled_from(PIECES + TEXTS[:80]), max_size=12).map(" ".join), dialect=st.sampled_from(DIALECTS))
+@given(
+    text=st.lists(st.sampled_from(PIECES + TEXTS[:80]), max_size=12).map(" ".join),
+    dialect=st.sampled_from(DIALECTS),
+)
 def test_any_pile_of_pieces_is_read_or_refused(text: str, dialect: Dialect) -> None:
     read(text, dialect)
 
@@ -78,9 +83,9 @@ def test_parentheses_are_needed_where_they_are_written(seed: int) -> None:
     tree = parse(Maker(seed).make("bool", 4))
     text = render(tree)
     for at, mark in enumerate(text):
-        grouping = mark == "(" and (at == 0 or text[at - 1] in " (-" and not text[:at].endswith("IN "))
-        if not grouping or in_quotes(text, at):
-            continue
+        grouping = mark == "(" and (at == 0 or (text[at - 1] in " (-" and not text[:at].endswith("IN ")))
+        if not grouping or in_quotes(text, at) or text[at + 1 :].startswith("NOT ("):
+            continue  # NOT (x) could be the function NOT as well, which needs no parentheses
         closing = matching(text, at)
         shorter = text[:at] + text[at + 1 : closing] + text[closing + 1 :]
         try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import pytest
 
 from weft.core.source import Source
-from weft.core.types import BOOLEAN, INTEGER, STRING
+from weft.core.types import BOOLEAN, INTEGER, STRING, Schema
 from weft.errors import ArgumentError, ExpressionError
 from weft.expr import (
     Binary,
@@ -67,7 +69,7 @@ def number(value: int) -> Lit:
         ("{{BIG}} AND x", Logic("AND", (Selector("BIG"), X))),
         ("`a.b`.`c``d`", Ref("a.b", "c`d")),
         ("größe", Ref(None, "größe")),
-        ("ıs", Ref(None, "ıs")),
+        ("\u0131s", Ref(None, "\u0131s")),
         ("x\r\n\t= 1", Binary("=", X, ONE)),
     ],
 )
@@ -125,7 +127,9 @@ def test_references_and_selectors_come_in_text_order_once_per_occurrence() -> No
 
 
 def test_every_node_knows_where_it_stands() -> None:
-    text = "NOT (a.x + 1) * 2 IN (3, -4) OR CASE WHEN b THEN TRIM('z') END LIKE 'q%' AND CAST(c AS date) IS NULL"
+    text = (
+        "NOT (a.x + 1) * 2 IN (3, -4) OR CASE WHEN b THEN TRIM('z') END LIKE 'q%' AND CAST(c AS date) IS NULL"
+    )
     for node in walk(parse(text)):
         assert node.span is not None
         written = text[node.span.start : node.span.end]
@@ -157,13 +161,14 @@ def test_line_and_column_are_counted_in_the_text() -> None:
     assert "<text>:2:11" in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["(" * 99 + "x" + ")" * 99, "- " * 98 + "x", "NOT " * 99 + "b", "ABS(" * 99 + "x" + ")" * 99])
+@pytest.mark.parametrize(
+    "text", ["(" * 99 + "x" + ")" * 99, "- " * 98 + "x", "NOT " * 99 + "b", "ABS(" * 99 + "x" + ")" * 99]
+)
 def test_nesting_up_to_the_limit_works_everywhere(text: str) -> None:
-    from weft.core.types import Schema
-
     tree = parse(text)
     typed = check(tree, TableScope({"t": Schema.of(x="integer", b="boolean")}))
-    assert evaluate(typed, {("t", 0): 5, ("t", 1): True}.get) in (5, -5, False, True)
+    row: dict[Hashable, object] = {("t", 0): 5, ("t", 1): True}
+    assert evaluate(typed, row.__getitem__) in {5, -5, False, True}
     assert parse(render(tree)) == tree
 
 
