@@ -74,15 +74,9 @@ def made(seed: int, count: int, zone: ZoneInfo) -> list[tuple[str, Typed, list[A
 
 
 def same(found: Any, wanted: Any) -> bool:
-    if found is None or wanted is None:
-        return found is wanted
-    if isinstance(wanted, float):
-        return found == wanted or (math.isnan(found) and math.isnan(wanted))
-    return (
-        type(found) is type(wanted) and str(found) == str(wanted)
-        if not isinstance(wanted, dict)
-        else found == wanted
-    )
+    if isinstance(wanted, float) and math.isnan(wanted):
+        return isinstance(found, float) and math.isnan(found)
+    return type(found) is type(wanted) and bool(found == wanted)
 
 
 def differences(df: DataFrame, made_here: list[tuple[str, Typed, list[Any]]]) -> list[str]:

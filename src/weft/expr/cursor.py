@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NoReturn
 
 from sqlglot import exp
-from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.errors import Code, ExpressionError
@@ -15,38 +14,79 @@ from weft.expr.words import REFUSED_TOKENS, REFUSED_WORDS
 DEEPEST = 100
 """How far expressions may be nested."""
 
+_END = Token(TokenType.SENTINEL, "")
 
-class Cursor(Parser):
-    """sqlglot's parser as a cursor: every failure is ours and has a place, every node notes its own."""
 
-    origin: Origin = Origin("")
+class Cursor:
+    """Walks over sqlglot's tokens; every failure has a place and every node notes its own.
 
-    def _fail(self, code: Code, message: str, start: int, end: int, help: str = "") -> NoReturn:
+    sqlglot's own parser cannot be the base: its compiled build (sqlglotc) refuses subclasses.
+    """
+
+    def __init__(self, tokens: list[Token], origin: Origin) -> None:
+        self.tokens = [*tokens, _END, _END]
+        self.origin = origin
+        self.index = 0
+
+    @property
+    def curr(self) -> Token:
+        """The token to be read; false at the end."""
+        return self.tokens[self.index]
+
+    @property
+    def next(self) -> Token:
+        """The token after that."""
+        return self.tokens[self.index + 1]
+
+    @property
+    def prev(self) -> Token:
+        """The token that was read last."""
+        return self.tokens[self.index - 1]
+
+    @property
+    def connected(self) -> bool:
+        """Whether nothing stands between the last token and this one."""
+        return bool(self.curr) and self.prev.end + 1 == self.curr.start
+
+    def advance(self, by: int = 1) -> None:
+        """Step over tokens."""
+        self.index += by
+
+    def match(self, kind: TokenType) -> bool:
+        """Step over a token of that kind, if it is one."""
+        found = self.curr.token_type == kind
+        self.index += found
+        return found
+
+    def fail(self, code: Code, message: str, start: int, end: int, help: str = "") -> NoReturn:
+        """Refuse the text at a place."""
         raise ExpressionError(message, code=code, help=help, at=Span(start, end, self.origin).place)
 
-    def _unexpected(self, expected: str) -> NoReturn:
-        token, size = self._curr, len(self.origin.text)
+    def unexpected(self, expected: str) -> NoReturn:
+        """Refuse the token that stands where something else is expected."""
+        token, size = self.curr, len(self.origin.text)
         if not token:
-            self._fail("W0201", f"expected {expected}, found the end of the text", size, size)
+            self.fail("W0201", f"expected {expected}, found the end of the text", size, size)
         found = self.origin.text[token.start : token.end + 1]
-        refused = REFUSED_TOKENS.get(token.token_type) or REFUSED_WORDS.get(self._word())
+        refused = REFUSED_TOKENS.get(token.token_type) or REFUSED_WORDS.get(self.word())
         if refused is not None:
-            self._fail("W0205", f"{refused[0]} is not allowed in an expression", *ends(token), refused[1])
-        self._fail("W0201", f"expected {expected}, found {found!r}", *ends(token))
+            self.fail("W0205", f"{refused[0]} is not allowed in an expression", *ends(token), refused[1])
+        self.fail("W0201", f"expected {expected}, found {found!r}", *ends(token))
 
-    def _node(self, node: exp.Expr, start: int) -> exp.Expr:
+    def node(self, node: exp.Expr, start: int) -> exp.Expr:
         """Note where the node stands and how deep it is; AND and OR of a chain count once."""
         below = [c for c in node.iter_expressions() if "deep" in c.meta]
         deep = 1 + max((c.meta["deep"] for c in below), default=0)
         if isinstance(node, exp.Connector) and type(node.this) is type(node):
             deep = max(node.this.meta["deep"], 1 + node.expression.meta["deep"])
         if deep > DEEPEST:
-            self._too_deep(start)
-        node.meta.update(start=start, end=self._prev.end + 1, deep=deep)
+            self.too_deep(start)
+        node.meta.update(start=start, end=self.prev.end + 1, deep=deep)
         return node
 
-    def _too_deep(self, start: int) -> NoReturn:
-        self._fail(
+    def too_deep(self, start: int) -> NoReturn:
+        """Refuse a text that is nested too deep from `start` on."""
+        self.fail(
             "W0201",
             f"the expression is nested more than {DEEPEST} deep",
             start,
@@ -54,32 +94,35 @@ class Cursor(Parser):
             "compute a part of it in a column of its own",
         )
 
-    def _word(self, token: Token | None = None) -> str:
+    def word(self, token: Token | None = None) -> str:
         """Return the token in capitals if it is a plain ASCII word, else an empty text."""
-        token = self._curr if token is None else token
+        token = self.curr if token is None else token
         return token.text.upper() if token.token_type == TokenType.VAR and token.text.isascii() else ""
 
-    def _take_word(self, word: str, expected: str) -> None:
-        if self._word() != word:
-            self._unexpected(expected)
-        self._advance()
+    def take_word(self, word: str, expected: str) -> None:
+        """Step over a word that must stand here."""
+        if self.word() != word:
+            self.unexpected(expected)
+        self.advance()
 
-    def _close(self, opening: Token) -> None:
-        if not self._curr:
-            self._fail("W0201", "this parenthesis is not closed", *ends(opening), "add the missing )")
-        if not self._match(TokenType.R_PAREN):
-            self._unexpected(") or an operator")
+    def close(self, opening: Token) -> None:
+        """Step over the parenthesis that closes `opening`."""
+        if not self.curr:
+            self.fail("W0201", "this parenthesis is not closed", *ends(opening), "add the missing )")
+        if not self.match(TokenType.R_PAREN):
+            self.unexpected(") or an operator")
 
-    def _bare_name(self) -> str:
-        name = self._curr.text
+    def bare_name(self) -> str:
+        """Step over a name without quotes and return it."""
+        name = self.curr.text
         if not name.isidentifier():
-            self._fail(
+            self.fail(
                 "W0201",
                 f"{name!r} is not a name",
-                *ends(self._curr),
+                *ends(self.curr),
                 "names have letters, digits and _; put any other in backticks, texts in straight quotes",
             )
-        self._advance()
+        self.advance()
         return name
 
 

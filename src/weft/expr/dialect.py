@@ -14,8 +14,6 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-from weft.expr.grammar import Grammar
-
 Dialect = Literal["pipeline", "fragment"]
 
 _MARKS = {
@@ -64,9 +62,6 @@ class WeftPipeline(SqlglotDialect):
         STRING_ESCAPES = ["'", '"']
         IDENTIFIERS = ["`"]
 
-    class Parser(Grammar):
-        """Selectors and no placeholders."""
-
 
 class WeftFragment(SqlglotDialect):
     """Join predicates: ``'text'``, names bare, in backticks or double quotes, ``?`` and ``:name``."""
@@ -77,12 +72,6 @@ class WeftFragment(SqlglotDialect):
         QUOTES = ["'"]
         STRING_ESCAPES = ["'"]
         IDENTIFIERS = ["`", '"']
-
-    class Parser(Grammar):
-        """Placeholders instead of selectors."""
-
-        PLACEHOLDERS = True
-        SELECTORS = False
 
 
 DIALECTS: dict[Dialect, SqlglotDialect] = {"pipeline": WeftPipeline(), "fragment": WeftFragment()}

@@ -1,8 +1,8 @@
-"""The grammar, as a sqlglot parser: precedence climbing, and words that stay names where they can.
+"""The grammar: precedence climbing over sqlglot's tokens to sqlglot's tree.
 
-sqlglot's own ladder calls some twenty methods for each pair of parentheses, guesses at
-missing operands and forgets where most nodes stand.  This one takes the rungs of SQL from a
-table, refuses what it does not know where it stands, and notes the place of every node.
+sqlglot's own ladder calls some twenty methods for each pair of parentheses, guesses at missing
+operands and forgets where most nodes stand; its compiled build refuses to be extended.  This one
+takes the rungs of SQL from a table, refuses what it does not know, and notes every place.
 
 ::
 
@@ -52,289 +52,283 @@ _WORDS: dict[str, tuple[int, type[exp.Expr]]] = {
 }
 
 
-class Grammar(Cursor):
-    """Reads one expression; `read` is the way in."""
+def syntax_tree(tokens: list[Token], origin: Origin, *, fragment: bool) -> exp.Expr:
+    """Return the sqlglot tree of the tokens, each node with its start, end and depth in `meta`."""
+    return _Grammar(tokens, origin, fragment=fragment).whole()
 
-    PLACEHOLDERS = False
-    SELECTORS = True
-    cases: int = 0
 
-    def read(self, tokens: list[Token], origin: Origin) -> exp.Expr:
-        """Return the sqlglot tree of the tokens, each node with its start and end."""
-        self.origin, self.cases = origin, 0
-        (tree,) = self.parse(tokens, origin.text)
-        if tree is None:
-            self._fail("W0201", "the expression is empty", 0, len(origin.text))
-        return tree
+class _Grammar(Cursor):
+    def __init__(self, tokens: list[Token], origin: Origin, *, fragment: bool) -> None:
+        super().__init__(tokens, origin)
+        self.fragment = fragment
+        self.cases = 0
 
-    def _parse_statement(self) -> exp.Expr:
+    def whole(self) -> exp.Expr:
         tree = self._climb(0, 1)
-        if self._curr:
-            self._unexpected("an operator or the end of the expression")
+        if self.curr:
+            self.unexpected("an operator or the end of the expression")
         return tree
 
     # -- operators
 
     def _operator(self) -> tuple[int, type[exp.Expr]] | None:
-        found = _SYMBOLS.get(self._curr.token_type) or _WORDS.get(self._word())
-        if found is None and self._word() == "NOT" and self._word(self._next) in NEGATABLE:
-            return _WORDS[self._word(self._next)]
+        found = _SYMBOLS.get(self.curr.token_type) or _WORDS.get(self.word())
+        if found is None and self.word() == "NOT" and self.word(self.next) in NEGATABLE:
+            return _WORDS[self.word(self.next)]
         return found
 
     def _climb(self, floor: int, depth: int) -> exp.Expr:
         """Read operators of rank `floor` and above."""
         if depth > DEEPEST:
-            self._too_deep(self._curr.start if self._curr else len(self.origin.text))
+            self.too_deep(self.curr.start if self.curr else len(self.origin.text))
         left = self._prefix(floor, depth)
         while (found := self._operator()) is not None and found[0] >= floor:
             rank, kind = found
             if rank != _COMPARE:
-                self._advance()
+                self.advance()
                 right = self._climb(rank + 1, depth + 1)
-                left = self._node(kind(this=left, expression=right), left.meta["start"])
+                left = self.node(kind(this=left, expression=right), left.meta["start"])
                 continue
             left = self._comparison(left, kind, depth)
             following = self._operator()
             if following is not None and following[0] == _COMPARE:
-                found_text = self.origin.text[self._curr.start : self._curr.end + 1]
-                self._fail(
+                found_text = self.origin.text[self.curr.start : self.curr.end + 1]
+                self.fail(
                     "W0201",
                     f"comparisons cannot be chained: {found_text!r} follows another comparison",
-                    *ends(self._curr),
+                    *ends(self.curr),
                     "join them with AND (a < b AND b < c), or put the first in parentheses",
                 )
         return left
 
     def _prefix(self, floor: int, depth: int) -> exp.Expr:
-        if self._word() == "NOT" and self._next.token_type != TokenType.DOT and floor <= _NOT:
-            start = self._curr.start
-            self._advance()
-            return self._node(exp.Not(this=self._climb(_NOT, depth + 1)), start)
+        if self.word() == "NOT" and self.next.token_type != TokenType.DOT and floor <= _NOT:
+            start = self.curr.start
+            self.advance()
+            return self.node(exp.Not(this=self._climb(_NOT, depth + 1)), start)
         return self._operand(depth)
 
     def _comparison(self, left: exp.Expr, kind: type[exp.Expr], depth: int) -> exp.Expr:
         start = int(left.meta["start"])
-        negated = self._word() == "NOT"
-        self._advance(2 if negated else 1)
+        negated = self.word() == "NOT"
+        self.advance(2 if negated else 1)
         if kind is exp.Is:
-            negated = self._word() == "NOT"
+            negated = self.word() == "NOT"
             if negated:
-                self._advance()
-            self._take_word("NULL", "NULL after IS")
-            null = self._node(exp.Null(), self._prev.start)
-            node = self._node(exp.Is(this=left, expression=null), start)
+                self.advance()
+            self.take_word("NULL", "NULL after IS")
+            null = self.node(exp.Null(), self.prev.start)
+            node = self.node(exp.Is(this=left, expression=null), start)
         elif kind is exp.In:
-            node = self._node(exp.In(this=left, expressions=self._list(depth)), start)
+            node = self.node(exp.In(this=left, expressions=self._list(depth)), start)
         elif kind is exp.Between:
             low = self._climb(_ADD, depth + 1)
-            self._take_word("AND", "AND between the two bounds of BETWEEN")
-            node = self._node(exp.Between(this=left, low=low, high=self._climb(_ADD, depth + 1)), start)
+            self.take_word("AND", "AND between the two bounds of BETWEEN")
+            node = self.node(exp.Between(this=left, low=low, high=self._climb(_ADD, depth + 1)), start)
         else:
-            node = self._node(kind(this=left, expression=self._climb(_ADD, depth + 1)), start)
-        return self._node(exp.Not(this=node), start) if negated else node
+            node = self.node(kind(this=left, expression=self._climb(_ADD, depth + 1)), start)
+        return self.node(exp.Not(this=node), start) if negated else node
 
     def _list(self, depth: int) -> list[exp.Expr]:
-        if self._curr.token_type != TokenType.L_PAREN:
-            self._unexpected("( after IN")
-        opening = self._curr
-        self._advance()
+        if self.curr.token_type != TokenType.L_PAREN:
+            self.unexpected("( after IN")
+        opening = self.curr
+        self.advance()
         items = [self._climb(0, depth + 1)]
-        while self._match(TokenType.COMMA):
+        while self.match(TokenType.COMMA):
             items.append(self._climb(0, depth + 1))
-        self._close(opening)
+        self.close(opening)
         return items
 
     # -- operands
 
     def _operand(self, depth: int) -> exp.Expr:
-        token = self._curr
+        token = self.curr
         match token.token_type:
             case TokenType.NUMBER:
                 return self._number(token.start)
-            case TokenType.DOT if self._next.token_type == TokenType.NUMBER:
-                self._advance()
+            case TokenType.DOT if self.next.token_type == TokenType.NUMBER:
+                self.advance()
                 return self._number(token.start)
             case TokenType.STRING:
                 return self._literal()
             case TokenType.VAR | TokenType.IDENTIFIER:
                 return self._named(depth)
             case TokenType.L_PAREN:
-                self._advance()
+                self.advance()
                 inner = self._climb(0, depth + 1)
-                self._close(token)
-                return self._node(exp.Paren(this=inner), token.start)
+                self.close(token)
+                return self.node(exp.Paren(this=inner), token.start)
             case TokenType.DASH:
-                self._advance()
-                return self._node(exp.Neg(this=self._climb(_UNARY, depth + 1)), token.start)
-            case TokenType.PLACEHOLDER | TokenType.COLON if self.PLACEHOLDERS:
+                self.advance()
+                return self.node(exp.Neg(this=self._climb(_UNARY, depth + 1)), token.start)
+            case TokenType.PLACEHOLDER | TokenType.COLON if self.fragment:
                 return self._placeholder()
-            case TokenType.BLOCK_START if self.SELECTORS:
+            case TokenType.BLOCK_START if not self.fragment:
                 return self._selector()
             case TokenType.STAR:
-                self._fail("W0205", "* is not allowed in an expression", *ends(token), "only COUNT(*) has it")
-        return self._unexpected(VALUE)
+                self.fail("W0205", "* is not allowed in an expression", *ends(token), "only COUNT(*) has it")
+        return self.unexpected(VALUE)
 
     def _number(self, start: int) -> exp.Expr:
-        self._advance()
-        if self._curr.token_type in AFTER_NUMBER and self._is_connected():
-            text = self.origin.text[start : self._curr.end + 1]
-            self._fail("W0203", f"{text!r} is not a number", start, self._curr.end + 1)
-        return self._node(exp.Literal.number(self.origin.text[start : self._prev.end + 1]), start)
+        self.advance()
+        if self.curr.token_type in AFTER_NUMBER and self.connected:
+            text = self.origin.text[start : self.curr.end + 1]
+            self.fail("W0203", f"{text!r} is not a number", start, self.curr.end + 1)
+        return self.node(exp.Literal.number(self.origin.text[start : self.prev.end + 1]), start)
 
     def _literal(self) -> exp.Expr:
         """Read a text; within it only its own quote is doubled, which sqlglot reads more widely."""
-        token = self._curr
-        self._advance()
+        token = self.curr
+        self.advance()
         raw = self.origin.text[token.start : token.end + 1]
-        return self._node(exp.Literal.string(raw[1:-1].replace(raw[0] * 2, raw[0])), token.start)
+        return self.node(exp.Literal.string(raw[1:-1].replace(raw[0] * 2, raw[0])), token.start)
 
     def _placeholder(self) -> exp.Expr:
-        start = self._curr
-        self._advance()
+        start = self.curr
+        self.advance()
         if start.token_type == TokenType.PLACEHOLDER:
-            return self._node(exp.Placeholder(), start.start)
-        if self._curr.token_type != TokenType.VAR or not self._is_connected():
-            self._unexpected("a name directly after the colon, as in :limit")
-        name = self._bare_name()
-        return self._node(exp.Placeholder(this=name), start.start)
+            return self.node(exp.Placeholder(), start.start)
+        if self.curr.token_type != TokenType.VAR or not self.connected:
+            self.unexpected("a name directly after the colon, as in :limit")
+        name = self.bare_name()
+        return self.node(exp.Placeholder(this=name), start.start)
 
     def _selector(self) -> exp.Expr:
-        opening = self._curr
-        self._advance()
-        if self._curr.token_type == TokenType.BLOCK_END:
-            self._fail(
-                "W0201", "the selector has no name", opening.start, self._curr.end + 1, "write {{NAME}}"
-            )
-        if self._curr.token_type != TokenType.VAR:
-            self._unexpected("the name of a selector after {{")
-        name = self._bare_name()
-        if not self._curr:
-            self._fail("W0201", "this {{ is not closed", *ends(opening), "add the missing }}")
-        if not self._match(TokenType.BLOCK_END):
-            self._unexpected("}} after the name of the selector")
-        return self._node(exp.Parameter(this=exp.Var(this=name)), opening.start)
+        opening = self.curr
+        self.advance()
+        if self.curr.token_type == TokenType.BLOCK_END:
+            self.fail("W0201", "the selector has no name", opening.start, self.curr.end + 1, "write {{NAME}}")
+        if self.curr.token_type != TokenType.VAR:
+            self.unexpected("the name of a selector after {{")
+        name = self.bare_name()
+        if not self.curr:
+            self.fail("W0201", "this {{ is not closed", *ends(opening), "add the missing }}")
+        if not self.match(TokenType.BLOCK_END):
+            self.unexpected("}} after the name of the selector")
+        return self.node(exp.Parameter(this=exp.Var(this=name)), opening.start)
 
     # -- names, calls and words that begin something
 
     def _named(self, depth: int) -> exp.Expr:
-        token, following = self._curr, self._next.token_type
-        word = "" if following == TokenType.DOT else self._word()
+        token, following = self.curr, self.next.token_type
+        word = "" if following == TokenType.DOT else self.word()
         if word == "CASE":
             return self._case(depth)
         if following == TokenType.L_PAREN and word not in ("SELECT", "IS", "IN", "BETWEEN", "LIKE"):
             return self._cast(depth) if word == "CAST" else self._call(depth)
         if word in ("NULL", "TRUE", "FALSE"):
-            self._advance()
-            return self._node(exp.Null() if word == "NULL" else exp.Boolean(this=word == "TRUE"), token.start)
+            self.advance()
+            return self.node(exp.Null() if word == "NULL" else exp.Boolean(this=word == "TRUE"), token.start)
         if word in ("DATE", "TIMESTAMP") and following == TokenType.STRING:
-            self._advance()
-            return self._node(exp.Introducer(this=word, expression=self._literal()), token.start)
+            self.advance()
+            return self.node(exp.Introducer(this=word, expression=self._literal()), token.start)
         if word == "INTERVAL" and following in (TokenType.STRING, TokenType.NUMBER):
             return self._interval()
         if word in NEVER_NAMES or (self.cases and word in ("WHEN", "THEN", "ELSE", "END")):
             if word == "NOT":
                 help = "put NOT and what follows in parentheses"
-                self._fail("W0201", "NOT cannot stand after this operator", *ends(token), help)
-            self._unexpected(VALUE)
+                self.fail("W0201", "NOT cannot stand after this operator", *ends(token), help)
+            self.unexpected(VALUE)
         if word == "SELECT" or (word in OPENERS and following in BEGINNINGS):
-            self._unexpected(VALUE)
+            self.unexpected(VALUE)
         return self._column()
 
     def _column(self) -> exp.Expr:
-        start, parts = self._curr.start, [self._identifier()]
-        while self._match(TokenType.DOT):
-            if self._curr.token_type == TokenType.STAR:
+        start, parts = self.curr.start, [self._identifier()]
+        while self.match(TokenType.DOT):
+            if self.curr.token_type == TokenType.STAR:
                 self._unexpected_star()
-            if self._curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
-                self._unexpected("a column name after the dot")
+            if self.curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
+                self.unexpected("a column name after the dot")
             parts.append(self._identifier())
-        if len(parts) > 2 or self._curr.token_type == TokenType.L_PAREN:
+        if len(parts) > 2 or self.curr.token_type == TokenType.L_PAREN:
             what = "a function with a prefix" if len(parts) <= 2 else "a name with more than one dot"
             help = "put a name that holds a dot in backticks, as in `a.b`" if len(parts) > 2 else ""
-            self._fail("W0205", f"{what} is not allowed in an expression", start, self._prev.end + 1, help)
+            self.fail("W0205", f"{what} is not allowed in an expression", start, self.prev.end + 1, help)
         table = parts[0] if len(parts) == 2 else None
-        return self._node(exp.Column(this=parts[-1], table=table), start)
+        return self.node(exp.Column(this=parts[-1], table=table), start)
 
     def _unexpected_star(self) -> NoReturn:
-        self._fail("W0205", "* is not allowed in an expression", *ends(self._curr), "name one column")
+        self.fail("W0205", "* is not allowed in an expression", *ends(self.curr), "name one column")
 
     def _identifier(self) -> exp.Identifier:
-        token = self._curr
+        token = self.curr
         if token.token_type == TokenType.VAR:
-            return exp.Identifier(this=self._bare_name(), quoted=False)
-        self._advance()
+            return exp.Identifier(this=self.bare_name(), quoted=False)
+        self.advance()
         raw = self.origin.text[token.start : token.end + 1]
         name = raw[1:-1].replace(raw[0] * 2, raw[0])
         if not name:
-            self._fail("W0201", "the name in quotes is empty", *ends(token))
+            self.fail("W0201", "the name in quotes is empty", *ends(token))
         return exp.Identifier(this=name, quoted=True)
 
     def _call(self, depth: int) -> exp.Expr:
-        name, opening = self._curr, self._next
+        name, opening = self.curr, self.next
         if name.token_type == TokenType.IDENTIFIER:
-            self._fail("W0205", "the name of a function stands without quotes", *ends(name))
-        self._advance(2)
+            self.fail("W0205", "the name of a function stands without quotes", *ends(name))
+        self.advance(2)
         args: list[exp.Expr] = []
-        if self._curr.token_type == TokenType.STAR and self._next.token_type == TokenType.R_PAREN:
-            star = self._curr
-            self._advance()
-            args.append(self._node(exp.Star(), star.start))
-        elif self._curr.token_type != TokenType.R_PAREN:
+        if self.curr.token_type == TokenType.STAR and self.next.token_type == TokenType.R_PAREN:
+            star = self.curr
+            self.advance()
+            args.append(self.node(exp.Star(), star.start))
+        elif self.curr.token_type != TokenType.R_PAREN:
             args.append(self._climb(0, depth + 1))
-            while self._match(TokenType.COMMA):
+            while self.match(TokenType.COMMA):
                 args.append(self._climb(0, depth + 1))
-        self._close(opening)
-        node = self._node(exp.Anonymous(this=name.text, expressions=args), name.start)
+        self.close(opening)
+        node = self.node(exp.Anonymous(this=name.text, expressions=args), name.start)
         node.meta["name_end"] = name.end + 1
-        if self._word() in ("OVER", "FILTER", "WITHIN"):
-            self._unexpected("an operator")
+        if self.word() in ("OVER", "FILTER", "WITHIN"):
+            self.unexpected("an operator")
         return node
 
     def _cast(self, depth: int) -> exp.Expr:
-        start, opening = self._curr.start, self._next
-        self._advance(2)
+        start, opening = self.curr.start, self.next
+        self.advance(2)
         arg = self._climb(0, depth + 1)
-        self._take_word("AS", "AS and a type")
-        first, level = self._curr, 0
-        while self._curr and (level or self._curr.token_type != TokenType.R_PAREN):
-            level += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self._curr.token_type, 0)
-            self._advance()
-        if self._curr is first:
-            self._unexpected("a type after AS")
-        to = self._node(exp.Var(this=self.origin.text[first.start : self._prev.end + 1]), first.start)
-        self._close(opening)
-        return self._node(exp.Cast(this=arg, to=to), start)
+        self.take_word("AS", "AS and a type")
+        first, level = self.curr, 0
+        while self.curr and (level or self.curr.token_type != TokenType.R_PAREN):
+            level += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self.curr.token_type, 0)
+            self.advance()
+        if self.curr is first:
+            self.unexpected("a type after AS")
+        to = self.node(exp.Var(this=self.origin.text[first.start : self.prev.end + 1]), first.start)
+        self.close(opening)
+        return self.node(exp.Cast(this=arg, to=to), start)
 
     def _case(self, depth: int) -> exp.Expr:
-        case = self._curr
-        self._advance()
+        case = self.curr
+        self.advance()
         self.cases += 1
-        operand = None if self._word() == "WHEN" else self._climb(0, depth + 1)
-        if self._word() != "WHEN":
-            self._unexpected("WHEN")
+        operand = None if self.word() == "WHEN" else self._climb(0, depth + 1)
+        if self.word() != "WHEN":
+            self.unexpected("WHEN")
         whens: list[exp.Expr] = []
-        while self._word() == "WHEN":
-            start = self._curr.start
-            self._advance()
+        while self.word() == "WHEN":
+            start = self.curr.start
+            self.advance()
             condition = self._climb(0, depth + 2)
-            self._take_word("THEN", "THEN or an operator")
-            whens.append(self._node(exp.If(this=condition, true=self._climb(0, depth + 2)), start))
+            self.take_word("THEN", "THEN or an operator")
+            whens.append(self.node(exp.If(this=condition, true=self._climb(0, depth + 2)), start))
         default = None
-        if self._word() == "ELSE":
-            self._advance()
+        if self.word() == "ELSE":
+            self.advance()
             default = self._climb(0, depth + 1)
-        if not self._curr:
-            self._fail("W0201", "this CASE has no END", *ends(case), "add the missing END")
-        self._take_word("END", "WHEN, ELSE, END or an operator")
+        if not self.curr:
+            self.fail("W0201", "this CASE has no END", *ends(case), "add the missing END")
+        self.take_word("END", "WHEN, ELSE, END or an operator")
         self.cases -= 1
-        return self._node(exp.Case(this=operand, ifs=whens, default=default), case.start)
+        return self.node(exp.Case(this=operand, ifs=whens, default=default), case.start)
 
     def _interval(self) -> exp.Expr:
-        start = self._curr.start
-        self._advance(2)
-        if self._word() in UNITS:
-            self._advance()
-            if self._word() == "TO" and self._word(self._next) in UNITS:
-                self._advance(2)
-        text = self.origin.text[start : self._prev.end + 1]
-        return self._node(exp.Interval(this=exp.Literal.string(text)), start)
+        start = self.curr.start
+        self.advance(2)
+        if self.word() in UNITS:
+            self.advance()
+            if self.word() == "TO" and self.word(self.next) in UNITS:
+                self.advance(2)
+        text = self.origin.text[start : self.prev.end + 1]
+        return self.node(exp.Interval(this=exp.Literal.string(text)), start)

@@ -38,6 +38,7 @@ from weft.expr.ast import (
     When,
 )
 from weft.expr.dialect import DIALECTS, Dialect, tokenize
+from weft.expr.grammar import syntax_tree
 from weft.expr.literals import read_date, read_number, read_time
 from weft.expr.patterns import pattern_problem
 from weft.expr.words import describe_refused
@@ -72,9 +73,11 @@ def parse(text: str, *, dialect: Dialect = "pipeline", source: Source | None = N
     if dialect not in DIALECTS:
         raise ArgumentError(f"unknown dialect {dialect!r}", help=f"dialects are {listed(DIALECTS)}")
     origin = Origin(text, source)
-    tree = _syntax_tree(origin, dialect)
     reader = _Reader(origin)
-    expr = reader.read(tree)
+    try:
+        expr = reader.read(_syntax_tree(origin, dialect))
+    except (SqlglotError, RecursionError) as cause:
+        raise ExpressionError(f"the expression does not read: {cause}", at=_whole(origin)) from cause
     if expr is None or reader.errors:
         raise ExpressionError(reader.errors)
     return expr
@@ -92,20 +95,17 @@ def _syntax_tree(origin: Origin, dialect: Dialect) -> exp.Expr:
             help="compute a part of it in a column of its own",
             at=_whole(origin),
         )
-    try:
-        tokens, complete = tokenize(text, dialect)
-        errors = []
-        for token in tokens:
-            if refused := describe_refused(token):
-                at = Span(token.start, token.end + 1, origin).place
-                errors.append(Diagnostic("W0205", f"{refused[0]} is not allowed", help=refused[1], at=at))
-        if errors:
-            raise ExpressionError(errors)
-        if not complete:
-            raise _unclosed(origin, tokens[-1].end + 1 if tokens else 0)
-        return DIALECTS[dialect].parser().read(tokens, origin)  # type: ignore[attr-defined,no-any-return]
-    except (SqlglotError, RecursionError) as cause:
-        raise ExpressionError(f"the expression does not read: {cause}", at=_whole(origin)) from cause
+    tokens, complete = tokenize(text, dialect)
+    errors = []
+    for token in tokens:
+        if refused := describe_refused(token):
+            at = Span(token.start, token.end + 1, origin).place
+            errors.append(Diagnostic("W0205", f"{refused[0]} is not allowed", help=refused[1], at=at))
+    if errors:
+        raise ExpressionError(errors)
+    if not complete:
+        raise _unclosed(origin, tokens[-1].end + 1 if tokens else 0)
+    return syntax_tree(tokens, origin, fragment=dialect == "fragment")
 
 
 def _whole(origin: Origin) -> Source:
