@@ -37,7 +37,7 @@ def frames(spark: SparkSession, rows: int, folder: Path) -> tuple[DataFrame, Dat
             F.xxhash64("id").alias("key"), F.col("id").alias("order_id"), (F.rand(1) * 1000).alias("amount")
         ).write.parquet(str(left))
         ids.select(
-            F.xxhash64((F.lit(rows - 1) - F.col("id"))).alias("key"),
+            F.xxhash64(F.lit(rows - 1) - F.col("id")).alias("key"),
             F.concat(F.lit("customer-"), F.col("id")).alias("name"),
             (F.col("id") % 7).alias("tier"),
         ).write.parquet(str(right))
@@ -120,7 +120,9 @@ def main() -> None:
     report(where, args.rows, args.runs, result, bind)
 
 
-def report(where: dict[str, Any], rows: int, runs: int, result: dict[str, Any], bind: dict[str, float]) -> None:
+def report(
+    where: dict[str, Any], rows: int, runs: int, result: dict[str, Any], bind: dict[str, float]
+) -> None:
     """Print the figures and keep them as JSON and Markdown."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     data = {"machine": where, "rows": rows, "runs": runs, "natural_inner": result, "bind_ms": bind}
@@ -128,8 +130,10 @@ def report(where: dict[str, Any], rows: int, runs: int, result: dict[str, Any], 
     lines = [
         "# Cost of the strict join API",
         "",
-        f"{where['cpu']}, {where['cores']} cores, {where['memory_gib']} GiB, PySpark {where['pyspark']}, "
-        f"Python {where['python']}, load before {where['load_before']}.",
+        (
+            f"{where['cpu']}, {where['cores']} cores, {where['memory_gib']} GiB, PySpark {where['pyspark']}, "
+            f"Python {where['python']}, load before {where['load_before']}."
+        ),
         "",
         f"Inner join of {rows:,} x {rows:,} rows on one key, Parquet in, `noop` out, median of {runs} after warm-up.",
         "",

@@ -7,7 +7,7 @@ import platform
 from pathlib import Path
 
 
-def machine() -> dict[str, str | int]:
+def machine() -> dict[str, str | int | float]:
     """Return the processor, cores, memory and versions that timings depend on."""
     import pyspark
 

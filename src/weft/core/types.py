@@ -351,7 +351,7 @@ def common_type(a: DType, b: DType) -> DType | None:
     return _common_nested(a, b)
 
 
-def _common_number(a: DType, b: DType) -> DType:
+def _common_number(a: DType, b: DType) -> DType | None:
     if a.is_fraction or b.is_fraction:
         return FLOAT if {a, b} <= {FLOAT} else DOUBLE
     if isinstance(a, Scalar) and isinstance(b, Scalar):
@@ -359,9 +359,8 @@ def _common_number(a: DType, b: DType) -> DType:
     x, y = as_decimal(a), as_decimal(b)
     scale = max(x.scale, y.scale)
     digits = max(x.precision - x.scale, y.precision - y.scale)
-    if digits + scale <= MAX_PRECISION:
-        return Decimal(digits + scale, scale)
-    return Decimal(MAX_PRECISION, max(MAX_PRECISION - digits, 0))
+    # No decimal holds every value of both: comparing them would round or overflow.
+    return Decimal(digits + scale, scale) if digits + scale <= MAX_PRECISION else None
 
 
 def as_decimal(dtype: DType) -> Decimal:

@@ -35,6 +35,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 PARAMETERS = tuple(DEFAULTS)
 
+
 def infer(
     left: Frame,
     right: Frame,
@@ -69,7 +70,9 @@ def _checked(left: Frame, name: str, check: Any) -> Any:
         if name not in left.schema:
             raise
         hint = f"to alias column {name!r} use keys={{{name!r}: ...}}"
-        raise type(cause)(cause.message, code=cause.code, help="\n".join(filter(None, (cause.help, hint)))) from None
+        raise type(cause)(
+            cause.message, code=cause.code, help="\n".join(filter(None, (cause.help, hint)))
+        ) from None
 
 
 def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliases: dict[str, Any]) -> Any:
@@ -99,7 +102,9 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
     for note in found.notes:
         notice(note, JoinKeyWarning)
     inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
-    return join_frames(left, right, spec, how=how, project=project, inference=inference, stats=options["stats"])
+    return join_frames(
+        left, right, spec, how=how, project=project, inference=inference, stats=options["stats"]
+    )
 
 
 def _sibling(how: How) -> Callable[..., Any]:

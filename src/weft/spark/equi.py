@@ -65,7 +65,9 @@ def _how_that_shows_unmatched(join: ResolvedJoin) -> str:
     When the promise holds there are none, so the rows are those of the join asked for.
     """
     keeps_left = join.how in ("left", "full") or (join.how in ("inner", "right") and "left" in join.unmatched)
-    keeps_right = join.how in ("right", "full") or (join.how in ("inner", "left") and "right" in join.unmatched)
+    keeps_right = join.how in ("right", "full") or (
+        join.how in ("inner", "left") and "right" in join.unmatched
+    )
     if join.how not in ("inner", "left", "right", "full"):
         return join.how
     return {(False, False): "inner", (True, False): "left", (False, True): "right", (True, True): "full"}[

@@ -24,4 +24,6 @@ def contract_failure(failure: BaseException) -> JoinContractError | None:
     if found is None:
         return None
     code: Code = "W0502" if found[1] == "W0502" else "W0501"
-    return JoinContractError(found[2], code=code, help="correct the data, or relax relationship= or unmatched=")
+    return JoinContractError(
+        found[2], code=code, help="correct the data, or relax relationship= or unmatched="
+    )
