@@ -12,7 +12,7 @@ from weft.plan.choose import choose
 from weft.plan.resolved import AsOf, ResolvedJoin
 from weft.spec.join import JoinSpec
 from weft.spec.predicates import as_said
-from weft.spec.temporal import AsofSpec
+from weft.spec.asof import AsofSpec
 
 Row = tuple[str, ...]
 

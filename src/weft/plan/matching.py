@@ -6,21 +6,19 @@ from decimal import Decimal
 
 from weft.core.duration import Duration
 from weft.core.names import parse_name
-from weft.core.types import DATE, DType, Field, Schema
+from weft.core.types import BOOLEAN, DATE, DType, Field, Schema
 from weft.errors import JoinSpecError, JoinTypeError
-from weft.plan.resolved import Amount, AsOf, Match, SameWindow, Side, Within
+from weft.plan.resolved import Amount, AsOf, Match, Overlap, SameWindow, Side, Within
 from weft.spec.amount import Distance, is_number, size_of
-from weft.spec.temporal import UNBOUNDED, AsofSpec, IntervalSpec, TemporalSpec, WindowSpec
+from weft.spec.asof import UNBOUNDED, AsofOrder, AsofSpec, TemporalSpec
+from weft.spec.temporal import IntervalSpec, WindowSpec
 
 _DAY = 86_400_000_000
 
 
 def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
     """Return the match of a temporal spec, its columns found and its distances measured."""
-    i = left.index(parse_name(spec.order.left), side="left relation")
-    j = right.index(parse_name(spec.order.right), side="right relation")
-    a, b = left.fields[i], right.fields[j]
-    _check_order_types(a, b)
+    i, j, a, b = _pair(spec.order, left, right)
     if isinstance(spec, AsofSpec):
         tolerance = None if spec.tolerance == UNBOUNDED else spec.tolerance
         return AsOf(
@@ -31,6 +29,18 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
             tolerance=measure(tolerance, a, b, "tolerance"),
             nearest_tie=spec.nearest_tie,
             tie_break=tuple(_tie_break(name, right) for name in spec.tie_break),
+            known=None if spec.known is None else _pair(spec.known, left, right)[:2],
+            tombstone=None if spec.tombstone is None else _flag(spec.tombstone, right),
+            until=None if spec.until is None else _end(spec.until, right, "right", a, "until"),
+            skip_nulls=tuple(right.index(parse_name(n), side="right relation") for n in spec.skip_nulls),
+        )
+    if isinstance(spec, IntervalSpec) and spec.has_ranges:
+        return Overlap(
+            left=i,
+            right=j,
+            left_end=None if spec.left_end is None else _end(spec.left_end, left, "left", a, "left_end"),
+            right_end=None if spec.right_end is None else _end(spec.right_end, right, "right", b, "right_end"),
+            closed=spec.closed,
         )
     if isinstance(spec, IntervalSpec):
         return Within(
@@ -42,6 +52,33 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
     if isinstance(spec, WindowSpec):
         return _window(spec, i, j, a, b)
     raise JoinSpecError(f"{type(spec).__name__} has no match")
+
+
+def _pair(order: AsofOrder, left: Schema, right: Schema) -> tuple[int, int, Field, Field]:
+    i = left.index(parse_name(order.left), side="left relation")
+    j = right.index(parse_name(order.right), side="right relation")
+    a, b = left.fields[i], right.fields[j]
+    _check_order_types(a, b)
+    return i, j, a, b
+
+
+def _flag(name: str, right: Schema) -> int:
+    index = right.index(parse_name(name), side="right relation")
+    field = right.fields[index]
+    if field.dtype != BOOLEAN:
+        raise JoinTypeError(f"tombstone right.{field.name} must be boolean, not {field.dtype}")
+    return index
+
+
+def _end(name: str, schema: Schema, side: Side, start: Field, what: str) -> int:
+    index = schema.index(parse_name(name), side=f"{side} relation")
+    end = schema.fields[index]
+    if start.dtype.is_temporal != end.dtype.is_temporal or start.dtype.is_numeric != end.dtype.is_numeric:
+        raise JoinTypeError(
+            f"{what} {side}.{end.name} ({end.dtype}) cannot be compared with {start.name} ({start.dtype})",
+            help="cast one of them first",
+        )
+    return index
 
 
 def _window(spec: WindowSpec, i: int, j: int, a: Field, b: Field) -> SameWindow:

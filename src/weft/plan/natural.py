@@ -10,7 +10,7 @@ from weft.core.types import Schema
 from weft.errors import JoinSpecError, NoJoinKeysError, UnknownColumnError
 from weft.plan.resolved import Origin
 from weft.spec.join import KeyPairs
-from weft.spec.temporal import AsofOrder
+from weft.spec.asof import AsofOrder
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from weft.plan.resolved import ResolvedKey, ResolvedPredicate, Slot
 from weft.plan.scope import JoinScope
 from weft.spec.join import JoinSpec
 from weft.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate
-from weft.spec.temporal import AsofSpec
+from weft.spec.asof import AsofSpec
 
 _CLASSES: dict[str, type[WeftError]] = {
     "W0207": UnknownColumnError,

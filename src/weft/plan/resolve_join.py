@@ -24,9 +24,10 @@ from weft.plan.resolved import (
     ResolvedPredicate,
     Side,
 )
+from weft.spec.asof import AsofSpec, TemporalSpec
 from weft.spec.join import JoinSpec, KeyPairs
 from weft.spec.projection import JoinProjection
-from weft.spec.temporal import AsofSpec, IntervalSpec, TemporalSpec, WindowSpec
+from weft.spec.temporal import IntervalSpec, WindowSpec
 from weft.spec.words import How, one_of
 
 

@@ -49,6 +49,10 @@ class AsOf:
     tolerance: Amount | None
     nearest_tie: NearestTie
     tie_break: tuple[int, ...]
+    known: tuple[int, int] | None = None
+    tombstone: int | None = None
+    until: int | None = None
+    skip_nulls: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,21 @@ class Within:
     right: int
     lower: Amount | None
     upper: Amount | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """A time lies in a range, or two ranges share a time; a side without an end is a time.
+
+    Ranges are ``[start, end)``, or ``[start, end]`` when `closed`; a NULL end is open, a NULL
+    start or a range that ends before it starts holds nothing.
+    """
+
+    left: int
+    right: int
+    left_end: int | None
+    right_end: int | None
+    closed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +93,7 @@ class SameWindow:
     per_window: bool
 
 
-Match = Exact | AsOf | Within | SameWindow
+Match = Exact | AsOf | Within | Overlap | SameWindow
 OutputSource = Literal["left", "right", "coalesced", "indicator"]
 
 

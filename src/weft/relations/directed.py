@@ -11,7 +11,7 @@ from weft.relations.frame import Frame
 from weft.relations.joining import a_relation, join_frames, settled_projection
 from weft.relations.methods import like
 from weft.spec.join import JoinSpec
-from weft.spec.temporal import TemporalSpec
+from weft.spec.asof import TemporalSpec
 
 if TYPE_CHECKING:
     from weft.spark.stats import MatchStats

@@ -6,14 +6,34 @@ nothing with the lowering to Spark; where speed and plainness differ, it is plai
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from weft.core.types import DType, common_type
 from weft.expr import evaluate
-from weft.plan.resolved import AsOf, Exact, OutputColumn, ResolvedJoin, SameWindow, Side, Slot, Within
-from weft.testing.values import Position, as_type, compare, distance, is_nan, position, shifted
+from weft.plan.resolved import (
+    AsOf,
+    Exact,
+    Overlap,
+    OutputColumn,
+    ResolvedJoin,
+    SameWindow,
+    Side,
+    Slot,
+    Within,
+)
+from weft.testing.values import (
+    Position,
+    as_type,
+    compare,
+    distance,
+    is_nan,
+    microseconds,
+    position,
+    shifted,
+)
 from weft.testing.windows import shared_windows
 
 Row = tuple[Any, ...]
@@ -39,7 +59,7 @@ def reference_join(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
         return [_output(join, left_rows[i], None) for i in alone.left]
     if join.how == "semi":
         return [_output(join, row, None) for i, row in enumerate(left_rows) if i not in alone.left]
-    rows = [_output(join, left_rows[i], right_rows[j]) for i, j in pairs]
+    rows = [_output(join, left_rows[i], _matched(join, left_rows[i], j, right_rows)) for i, j in pairs]
     if join.how in ("left", "full"):
         rows.extend(_output(join, left_rows[i], None) for i in alone.left)
     if join.how in ("right", "full"):
@@ -59,9 +79,11 @@ def matching_pairs(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
             pairs.extend((i, j) for j in candidates)
         elif isinstance(join.match, Within):
             pairs.extend((i, j) for j in candidates if _is_within(join, join.match, left, right_rows[j]))
+        elif isinstance(join.match, Overlap):
+            pairs.extend((i, j) for j in candidates if _overlaps(join.match, left, right_rows[j]))
         elif isinstance(join.match, AsOf):
             chosen = _nearest(join, join.match, left, candidates, right_rows)
-            pairs.extend((i, j) for j in chosen)
+            pairs.extend((i, j) for j in chosen if not _is_over(join.match, left, right_rows[j]))
         else:
             events = _events_of_key(join, join.match, left, left_rows, right_rows)
             for j in candidates:
@@ -128,10 +150,78 @@ def _nearest(
     """Return the one candidate that is best in time, or none: filter first, choose second."""
     best: int | None = None
     for j in candidates:
-        allowed = _is_in_reach(match, *_times(join, match, left, right_rows[j]))
+        allowed = _is_known(match, left, right_rows[j]) and _is_in_reach(
+            match, *_times(join, match, left, right_rows[j])
+        )
         if allowed and (best is None or _is_better(join, match, left, right_rows[j], right_rows[best])):
             best = j
     return [] if best is None else [best]
+
+
+def _is_known(match: AsOf, left: Row, right: Row) -> bool:
+    """Whether the right row was known when the left one asks."""
+    if match.known is None:
+        return True
+    asked, known = _point(left[match.known[0]]), _point(right[match.known[1]])
+    return asked is not None and known is not None and compare(known, asked) <= 0
+
+
+def _matched(join: ResolvedJoin, left: Row, chosen: int, right_rows: Sequence[Row]) -> Row:
+    """Return the chosen right row; columns that skip NULLs get the nearest value there is."""
+    match, row = join.match, list(right_rows[chosen])
+    for column in match.skip_nulls if isinstance(match, AsOf) else ():
+        told = [
+            j for j, r in enumerate(right_rows) if r[column] is not None and _is_candidate(join, left, r)
+        ]
+        nearest = _nearest(join, match, left, told, right_rows)  # type: ignore[arg-type]  # an AsOf here
+        row[column] = right_rows[nearest[0]][column] if nearest else None
+    return tuple(row)
+
+
+def _is_over(match: AsOf, left: Row, right: Row) -> bool:
+    """Whether the chosen row is a tombstone or its state has ended."""
+    if match.tombstone is not None and right[match.tombstone] is True:
+        return True
+    if match.until is None or right[match.until] is None:
+        return False
+    return compare(_point(left[match.left]), _point(right[match.until])) >= 0
+
+
+def _point(value: Any) -> Any:
+    """Return a value of an order column as a position, whatever its type."""
+    return microseconds(value) if isinstance(value, dt.date) else value
+
+
+def _overlaps(match: Overlap, left: Row, right: Row) -> bool:
+    """Whether the time or range of one row meets that of the other."""
+    mine = _stretch(left, match.left, match.left_end, closed=match.closed)
+    theirs = _stretch(right, match.right, match.right_end, closed=match.closed)
+    if mine is None or theirs is None:
+        return False
+    return _starts_before_end(mine, theirs) and _starts_before_end(theirs, mine)
+
+
+def _stretch(row: Row, start: int, end: int | None, *, closed: bool) -> tuple[Any, Any, bool] | None:
+    """Return start, end and whether the end belongs to it; None for what holds no time."""
+    first = _point(row[start])
+    if first is None:
+        return None
+    if end is None:
+        return first, first, True
+    if row[end] is None:
+        return first, None, True
+    last = _point(row[end])
+    order = compare(last, first)
+    if order < 0 or (order == 0 and not closed):
+        return None
+    return first, last, closed
+
+
+def _starts_before_end(one: tuple[Any, Any, bool], other: tuple[Any, Any, bool]) -> bool:
+    if other[1] is None:
+        return True
+    order = compare(one[0], other[1])
+    return order < 0 or (order == 0 and other[2])
 
 
 def _is_in_reach(match: AsOf, at: Any, other: Any) -> bool:
@@ -173,7 +263,8 @@ def _is_better(join: ResolvedJoin, match: AsOf, left: Row, new: Row, best: Row) 
 def _wins_tie(join: ResolvedJoin, match: AsOf, new: Row, best: Row) -> bool:
     """Whether `new` is greater by the tie-break columns, then by all columns that can be ordered."""
     every = [c for c, field in enumerate(join.right) if field.dtype.is_orderable]
-    for column in (*match.tie_break, *every):
+    known = () if match.known is None else (match.known[1],)
+    for column in (*known, *match.tie_break, *every):
         order = compare(new[column], best[column])
         if order != 0:
             return order > 0

@@ -187,7 +187,7 @@ def test_a_misspelt_field_is_told_the_right_one() -> None:
     [
         ({"type": "join"}, "equal_keys"),
         ({"type": "asof"}, "order"),
-        ({"type": "interval", "order": ORDER.to_dict(), "lower": 1}, "upper"),
+        ({"type": "interval", "lower": 1}, "order"),
         ({"type": "window", "order": ORDER.to_dict()}, "window"),
         ({"type": "column", "left": "a", "right": "b"}, "operator"),
         ({"type": "expression"}, "expression"),
