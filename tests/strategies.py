@@ -118,11 +118,14 @@ class _Sides:
         self.right: list[RandomColumn] = []
         self.keys: list[tuple[RandomColumn, RandomColumn]] = []
         self.order: tuple[RandomColumn, RandomColumn] | None = None
+        self.second: tuple[RandomColumn, RandomColumn] | None = None
         for _ in range(rng.choice((0, 0, 1, 1, 1, 1, 2, 2, 3, 4))):
             self.keys.append(self.pair(rng, names, rng.choice(KEY_TYPES)))
         if flavour in ("asof", "interval", "window"):
             kinds = rng.choice(TIME_TYPES if flavour == "window" or rng.random() < 0.6 else NUMBER_TYPES)
             self.order = self.pair(rng, names, kinds, order_values(rng, kinds))
+            if flavour == "asof" and rng.random() < 0.5:
+                self.second = self.pair(rng, names, kinds, order_values(rng, kinds))
         number = rng.choice(("long", "decimal(10,2)", "double", "integer"))
         self.numbers = self.pair(rng, names, (number, rng.choice((number, "long"))))
         self.texts = self.pair(rng, names, ("string", "string"))
@@ -203,7 +206,23 @@ def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
         if rng.random() < 0.5:
             predicate["offset"] = _offset(rng, sides.order[1])
         spec["range_predicates"] = [predicate]
+    spec.update(_second_axis(rng, sides, backward=spec["direction"] == "backward"))
+    if "tombstone" not in spec and "until" not in spec and rng.random() < 0.3:
+        spec["skip_nulls"] = [canonical(c.name) for c in rng.sample(sides.right, rng.randint(1, 2))]
     return spec, how
+
+
+def _second_axis(rng: random.Random, sides: _Sides, *, backward: bool) -> dict[str, Any]:
+    """Return knowledge times, an end and a tombstone, each now and then."""
+    said: dict[str, Any] = {}
+    if sides.second is not None and sides.order is not None and rng.random() < 0.6:
+        asked = sides.order[0] if rng.random() < 0.6 else sides.second[0]
+        said["known"] = {"type": "order", **_names(asked, sides.second[1])}
+    elif sides.second is not None and backward:
+        said["until"] = canonical(sides.second[1].name)
+    if rng.random() < 0.15:
+        said["tombstone"] = canonical(sides.flags[1].name)
+    return said
 
 
 def _interval(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:

@@ -25,6 +25,7 @@ from weft.errors import (
     WeftError,
 )
 from weft.plan import resolve_join as _resolve_join  # noqa: F401  # makes JoinSpec.bind work
+from weft.plan.strategies import asof_strategies
 from weft.spec import (
     AsofOrder,
     AsofSpec,
@@ -98,6 +99,7 @@ __all__ = [
     "UnknownColumnError",
     "WeftError",
     "WindowSpec",
+    "asof_strategies",
     "build_join_spec",
     "contract_failure",
     "explain_join",

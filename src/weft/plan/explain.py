@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.names import is_plain_text, shown
-from weft.plan.choose import choose
+from weft.plan.choose import Choice, choose
 from weft.plan.resolved import AsOf, ResolvedJoin
 from weft.spec.join import JoinSpec
 from weft.spec.predicates import as_said
@@ -103,14 +103,18 @@ def _kind(spec: JoinSpec | None) -> str:
 
 
 def explain_resolved(
-    join: ResolvedJoin, spec: JoinSpec | None, *, ordering: Sequence[tuple[str, bool]] = ()
+    join: ResolvedJoin,
+    spec: JoinSpec | None,
+    *,
+    ordering: Sequence[tuple[str, bool]] = (),
+    choice: Choice | None = None,
 ) -> JoinExplanation:
-    """Explain a join whose names have met two schemas."""
+    """Explain a join whose names have met two schemas; `choice` when a strategy is settled already."""
     return JoinExplanation(
         title=" ".join(filter(None, (join.how, _kind(spec), "join"))),
         fingerprint=join.fingerprint,
         bound=True,
-        facts=tuple(_facts(join, spec, ordering)),
+        facts=tuple(_facts(join, spec, ordering, choice or choose(join))),
         keys=tuple(
             (
                 f"left.{shown(join.left.fields[k.left].name)}",
@@ -127,7 +131,7 @@ def explain_resolved(
 
 
 def _facts(
-    join: ResolvedJoin, spec: JoinSpec | None, ordering: Sequence[tuple[str, bool]]
+    join: ResolvedJoin, spec: JoinSpec | None, ordering: Sequence[tuple[str, bool]], choice: Choice
 ) -> Iterator[tuple[str, str]]:
     if spec is not None:
         yield "condition", str(spec)
@@ -141,11 +145,9 @@ def _facts(
         yield "unmatched", f"a {' or '.join(join.unmatched)} row without a match fails the job"
     if join.dropped_aliases:
         yield "dropped", ", ".join(f"{a}={b!r}" for a, b in join.dropped_aliases) + " (strict=False)"
-    choice = choose(join)
-    if choice is not None:
-        yield "strategy", f"{choice.strategy}: {choice.reason}"
-        if choice.cost:
-            yield "cost", choice.cost
+    yield "strategy", f"{choice.strategy}: {choice.reason}"
+    if choice.cost:
+        yield "cost", choice.cost
     yield "order", _order_text(ordering)
     yield "method", _method(spec, join.how)
 

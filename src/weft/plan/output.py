@@ -23,6 +23,8 @@ class OutputRequest:
     keys: tuple[ResolvedKey, ...]
     project: JoinProjection
     right_order: int | None = None
+    order_may_clash: bool = False
+    """Whether the right order column may take a suffix unasked: pairs of a join show both times."""
     displaced: Mapping[int, str]
 
 
@@ -196,11 +198,14 @@ def _refuse_collisions(
 ) -> None:
     """Raise for names that both sides have, unless suffixes were asked for.
 
-    Right keys that ``right_keys="keep"`` asks for may take a suffix unasked.
+    Right keys that ``right_keys="keep"`` asks for may take a suffix unasked, and so may the
+    right time of an interval or window join.
     """
     if request.project.effective_suffixes is not None:
         return
     keys = {k.right for k in request.keys}
+    if request.order_may_clash and request.right_order is not None:
+        keys.add(request.right_order)
     unasked = [
         places[-1]
         for places in _places(columns, request).values()

@@ -82,7 +82,8 @@ def resolve_join(
         right=right,
         keys=keys,
         project=project,
-        right_order=match.right if isinstance(match, AsOf) else None,
+        right_order=None if isinstance(match, Exact) else match.right,
+        order_may_clash=not isinstance(match, AsOf),
         displaced=inference.displaced,
     )
     return ResolvedJoin(

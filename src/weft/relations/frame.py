@@ -17,6 +17,7 @@ from weft.spark.frames import check_one_session, functions_of, schema_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from weft.plan.choose import Choice
     from weft.plan.resolved import ResolvedJoin
     from weft.spec.join import JoinSpec
     from weft.spec.projection import JoinProjection
@@ -32,11 +33,14 @@ class JoinLineage:
     spec: JoinSpec | None
     project: JoinProjection | None
     resolved: ResolvedJoin
+    choice: Choice
     left_ordering: Ordering = ()
 
     def explain(self) -> JoinExplanation:
         """Return the join in words."""
-        return explain_resolved(self.resolved, self.spec, ordering=self.left_ordering)
+        return explain_resolved(
+            self.resolved, self.spec, ordering=self.left_ordering, choice=self.choice
+        )
 
 
 @dataclass(frozen=True, slots=True)

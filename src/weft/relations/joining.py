@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from weft.errors import ArgumentError
+from weft.plan.choose import choose
 from weft.plan.resolve_join import Inference, resolve_join
 from weft.relations.frame import Frame, JoinLineage
-from weft.spark import equi
 from weft.spark.frames import check_one_session
+from weft.spark.lowering import lower
 from weft.spark.stats import MatchStats
 from weft.spec.join import JoinSpec
 from weft.spec.projection import JoinProjection
@@ -48,17 +49,21 @@ def join_frames(
     right: Frame,
     spec: JoinSpec | None,
     *,
-    how: How,
+    how: How | None = None,
     project: JoinProjection | None = None,
     inference: Inference | None = None,
     stats: MatchStats | None = None,
+    strategy: str = "auto",
 ) -> R:
-    """Join two frames by an exact spec; every check runs before Spark is asked for anything."""
+    """Join two frames by a spec; every check runs before Spark is asked for anything."""
     check_one_session(left.session, right.session)
     if stats is not None and not isinstance(stats, MatchStats):
         raise ArgumentError(f"stats must be a MatchStats, not {type(stats).__name__}")
     resolved = resolve_join(spec, left.schema, right.schema, how=how, project=project, inference=inference)
+    choice = choose(resolved, strategy)
     observation = stats.attach(left.df, right.df) if stats is not None else None
-    df = equi.lower(left.df, right.df, resolved, observation=observation)
-    lineage = JoinLineage(spec=spec, project=project, resolved=resolved, left_ordering=left.ordering)
+    df = lower(left.df, right.df, resolved, choice, observation=observation)
+    lineage = JoinLineage(
+        spec=spec, project=project, resolved=resolved, choice=choice, left_ordering=left.ordering
+    )
     return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage)

@@ -10,6 +10,8 @@ from weft.relations.directed import DirectedJoins
 from weft.relations.frame import Frame
 from weft.relations.joining import a_relation
 from weft.relations.natural import NaturalJoins
+from weft.relations.temporal import TemporalJoins
+from weft.spec.asof import AsofOrder
 from weft.spec.join import JoinSpec
 from weft.spec.words import one_of
 
@@ -29,7 +31,7 @@ _DIRECTED = {
 }
 
 
-class Shims(NaturalJoins, DirectedJoins):
+class Shims(NaturalJoins, DirectedJoins, TemporalJoins):
     """Deprecated spellings; each warns with the exact replacement."""
 
     __slots__ = ()
@@ -67,3 +69,10 @@ class Shims(NaturalJoins, DirectedJoins):
         spec = JoinSpec(pairs_of(said or on), predicates or ())
         warn_deprecated("Relation.join_on", spec_call(spec.equal_keys, spec.predicates))
         return spec
+
+    def join_asof(self, other: Frame, /, *, order: AsofOrder, **named: Any) -> Self:
+        """As-of join on shared columns and aliases; deprecated."""
+        a_relation(other, "join_asof")
+        told = ", ".join(f"{k}={v!r}" for k, v in {"order": order, **named}.items())
+        warn_deprecated("Relation.join_asof", f"natural_asof(other, {told})")
+        return self.natural_asof(other, order=order, **named)

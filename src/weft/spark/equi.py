@@ -47,7 +47,7 @@ def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, observation:
         joined = sides.left.join(sides.right, condition, _SPARK_HOW[how])
     joined = checked(joined, sides)
     if observation is not None:
-        joined = _observed(joined, sides, observation)
+        joined = observed(joined, sides, observation)
     return joined.select(*sides.output())
 
 
@@ -75,7 +75,8 @@ def _how_that_shows_unmatched(join: ResolvedJoin) -> str:
     ]
 
 
-def _observed(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
+def observed(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
+    """Return the joined rows with their counts observed; needs the two markers."""
     F = sides.F
     rows = F.count(F.lit(1)).alias("rows")
     if sides.join.how in ("semi", "anti"):

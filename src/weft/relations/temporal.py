@@ -1,0 +1,220 @@
+"""Joins in which time decides: as-of, interval and window joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError
+from weft.plan.natural import natural_keys
+from weft.plan.resolve_join import Inference
+from weft.relations.frame import Frame
+from weft.relations.joining import a_relation, join_frames, settled_projection
+from weft.relations.natural import PARAMETERS
+from weft.relations.notices import notice
+from weft.spec.asof import AsofOrder, AsofSpec
+from weft.spec.join import Keys, alias_pairs, checked_predicates
+from weft.spec.temporal import IntervalSpec, WindowSpec
+from weft.spec.words import OrderCheck, a_bool, one_of
+
+if TYPE_CHECKING:
+    from weft.spark.stats import MatchStats
+    from weft.spec.amount import Distance
+    from weft.spec.asof import AsofHow
+    from weft.spec.predicates import JoinPredicate
+    from weft.spec.projection import JoinProjection
+    from weft.spec.words import Direction, NearestTie, Unmatched
+
+ASOF_PARAMETERS = (
+    "order", "direction", "tolerance", "how", "allow_exact_matches", "nearest_tie", "tie_break",
+    "range_predicates", "known", "tombstone", "until", "skip_nulls", "order_check", "strategy",
+    *(p for p in PARAMETERS if p != "relationship"),
+)  # fmt: skip
+
+
+def _check_order(left: Frame, spec: AsofSpec, order_check: OrderCheck) -> None:
+    """Tell when the left side carries no marker that fits; the rows are right either way."""
+    one_of(order_check, OrderCheck, "order_check")
+    if order_check == "ignore" or _is_ordered(left, spec):
+        return
+    message = (
+        f"the left side carries no order marker for {spec.order.left!r}; the result is correct regardless, "
+        "and the order of its rows is not promised"
+    )
+    if order_check == "error":
+        raise JoinSpecError(message, help=f"call order_by({spec.order.left!r}) first, or order_check='ignore'")
+    notice(message + "; order_check='ignore' silences this", AsofOrderWarning)
+
+
+def _is_ordered(left: Frame, spec: AsofSpec) -> bool:
+    """Whether the marker begins with the keys in any order and the order column, or with it alone."""
+    schema = left.schema
+    marked = [(schema.find(name), up) for name, up in left.ordering]
+    wanted = schema.find(spec.order.left.strip("`"))
+    keys = {schema.find(a.strip("`")) for a, _ in spec.equal_keys}
+    lead = 0
+    while lead < len(marked) and marked[lead][0] in keys and lead < len(keys):
+        lead += 1
+    starts = {0, lead} if lead == len(keys) else {0}
+    return any(s < len(marked) and marked[s] == (wanted, True) for s in starts)
+
+
+class TemporalJoins(Frame):
+    """``natural_asof``, ``asof_join``, ``interval_join`` and ``window_join``."""
+
+    __slots__ = ()
+
+    def natural_asof(
+        self,
+        other: Frame,
+        /,
+        *,
+        order: AsofOrder,
+        direction: Direction = "backward",
+        tolerance: Distance | float | None = None,
+        how: AsofHow = "left",
+        allow_exact_matches: bool = True,
+        nearest_tie: NearestTie = "backward",
+        tie_break: Sequence[str] = (),
+        range_predicates: Sequence[JoinPredicate] | None = None,
+        known: AsofOrder | None = None,
+        tombstone: str | None = None,
+        until: str | None = None,
+        skip_nulls: Sequence[str] = (),
+        order_check: OrderCheck = "warn",
+        strategy: str = "auto",
+        strict: bool = True,
+        project: JoinProjection | None = None,
+        predicates: Sequence[JoinPredicate] | None = None,
+        suffixes: tuple[str, str] | None = None,
+        keys: Keys = None,
+        exclude_shared: Sequence[str] = (),
+        nulls_equal: bool = False,
+        unmatched: Unmatched | None = None,
+        stats: MatchStats | None = None,
+        **key_aliases: str,
+    ) -> Self:
+        """For each left row the nearest right row among those with equal shared columns.
+
+        Keys are inferred as in the natural joins, but order columns are never keys.  See
+        `AsofSpec` for what a match is; ``strategy=`` takes a name of `weft.asof_strategies`.
+
+        ``trades.natural_asof(quotes, order=AsofOrder(left="event_ts", right="quote_ts"), tolerance="5 seconds")``
+        """
+        right = a_relation(other, "natural_asof")
+        if not isinstance(order, AsofOrder):
+            hint = " (to alias column 'order' use keys={'order': ...})" if "order" in self.schema else ""
+            raise ArgumentError(f"order must be an AsofOrder, not {type(order).__name__}{hint}")
+        a_bool(strict, "strict")
+        said = alias_pairs(key_aliases, keys)
+        found = natural_keys(
+            self.schema,
+            right.schema,
+            aliases=said[: len(key_aliases)],
+            keys=said[len(key_aliases) :],
+            exclude_shared=exclude_shared,
+            strict=strict,
+            order=order,
+            parameters=ASOF_PARAMETERS,
+        )
+        spec = AsofSpec(
+            found.pairs,
+            checked_predicates(predicates, "predicates"),
+            order=order,
+            direction=direction,
+            tolerance=tolerance,  # type: ignore[arg-type]  # the spec takes floats and stores them exactly
+            range_predicates=range_predicates or (),
+            allow_exact_matches=allow_exact_matches,
+            nearest_tie=nearest_tie,
+            how=how,
+            tie_break=tie_break,
+            known=known,
+            tombstone=tombstone,
+            until=until,
+            skip_nulls=skip_nulls,
+            nulls_equal=nulls_equal,
+            unmatched=unmatched,
+        )
+        for note in found.notes:
+            notice(note, JoinKeyWarning)
+        inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
+        _check_order(self, spec, order_check)
+        return join_frames(
+            self,
+            right,
+            spec,
+            project=settled_projection(project, suffixes),
+            inference=inference,
+            stats=stats,
+            strategy=strategy,
+        )
+
+    def asof_join(
+        self,
+        other: Frame,
+        spec: AsofSpec,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        order_check: OrderCheck = "warn",
+        strategy: str = "auto",
+        stats: MatchStats | None = None,
+        **unexpected: Any,
+    ) -> Self:
+        """For each left row the nearest right row that the spec allows, at most one."""
+        right = a_relation(other, "asof_join")
+        _expect(spec, AsofSpec, "asof_join", unexpected)
+        _check_order(self, spec, order_check)
+        return join_frames(
+            self, right, spec, project=settled_projection(project, suffixes), stats=stats, strategy=strategy
+        )
+
+    def interval_join(
+        self,
+        other: Frame,
+        spec: IntervalSpec,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+        **unexpected: Any,
+    ) -> Self:
+        """Pairs whose times lie within bounds of each other, or whose ranges meet.
+
+        Order columns with one name do not collide: the right one gets the right suffix.
+        """
+        _expect(spec, IntervalSpec, "interval_join", unexpected)
+        right = a_relation(other, "interval_join")
+        return join_frames(self, right, spec, project=settled_projection(project, suffixes), stats=stats)
+
+    def window_join(
+        self,
+        other: Frame,
+        spec: WindowSpec,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+        **unexpected: Any,
+    ) -> Self:
+        """Pairs whose times fall into one tumbling, sliding or session window.
+
+        Order columns with one name do not collide: the right one gets the right suffix.
+        """
+        _expect(spec, WindowSpec, "window_join", unexpected)
+        right = a_relation(other, "window_join")
+        return join_frames(self, right, spec, project=settled_projection(project, suffixes), stats=stats)
+
+
+def _expect(spec: object, kind: type, method: str, unexpected: dict[str, Any]) -> None:
+    if unexpected:
+        told = ", ".join(f"{k}={v!r}" for k, v in unexpected.items())
+        raise ArgumentError(
+            f"{method} takes its keys from a {kind.__name__}, not from keywords ({told})",
+            help=f"write {kind.__name__}.from_kwargs({told}, order=...)",
+        )
+    if not isinstance(spec, kind):
+        raise ArgumentError(f"{method} takes a {kind.__name__}, not {type(spec).__name__}")

@@ -1,0 +1,169 @@
+"""As-of by one union, one shuffle, one sort and one running value: exact for any key sizes.
+
+Before::
+
+    left ASOF right  keys k, order (t, u), backward
+
+After::
+
+    SELECT l.*, last(r, ignore nulls) OVER (PARTITION BY k ORDER BY t, side, ties.. ROWS UP TO HERE) AS r
+    FROM (SELECT k, t, 1 AS side, struct(left) AS l, NULL AS r FROM left
+          UNION ALL
+          SELECT k, u, 0 AS side, NULL AS l, struct(right) AS r FROM right)
+    WHERE side = 1
+
+The right row travels as one struct, so a NULL in a column is not mistaken for "no row" and
+one buffer serves all columns.  ``side`` puts right rows of the same instant before the left
+row, or after it when exact matches are excluded.  Forward sorts the other way; nearest does
+both and takes the nearer.  The nearest row is the only one a tolerance can be about, so it is
+tested after the choice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.core.names import LEFT, RIGHT, internal
+from weft.core.types import Field, Schema, Struct
+from weft.plan.conditions import split
+from weft.plan.resolved import AsOf
+from weft.spark.asof_common import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
+from weft.spark.frames import window_of
+from weft.spark.order import Axis, known_pair, tie_slots
+from weft.spark.sides import Sides
+from weft.spark.types import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+_BEFORE, _HERE, _AFTER = 0, 1, 2
+
+
+def lower(sides: Sides, match: AsOf) -> DataFrame:
+    """Return the joined rows under positional names; no job runs."""
+    F = sides.F
+    both = _union(sides, match)
+    forward = match.direction == "forward"
+    wanted = (False, True) if match.direction == "nearest" else (forward,)
+    columns: dict[str, Column] = {}
+    for descending in wanted:
+        window = _window(both, sides, match, descending=descending)
+        for name, value in _running(sides, match).items():
+            columns[f"{name}{int(descending)}"] = value.over(window)
+    reached = both.withColumns(columns).filter(F.col("side") == _HERE)
+    lefts = [F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))]
+    rows = reached.select("usable", *lefts, *columns)
+    chosen = _settled(sides, match, "r", wanted)
+    for i in match.skip_nulls:
+        value = _settled(sides, match, f"s{i}_", wanted).getField(internal(RIGHT, i))
+        chosen = F.when(chosen.isNotNull(), chosen.withField(internal(RIGHT, i), value))
+    chosen = F.when(F.col("usable"), chosen)
+    kept = [F.col(internal(LEFT, i)) for i in range(len(sides.join.left))]
+    return finished(rows.select(*kept, chosen.alias(CHOSEN)), sides, match)
+
+
+def _union(sides: Sides, match: AsOf) -> DataFrame:
+    """Return both sides as one table: keys, salt, time, side, usable, and a struct each."""
+    F = sides.F
+    conditions = split(sides.join)
+    axis = Axis.of(sides, match)
+    usable = usable_left(sides, match, conditions)
+    l_type, r_type = _packed_type(sides.join.left, LEFT), _packed_type(sides.join.right, RIGHT)
+    keys = list(enumerate(sides.join.keys))
+    # Rows that can match nothing are spread by their values: NULL keys would be one partition.
+    salt = F.when(usable, F.lit(0)).otherwise(
+        F.pmod(F.xxhash64(*(sides.left_column(i) for i in _hashable(sides))), F.lit(1024)).cast("int") + 1
+    )
+    ours = sides.left.select(
+        *(F.when(usable, sides.left_column(k.left, k.dtype)).alias(f"k{i}") for i, k in keys),
+        salt.alias("salt"),
+        axis.left.alias("t"),
+        F.lit(_HERE).alias("side"),
+        usable.alias("usable"),
+        packed_left(sides).alias("l"),
+        F.lit(None).cast(r_type).alias("r"),
+    )
+    when, side = _right_time(sides, match, axis)
+    theirs = sides.right.filter(usable_right(sides, match, conditions)).select(
+        *(sides.right_column(k.right, k.dtype).alias(f"k{i}") for i, k in keys),
+        F.lit(0).alias("salt"),
+        when.alias("t"),
+        side.alias("side"),
+        F.lit(True).alias("usable"),
+        F.lit(None).cast(l_type).alias("l"),
+        packed_right(sides).alias("r"),
+    )
+    return ours.unionAll(theirs)
+
+
+def _packed_type(schema: Schema, prefix: str) -> DataType:
+    return to_spark(Struct(tuple(Field(internal(prefix, i), f.dtype) for i, f in enumerate(schema.fields))))
+
+
+def _hashable(sides: Sides) -> list[int]:
+    """Return left columns that xxhash64 takes; maps and variants it does not."""
+    found = [i for i, f in enumerate(sides.join.left.fields) if f.dtype.is_orderable]
+    return found or [0]
+
+
+def _right_time(sides: Sides, match: AsOf, axis: Axis) -> tuple[Column, Column]:
+    """Return when a right row begins to count, and whether before or after a left row of that time."""
+    F = sides.F
+    early, late = F.lit(_BEFORE), F.lit(_AFTER)
+    inclusive = early if match.allow_exact else late
+    if match.known is None:
+        return axis.right, inclusive
+    _, known = known_pair(sides, match)
+    known = known.cast(to_spark(axis.dtype))
+    later = known > axis.right
+    return F.when(later, known).otherwise(axis.right), F.when(later, early).otherwise(inclusive)
+
+
+def _window(both: DataFrame, sides: Sides, match: AsOf, *, descending: bool) -> Any:
+    F = sides.F
+    keys = [F.col(f"k{i}") for i in range(len(sides.join.keys))]
+    time = F.col("t").desc() if descending else F.col("t").asc()
+    # Ties ascend in both directions: the last one seen is the greatest.
+    ties = [F.col("r").getField(internal(RIGHT, s.index)).asc() for s in tie_slots(sides.join, match)]
+    window = window_of(both)
+    return (
+        window.partitionBy(*keys, F.col("salt"))
+        .orderBy(time, F.col("side").asc(), *ties)
+        .rowsBetween(window.unboundedPreceding, window.currentRow)
+    )
+
+
+def _running(sides: Sides, match: AsOf) -> dict[str, Column]:
+    """Return the running values by name: the last right row, and one for each column that skips NULLs."""
+    F = sides.F
+    row = F.col("r")
+    running = {"r": row}
+    for i in match.skip_nulls:
+        running[f"s{i}_"] = F.when(row.getField(internal(RIGHT, i)).isNotNull(), row)
+    if match.known is None:
+        return {name: F.last(value, ignorenulls=True) for name, value in running.items()}
+    # A row that became known later may be about an earlier event: the greatest event counts, not the last row.
+    fields = [match.right, *(s.index for s in tie_slots(sides.join, match))]
+    rank = F.struct(*(row.getField(internal(RIGHT, i)).alias(f"p{n}") for n, i in enumerate(fields)))
+    return {name: F.max_by(value, F.when(value.isNotNull(), rank)) for name, value in running.items()}
+
+
+def _settled(sides: Sides, match: AsOf, name: str, wanted: tuple[bool, ...]) -> Column:
+    """Return the chosen right row: within the tolerance, and the nearer of two directions."""
+    F = sides.F
+    axis = Axis.of(sides, match)
+    found: list[tuple[Column, Column]] = []
+    for descending in wanted:
+        row = F.col(f"{name}{int(descending)}")
+        time = row.getField(internal(RIGHT, match.right)).cast(to_spark(axis.dtype))
+        gap = axis.distance(axis.left, time)
+        if match.tolerance is not None:
+            row = F.when(axis.within(gap, match.tolerance), row)
+        found.append((row, gap))
+    if len(found) == 1:
+        return found[0][0]
+    (back, back_gap), (ahead, ahead_gap) = found
+    nearer = back_gap <= ahead_gap if match.nearest_tie == "backward" else back_gap < ahead_gap
+    chosen: Column = F.when(back.isNull(), ahead).when(ahead.isNull(), back).when(nearer, back).otherwise(ahead)
+    return chosen
