@@ -68,8 +68,8 @@ class RandomJoin:
 
 
 def seeds(count: int) -> list[int]:
-    """Return the seeds a test runs: `count` of them, or as many as ``WEFT_EXAMPLES`` says."""
-    return list(range(int(os.environ.get("WEFT_EXAMPLES", "0")) or count))
+    """Return the seeds a test runs: `count` of them, times ``WEFT_EXAMPLES``."""
+    return list(range(count * int(os.environ.get("WEFT_EXAMPLES", "1"))))
 
 
 def seeded_join(seed: int, flavour: Flavour | None = None, datasets: int = 100) -> RandomJoin:
@@ -124,7 +124,7 @@ class _Sides:
         if flavour in ("asof", "interval", "window"):
             kinds = rng.choice(TIME_TYPES if flavour == "window" or rng.random() < 0.6 else NUMBER_TYPES)
             self.order = self.pair(rng, names, kinds, order_values(rng, kinds))
-            if flavour == "asof" and rng.random() < 0.5:
+            if flavour in ("asof", "interval") and rng.random() < 0.5:
                 self.second = self.pair(rng, names, kinds, order_values(rng, kinds))
         number = rng.choice(("long", "decimal(10,2)", "double", "integer"))
         self.numbers = self.pair(rng, names, (number, rng.choice((number, "long"))))
@@ -228,11 +228,24 @@ def _second_axis(rng: random.Random, sides: _Sides, *, backward: bool) -> dict[s
 def _interval(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
     spec, how = _base(rng, sides, "interval"), rng.choice(_HOWS)
     spec["how"] = how
+    if sides.second is not None:
+        return spec | _ends(rng, *sides.second), how
     small, large = sorted((_steps(rng), _steps(rng)))
     spec["lower"], spec["upper"] = _written(small, sides), _written(large, sides)
     if rng.random() < 0.25:
         spec[rng.choice(("lower", "upper"))] = None
     return spec, how
+
+
+def _ends(rng: random.Random, left: RandomColumn, right: RandomColumn) -> dict[str, Any]:
+    """Return the ends of ranges on one side or on both; many are open, empty or the wrong way round."""
+    which = rng.choice(("left_end", "right_end", "both"))
+    said: dict[str, Any] = {"closed": rng.random() < 0.4}
+    if which != "right_end":
+        said["left_end"] = canonical(left.name)
+    if which != "left_end":
+        said["right_end"] = canonical(right.name)
+    return said
 
 
 def _window(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:

@@ -46,6 +46,7 @@ from weft.expr.words import describe_refused
 LONGEST = 10_000
 """How many characters an expression may have."""
 
+_MOST_ERRORS = 20  # a text full of refused tokens needs no message of megabytes
 _T = TypeVar("_T")
 _BINARY: dict[type[exp.Expr], BinaryOp] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.DPipe: "||",
@@ -101,6 +102,8 @@ def _syntax_tree(origin: Origin, dialect: Dialect) -> exp.Expr:
         if refused := describe_refused(token):
             at = Span(token.start, token.end + 1, origin).place
             errors.append(Diagnostic("W0205", f"{refused[0]} is not allowed", help=refused[1], at=at))
+        if len(errors) == _MOST_ERRORS:
+            break
     if errors:
         raise ExpressionError(errors)
     if not complete:

@@ -32,6 +32,7 @@ def choose(join: ResolvedJoin, strategy: str = "auto") -> Choice:
 
 
 _COSTS = {
+    "kernel": "one shuffle of both sides by key; rows go to Python and back, a task holds its share of both sides",
     "union": "one shuffle and one sort of both sides together; a key's rows stay in one task",
     "rank": "every candidate pair is produced: a key costs the product of its rows",
 }

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from weft.core.types import Array, Decimal, DType, Map, Scalar, Struct, common_type
 from weft.plan.conditions import split
 from weft.plan.resolved import AsOf, ResolvedJoin
+
+_NO_KEY = frozenset({"variant", "interval_ym", "time", "null"})
+_NO_ARROW = frozenset({"variant", "interval_ym", "time", "null"})
+_LONG_DIGITS = 18
 
 
 def _union_refuses(join: ResolvedJoin) -> str | None:
@@ -27,13 +32,52 @@ def _union_refuses(join: ResolvedJoin) -> str | None:
     return None
 
 
+def _kernel_refuses(join: ResolvedJoin) -> str | None:
+    match = join.match
+    if not isinstance(match, AsOf):
+        return "the kernel refuses joins that are not as-of joins"
+    if split(join).pair:
+        return "the kernel refuses predicates that compare a left with a right column"
+    if match.known is not None:
+        return "the kernel refuses a second time axis"
+    if not join.keys:
+        return "the kernel refuses joins without a key: all rows would be one group"
+    for key in join.keys:
+        if key.dtype.is_nested or (isinstance(key.dtype, Scalar) and (key.dtype.collation or key.dtype.name in _NO_KEY)):
+            return f"the kernel refuses keys of type {key.dtype}"
+    left, right = join.left.fields[match.left].dtype, join.right.fields[match.right].dtype
+    axis = common_type(left, right) or left
+    if axis.is_fraction and (match.tolerance is not None or match.direction == "nearest"):
+        return f"the kernel refuses distances between values of type {axis}"
+    if isinstance(axis, Decimal) and axis.precision > _LONG_DIGITS:
+        return f"the kernel refuses order values of type {axis}: they do not fit 64 bits"
+    for field in (*join.left.fields, *join.right.fields):
+        if not _travels(field.dtype):
+            return f"the kernel refuses columns of type {field.dtype}: they do not travel by Arrow"
+    return None
+
+
+def _travels(dtype: DType) -> bool:
+    if isinstance(dtype, Array):
+        return _travels(dtype.element)
+    if isinstance(dtype, Map):
+        return _travels(dtype.key) and _travels(dtype.value)
+    if isinstance(dtype, Struct):
+        return all(_travels(f.dtype) for f in dtype.fields)
+    return not (isinstance(dtype, Scalar) and (dtype.collation or dtype.name in _NO_ARROW))
+
+
 def _rank_refuses(join: ResolvedJoin) -> str | None:
     if not isinstance(join.match, AsOf):
         return "the rank plan refuses joins that are not as-of joins"
     return None
 
 
-ASOF: Mapping[str, Callable[[ResolvedJoin], str | None]] = {"union": _union_refuses, "rank": _rank_refuses}
+ASOF: Mapping[str, Callable[[ResolvedJoin], str | None]] = {
+    "kernel": _kernel_refuses,
+    "union": _union_refuses,
+    "rank": _rank_refuses,
+}
 """Plan names and what each refuses: a sentence, or None when it serves the join."""
 
 

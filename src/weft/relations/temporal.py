@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError
-from weft.plan.natural import natural_keys
+from weft.plan.natural import NaturalKeys, natural_keys
 from weft.plan.resolve_join import Inference
 from weft.relations.frame import Frame
 from weft.relations.joining import a_relation, join_frames, settled_projection
@@ -59,6 +59,36 @@ def _is_ordered(left: Frame, spec: AsofSpec) -> bool:
     return any(s < len(marked) and marked[s] == (wanted, True) for s in starts)
 
 
+def _natural_keys(
+    left: Frame,
+    right: Frame,
+    order: object,
+    strict: bool,  # noqa: FBT001  # handed on under its name
+    keys: Keys,
+    exclude_shared: Sequence[str],
+    aliases: dict[str, str],
+) -> NaturalKeys:
+    """Return the shared columns and aliases; order columns are never keys."""
+    if not isinstance(order, AsofOrder):
+        hint = "to alias column 'order' use keys={'order': ...}" if "order" in left.schema else ""
+        raise ArgumentError(f"order must be an AsofOrder, not {type(order).__name__}", help=hint)
+    a_bool(strict, "strict")
+    said = alias_pairs(aliases, keys)
+    found = natural_keys(
+        left.schema,
+        right.schema,
+        aliases=said[: len(aliases)],
+        keys=said[len(aliases) :],
+        exclude_shared=exclude_shared,
+        strict=strict,
+        order=order,
+        parameters=ASOF_PARAMETERS,
+    )
+    for note in found.notes:
+        notice(note, JoinKeyWarning)
+    return found
+
+
 class TemporalJoins(Frame):
     """``natural_asof``, ``asof_join``, ``interval_join`` and ``window_join``."""
 
@@ -101,50 +131,22 @@ class TemporalJoins(Frame):
 
         ``trades.natural_asof(quotes, order=AsofOrder(left="event_ts", right="quote_ts"), tolerance="5 seconds")``
         """
+        said: dict[str, Any] = {
+            "order": order, "direction": direction, "tolerance": tolerance, "how": how,
+            "allow_exact_matches": allow_exact_matches, "nearest_tie": nearest_tie, "tie_break": tie_break,
+            "range_predicates": range_predicates or (), "known": known, "tombstone": tombstone, "until": until,
+            "skip_nulls": skip_nulls, "nulls_equal": nulls_equal, "unmatched": unmatched,
+        }  # fmt: skip
         right = a_relation(other, "natural_asof")
-        if not isinstance(order, AsofOrder):
-            hint = " (to alias column 'order' use keys={'order': ...})" if "order" in self.schema else ""
-            raise ArgumentError(f"order must be an AsofOrder, not {type(order).__name__}{hint}")
-        a_bool(strict, "strict")
-        said = alias_pairs(key_aliases, keys)
-        found = natural_keys(
-            self.schema,
-            right.schema,
-            aliases=said[: len(key_aliases)],
-            keys=said[len(key_aliases) :],
-            exclude_shared=exclude_shared,
-            strict=strict,
-            order=order,
-            parameters=ASOF_PARAMETERS,
-        )
-        spec = AsofSpec(
-            found.pairs,
-            checked_predicates(predicates, "predicates"),
-            order=order,
-            direction=direction,
-            tolerance=tolerance,  # type: ignore[arg-type]  # the spec takes floats and stores them exactly
-            range_predicates=range_predicates or (),
-            allow_exact_matches=allow_exact_matches,
-            nearest_tie=nearest_tie,
-            how=how,
-            tie_break=tie_break,
-            known=known,
-            tombstone=tombstone,
-            until=until,
-            skip_nulls=skip_nulls,
-            nulls_equal=nulls_equal,
-            unmatched=unmatched,
-        )
-        for note in found.notes:
-            notice(note, JoinKeyWarning)
-        inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
+        found = _natural_keys(self, right, order, strict, keys, exclude_shared, key_aliases)
+        spec = AsofSpec(found.pairs, checked_predicates(predicates, "predicates"), **said)
         _check_order(self, spec, order_check)
         return join_frames(
             self,
             right,
             spec,
             project=settled_projection(project, suffixes),
-            inference=inference,
+            inference=Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced),
             stats=stats,
             strategy=strategy,
         )

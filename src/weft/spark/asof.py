@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.plan.conditions import folded
 from weft.plan.resolved import AsOf, ResolvedJoin
-from weft.spark import asof_rank, asof_union
+from weft.spark import asof_kernel, asof_rank, asof_union
 from weft.spark.contracts import checked
 from weft.spark.equi import observed
 from weft.spark.sides import Sides
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PLANS: Mapping[str, Callable[[Sides, AsOf], DataFrame]] = {
+    "kernel": asof_kernel.lower,
     "union": asof_union.lower,
     "rank": asof_rank.lower,
 }

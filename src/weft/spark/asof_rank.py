@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from weft.core.names import LEFT, RIGHT, internal
 from weft.plan.conditions import split
 from weft.plan.resolved import AsOf
-from weft.spark.asof_common import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
+from weft.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
 from weft.spark.order import Axis, known_in_time, tie_slots
 from weft.spark.sides import Sides
 

@@ -27,7 +27,7 @@ from weft.core.names import LEFT, RIGHT, internal
 from weft.core.types import Field, Schema, Struct
 from weft.plan.conditions import split
 from weft.plan.resolved import AsOf
-from weft.spark.asof_common import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
+from weft.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
 from weft.spark.frames import window_of
 from weft.spark.order import Axis, known_pair, tie_slots
 from weft.spark.sides import Sides

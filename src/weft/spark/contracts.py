@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.names import quote
 from weft.core.types import BINARY, Scalar
-from weft.plan.resolved import Side
+from weft.plan.resolved import Exact, Side
 from weft.spark.frames import window_of
 from weft.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
 
@@ -74,7 +74,9 @@ def prepared(sides: Sides) -> Sides:
 
 
 def _by_key(sides: Sides) -> bool:
-    return bool(sides.join.keys) and not sides.join.conditions
+    """Whether keys alone decide, so that a count per key says how many matches a row has."""
+    join = sides.join
+    return bool(join.keys) and not join.conditions and isinstance(join.match, Exact)
 
 
 def _counted(frame: DataFrame, sides: Sides, side: Side) -> DataFrame:

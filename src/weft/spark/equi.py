@@ -24,7 +24,7 @@ from weft.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SPARK_HOW = {
+SPARK_HOW = {
     "inner": "inner",
     "left": "left_outer",
     "right": "right_outer",
@@ -36,16 +36,28 @@ _SPARK_HOW = {
 
 def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, observation: Any = None) -> DataFrame:
     """Return the joined frame; no job runs."""
-    sides = prepared(Sides.of(left, right, join))
-    if observation is not None and not needs_markers(sides):
-        sides = _marked(sides)
+    sides = begun(left, right, join, observation)
     condition = sides.condition()
-    how = _how_that_shows_unmatched(join)
     if condition is None:
         joined = sides.left.crossJoin(sides.right)
     else:
-        joined = sides.left.join(sides.right, condition, _SPARK_HOW[how])
-    joined = checked(joined, sides)
+        joined = sides.left.join(sides.right, condition, SPARK_HOW[how_that_shows_unmatched(join)])
+    return finished(joined, sides, observation)
+
+
+def begun(left: DataFrame, right: DataFrame, join: ResolvedJoin, observation: Any) -> Sides:
+    """Return both sides with the columns that promises and counts need."""
+    sides = prepared(Sides.of(left, right, join))
+    return _marked(sides) if observation is not None and not needs_markers(sides) else sides
+
+
+def finished(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
+    """Return the joined rows with promises checked, rows counted and columns under real names."""
+    return shown(checked(joined, sides), sides, observation)
+
+
+def shown(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
+    """Return checked rows, counted if that was asked for, with columns under real names."""
     if observation is not None:
         joined = observed(joined, sides, observation)
     return joined.select(*sides.output())
@@ -59,7 +71,7 @@ def _marked(sides: Sides) -> Sides:
     )
 
 
-def _how_that_shows_unmatched(join: ResolvedJoin) -> str:
+def how_that_shows_unmatched(join: ResolvedJoin) -> str:
     """Return the outer join that keeps the rows an `unmatched` promise is about.
 
     When the promise holds there are none, so the rows are those of the join asked for.

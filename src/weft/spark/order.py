@@ -112,7 +112,11 @@ def known_pair(sides: Sides, match: AsOf) -> tuple[Column, Column]:
 
 
 def tie_slots(join: ResolvedJoin, match: AsOf) -> tuple[Slot, ...]:
-    """Return the right columns that settle ties, most important first, each once."""
+    """Return the right columns that settle ties, most important first, each once.
+
+    Keys and the time itself are equal among the rows of a tie, so they are left out.
+    """
     known = () if match.known is None else (match.known[1],)
     every = (i for i, f in enumerate(join.right.fields) if f.dtype.is_orderable)
-    return tuple(Slot("right", i) for i in dict.fromkeys((*known, *match.tie_break, *every)))
+    equal = {match.right, *(k.right for k in join.keys)}
+    return tuple(Slot("right", i) for i in dict.fromkeys((*known, *match.tie_break, *every)) if i not in equal)

@@ -15,7 +15,7 @@ from weft.spark.frames import functions_of
 from weft.spark.types import to_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
     from weft.core.types import DType
 
@@ -67,9 +67,15 @@ class Sides:
 
     def condition(self) -> Column | None:
         """Return keys and predicates as one condition, None for a cross join."""
+        return self.condition_on(
+            (self.left_column(key.left, key.dtype), self.right_column(key.right, key.dtype))
+            for key in self.join.keys
+        )
+
+    def condition_on(self, keys: Iterable[tuple[Column, Column]]) -> Column | None:
+        """Return the predicates and that each two keys are equal, as the join says NULLs are."""
         whole: Column | None = None
-        for key in self.join.keys:
-            left, right = self.left_column(key.left, key.dtype), self.right_column(key.right, key.dtype)
+        for left, right in keys:
             equal = left.eqNullSafe(right) if self.join.nulls_equal else left == right
             whole = equal if whole is None else whole & equal
         for typed in self.join.predicates:

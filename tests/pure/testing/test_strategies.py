@@ -104,7 +104,7 @@ def test_the_number_of_examples_is_set_from_outside(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("WEFT_EXAMPLES", raising=False)
     assert seeds(3) == [0, 1, 2]
     monkeypatch.setenv("WEFT_EXAMPLES", "5")
-    assert len(seeds(3)) == 5
+    assert len(seeds(3)) == 15
 
 
 def test_the_random_tables_print_and_read_back() -> None:

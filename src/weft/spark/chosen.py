@@ -1,7 +1,8 @@
-"""What the as-of plans share: usable rows, the chosen row packed as one struct, and its end."""
+"""The right row that an as-of plan chose: who may be chosen, how it is carried, when it is over."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -58,8 +59,20 @@ def _usable(sides: Sides, match: AsOf, conditions: tuple[object, ...], side: str
     return reduce(lambda a, b: a & b, holds)
 
 
+def is_over(sides: Sides, match: AsOf, field: Callable[[int], Column]) -> Column | None:
+    """Whether the chosen row is a tombstone or its state has ended; None when neither can be."""
+    F = sides.F
+    over: Column | None = None
+    if match.tombstone is not None:
+        over = F.coalesce(field(match.tombstone), F.lit(False))
+    if match.until is not None:
+        ended = F.coalesce(Axis.of(sides, match).left >= field(match.until), F.lit(False))
+        over = ended if over is None else over | ended
+    return over
+
+
 def finished(frame: DataFrame, sides: Sides, match: AsOf) -> DataFrame:
-    """Return the joined rows under their real names.
+    """Return the joined rows under their positional names, with the marks of both sides.
 
     `frame` has every left column under its positional name and the chosen right row, or
     NULL, in ``CHOSEN``.  A tombstone or a state that has ended undoes the choice.
@@ -70,12 +83,8 @@ def finished(frame: DataFrame, sides: Sides, match: AsOf) -> DataFrame:
     def field(index: int) -> Column:
         return chosen.getField(internal(RIGHT, index))
 
-    over = F.lit(False)
-    if match.tombstone is not None:
-        over = over | F.coalesce(field(match.tombstone), F.lit(False))
-    if match.until is not None:
-        over = over | F.coalesce(Axis.of(sides, match).left >= field(match.until), F.lit(False))
-    if match.tombstone is not None or match.until is not None:
+    over = is_over(sides, match, field)
+    if over is not None:
         frame = frame.withColumn(CHOSEN, F.when(~over, chosen))
     if sides.join.how == "inner" and not sides.join.unmatched:  # an unmatched row must be seen to fail
         frame = frame.filter(chosen.isNotNull())

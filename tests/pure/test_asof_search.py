@@ -1,0 +1,129 @@
+"""The as-of search on Arrow tables, without Spark, and how it travels to workers."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from weft.core.types import Schema
+from weft.plan.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
+from weft.core.types import LONG
+from weft.spark.hashing import even_numbers, spark_hash
+from weft.testing import assert_rows_equal, reference_join
+
+MATCH = AsOf(
+    left=1, right=1, direction="backward", allow_exact=True, tolerance=None, nearest_tie="backward", tie_break=()
+)
+LEFT, RIGHT = Schema.of(k="long", t="long"), Schema.of(k="long", u="long", v="long")
+OUTPUT = tuple(
+    OutputColumn(name=n, dtype=LONG, nullable=True, source=s, left=i if s == "left" else None, right=i if s == "right" else None)
+    for n, s, i in (("k", "left", 0), ("t", "left", 1), ("u", "right", 1), ("v", "right", 2))
+)  # fmt: skip
+JOIN = ResolvedJoin(
+    how="left",
+    left=LEFT,
+    right=RIGHT,
+    keys=(ResolvedKey(left=0, right=0, dtype=LONG, origin="spec"),),
+    match=MATCH,
+    output=OUTPUT,
+)
+
+
+def search_of(match: AsOf) -> Any:
+    from weft.spark.asof_search import Search
+
+    return Search(
+        left_keys=(0,),
+        right_keys=(0,),
+        left_time=1,
+        right_time=1,
+        usable=2,
+        ties=(2,),
+        skip_nulls=(),
+        backward=match.direction in ("backward", "nearest"),
+        forward=match.direction in ("forward", "nearest"),
+        allow_exact=match.allow_exact,
+        tolerance=None if match.tolerance is None else int(match.tolerance),
+        tie_backward=match.nearest_tie == "backward",
+        keep_unmatched=True,
+        left_out=(0, 1),
+        right_out=(1, 2),
+        names=("k", "t", "u", "v", "here"),
+    )
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+@pytest.mark.parametrize("far", [1, 2**40, 2**61])
+def test_the_search_agrees_with_the_reference_however_far_times_are_apart(direction: Any, far: int) -> None:
+    from weft.spark.asof_search import joined
+
+    rng = random.Random(f"{direction}/{far}")
+    for _ in range(60):
+        left = [(rng.randrange(3), rng.randrange(-3, 4) * far) for _ in range(rng.randrange(6))]
+        right = [
+            (rng.randrange(3), rng.randrange(-3, 4) * far, rng.choice((None, 1, 2)))
+            for _ in range(rng.randrange(9))
+        ]
+        match = replace(
+            MATCH,
+            direction=direction,
+            allow_exact=rng.random() < 0.5,
+            tolerance=rng.choice((None, 0, far, 2 * far)),
+            nearest_tie=rng.choice(("backward", "forward")),
+        )
+        found = joined(search_of(match), table(left, usable=True), table(right))
+        rows = [tuple(r.values())[:4] for r in found.to_pylist()]
+        assert_rows_equal(rows, reference_join(replace(JOIN, match=match), left, right), ("k", "t", "u", "v"))
+
+
+def table(rows: list[tuple[Any, ...]], *, usable: bool = False) -> pa.Table:
+    width = 2 if usable else 3
+    columns = [pa.array([r[i] for r in rows], pa.int64()) for i in range(width)]
+    if usable:
+        columns.append(pa.array([True] * len(rows), pa.bool_()))
+    return pa.table(columns, names=[f"c{i}" for i in range(len(columns))])
+
+
+def test_doubles_become_integers_that_sort_alike() -> None:
+    from weft.spark.asof_search import _numbers
+
+    values = [float("-inf"), -1.5, -0.0, 0.0, 1e-300, 2.0, float("inf"), float("nan")]
+    numbers = list(_numbers(pa.chunked_array([pa.array([None, *values])])))
+    assert numbers == sorted(numbers)
+    assert numbers[3] == numbers[4]
+    assert len(set(numbers)) == len(numbers) - 1
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7, 8, 64, 200])
+def test_each_group_number_has_a_partition_of_its_own(partitions: int) -> None:
+    assert [spark_hash(n) % partitions for n in even_numbers(partitions)] == list(range(partitions))
+
+
+def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
+    from pyspark import cloudpickle
+
+    from weft.spark import asof_search
+    from weft.spark.shipping import sent_by_value
+
+    shipped = cloudpickle.dumps(sent_by_value(asof_search, asof_search.cogrouped(search_of(MATCH))))
+    program = (
+        "import sys, importlib.abc\n"
+        "class No(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'weft': raise ImportError(name)\n"
+        "sys.meta_path.insert(0, No())\n"
+        "import pyarrow as pa\n"
+        "from pyspark import cloudpickle\n"
+        "run = cloudpickle.loads(sys.stdin.buffer.read())\n"
+        "left = pa.table({'k': [1], 't': [5], 'u': [True]})\n"
+        "right = pa.table({'k': [1, 1], 't': [4, 6], 'v': [7, 8]})\n"
+        "print(run(left, right).to_pylist())\n"
+    )
+    told = subprocess.run([sys.executable, "-c", program], input=shipped, capture_output=True, check=True)
+    assert told.stdout.decode().strip() == "[{'k': 1, 't': 5, 'u': 4, 'v': 7, 'here': True}]"
