@@ -32,7 +32,7 @@ bench: setup ## time joins on generated data
 
 golden: setup ## rewrite the golden texts, then show what changed
 	@$(PY) -m pytest -q -m golden --rewrite-golden
-	@git --no-pager diff --stat -- tests
+	@git --no-pager diff --stat -- tests docs README.md
 
 fix: setup ## apply the linter's fixes and format
 	@$(PY) -m ruff check --fix .

@@ -26,6 +26,8 @@ from weft.core.types import Schema
 from weft.plan.resolve_join import resolve_join
 
 RESULTS = Path(__file__).parent / "results"
+MOST_RATIO = 1.05
+MOST_BIND_MS = 2.0
 
 
 def frames(spark: SparkSession, rows: int, folder: Path) -> tuple[DataFrame, DataFrame]:
@@ -118,6 +120,8 @@ def main() -> None:
     bind = {str(n): round(bind_milliseconds(n), 3) for n in (5, 50, 200)}
     spark.stop()
     report(where, args.rows, args.runs, result, bind)
+    if result["ratio"] > MOST_RATIO or max(bind.values()) > MOST_BIND_MS:
+        sys.exit(f"over the limits: {MOST_RATIO} x the join by hand, {MOST_BIND_MS} ms to bind a spec")
 
 
 def report(

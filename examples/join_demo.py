@@ -1,4 +1,4 @@
-"""The join API on sample data: one left join, its table and its explanation."""
+"""The join API on sample data: joins by key and in time, their tables and explanations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import weft
-from weft import ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec, explain_join, inspect_keys
+from weft import (
+    AsofOrder,
+    ColumnPredicate,
+    ExpressionPredicate,
+    JoinProjection,
+    JoinSpec,
+    explain_join,
+    inspect_keys,
+)
 
 
 def session(folder: Path) -> SparkSession:
@@ -32,7 +40,7 @@ def heading(text: str) -> None:
 
 
 def main() -> None:
-    """Join sample orders with sample customers in four ways."""
+    """Join sample orders with customers, and trades with quotes."""
     with tempfile.TemporaryDirectory() as folder:
         spark = session(Path(folder))
         day = dt.date.fromisoformat
@@ -80,6 +88,25 @@ def main() -> None:
 
         heading("What the keys would do, before joining: inspect_keys")
         inspect_keys(orders, customers, spec).order_by("customer_ref").df.show()
+
+        heading("Each trade with the latest quote at most five seconds old: natural_asof")
+        clock = "CAST(CONCAT('2026-01-05 ', {}) AS timestamp_ntz)".format
+        trades = weft.relation(
+            spark.createDataFrame(
+                [("AAPL", "10:00:03", 100), ("AAPL", "10:00:06", 50), ("MSFT", "10:00:04", 75)],
+                "symbol string, at string, quantity int",
+            )
+        ).with_columns(at=clock("at"))
+        quotes = weft.relation(
+            spark.createDataFrame(
+                [("AAPL", "10:00:01", 189), ("AAPL", "10:00:05", 190), ("MSFT", "09:59:30", 402)],
+                "symbol string, quoted string, price int",
+            )
+        ).with_columns(quoted=clock("quoted"))
+        order = AsofOrder(left="at", right="quoted")
+        priced = trades.order_by("at").natural_asof(quotes, order=order, tolerance="5 seconds")
+        priced.order_by("at").df.show()
+        explain_join(priced)
 
         heading("A mistake, as you meet it")
         try:

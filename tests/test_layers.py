@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from weft import errors
+
 SRC = Path(__file__).parents[1] / "src"
 
 # Imports point up this list: a module may import its own layer and those above it.
@@ -43,6 +45,13 @@ SESSION_NAMES = frozenset(
 EMPTY_WORDS = frozenset(
     "util utils helper helpers manager managers misc common stuff v1 v2 new old tmp".split()
 )
+OUR_ERRORS = frozenset(
+    {
+        "Diagnostic",
+        *(n for n, c in vars(errors).items() if isinstance(c, type) and issubclass(c, errors.WeftError)),
+    }
+)
+TEXTS = (ast.Constant, ast.JoinedStr, ast.BinOp, ast.IfExp)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -166,6 +175,19 @@ def errors_are_ours(module: Module) -> Iterator[str]:
                 yield f"{module.name}:{node.lineno} raises {raised.id}: use a class of weft.errors"
 
 
+def errors_say_the_next_step(module: Module) -> Iterator[str]:
+    """Every message of ours has a help line; findings that are handed on bring their own."""
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call) or _called(node) not in OUR_ERRORS:
+            continue
+        told = [node.args[2]] if _called(node) == "Diagnostic" and len(node.args) > 2 else []
+        told += [k.value for k in node.keywords if k.arg in ("help", None)]
+        handed_on = bool(node.args) and not isinstance(node.args[0], TEXTS)
+        empty = any(isinstance(t, ast.Constant) and not t.value for t in told)
+        if empty or not (told or (handed_on and _called(node) != "Diagnostic")):
+            yield f"{module.name}:{node.lineno} {_called(node)} says no next step: pass help="
+
+
 def no_error_is_swallowed(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ExceptHandler):
@@ -227,6 +249,7 @@ RULES: tuple[Rule, ...] = (
     files_stay_short,
     functions_stay_short,
     errors_are_ours,
+    errors_say_the_next_step,
     no_error_is_swallowed,
     the_session_is_read_only,
     names_say_something,
@@ -312,6 +335,10 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (errors_are_ours, "weft.core.a", "raise ValueError('no')"),
     (errors_are_ours, "weft.core.a", "def f():\n    raise NotImplementedError"),
     (errors_are_ours, "weft.run.a", "raise Exception('no') from None"),
+    (errors_say_the_next_step, "weft.core.a", "raise JoinSpecError('no', code='W0302')"),
+    (errors_say_the_next_step, "weft.core.a", "def f():\n    return ArgumentError(f'{x} is no text')"),
+    (errors_say_the_next_step, "weft.core.a", "raise errors.ArgumentError('no', help='')"),
+    (errors_say_the_next_step, "weft.core.a", "found.append(Diagnostic('W0302', told))"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept:\n    raise"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept Exception:\n    pass"),
     (the_session_is_read_only, "weft.spark.a", "spark.conf.set('a', 'b')"),
@@ -350,6 +377,9 @@ GOOD: tuple[tuple[Rule, str, str], ...] = (
     ),
     (errors_are_ours, "weft.core.a", "raise JoinSpecError('no')"),
     (errors_are_ours, "weft.core.a", "try:\n    f()\nexcept E:\n    raise"),
+    (errors_say_the_next_step, "weft.core.a", "raise JoinSpecError('no', help='say yes')"),
+    (errors_say_the_next_step, "weft.core.a", "raise JoinSpecError(cause.diagnostics) from cause"),
+    (errors_say_the_next_step, "weft.core.a", "Diagnostic('W0302', 'no', 'say yes')"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept KeyError:\n    pass"),
     (
         the_session_is_read_only,

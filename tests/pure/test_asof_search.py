@@ -11,20 +11,27 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from weft.core.types import Schema
+from weft.core.types import LONG, Schema
 from weft.plan.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
-from weft.core.types import LONG
 from weft.spark.hashing import even_numbers, spark_hash
 from weft.testing import assert_rows_equal, reference_join
 
 MATCH = AsOf(
-    left=1, right=1, direction="backward", allow_exact=True, tolerance=None, nearest_tie="backward", tie_break=()
+    left=1,
+    right=1,
+    direction="backward",
+    allow_exact=True,
+    tolerance=None,
+    nearest_tie="backward",
+    tie_break=(),
 )
 LEFT, RIGHT = Schema.of(k="long", t="long"), Schema.of(k="long", u="long", v="long")
-OUTPUT = tuple(
-    OutputColumn(name=n, dtype=LONG, nullable=True, source=s, left=i if s == "left" else None, right=i if s == "right" else None)
-    for n, s, i in (("k", "left", 0), ("t", "left", 1), ("u", "right", 1), ("v", "right", 2))
-)  # fmt: skip
+OUTPUT = (
+    OutputColumn(name="k", dtype=LONG, nullable=True, source="left", left=0),
+    OutputColumn(name="t", dtype=LONG, nullable=True, source="left", left=1),
+    OutputColumn(name="u", dtype=LONG, nullable=True, source="right", right=1),
+    OutputColumn(name="v", dtype=LONG, nullable=True, source="right", right=2),
+)
 JOIN = ResolvedJoin(
     how="left",
     left=LEFT,
@@ -111,7 +118,8 @@ def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
     from weft.spark import asof_search
     from weft.spark.shipping import sent_by_value
 
-    shipped = cloudpickle.dumps(sent_by_value(asof_search, asof_search.cogrouped(search_of(MATCH))))
+    run = sent_by_value(asof_search, asof_search.cogrouped(search_of(MATCH)))
+    shipped = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
     program = (
         "import sys, importlib.abc\n"
         "class No(importlib.abc.MetaPathFinder):\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from join_cases import assert_schema_is_true, frame_of, rows_of
-from strategies import RandomJoin, expected, seeds, seeded_join
+from strategies import RandomJoin, expected, seeded_join, seeds
 from weft import JoinProjection, WeftError, asof_strategies, relation
 from weft.plan.conditions import folded
 from weft.plan.resolve_join import resolve_join

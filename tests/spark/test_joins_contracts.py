@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,12 +58,20 @@ def many_to_one(session: SparkSession, right: Any = DOUBLED, **options: Any) -> 
     return relation_of(session, LEFT).left_outer(relation_of(session, right), spec)
 
 
+def broken_ids(text: str) -> tuple[str, str] | None:
+    found = re.search(r"\(spec ([0-9a-f]{12}), join ([0-9a-f]{12})\)", text)
+    return None if found is None else (found[1], found[2])
+
+
 def test_a_broken_relationship_names_code_key_and_fingerprint(any_spark: SparkSession) -> None:
     result = many_to_one(any_spark)
     text, broken = failure_of(result.df.collect)
     assert result.lineage is not None
     assert "[JOIN_CONTRACT] W0501 relationship 'm:1' is broken" in text
+    assert result.lineage.spec is not None
     assert result.lineage.resolved.fingerprint[:12] in text
+    spec, join = result.lineage.spec.fingerprint()[:12], result.lineage.resolved.fingerprint[:12]
+    assert broken_ids(text) == (spec, join)
     assert broken.code == "W0501"
     assert isinstance(broken, ValueError)
     assert "`order id` = 7" in broken.message

@@ -68,6 +68,16 @@ MISTAKES: dict[str, Mistake] = {
     "a column named like a parameter": (
         lambda a, b: a.natural_inner(b, strict="status"), ArgumentError, "W0301", "use keys={'strict': ...}",
     ),
+    "a misspelt option with a pair": (
+        lambda a, b: a.natural_left(b, sufixes=("", "_r")), ArgumentError, "W0301", "did you mean the parameter suffixes=?",
+    ),
+    "misspelt predicates": (
+        lambda a, b: a.natural_left(b, predicate=[]), ArgumentError, "W0301", "did you mean the parameter predicates=?",
+    ),
+    "a misspelt option of build_join_spec": (
+        lambda a, b: weft.build_join_spec(a, b, sufixes=("", "_r")),  # type: ignore[arg-type]
+        ArgumentError, "W0301", "write sufixes='right_column'",
+    ),
     "an alias that is no text": (lambda a, b: a.natural_left(b, amount=3), ArgumentError, "W0301", "alias amount=3"),
     "a name said twice": (
         lambda a, b: a.natural_left(b, keys={"order_id": "customer_id"}, order_id="customer_id"),
@@ -78,6 +88,20 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "keywords for a directed join": (
         lambda a, b: a.left_outer(b, customer_id="id"), ArgumentError, "W0301", "JoinSpec.from_kwargs(customer_id='id')",
+    ),
+    "a promise for a directed join": (
+        lambda a, b: a.left_outer(b, ID, nulls_equal=True),
+        ArgumentError, "W0301", "put it in the JoinSpec: JoinSpec(..., nulls_equal=True)",
+    ),
+    "how for a directed join": (
+        lambda a, b: a.inner_join(b, ID, how="left"), ArgumentError, "W0301", "call left_outer",
+    ),
+    "a misspelt option of a directed join": (
+        lambda a, b: a.inner_join(b, ID, sufixes=("", "_r")), ArgumentError, "W0301", "did you mean the parameter suffixes=?",
+    ),
+    "keywords for an as-of join": (
+        lambda a, b: a.asof_join(b, None, customer_id="id"),
+        ArgumentError, "W0301", "AsofSpec.from_kwargs(customer_id='id', order=AsofOrder('left_time', 'right_time'))",
     ),
     "no spec": (lambda a, b: a.left_outer(b), ArgumentError, "W0301", "not NoneType"),
     "a list for a spec": (lambda a, b: a.semi_join(b, [("a", "b")]), ArgumentError, "W0301", "not list"),
@@ -170,3 +194,90 @@ def test_a_mistake_is_told_in_the_same_words_on_both_sessions(
     assert issubclass(found, kind)
     assert found_code == code
     assert part in text
+
+
+def told_by(call: Callable[[], Any]) -> tuple[weft.errors.Diagnostic, ...]:
+    with pytest.raises(WeftError) as caught:
+        call()
+    return caught.value.diagnostics
+
+
+def test_every_mistake_of_a_natural_join_is_told_at_once(spark: SparkSession) -> None:
+    a, b = relation_of(spark, ORDERS), relation_of(spark, CUSTOMERS)
+    predicates = [ExpressionPredicate("right.stat = 'new'")]
+    said = told_by(lambda: a.natural_left(b, custmer="id", amont="vipp", predicates=predicates))
+    assert [d.code for d in said] == ["W0101", "W0101", "W0101", "W0207"]
+    order = weft.AsofOrder("placd", "since")
+    said = told_by(lambda: a.natural_asof(b, order=order, custmer="id", predicates=predicates))
+    assert [d.code for d in said] == ["W0101", "W0207", "W0101"]
+
+
+def test_each_parameter_is_checked_on_its_own(spark: SparkSession) -> None:
+    a = relation_of(spark, ORDERS).rename(placed="stats")
+    b = relation_of(spark, CUSTOMERS)
+    wrong: dict[str, Any] = {
+        "strict": "status", "exclude_shared": "order", "nulls_equal": 1, "relationship": "n:1",
+        "unmatched": True, "stats": "since", "amount": 3,
+    }  # fmt: skip
+    said = told_by(lambda: a.natural_inner(b, **wrong))
+    assert [d.message.split()[0] for d in said] == [
+        "strict", "exclude_shared", "nulls_equal", "relationship", "unmatched", "stats", "alias",
+    ]  # fmt: skip
+    hinted = [d.help.partition("to alias column ")[2] for d in said]
+    assert [h for h in hinted if h] == [
+        "'strict' use keys={'strict': ...}",
+        "'stats' use keys={'stats': ...}",
+    ]
+
+
+def test_each_parameter_of_an_as_of_join_is_checked_on_its_own(spark: SparkSession) -> None:
+    a, b = relation_of(spark, ORDERS), relation_of(spark, CUSTOMERS)
+    wrong: dict[str, Any] = {"order": "since", "direction": "up", "tolerance": True, "strict": "status"}
+    said = told_by(lambda: a.natural_asof(b, **wrong))
+    assert [d.message.split()[0] for d in said] == ["order", "direction", "tolerance", "strict"]
+    assert ["to alias column" in d.help for d in said] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"customer_id": "customer_id"},
+        {"customer_id": "customer_id", "class": "id"},
+        {"keys": {"order": "order"}},
+    ],
+)
+def test_the_call_that_a_directed_join_advises_runs(spark: SparkSession, named: dict[str, Any]) -> None:
+    a = relation_of(spark, ORDERS).rename(strict="class")
+    b = relation_of(spark, CUSTOMERS)
+    (said,) = told_by(lambda: a.semi_join(b, **named))
+    call = said.help.removeprefix("write ").splitlines()[0]
+    joined = eval(f"a.{call}", {"a": a, "other": b, "JoinSpec": JoinSpec})  # noqa: S307  # our own text
+    assert joined.columns == a.columns
+
+
+def test_a_type_mismatch_advises_a_cast_that_runs(spark: SparkSession) -> None:
+    a, b = relation_of(spark, ORDERS), relation_of(spark, CUSTOMERS)
+    (said,) = told_by(lambda: a.semi_join(b, JoinSpec([("customer_id", "id")])))
+    call = said.help.removeprefix("cast one side first, for example ")
+    right = eval(call, {"left": a, "right": b})  # noqa: S307  # our own text
+    assert a.semi_join(right, JoinSpec([("customer_id", "id")])).columns == a.columns
+
+
+def test_build_join_spec_takes_the_promises(spark: SparkSession) -> None:
+    a, b = relation_of(spark, ORDERS).select("customer_id"), relation_of(spark, CUSTOMERS)
+    built = weft.build_join_spec(a, b, nulls_equal=True, relationship="m:1", unmatched="error")
+    assert built == JoinSpec(
+        [("customer_id", "customer_id")], nulls_equal=True, relationship="m:1", unmatched="error"
+    )
+
+
+def test_what_a_directed_join_refuses_the_type_checker_refuses_too(spark: SparkSession) -> None:
+    """Each ignore below is needed: mypy reports one that is not."""
+    a, b = relation_of(spark, ORDERS), relation_of(spark, CUSTOMERS)
+    told_by(lambda: a.inner_join(b, customer_id="id"))  # type: ignore[call-overload]
+    told_by(lambda: a.inner_join(b))  # type: ignore[call-overload]
+    told_by(lambda: a.left_outer(b, nulls_equal=True))  # type: ignore[call-overload]
+    told_by(lambda: a.semi_join(b, [("order", "order")]))  # type: ignore[call-overload]
+    with pytest.warns(DeprecationWarning, match="on="):
+        a.semi_join(b, on=["order"])
+    assert a.semi_join(b, ID).select("amount").columns == ("amount",)

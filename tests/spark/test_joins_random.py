@@ -6,94 +6,27 @@ key of both sides, so a pack is one Spark job.  ``WEFT_EXAMPLES=10`` runs ten ti
 
 from __future__ import annotations
 
-import os
 import random
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import weft
-from join_cases import DIRECTED, assert_schema_is_true, frame_of, reference_rows, rows_of
-from strategies import CASE, RandomJoin, expected, seeded_join
+from join_cases import assert_schema_is_true, frame_of, reference_rows, rows_of
+from random_plans import DIRECTED, HOWS, STYLES, Plan, covering, plans, projection
+from strategies import RandomJoin, expected
 from weft.core.names import canonical
-from weft.core.types import common_type
-from weft.errors import JoinContractError, JoinKeyWarning, WeftError
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import Inference, resolve_join
-from weft.plan.resolved import ResolvedJoin
+from weft.errors import JoinContractError
+from weft.plan.resolve_join import resolve_join
 from weft.relations import Relation
-from weft.spec import JoinProjection, JoinSpec, from_dict
+from weft.spec import from_dict
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HOWS = ("inner", "left", "right", "full", "semi", "anti")
-MULTIPLY = int(os.environ.get("WEFT_EXAMPLES", "1"))
 Rows = list[tuple[Any, ...]]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A pack as one join: what the reference reads, and the call that runs it on relations."""
-
-    pack: RandomJoin
-    join: ResolvedJoin
-    call: Callable[[Relation, Relation], Relation]
-
-
-def projection(pack: RandomJoin, how: str) -> JoinProjection:
-    said = dict(pack.project)
-    if how in ("semi", "anti"):
-        said.pop("indicator", None)
-    return JoinProjection.from_dict(said)
-
-
-def directed(pack: RandomJoin, how: Any) -> Plan:
-    spec: JoinSpec = from_dict(pack.spec)
-    if len(spec.equal_keys) == 1 and (pack.seed or 0) % 2:
-        # Without another key the number may as well be a predicate: a join that has no key at all.
-        same = weft.ColumnPredicate(CASE, "=", CASE)
-        spec = replace(spec, equal_keys=(), predicates=(same, *spec.predicates))
-    project = projection(pack, how)
-    join = resolve_join(spec, pack.left.schema, pack.right.schema, how=how, project=project)
-    return Plan(pack, join, lambda left, right: getattr(left, DIRECTED[how])(right, spec, project=project))
-
-
-def natural(pack: RandomJoin, how: Any) -> Plan:
-    """Join on the names that both sides share and on the pairs of the spec, some shared ones left out."""
-    rng = random.Random(f"{pack.seed}/natural")  # no secret
-    left, right, spec = pack.left.schema, pack.right.schema, from_dict(pack.spec)
-    pairs = [(a, b) for a, b in spec.equal_keys if a != b]
-    shared = [f for f in left if f.name in right and f.name != CASE]
-    excluded = [
-        canonical(f.name)
-        for f in shared
-        if common_type(f.dtype, right[f.name].dtype) is None or rng.random() < 0.6
-    ]
-    found = natural_keys(left, right, keys=tuple(pairs), exclude_shared=excluded)
-    inference = Inference(origins=found.origins, displaced=found.displaced)
-    said = JoinSpec(found.pairs, spec.predicates, nulls_equal=spec.nulls_equal)
-    project = projection(pack, how)
-    join = resolve_join(said, left, right, how=how, project=project, inference=inference)
-
-    def call(one: Relation, other: Relation) -> Relation:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", JoinKeyWarning)  # shared keys of fractions are wanted here
-            result: Relation = getattr(one, f"natural_{how}")(
-                other,
-                keys=pairs,
-                exclude_shared=excluded,
-                predicates=spec.predicates,
-                nulls_equal=spec.nulls_equal,
-                project=project,
-            )
-        return result
-
-    return Plan(pack, join, call)
 
 
 def cross(pack: RandomJoin) -> Plan:
@@ -106,19 +39,6 @@ def cross(pack: RandomJoin) -> Plan:
         return all_pairs.filter(" = ".join(f"`{n.strip('`')}`" for n in numbers))
 
     return Plan(pack, join, call)
-
-
-def plans(make: Callable[[RandomJoin], Plan], count: int, datasets: int, start: int) -> list[Plan]:
-    """Return `count` plans that resolve; a pack whose names cannot be settled is passed over."""
-    found: list[Plan] = []
-    seed = start
-    while len(found) < count * MULTIPLY:
-        try:
-            found.append(make(seeded_join(seed, "join", datasets)))
-        except WeftError as error:
-            assert error.code in ("W0103", "W0307"), f"seed {seed}: {error}"
-        seed += 1
-    return found
 
 
 def run(session: SparkSession, plan: Plan) -> Rows:
@@ -144,13 +64,10 @@ def check(session: SparkSession, plan: Plan) -> None:
         raise
 
 
-STYLES: dict[str, Callable[[RandomJoin, Any], Plan]] = {"directed": directed, "natural": natural}
-
-
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("how", HOWS)
 def test_random_joins_give_the_rows_of_the_reference(spark: SparkSession, how: str, style: str) -> None:
-    for plan in plans(lambda pack: STYLES[style](pack, how), 10, 52, start=100 * HOWS.index(how)):
+    for plan in covering(how, style):
         check(spark, plan)
 
 
@@ -159,7 +76,7 @@ def test_random_joins_give_the_rows_of_the_reference(spark: SparkSession, how: s
 def test_random_joins_over_connect_give_the_rows_of_the_reference(
     connect: SparkSession, how: str, style: str
 ) -> None:
-    for plan in plans(lambda pack: STYLES[style](pack, how), 2, 52, start=1000 + 100 * HOWS.index(how)):
+    for plan in covering(how, style, 6, least=1, start=1000):
         check(connect, plan)
 
 

@@ -92,6 +92,21 @@ def test_match_stats_without_a_join_say_so() -> None:
         MatchStats().get()
 
 
+def test_match_stats_before_an_action_say_so_and_do_not_hang(any_spark: SparkSession) -> None:
+    stats = MatchStats()
+    joined = relation_of(any_spark, LEFT).natural_left(relation_of(any_spark, RIGHT), stats=stats)
+    with pytest.raises(ArgumentError, match="no action has run"):
+        stats.get(timeout=0.05)
+    joined.df.collect()
+    assert stats.get() == stats.get(timeout=0) == COUNTS["left"]
+
+
+@pytest.mark.parametrize("timeout", [-1, True, "1", float("nan")])
+def test_match_stats_wait_for_a_number_of_seconds(timeout: Any) -> None:
+    with pytest.raises(ArgumentError, match="timeout must be"):
+        MatchStats().get(timeout=timeout)
+
+
 def test_match_stats_of_a_join_that_fails_its_checks_stay_free(any_spark: SparkSession) -> None:
     stats = MatchStats()
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
@@ -195,10 +210,59 @@ def test_lineage_holds_the_spec_of_a_natural_join(any_spark: SparkSession) -> No
     assert again.lineage.resolved.fingerprint == result.lineage.resolved.fingerprint
 
 
+def test_lineage_stays_with_rows_of_the_join(any_spark: SparkSession) -> None:
+    joined = relation_of(any_spark, LEFT).natural_left(relation_of(any_spark, RIGHT))
+    for step in (
+        joined.filter("id > 1"),
+        joined.limit(2),
+        joined.order_by("id"),
+        joined.order_by("v").limit(1),
+    ):
+        assert step.lineage is joined.lineage
+        assert explain_join(step, file=io.StringIO()).title == "left join"
+
+
 def test_lineage_ends_where_the_relation_changes(any_spark: SparkSession) -> None:
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
     assert left.lineage is None
-    assert left.natural_left(right).select("id").lineage is None
+    joined = left.natural_left(right)
+    for step in (joined.select("id"), joined.rename(id="key"), joined.with_columns(x="1"), joined.distinct()):
+        assert step.lineage is None
+    with pytest.raises(ArgumentError, match="was changed since") as caught:
+        explain_join(joined.select("id"))
+    assert "filter, limit and order_by keep its story" in caught.value.help
+
+
+def test_explanations_name_the_method_that_was_called(any_spark: SparkSession) -> None:
+    left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
+    spec = JoinSpec([("id", "id")])
+    for how, method in DIRECTED.items():
+        for result, name in (
+            (getattr(left, f"natural_{how}")(right), f"natural_{how}"),
+            (getattr(left, method)(right, spec), method),
+        ):
+            told = explain_join(result, file=io.StringIO()).to_dict()
+            assert told["method"].partition(" ")[0] == name
+    order = weft.AsofOrder(left="id", right="at")
+    nearest = left.natural_asof(right.rename(id="at"), order=order, v="w", order_check="ignore")
+    assert explain_join(nearest, file=io.StringIO()).to_dict()["method"].startswith("natural_asof")
+
+
+def test_explain_join_refuses_what_it_would_ignore(any_spark: SparkSession) -> None:
+    left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
+    spec, project = JoinSpec([("id", "id")]), JoinProjection(suffixes=("", "_r"))
+    joined = left.natural_left(right)
+    calls: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+        ((spec, right), {}, "right="),
+        ((spec,), {"spec": spec}, "spec="),
+        ((spec,), {"project": project}, "project="),
+        ((joined,), {"how": "left"}, "how="),
+        ((joined,), {"project": project, "how": "inner"}, "how= or project="),
+    ]
+    for given, named, told in calls:
+        with pytest.raises(ArgumentError, match=f"takes no {told}") as caught:
+            explain_join(*given, **named)
+        assert caught.value.code == "W0305"
 
 
 def test_build_join_spec_is_what_a_natural_join_uses(any_spark: SparkSession) -> None:

@@ -83,7 +83,15 @@ def test_a_relation_cannot_be_changed(spark: SparkSession) -> None:
 
 
 def test_a_relation_prints_its_columns(spark: SparkSession) -> None:
-    assert str(relation_of(spark, T("id | v \n 1 | a"))) == "Relation(id: long, v: string)"
+    relation = relation_of(spark, T("id | v \n 1 | a"))
+    assert str(relation) == repr(relation) == "Relation(id: long, v: string)"
+
+
+@pytest.mark.parametrize("name", ["natural_left", "natural_anti", "left_outer", "semi_join"])
+def test_the_help_of_a_method_shows_parameters_and_an_example(name: str) -> None:
+    told = getattr(Relation, name).__doc__
+    for part in ("Parameters\n", "project, suffixes\n", "stats\n", f"orders.{name}(customers, "):
+        assert part in told
 
 
 WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
@@ -97,6 +105,17 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     "order by an unknown column": (lambda r: r.order_by("nope"), UnknownColumnError),
     "the same column twice": (lambda r: r.with_columns(x="id", X="id"), ColumnCollisionError),
     "a union with a text": (lambda r: r.union("r"), ArgumentError),
+    "a limit that is a text": (lambda r: r.limit("a"), ArgumentError),
+    "a negative limit": (lambda r: r.limit(-1), ArgumentError),
+    "no partition": (lambda r: r.repartition(0), ArgumentError),
+    "more than all rows": (lambda r: r.sample(2.0), ArgumentError),
+    "a column that is a number": (lambda r: r.with_columns(z=5), ArgumentError),
+    "a filter that is a bool": (lambda r: r.filter(True), ArgumentError),
+    "a column without a name": (lambda r: r.with_columns({"": "1"}), ArgumentError),
+    "a column selected twice": (lambda r: r.select("id", "ID"), ColumnCollisionError),
+    "a sort order that is a text": (lambda r: r.order_by(("id", "desc")), ArgumentError),
+    "sorted by nothing": (lambda r: r.check_sorted(), ArgumentError),
+    "sorted by an unknown column": (lambda r: r.check_sorted("nope"), UnknownColumnError),
 }
 
 
@@ -104,5 +123,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
 def test_a_step_that_means_nothing_is_refused(
     spark: SparkSession, call: Callable[[Any], Any], kind: type[Exception]
 ) -> None:
-    with pytest.raises(kind):
+    with pytest.raises(kind) as caught:
         call(relation_of(spark, TABLE))
+    assert isinstance(caught.value, weft.WeftError)
+    assert caught.value.help

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pytest
@@ -103,3 +104,59 @@ def test_order_by_really_sorts(any_spark: SparkSession) -> None:
 def test_the_marker_of_the_right_side_is_cleared_too(any_spark: SparkSession) -> None:
     left, right = relation_of(any_spark, OTHER), relation_of(any_spark, TABLE).order_by("ts")
     assert left.natural_right(right).ordering == ()
+
+
+def pieces(session: SparkSession, *ranges: tuple[int, int]) -> Relation:
+    """Return numbers in partitions of their own, one after another."""
+    frames = [session.range(low, high, 1, 1) for low, high in ranges]
+    return weft.relation(reduce(lambda a, b: a.union(b), frames))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "is_sorted"),
+    [
+        (((0, 3), (3, 6)), True),
+        (((0, 3), (2, 6)), True),  # 2 and 2 meet at the border
+        (((0, 3), (1, 6)), False),  # each piece is sorted, their border is not
+        (((0, 3), (9, 9), (1, 6)), False),  # an empty piece hides no border
+        (((0, 3), (9, 9), (3, 6)), True),
+        (((5, 5),), True),
+    ],
+)
+def test_rows_are_checked_across_partitions(
+    any_spark: SparkSession, ranges: tuple[tuple[int, int], ...], is_sorted: object
+) -> None:
+    assert pieces(any_spark, *ranges).check_sorted("id") is is_sorted
+
+
+def test_rows_are_sorted_after_order_by_and_not_before(any_spark: SparkSession) -> None:
+    mixed = relation_of(
+        any_spark, T("a.b: double | v \n nan | a \n | b \n 1.0 | d \n 1.0 | c \n -1.0 | e \n | a")
+    )
+    assert not mixed.check_sorted("a.b")
+    ascending = mixed.order_by("a.b", "v")
+    assert ascending.check_sorted("a.b", "v")
+    assert ascending.check_sorted("`a.b`")
+    assert ascending.check_sorted()
+    assert not ascending.check_sorted("v")
+    assert not mixed.order_by(("a.b", False)).check_sorted("a.b")
+    assert ascending.filter("v <> 'b'").check_sorted()
+
+
+def test_many_rows_over_many_partitions_are_checked_as_a_list_is(any_spark: SparkSession) -> None:
+    rows = weft.relation(any_spark.range(0, 1000, 1, 7))
+    assert rows.check_sorted("id")
+    assert not rows.with_columns(x="CASE WHEN id = 143 THEN 0 ELSE id END").check_sorted("x")
+    assert not rows.with_columns(x="CASE WHEN id = 999 THEN 0 ELSE id END").check_sorted("x")
+    assert rows.with_columns(x="CASE WHEN id = 0 THEN NULL ELSE id END").check_sorted("x")
+
+
+def test_a_descending_marker_is_not_checked_as_an_ascending_one(spark: SparkSession) -> None:
+    with pytest.raises(weft.ArgumentError, match="no ascending order marker"):
+        relation_of(spark, TABLE).order_by("k", ("ts", False)).check_sorted()
+
+
+def test_a_column_without_order_is_refused(spark: SparkSession) -> None:
+    maps = weft.relation(spark.sql("SELECT map('a', 1) AS m"))
+    with pytest.raises(weft.JoinTypeError, match="has no order"):
+        maps.check_sorted("m")

@@ -218,3 +218,21 @@ def test_match_stats_of_a_stream_are_refused(spark: SparkSession, tmp_path: Path
     source, static = stream(spark, tmp_path / "in"), relation_of(spark, RIGHT)
     with pytest.raises(ArgumentError, match="stream"):
         source.natural_inner(static, stats=MatchStats())
+
+
+def test_what_a_stream_cannot_keep_is_refused_at_the_call(spark: SparkSession, tmp_path: Path) -> None:
+    source, static = stream(spark, tmp_path / "in"), relation_of(spark, RIGHT)
+    predicate = weft.ExpressionPredicate("right.w <> 'q'")
+    refused: list[Callable[[], Any]] = [
+        lambda: source.natural_left(static, relationship="1:m"),
+        lambda: source.natural_left(static, relationship="1:1"),
+        lambda: static.natural_inner(source, relationship="m:1"),
+        lambda: source.natural_left(static, relationship="m:1", predicates=[predicate]),
+        lambda: source.order_by("id"),
+        lambda: source.check_sorted("id"),
+    ]
+    for call in refused:
+        with pytest.raises(ArgumentError, match="stream") as caught:
+            call()
+        assert "foreachBatch" in caught.value.help
+    assert source.natural_left(static, relationship="m:m").df.isStreaming

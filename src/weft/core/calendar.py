@@ -216,7 +216,8 @@ class Calendar(ABC):
         if found is None:
             where = "after" if after else "before"
             raise PeriodError(
-                f"the calendar {self.name!r} has no {period.level} {where} {period.identifier!r}"
+                f"the calendar {self.name!r} has no {period.level} {where} {period.identifier!r}",
+                help="stop at the first or last period that the calendar lists",
             )
         return found
 

@@ -57,7 +57,7 @@ class Duration:
 
     def __post_init__(self) -> None:
         if isinstance(self.microseconds, bool) or not isinstance(self.microseconds, int):
-            raise ArgumentError("a Duration holds whole microseconds")
+            raise ArgumentError("a Duration holds whole microseconds", help=_HELP)
         if abs(self.microseconds) > _MAX:
             raise DurationError("the duration is longer than 292,000 years", help=_HELP)
 
@@ -65,7 +65,7 @@ class Duration:
     def parse(cls, text: str, *, signed: bool = False) -> Duration:
         """Read `text`; a leading minus is accepted only when `signed`."""
         if not isinstance(text, str):
-            raise ArgumentError(f"a duration is a text or a timedelta, not {type(text).__name__}")
+            raise ArgumentError(f"a duration is a text or a timedelta, not {type(text).__name__}", help=_HELP)
         body = text.strip()
         sign = 1
         if body[:1] in ("-", "+"):
@@ -90,7 +90,9 @@ class Duration:
         if isinstance(value, dt.timedelta):
             value = cls(value // dt.timedelta(microseconds=1))
         if not isinstance(value, Duration):
-            raise ArgumentError(f"a duration is a text or a timedelta, not {type(value).__name__}")
+            raise ArgumentError(
+                f"a duration is a text or a timedelta, not {type(value).__name__}", help=_HELP
+            )
         if value.microseconds < 0 and not signed:
             raise DurationError(f"duration {value} must not be negative", help=_HELP)
         return value

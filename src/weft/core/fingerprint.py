@@ -47,7 +47,9 @@ def encode(value: object) -> Any:
             return {tag: text(value)}
     if isinstance(value, Mapping):
         if not all(isinstance(k, str) for k in value):
-            raise ArgumentError("a mapping is serialised only when its keys are texts")
+            raise ArgumentError(
+                "a mapping is serialised only when its keys are texts", help="write its keys as texts"
+            )
         plain = {k: encode(v) for k, v in value.items()}
         # A mapping that looks like a tag is wrapped, so that no two values have one text.
         return {_MAP: plain} if len(plain) == 1 and next(iter(plain)).startswith("$") else plain
@@ -72,7 +74,11 @@ def decode(value: Any) -> Any:
                 try:
                     return _DECODERS[tag](text)
                 except (ValueError, TypeError, ArithmeticError) as cause:
-                    raise JoinSpecError(f"{tag} {text!r} does not read", code="W0306") from cause
+                    raise JoinSpecError(
+                        f"{tag} {text!r} does not read",
+                        code="W0306",
+                        help="write it with to_dict or to_json of the spec",
+                    ) from cause
         return {k: decode(v) for k, v in value.items()}
     return value
 

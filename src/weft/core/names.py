@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import keyword
 from collections.abc import Iterable
 
 from weft.errors import ArgumentError, JoinSpecError
@@ -51,6 +52,15 @@ def shown(name: str) -> str:
     return name if name.isidentifier() else quote(name)
 
 
+def is_keyword_name(name: str) -> bool:
+    """Whether ``name=...`` can stand in a Python call.
+
+    >>> is_keyword_name("customer_id"), is_keyword_name("class"), is_keyword_name("order id")
+    (True, False, False)
+    """
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
 def parse_name(written: object, *, what: str = "column name") -> str:
     """Return the column that a user's text names.
 
@@ -61,7 +71,10 @@ def parse_name(written: object, *, what: str = "column name") -> str:
     ('id', 'a.b', 'c`d')
     """
     if not isinstance(written, str):
-        raise ArgumentError(f"{what} must be a text, not {type(written).__name__}")
+        raise ArgumentError(
+            f"{what} must be a text, not {type(written).__name__}",
+            help="write the name of a column in quotes",
+        )
     if not written.strip() or not is_plain_text(written):
         raise JoinSpecError(
             f"{what} {written!r} is empty or holds a control character",

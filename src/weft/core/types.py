@@ -228,9 +228,14 @@ def parse_type(text: str) -> DType:
     ('decimal(18,2)', 'array<struct<a:integer>>')
     """
     if not isinstance(text, str):
-        raise ArgumentError(f"a type is a text, not {type(text).__name__}")
+        raise ArgumentError(
+            f"a type is a text, not {type(text).__name__}", help="write for example 'long' or 'decimal(10,2)'"
+        )
     if text.count("<") > MAX_NESTING:
-        raise JoinSpecError(f"type {text[:40]!r}... has more than {MAX_NESTING} nested types")
+        raise JoinSpecError(
+            f"type {text[:40]!r}... has more than {MAX_NESTING} nested types",
+            help="flatten the column into columns of its own",
+        )
     reader = _TypeReader(text)
     found = reader.type()
     reader.end()
@@ -369,7 +374,7 @@ def as_decimal(dtype: DType) -> Decimal:
         return dtype
     if isinstance(dtype, Scalar) and dtype.name in _INTEGER_DIGITS:
         return Decimal(_INTEGER_DIGITS[dtype.name], 0)
-    raise ArgumentError(f"{dtype} is not an exact number")
+    raise ArgumentError(f"{dtype} is not an exact number", help="use an integer or a decimal type")
 
 
 def _common_time(a: DType, b: DType) -> DType:

@@ -22,7 +22,10 @@ def bind(expr: Expr, args: Sequence[object] | Mapping[str, object]) -> Expr:
     "left.x > 5 AND left.y = 'it''s'"
     """
     if isinstance(args, str | bytes) or not isinstance(args, Sequence | Mapping):
-        raise ArgumentError(f"parameters are a sequence or a mapping, not {type(args).__name__}")
+        raise ArgumentError(
+            f"parameters are a sequence or a mapping, not {type(args).__name__}",
+            help='write [value] for ?, {"name": value} for :name',
+        )
     found = placeholders(expr)
     named = isinstance(args, Mapping)
     errors = _mixed(found) or (
@@ -73,7 +76,9 @@ def literal(value: object) -> Lit:
                 value = value.astimezone(dt.UTC)
             except OverflowError as cause:
                 raise ExpressionError(
-                    f"{value} lies outside the years 1 to 9999 in UTC", code="W0204"
+                    f"{value} lies outside the years 1 to 9999 in UTC",
+                    code="W0204",
+                    help="use a time between the years 1 and 9999",
                 ) from cause
     return Lit(value, literal_type(value))
 

@@ -53,7 +53,10 @@ def cast_value(value: Any, source: DType, target: DType, zone: dt.tzinfo) -> Any
         value = _checked_text(value, kind, target)
     cast = _CASTS.get(kind)
     if cast is None:
-        raise EvaluationError(f"{source} cannot be cast to {target}")
+        raise EvaluationError(
+            f"{source} cannot be cast to {target}",
+            help="compute it from the values inside, or leave the cast out",
+        )
     return cast(value, target, zone)
 
 
@@ -73,7 +76,7 @@ def _to_integer(value: Any, target: DType, _: dt.tzinfo) -> int:
         raise _unreadable(value, target)
     whole = int(value)
     if not -(1 << bits - 1) <= whole < 1 << bits - 1:
-        raise EvaluationError(f"{value} does not fit into {target}")
+        raise EvaluationError(f"{value} does not fit into {target}", help="cast to a wider type")
     return whole
 
 

@@ -44,7 +44,9 @@ def evaluate_aggregate(
 
 
 def _no_column(slot: Hashable) -> object:
-    raise EvaluationError(f"column {slot!r} stands outside an aggregate")
+    raise EvaluationError(
+        f"column {slot!r} stands outside an aggregate", help="put it inside SUM, MIN_AGG or another aggregate"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,10 @@ def _number(args: list[Any], typed: Typed) -> Any:
 def _order(left: Any, right: Any, typed: Typed) -> int:
     dtype = typed.args[0].dtype
     if isinstance(dtype, Scalar) and dtype.collation:
-        raise EvaluationError(f"text under collation {dtype.collation} can be compared on Spark only")
+        raise EvaluationError(
+            f"text under collation {dtype.collation} can be compared on Spark only",
+            help="use a column without a collation",
+        )
     return values.order(left, right)
 
 

@@ -97,24 +97,26 @@ FUNCTIONS: Mapping[str, Function] = {f.name: f for f in _TABLE}
 
 _NAMES: Mapping[str, Function] = {name: f for f in _TABLE for name in (f.name, *f.aliases)}
 
-_REFUSED = {
+_REFUSED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         "EXPLODE EXPLODE_OUTER POSEXPLODE POSEXPLODE_OUTER INLINE INLINE_OUTER STACK JSON_TUPLE UNNEST".split(),
-        "makes rows; an expression makes one value",
+        ("makes rows; an expression makes one value", "make the rows in a relation of its own first"),
     ),
     **dict.fromkeys(
         "ROW_NUMBER RANK DENSE_RANK PERCENT_RANK NTILE LAG LEAD CUME_DIST NTH_VALUE FIRST_VALUE LAST_VALUE".split(),
-        "is a window function; an expression sees one row",
+        ("is a window function; an expression sees one row", "compute it in a column first"),
     ),
     **dict.fromkeys(
         "NOW CURRENT_DATE CURRENT_TIMESTAMP GETDATE CURDATE LOCALTIMESTAMP UNIX_TIMESTAMP".split(),
-        "reads the clock; TODAY() is the date of the run",
+        ("reads the clock", "TODAY() is the date of the run"),
     ),
     **dict.fromkeys(
         "RAND RANDN RANDOM UUID SHUFFLE MONOTONICALLY_INCREASING_ID".split(),
-        "gives another value each time",
+        ("gives another value each time", "compute it in a column first, so that it stays the same"),
     ),
-    **dict.fromkeys("TRY_CAST SAFE_CAST CONVERT".split(), "is not in the language; use CAST(x AS type)"),
+    **dict.fromkeys(
+        "TRY_CAST SAFE_CAST CONVERT".split(), ("is not in the language", "write CAST(x AS type)")
+    ),
 }
 
 
@@ -127,14 +129,23 @@ def find(name: str) -> Function | None:
     return _NAMES.get(name.upper()) if name.isascii() else None
 
 
-def refused(name: str) -> str | None:
-    """Return why a well-known function is left out on purpose, or None."""
-    return _REFUSED.get(name.upper())
+def in_fragments(function: Function) -> bool:
+    """Whether a join predicate may call it: it sees one pair of rows and no run date."""
+    return not function.aggregate and function.name != "TODAY"
 
 
-def nearest(name: str) -> str:
-    """Return the help for a name that is no function."""
-    close = near(name, _NAMES)
+def refused(name: str, *, fragment: bool = False) -> tuple[str, str] | None:
+    """Return why a well-known function is left out on purpose and what to do, or None."""
+    found = _REFUSED.get(name.upper())
+    if found is not None and fragment and found[1].startswith("TODAY()"):
+        return found[0], "pass the time as a value: write ? and args=[...]"
+    return found
+
+
+def nearest(name: str, *, fragment: bool = False) -> str:
+    """Return the help for a name that is no function: only what can be called there."""
+    usable = {n: f for n, f in _NAMES.items() if not fragment or in_fragments(f)}
+    close = near(name, usable)
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return "functions are " + ", ".join(FUNCTIONS)
+    return "functions are " + ", ".join(n for n, f in usable.items() if n == f.name)

@@ -28,7 +28,16 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
             return map_children(node, lambda child: expand(child, path))
         if node.name in path:
             cycle = " -> ".join((*path[path.index(node.name) :], node.name))
-            errors.append(_at(node, Diagnostic("W0213", f"selectors contain each other: {cycle}")))
+            errors.append(
+                _at(
+                    node,
+                    Diagnostic(
+                        "W0213",
+                        f"selectors contain each other: {cycle}",
+                        help="write one of them without the others",
+                    ),
+                )
+            )
             return node
         if node.name not in selectors:
             errors.append(_at(node, _unknown(node.name, selectors)))

@@ -70,7 +70,9 @@ def read_number(text: str, *, negative: bool = False) -> tuple[object, DType]:
     if found["power"]:
         value = float(sign + text)
         if not math.isfinite(value):
-            raise ExpressionError(f"{text!r} is larger than any double", code="W0203")
+            raise ExpressionError(
+                f"{text!r} is larger than any double", code="W0203", help="write a smaller number"
+            )
         return value, DOUBLE
     if found["fraction"] is None:
         return read_integer(Number(sign + text))
@@ -170,4 +172,7 @@ def show(value: object, *, quote: str) -> str:
         case dt.timedelta():
             return f"INTERVAL {quote}{Duration.of(value, signed=True)}{quote}"
         case _:
-            raise ArgumentError(f"{type(value).__name__} has no text form")
+            raise ArgumentError(
+                f"{type(value).__name__} has no text form",
+                help="use None, bool, int, float, Decimal, str, date, datetime or timedelta",
+            )

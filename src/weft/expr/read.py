@@ -70,15 +70,19 @@ def parse(text: str, *, dialect: Dialect = "pipeline", source: Source | None = N
     weft.errors.ExpressionError: error[W0201]: expected a value: a column, a number, a text, ...
     """
     if not isinstance(text, str):
-        raise ArgumentError(f"an expression is a text, not {type(text).__name__}")
+        raise ArgumentError(
+            f"an expression is a text, not {type(text).__name__}", help="write for example 'price * 2'"
+        )
     if dialect not in DIALECTS:
         raise ArgumentError(f"unknown dialect {dialect!r}", help=f"dialects are {listed(DIALECTS)}")
     origin = Origin(text, source)
-    reader = _Reader(origin)
+    reader = _Reader(origin, dialect)
     try:
         expr = reader.read(_syntax_tree(origin, dialect))
     except (SqlglotError, RecursionError) as cause:
-        raise ExpressionError(f"the expression does not read: {cause}", at=_whole(origin)) from cause
+        raise ExpressionError(
+            f"the expression does not read: {cause}", help="write it in smaller parts", at=_whole(origin)
+        ) from cause
     if expr is None or reader.errors:
         raise ExpressionError(reader.errors)
     return expr
@@ -131,8 +135,9 @@ def _unclosed(origin: Origin, after: int) -> ExpressionError:
 class _Reader:
     """Turns sqlglot's tree into ours and gathers what is not allowed."""
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: Origin, dialect: Dialect) -> None:
         self.origin = origin
+        self.fragment = dialect == "fragment"
         self.errors: list[Diagnostic] = []
 
     def span(self, node: exp.Expr) -> Span:
@@ -282,10 +287,11 @@ class _Reader:
         name = Span(node.meta["start"], node.meta["name_end"], self.origin)
         function = functions.find(node.this)
         if function is None:
-            if reason := functions.refused(node.this):
-                self.fail("W0205", f"{node.this} {reason}", name)
+            if refused := functions.refused(node.this, fragment=self.fragment):
+                self.fail("W0205", f"{node.this} {refused[0]}", name, refused[1])
             else:
-                self.fail("W0206", f"there is no function {node.this!r}", name, functions.nearest(node.this))
+                close = functions.nearest(node.this, fragment=self.fragment)
+                self.fail("W0206", f"there is no function {node.this!r}", name, close)
         starred = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
         if starred and function is not None and function.name == "COUNT":
             return Call("COUNT_ALL", (), span=self.span(node))
@@ -295,7 +301,7 @@ class _Reader:
         if len(args) < function.least or (function.most is not None and len(args) > function.most):
             message = f"{function.name} takes {function.arity} arguments, not {len(args)}"
             help = f"write {function.name}({function.takes})"
-            if function.name in ("MIN", "MAX") and len(args) == 1:
+            if function.name in ("MIN", "MAX") and len(args) == 1 and not self.fragment:
                 help = f"{function.name}_AGG(x) is the aggregate over rows; " + help
             self.fail("W0208", message.replace(" 1 arguments", " 1 argument"), self.span(node), help)
             return None

@@ -119,7 +119,10 @@ class _Writer:
                 pattern = show(expr.pattern, quote=self.text_quote)
                 return f"{self.write(expr.arg, _ADD)} {negated}LIKE {pattern}", _COMPARE
             case _:
-                raise ArgumentError(f"{type(expr).__name__} is no expression to render")
+                raise ArgumentError(
+                    f"{type(expr).__name__} is no expression to render",
+                    help="pass what parse or check returned",
+                )
 
     def case(self, expr: Case) -> str:
         parts = ["CASE"]

@@ -133,7 +133,7 @@ def _whole(value: Any, dtype: DType, rounding: str, of_double: Any) -> Any:
     if isinstance(dtype, Decimal):
         return fit(value.quantize(Number(1), rounding=rounding, context=_EXACT), dtype)
     if not math.isfinite(value):
-        raise EvaluationError(f"{value} has no whole number")
+        raise EvaluationError(f"{value} has no whole number", help="test for NaN and infinity first")
     return in_long(of_double(value))
 
 
@@ -162,7 +162,10 @@ def add_days(day: dt.date, days: int) -> dt.date:
     try:
         return day + dt.timedelta(days=days)
     except OverflowError as cause:
-        raise EvaluationError(f"{day} and {days} days is no date between the years 1 and 9999") from cause
+        raise EvaluationError(
+            f"{day} and {days} days is no date between the years 1 and 9999",
+            help="keep the result between the years 1 and 9999",
+        ) from cause
 
 
 def add_time(moment: dt.datetime, length: dt.timedelta) -> dt.datetime:
@@ -170,7 +173,10 @@ def add_time(moment: dt.datetime, length: dt.timedelta) -> dt.datetime:
     try:
         return moment.astimezone(dt.UTC) + length if moment.tzinfo else moment + length
     except OverflowError as cause:
-        raise EvaluationError(f"{moment} and {length} is no time between the years 1 and 9999") from cause
+        raise EvaluationError(
+            f"{moment} and {length} is no time between the years 1 and 9999",
+            help="keep the result between the years 1 and 9999",
+        ) from cause
 
 
 def truncate(moment: Any, unit: str, zone: dt.tzinfo) -> Any:

@@ -27,7 +27,7 @@ def choose(join: ResolvedJoin, strategy: str = "auto") -> Choice:
     if isinstance(join.match, Within | Overlap):
         return _interval(join)
     if isinstance(join.match, SameWindow):
-        return _window(join, join.match)
+        return _window(join.match)
     return _equi(join)
 
 
@@ -40,7 +40,10 @@ _COSTS = {
 
 def _choose_asof(join: ResolvedJoin, strategy: str) -> Choice:
     if not isinstance(strategy, str):
-        raise ArgumentError(f"strategy must be a text, not {type(strategy).__name__}")
+        raise ArgumentError(
+            f"strategy must be a text, not {type(strategy).__name__}",
+            help="weft.asof_strategies lists the names",
+        )
     if strategy != "auto":
         if strategy not in ASOF:
             close = near(strategy, ("auto", *ASOF), most=1)
@@ -79,7 +82,9 @@ def _equi(join: ResolvedJoin) -> Choice:
 def _interval(join: ResolvedJoin) -> Choice:
     match = join.match
     if isinstance(match, Within) and (match.lower is None or match.upper is None):
-        return Choice("interval", "an open end: pairs of a key are compared", "a key costs the product of its rows")
+        return Choice(
+            "interval", "an open end: pairs of a key are compared", "a key costs the product of its rows"
+        )
     return Choice(
         "interval",
         "both sides are cut into bins of time and joined by key and bin",
@@ -87,7 +92,7 @@ def _interval(join: ResolvedJoin) -> Choice:
     )
 
 
-def _window(join: ResolvedJoin, match: SameWindow) -> Choice:
+def _window(match: SameWindow) -> Choice:
     if match.kind == "session":
         return Choice(
             "session",
@@ -95,5 +100,7 @@ def _window(join: ResolvedJoin, match: SameWindow) -> Choice:
             "one shuffle and sort to number, one join by key and session",
         )
     return Choice(
-        "window", f"{match.kind} windows are numbers: joined by key and window", "both sides are shuffled by key and window"
+        "window",
+        f"{match.kind} windows are numbers: joined by key and window",
+        "both sides are shuffled by key and window",
     )

@@ -106,6 +106,10 @@ def _order_bound(match: AsOf, part: Typed) -> tuple[str, int] | None:
         return None
     if second.slot == Slot("right", match.right):
         return op, 0
-    if second.op == "time+" and second.args[0].slot == Slot("right", match.right) and second.args[1].op == "lit":
+    if (
+        second.op == "time+"
+        and second.args[0].slot == Slot("right", match.right)
+        and second.args[1].op == "lit"
+    ):
         return op, cast("dt.timedelta", second.args[1].value) // _MICROSECOND
     return None

@@ -10,11 +10,14 @@ from typing import Any
 from weft.core.names import is_plain_text, shown
 from weft.plan.choose import Choice, choose
 from weft.plan.resolved import AsOf, ResolvedJoin
+from weft.spec.asof import AsofSpec
 from weft.spec.join import JoinSpec
 from weft.spec.predicates import as_said
-from weft.spec.asof import AsofSpec
 
 Row = tuple[str, ...]
+_KEY_HEADINGS = ("left", "right", "origin", "type")
+_COLUMN_HEADINGS = ("name", "type", "source", "reason")
+_HIDDEN_HEADINGS = ("column", "reason")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,14 @@ class JoinExplanation:
     columns: tuple[Row, ...] = ()
     hidden: tuple[Row, ...] = ()
     spec: Mapping[str, Any] | None = field(default=None, repr=False)
+    spec_fingerprint: str = ""
+    strategy: Choice | None = None
+
+    @property
+    def fingerprints(self) -> tuple[tuple[str, str], ...]:
+        """What the join can be recognised by: the spec alone, and the spec with two schemas."""
+        told = (("spec", self.spec_fingerprint), ("join", self.fingerprint if self.bound else ""))
+        return tuple((f"{of} fingerprint", value[:16]) for of, value in told if value)
 
     def __str__(self) -> str:
         width = max((len(name) for name, _ in self.facts), default=0)
@@ -38,7 +49,7 @@ class JoinExplanation:
             if rows:
                 lines.append(f"  {heading}")
                 lines.extend("    " + line for line in _aligned(rows))
-        lines.append(f"  fingerprint  {self.fingerprint[:16]}")
+        lines += [f"  {name}  {value}" for name, value in self.fingerprints]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,29 +58,40 @@ class JoinExplanation:
             "title": self.title,
             "bound": self.bound,
             "fingerprint": self.fingerprint,
+            "spec_fingerprint": self.spec_fingerprint or None,
+            "join_fingerprint": self.fingerprint if self.bound else None,
             "spec": dict(self.spec) if self.spec is not None else None,
-            **dict(self.facts),
-            "keys": [dict(zip(("left", "right", "origin", "type"), r, strict=False)) for r in self.keys],
-            "columns": [
-                dict(zip(("name", "type", "source", "reason"), r, strict=False)) for r in self.columns
-            ],
-            "left_out": [dict(zip(("column", "reason"), r, strict=False)) for r in self.hidden],
+            **{name: text for name, text in self.facts if name not in ("strategy", "cost")},
+            "strategy": self.strategy
+            and {
+                "name": self.strategy.strategy,
+                "reason": self.strategy.reason,
+                "cost": self.strategy.cost or None,
+            },
+            "keys": [dict(zip(_KEY_HEADINGS, r, strict=False)) for r in self.keys],
+            "columns": [dict(zip(_COLUMN_HEADINGS, r, strict=False)) for r in self.columns],
+            "left_out": [dict(zip(_HIDDEN_HEADINGS, r, strict=False)) for r in self.hidden],
         }
 
     def _repr_html_(self) -> str:
-        def table(heading: str, rows: Sequence[Row]) -> str:
-            cells = "".join(
-                "<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows
-            )
-            return f"<h4>{html.escape(heading)}</h4><table>{cells}</table>" if rows else ""
+        def line(cells: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+        def table(title: str, headings: Sequence[str], rows: Sequence[Row]) -> str:
+            if not rows:
+                return ""
+            width = max(map(len, rows))
+            cells = line(headings[:width], "th") + "".join(line(row, "td") for row in rows)
+            return f"<h4>{html.escape(title)}</h4><table>{cells}</table>"
 
         return (
             f"<div class='weft-explain'><h3>{html.escape(self.title)}</h3>"
-            + table("facts", self.facts)
-            + table("keys", self.keys)
-            + table("columns", self.columns)
-            + table("left out", self.hidden)
-            + f"<p>fingerprint <code>{html.escape(self.fingerprint[:16])}</code></p></div>"
+            + table("facts", ("fact", "value"), self.facts)
+            + table("keys", _KEY_HEADINGS, self.keys)
+            + table("columns", _COLUMN_HEADINGS, self.columns)
+            + table("left out", _HIDDEN_HEADINGS, self.hidden)
+            + "".join(f"<p>{name} <code>{html.escape(value)}</code></p>" for name, value in self.fingerprints)
+            + "</div>"
         )
 
 
@@ -91,8 +113,9 @@ def explain_spec(spec: JoinSpec, how: str | None = None) -> JoinExplanation:
     return JoinExplanation(
         title=" ".join(filter(None, (said, _kind(spec), "join, unbound"))),
         fingerprint=spec.fingerprint(),
+        spec_fingerprint=spec.fingerprint(),
         bound=False,
-        facts=(("condition", str(spec)), *_promises(spec), ("method", _method(spec, how))),
+        facts=(("condition", str(spec)), *_promises(spec, said), ("method", _method(spec, how))),
         keys=tuple((as_said("left", a), as_said("right", b)) for a, b in spec.equal_keys),
         spec=spec.to_dict(),
     )
@@ -108,13 +131,21 @@ def explain_resolved(
     *,
     ordering: Sequence[tuple[str, bool]] = (),
     choice: Choice | None = None,
+    natural: bool | None = None,
 ) -> JoinExplanation:
-    """Explain a join whose names have met two schemas; `choice` when a strategy is settled already."""
+    """Explain a join whose names have met two schemas; `choice` when a strategy is settled already.
+
+    `natural` says whether the keys were inferred; left out, the origin of the keys tells.
+    """
+    settled = choice or choose(join)
+    inferred = any(k.origin != "spec" for k in join.keys) if natural is None else natural
     return JoinExplanation(
         title=" ".join(filter(None, (join.how, _kind(spec), "join"))),
         fingerprint=join.fingerprint,
+        spec_fingerprint=join.spec_fingerprint,
         bound=True,
-        facts=tuple(_facts(join, spec, ordering, choice or choose(join))),
+        strategy=settled,
+        facts=(*_facts(join, spec, ordering, settled), ("method", _method(spec, join.how, natural=inferred))),
         keys=tuple(
             (
                 f"left.{shown(join.left.fields[k.left].name)}",
@@ -149,17 +180,18 @@ def _facts(
     if choice.cost:
         yield "cost", choice.cost
     yield "order", _order_text(ordering)
-    yield "method", _method(spec, join.how)
 
 
-def _promises(spec: JoinSpec) -> Iterator[tuple[str, str]]:
+def _promises(spec: JoinSpec, how: str | None) -> Iterator[tuple[str, str]]:
     yield "nulls", "a NULL key equals a NULL key" if spec.nulls_equal else "a NULL key matches nothing"
     if isinstance(spec, AsofSpec):
         yield "ties", _ties([as_said("right", n) for n in spec.tie_break], spec.direction, spec.nearest_tie)
     if spec.relationship:
         yield "relationship", f"{spec.relationship}, checked while the job runs"
     if spec.unmatched:
-        yield "unmatched", "a row without a match fails the job"
+        kept = {None: "kept", "right": "right", "full": "left or right"}.get(how, "left")
+        side = {"left": "left", "right": "right", "both": "left or right"}.get(spec.unmatched, kept)
+        yield "unmatched", f"a {side} row without a match fails the job"
 
 
 def _ties(tie_break: Sequence[str], direction: str, nearest_tie: str) -> str:
@@ -188,9 +220,14 @@ _METHODS = {
 }
 
 
-def _method(spec: JoinSpec | None, how: str | None) -> str:
+_WAS = {"inner": " (was join)", "left": " (was left_join)"}
+
+
+def _method(spec: JoinSpec | None, how: str | None, *, natural: bool = False) -> str:
     if isinstance(spec, AsofSpec):
-        return "asof_join (was join_asof)"
+        return "natural_asof (was join_asof)" if natural else "asof_join (was join_asof)"
+    if natural:
+        return f"natural_{how}{_WAS.get(how or '', '')}"
     if spec is not None and spec.TYPE != "join":
         return f"{spec.TYPE}_join"
     return _METHODS[how or "inner"] if how else "any directed join; natural_* when the names are shared"

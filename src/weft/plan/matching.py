@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from weft.core.duration import Duration
+from weft.core.mistakes import Mistakes
 from weft.core.names import parse_name
 from weft.core.types import BOOLEAN, DATE, DType, Field, Schema
 from weft.errors import JoinSpecError, JoinTypeError
@@ -39,7 +40,9 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
             left=i,
             right=j,
             left_end=None if spec.left_end is None else _end(spec.left_end, left, "left", a, "left_end"),
-            right_end=None if spec.right_end is None else _end(spec.right_end, right, "right", b, "right_end"),
+            right_end=None
+            if spec.right_end is None
+            else _end(spec.right_end, right, "right", b, "right_end"),
             closed=spec.closed,
         )
     if isinstance(spec, IntervalSpec):
@@ -51,12 +54,18 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
         )
     if isinstance(spec, WindowSpec):
         return _window(spec, i, j, a, b)
-    raise JoinSpecError(f"{type(spec).__name__} has no match")
+    raise JoinSpecError(
+        f"{type(spec).__name__} has no match", help="use an AsofSpec, an IntervalSpec or a WindowSpec"
+    )
 
 
 def _pair(order: AsofOrder, left: Schema, right: Schema) -> tuple[int, int, Field, Field]:
-    i = left.index(parse_name(order.left), side="left relation")
-    j = right.index(parse_name(order.right), side="right relation")
+    mistakes, found = Mistakes(), []
+    for schema, name, side in ((left, order.left, "left"), (right, order.right, "right")):
+        with mistakes.noted():
+            found.append(schema.index(parse_name(name), side=f"{side} relation"))
+    mistakes.raise_all()
+    i, j = found
     a, b = left.fields[i], right.fields[j]
     _check_order_types(a, b)
     return i, j, a, b
@@ -66,7 +75,10 @@ def _flag(name: str, right: Schema) -> int:
     index = right.index(parse_name(name), side="right relation")
     field = right.fields[index]
     if field.dtype != BOOLEAN:
-        raise JoinTypeError(f"tombstone right.{field.name} must be boolean, not {field.dtype}")
+        raise JoinTypeError(
+            f"tombstone right.{field.name} must be boolean, not {field.dtype}",
+            help="add a boolean column: right.with_columns(gone=\"... = 1\") and tombstone='gone'",
+        )
     return index
 
 
@@ -115,7 +127,10 @@ def _tie_break(name: str, right: Schema) -> int:
     index = right.index(parse_name(name), side="right relation")
     field = right.fields[index]
     if not field.dtype.is_orderable:
-        raise JoinTypeError(f"tie_break column right.{field.name} of type {field.dtype} has no order")
+        raise JoinTypeError(
+            f"tie_break column right.{field.name} of type {field.dtype} has no order",
+            help="name columns of numbers, texts, dates or times",
+        )
     return index
 
 

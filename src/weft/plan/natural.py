@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weft.core.mistakes import Mistakes
 from weft.core.names import canonical, fold, listed, near, parse_name
 from weft.core.types import Schema
-from weft.errors import JoinSpecError, NoJoinKeysError, UnknownColumnError
+from weft.errors import NoJoinKeysError, UnknownColumnError
 from weft.plan.resolved import Origin
-from weft.spec.join import KeyPairs
 from weft.spec.asof import AsofOrder
+from weft.spec.join import KeyPairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +51,29 @@ def natural_keys(
     An alias for a shared column takes its place.  Order columns of an as-of join are
     never keys.  With ``strict=False`` an alias that names no column is dropped and told.
     """
+    mistakes = Mistakes()
     found = [
         _Found(name, right.fields[right.index(name)].name, "shared")
-        for name in _shared(left, right, exclude_shared, order)
+        for name in _shared(left, right, exclude_shared, order, mistakes)
     ]
     displaced: dict[int, str] = {}
     dropped: list[tuple[str, str]] = []
     for origin, pair in _said(aliases, keys):
-        try:
-            left_name = left.fields[_index(left, pair[0], "left relation", parameters)].name
-            right_name = right.fields[_index(right, pair[1], "right relation", ())].name
-        except (UnknownColumnError, JoinSpecError):
-            if strict:
-                raise
+        unknown = Mistakes()
+        names: list[str] = []
+        for schema, written, side in ((left, pair[0], "left"), (right, pair[1], "right")):
+            with unknown.noted():
+                hints = parameters if side == "left" else ()
+                names.append(schema.fields[_index(schema, written, f"{side} relation", hints)].name)
+        if not unknown:
+            _place(found, displaced, right, _Found(names[0], names[1], origin))
+        elif strict:
+            mistakes.take(unknown)
+        else:
             dropped.append(pair)
-            continue
-        _place(found, displaced, right, _Found(left_name, right_name, origin))
+    mistakes.raise_all()
     if not found and need_keys:
-        raise _no_keys(left, right, dropped)
+        raise _no_keys(left, right, dropped, exclude_shared)
     return NaturalKeys(
         pairs=tuple((canonical(f.left), canonical(f.right)) for f in found),
         origins=tuple(f.origin for f in found),
@@ -84,22 +90,27 @@ def _said(aliases: KeyPairs, keys: KeyPairs) -> Iterator[tuple[Origin, tuple[str
         yield "keys", pair
 
 
-def _shared(left: Schema, right: Schema, exclude: Sequence[str], order: AsofOrder | None) -> Iterator[str]:
+def _shared(
+    left: Schema, right: Schema, exclude: Sequence[str], order: AsofOrder | None, mistakes: Mistakes
+) -> tuple[str, ...]:
     def folded(name: str) -> str:
         return fold(name, case_sensitive=left.case_sensitive)
 
-    excluded = {folded(parse_name(n, what="exclude_shared")) for n in exclude}
     shared = [n for n in left.names if n in right]
-    for name in exclude:
-        if folded(parse_name(name)) not in map(folded, shared):
-            close = near(name, shared)
-            raise UnknownColumnError(
-                f"exclude_shared names {name!r}, which is not a shared column",
-                help=f"did you mean {close[0]!r}?" if close else f"shared columns are {listed(shared)}",
-            )
+    known, excluded = set(map(folded, shared)), set()
+    for written in exclude:
+        with mistakes.noted():
+            name = parse_name(written, what="exclude_shared")
+            excluded.add(folded(name))
+            if folded(name) not in known:
+                close = near(name, shared)
+                raise UnknownColumnError(
+                    f"exclude_shared names {written!r}, which is not a shared column",
+                    help=f"did you mean {close[0]!r}?" if close else f"shared columns are {listed(shared)}",
+                )
     if order is not None:
         excluded |= {folded(parse_name(order.left)), folded(parse_name(order.right))}
-    yield from (n for n in shared if folded(n) not in excluded)
+    return tuple(n for n in shared if folded(n) not in excluded)
 
 
 def _index(schema: Schema, written: str, side: str, parameters: Sequence[str]) -> int:
@@ -127,12 +138,19 @@ def _place(found: list[_Found], displaced: dict[int, str], right: Schema, new: _
     found.append(new)
 
 
-def _no_keys(left: Schema, right: Schema, dropped: Sequence[tuple[str, str]]) -> NoJoinKeysError:
+def _no_keys(
+    left: Schema, right: Schema, dropped: Sequence[tuple[str, str]], excluded: Sequence[str]
+) -> NoJoinKeysError:
     gone = f"; dropped because strict=False: {dict(dropped)}" if dropped else ""
+    help_ = "name a pair as left_column='right_column'; for all pairs call cross_join"
+    if excluded:
+        gone += f"; left out by exclude_shared: {listed(excluded)}"
+        help_ = f"take a name out of exclude_shared={tuple(excluded)!r}\n{help_}"
+        what = "the relations share no other column to join on"
+    else:
+        what = "the relations share no column to join on"
     return NoJoinKeysError(
-        f"the relations share no column to join on{gone}: "
-        f"left has {listed(left.names)}; right has {listed(right.names)}",
-        help="name a pair as left_column='right_column'; for all pairs call cross_join",
+        f"{what}{gone}: left has {listed(left.names)}; right has {listed(right.names)}", help=help_
     )
 
 

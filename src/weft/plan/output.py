@@ -41,20 +41,22 @@ def output_columns(request: OutputRequest) -> tuple[OutputColumn, ...]:
     suffixes = request.project.effective_suffixes or DEFAULT_SUFFIXES
     settled = _settled(columns, renamed, suffixes, request)
     if twice := _twice(settled, request):
-        raise _duplicates(twice, _suffixes_that_pass(columns, renamed, request))
+        raise _duplicates(twice, _suffixes_that_pass(columns, renamed, request), request)
     return settled
 
 
 def _left_only(request: OutputRequest) -> tuple[OutputColumn, ...]:
     if request.project.indicator is not None:
         raise JoinSpecError(
-            f"a {request.how} join has no indicator: it keeps left columns only", code="W0307"
+            f"a {request.how} join has no indicator: it keeps left columns only",
+            code="W0307",
+            help="leave indicator= out, or use a left join and filter on its indicator",
         )
     columns = [_column(request, "left", i) for i in range(len(request.left))]
     columns = _kept(columns, request)
     columns, _ = _renamed(columns, request)
     if twice := _twice(columns, request):
-        raise _duplicates(twice, None)
+        raise _duplicates(twice, None, request)
     return tuple(columns)
 
 
@@ -173,7 +175,9 @@ def _kept(columns: list[OutputColumn], request: OutputRequest) -> list[OutputCol
     dropped = {_address(name, columns, request, "drop") for name in project.drop}
     columns = [c for i, c in enumerate(columns) if i not in dropped]
     if not columns:
-        raise JoinSpecError("keep and drop leave no column", code="W0307")
+        raise JoinSpecError(
+            "keep and drop leave no column", code="W0307", help="keep a column, or drop one fewer"
+        )
     return columns
 
 
@@ -185,9 +189,15 @@ def _renamed(
     for old, new in pairs:
         at = _address(old, columns, request, "rename")
         if at is None:
-            raise JoinSpecError(f"rename names {old!r}, which is not in the result", code="W0307")
+            raise JoinSpecError(
+                f"rename names {old!r}, which is not in the result",
+                code="W0307",
+                help=f"columns of the result are {listed(c.name for c in columns)}",
+            )
         if at in done:
-            raise JoinSpecError(f"rename names {old!r} twice", code="W0307")
+            raise JoinSpecError(
+                f"rename names {old!r} twice", code="W0307", help="give each column one new name"
+            )
         columns[at] = replace(columns[at], name=new, reason=f"renamed from {columns[at].name!r}")
         done.add(at)
     return columns, frozenset(done)
@@ -266,9 +276,11 @@ def _suffixes_that_pass(
     return None
 
 
-def _remedy(suffixes: tuple[str, str] | None) -> str:
+def _remedy(suffixes: tuple[str, str] | None, request: OutputRequest) -> str:
     if suffixes is None:
         return "rename one with project=JoinProjection(rename={...}) or drop one"
+    if replace(request.project, suffixes=None) != JoinProjection():
+        return f"pass project=JoinProjection(..., suffixes={suffixes!r})"
     return f"pass suffixes={suffixes!r}"
 
 
@@ -280,7 +292,7 @@ def _collision(
 ) -> ColumnCollisionError:
     names = sorted({columns[i].name for i in clashing})
     help_ = [why for index, why in request.displaced.items() if index in {columns[i].right for i in clashing}]
-    help_.append(_remedy(suffixes))
+    help_.append(_remedy(suffixes, request))
     order = request.right_order
     if order is not None and any(columns[i].right == order for i in clashing):
         help_.append("or project=JoinProjection(keep_right_order=False) to drop the right order column")
@@ -289,7 +301,10 @@ def _collision(
     )
 
 
-def _duplicates(twice: Sequence[str], suffixes: tuple[str, str] | None) -> ColumnCollisionError:
+def _duplicates(
+    twice: Sequence[str], suffixes: tuple[str, str] | None, request: OutputRequest
+) -> ColumnCollisionError:
     return ColumnCollisionError(
-        f"the result would have two columns named {', '.join(map(repr, twice))}", help=_remedy(suffixes)
+        f"the result would have two columns named {', '.join(map(repr, twice))}",
+        help=_remedy(suffixes, request),
     )

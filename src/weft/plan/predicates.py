@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 
 from weft import expr
+from weft.core.mistakes import Mistakes
 from weft.core.names import parse_name
 from weft.core.types import BOOLEAN, DATE, NULL, Field, Schema, common_type
 from weft.errors import (
@@ -18,12 +19,13 @@ from weft.errors import (
     WeftError,
 )
 from weft.expr.ast import Binary
+from weft.plan.casting import meeting_help
 from weft.plan.matching import measure
 from weft.plan.resolved import ResolvedKey, ResolvedPredicate, Slot
 from weft.plan.scope import JoinScope
+from weft.spec.asof import AsofSpec
 from weft.spec.join import JoinSpec
 from weft.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate
-from weft.spec.asof import AsofSpec
 
 _CLASSES: dict[str, type[WeftError]] = {
     "W0207": UnknownColumnError,
@@ -33,17 +35,26 @@ _CLASSES: dict[str, type[WeftError]] = {
 
 
 def resolve_predicates(
-    spec: JoinSpec, left: Schema, right: Schema, keys: tuple[ResolvedKey, ...]
+    spec: JoinSpec, left: Schema, right: Schema, keys: tuple[ResolvedKey, ...], mistakes: Mistakes
 ) -> tuple[ResolvedPredicate, ...]:
-    """Return every predicate of the spec bound: `predicates` first, then range predicates."""
+    """Return every predicate of the spec bound: `predicates` first, then range predicates.
+
+    What is wrong goes into `mistakes`, that of every predicate.
+    """
     scope = JoinScope(left, right)
-    bound = [ResolvedPredicate(text=str(p), typed=_bound(p, scope)) for p in spec.predicates]
+    bound: list[ResolvedPredicate] = []
+    for predicate in spec.predicates:
+        with mistakes.noted():
+            bound.append(ResolvedPredicate(text=str(predicate), typed=_bound(predicate, scope)))
     if isinstance(spec, AsofSpec):
-        allowed = _range_slots(spec, left, right, keys)
+        # Without all keys and order columns nobody can say which column is a foreign one.
+        allowed = None if mistakes else _range_slots(spec, left, right, keys)
         for predicate in spec.range_predicates:
-            typed = _bound(predicate, scope)
-            _refuse_foreign(predicate, typed, allowed, scope)
-            bound.append(ResolvedPredicate(text=str(predicate), typed=typed, origin="range"))
+            with mistakes.noted():
+                typed = _bound(predicate, scope)
+                if allowed is not None:
+                    _refuse_foreign(predicate, typed, allowed, scope)
+                bound.append(ResolvedPredicate(text=str(predicate), typed=typed, origin="range"))
     return tuple(bound)
 
 
@@ -62,18 +73,26 @@ def _bound_fragment(predicate: ExpressionPredicate, scope: JoinScope) -> expr.Ty
         raise JoinSpecError(
             f"the expression {predicate.expression!r} gives {typed.dtype}, a predicate gives boolean",
             code="W0309",
+            help="compare it with something, for example: ... > 0",
         )
     return typed
 
 
 def _bound_columns(predicate: ColumnPredicate, scope: JoinScope) -> expr.Typed:
     """Build ``left op right + offset`` as a tree and check it like any other."""
-    a = scope.left.fields[scope.left.index(parse_name(predicate.left), side="left relation")]
-    b = scope.right.fields[scope.right.index(parse_name(predicate.right), side="right relation")]
+    mistakes, found = Mistakes(), []
+    for schema, name, side in (
+        (scope.left, predicate.left, "left"),
+        (scope.right, predicate.right, "right"),
+    ):
+        with mistakes.noted():
+            found.append(schema.fields[schema.index(parse_name(name), side=f"{side} relation")])
+    mistakes.raise_all()
+    a, b = found
     if common_type(a.dtype, b.dtype) is None:
         raise JoinTypeError(
             f"{predicate}: left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}",
-            help="cast one side first",
+            help=meeting_help(a, b),
         )
     right: expr.Expr = expr.Ref("right", b.name)
     operator = "<>" if predicate.operator == "!=" else predicate.operator
@@ -103,11 +122,11 @@ def _offset(predicate: ColumnPredicate, a: Field, b: Field) -> expr.Expr:
 
 def _range_slots(
     spec: AsofSpec, left: Schema, right: Schema, keys: tuple[ResolvedKey, ...]
-) -> frozenset[Slot]:
-    order = {
-        Slot("left", left.index(parse_name(spec.order.left), side="left relation")),
-        Slot("right", right.index(parse_name(spec.order.right), side="right relation")),
-    }
+) -> frozenset[Slot] | None:
+    i, j = left.find(parse_name(spec.order.left)), right.find(parse_name(spec.order.right))
+    if i is None or j is None:
+        return None
+    order = {Slot("left", i), Slot("right", j)}
     return frozenset(order | {Slot("left", k.left) for k in keys} | {Slot("right", k.right) for k in keys})
 
 

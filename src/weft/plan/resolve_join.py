@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.fingerprint import fingerprint
+from weft.core.mistakes import Mistakes
 from weft.core.names import parse_name
 from weft.core.types import Schema, common_type
 from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysError
+from weft.plan.casting import meeting_help
 from weft.plan.matching import resolve_match
 from weft.plan.output import OutputRequest, output_columns
 from weft.plan.predicates import resolve_predicates
@@ -57,25 +59,22 @@ def resolve_join(
     for side, schema in (("left", left), ("right", right)):
         if not isinstance(schema, Schema):
             raise ArgumentError(
-                f"the {side} side must be a relation or a Schema, not {type(schema).__name__}"
+                f"the {side} side must be a relation or a Schema, not {type(schema).__name__}",
+                help="wrap a DataFrame with weft.relation(df)",
             )
     if project is not None and not isinstance(project, JoinProjection):
-        raise ArgumentError(f"project must be a JoinProjection, not {type(project).__name__}")
+        raise ArgumentError(
+            f"project must be a JoinProjection, not {type(project).__name__}",
+            help="write project=JoinProjection(keep=['column'])",
+        )
     project = project or JoinProjection()
     inference = inference or Inference()
     if left.case_sensitive != right.case_sensitive:
-        raise ArgumentError("the two sides follow different case policies")
-    keys: tuple[ResolvedKey, ...] = ()
-    conditions: tuple[ResolvedPredicate, ...] = ()
-    match: Match = Exact()
-    if spec is not None:
-        keys = _resolved_keys(spec, left, right, inference)
-        conditions = resolve_predicates(spec, left, right, keys)
-        match = _match(spec, left, right)
-        if not keys and not conditions and isinstance(match, Exact):
-            raise NoJoinKeysError(
-                "a join needs an equal key or a predicate", help="for all pairs call cross_join"
-            )
+        raise ArgumentError(
+            "the two sides follow different case policies",
+            help="make both relations under one setting of spark.sql.caseSensitive",
+        )
+    keys, conditions, match = _conditions(spec, left, right, inference) if spec else ((), (), Exact())
     request = OutputRequest(
         how=how,
         left=left,
@@ -99,6 +98,7 @@ def resolve_join(
         unmatched=_unmatched(spec, how),
         dropped_aliases=inference.dropped,
         fingerprint=_fingerprint(spec, how, project, left, right),
+        spec_fingerprint=spec.fingerprint() if spec else "",
     )
 
 
@@ -120,40 +120,71 @@ def _settled_how(spec: JoinSpec | None, how: How | None) -> How:
         how = own or ("cross" if spec is None else "inner")
     one_of(how, How, "how")
     if spec is not None and not isinstance(spec, JoinSpec):
-        raise ArgumentError(f"spec must be a JoinSpec, not {type(spec).__name__}")
+        raise ArgumentError(
+            f"spec must be a JoinSpec, not {type(spec).__name__}",
+            help="write JoinSpec(equal_keys=[('left_column', 'right_column')])",
+        )
     if own is not None and how != own:
-        raise ArgumentError(f"how={how!r} but the spec says how={own!r}", code="W0305")
+        raise ArgumentError(
+            f"how={how!r} but the spec says how={own!r}", code="W0305", help="say it in the spec alone"
+        )
     if (spec is None) != (how == "cross"):
-        raise ArgumentError("a cross join takes no spec, every other join needs one", code="W0305")
+        raise ArgumentError(
+            "a cross join takes no spec, every other join needs one",
+            code="W0305",
+            help="leave out the spec for how='cross', give one for every other how",
+        )
     return how
 
 
-def _resolved_keys(
+def _conditions(
     spec: JoinSpec, left: Schema, right: Schema, inference: Inference
+) -> tuple[tuple[ResolvedKey, ...], tuple[ResolvedPredicate, ...], Match]:
+    """Return keys, predicates and match; every mistake in them comes at once."""
+    mistakes = Mistakes()
+    keys = _resolved_keys(spec, left, right, inference, mistakes)
+    conditions, match = check_conditions(spec, left, right, mistakes, keys)
+    mistakes.raise_all()
+    if not keys and not conditions and isinstance(match, Exact):
+        raise NoJoinKeysError(
+            "a join needs an equal key or a predicate", help="for all pairs call cross_join"
+        )
+    return keys, conditions, match
+
+
+def check_conditions(
+    spec: JoinSpec, left: Schema, right: Schema, mistakes: Mistakes, keys: tuple[ResolvedKey, ...] = ()
+) -> tuple[tuple[ResolvedPredicate, ...], Match]:
+    """Return predicates and match of a spec as far as they resolve; the rest goes into `mistakes`."""
+    conditions = resolve_predicates(spec, left, right, keys, mistakes)
+    match: Match = Exact()
+    with mistakes.noted():
+        match = _match(spec, left, right)
+    return conditions, match
+
+
+def _resolved_keys(
+    spec: JoinSpec, left: Schema, right: Schema, inference: Inference, mistakes: Mistakes
 ) -> tuple[ResolvedKey, ...]:
     written: Origin = "spec"
     origins = inference.origins or (written,) * len(spec.equal_keys)
     keys = []
-    for (left_name, right_name), origin in zip(spec.equal_keys, origins, strict=True):
-        i = left.index(parse_name(left_name), side="left relation")
-        j = right.index(parse_name(right_name), side="right relation")
+    for pair, origin in zip(spec.equal_keys, origins, strict=True):
+        found: list[int] = []
+        for schema, name, side in ((left, pair[0], "left"), (right, pair[1], "right")):
+            with mistakes.noted():
+                found.append(schema.index(parse_name(name), side=f"{side} relation"))
+        if len(found) < 2:
+            continue
+        i, j = found
         a, b = left.fields[i], right.fields[j]
         dtype = common_type(a.dtype, b.dtype)
         if dtype is None:
-            raise JoinTypeError(
-                f"key left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}",
-                help=_cast_help(a.dtype, b.dtype, a.name, b.name),
-            )
-        keys.append(ResolvedKey(left=i, right=j, dtype=dtype, origin=origin))
+            told = f"key left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}"
+            mistakes.add(JoinTypeError(told, help=meeting_help(a, b)))
+        else:
+            keys.append(ResolvedKey(left=i, right=j, dtype=dtype, origin=origin))
     return tuple(dict.fromkeys(keys))
-
-
-def _cast_help(a: Any, b: Any, left: str, right: str) -> str:
-    if a.is_nested or b.is_nested:
-        return "join on the scalar values inside it"
-    text_side, other = (("left", b), ("right", a))[str(b).startswith("string")]
-    name = left if text_side == "left" else right
-    return f"cast one side first, for example {text_side}.with_columns({name}=CAST({name} AS {other}))"
 
 
 def _match(spec: JoinSpec, left: Schema, right: Schema) -> Match:
@@ -167,6 +198,7 @@ def _relationship(spec: JoinSpec | None, how: How) -> Any:
         raise JoinSpecError(
             f"a {how} join keeps each left row at most once: relationship= says nothing about it",
             code="W0305",
+            help="leave relationship= out",
         )
     return spec.relationship
 
@@ -183,7 +215,9 @@ def _unmatched(spec: JoinSpec | None, how: How) -> tuple[Side, ...]:
     if spec is None or spec.unmatched is None:
         return ()
     if how not in _PRESERVED:
-        raise JoinSpecError(f"unmatched= has no meaning for a {how} join", code="W0305")
+        raise JoinSpecError(
+            f"unmatched= has no meaning for a {how} join", code="W0305", help="leave unmatched= out"
+        )
     explicit: dict[str, tuple[Side, ...]] = {
         "left": ("left",),
         "right": ("right",),

@@ -135,6 +135,7 @@ class ResolvedJoin:
     unmatched: tuple[Side, ...] = ()
     dropped_aliases: tuple[tuple[str, str], ...] = ()
     fingerprint: str = field(default="", compare=False)
+    spec_fingerprint: str = field(default="", compare=False)
 
     @property
     def predicates(self) -> tuple[Typed, ...]:

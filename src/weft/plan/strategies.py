@@ -43,7 +43,9 @@ def _kernel_refuses(join: ResolvedJoin) -> str | None:
     if not join.keys:
         return "the kernel refuses joins without a key: all rows would be one group"
     for key in join.keys:
-        if key.dtype.is_nested or (isinstance(key.dtype, Scalar) and (key.dtype.collation or key.dtype.name in _NO_KEY)):
+        if key.dtype.is_nested or (
+            isinstance(key.dtype, Scalar) and (key.dtype.collation or key.dtype.name in _NO_KEY)
+        ):
             return f"the kernel refuses keys of type {key.dtype}"
     left, right = join.left.fields[match.left].dtype, join.right.fields[match.right].dtype
     axis = common_type(left, right) or left

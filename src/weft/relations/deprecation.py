@@ -27,7 +27,10 @@ def pairs_of(on: Any) -> tuple[tuple[str, str], ...]:
     if isinstance(on, Mapping):
         on = list(on.items())
     if not isinstance(on, Sequence):
-        raise ArgumentError(f"on must be a name, names, pairs or a mapping, not {type(on).__name__}")
+        raise ArgumentError(
+            f"on must be a name, names, pairs or a mapping, not {type(on).__name__}",
+            help="write JoinSpec(equal_keys=[('left_column', 'right_column')]) and leave on= out",
+        )
     return key_pairs([(k, k) if isinstance(k, str) else k for k in on])
 
 
@@ -42,7 +45,11 @@ def spec_call(pairs: Sequence[tuple[str, str]], predicates: Sequence[JoinPredica
 def deprecated_on(left: Frame, right: Frame, method: str, spec: object, on: Any) -> JoinSpec:
     """Return the spec for ``method(other, on=...)`` and warn."""
     if spec is not None:
-        raise ArgumentError(f"{method} takes a JoinSpec or on=, not both", code="W0305")
+        raise ArgumentError(
+            f"{method} takes a JoinSpec or on=, not both",
+            code="W0305",
+            help="leave on= out: it is deprecated",
+        )
     shared = [canonical(n) for n in left.columns if n in right.schema]
     pairs = pairs_of(shared if on is None else on)
     warn_deprecated(f"{method}(other, on=...)", f"{method}(other, {spec_call(pairs)})")

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from weft.errors import ArgumentError
 from weft.relations.deprecation import deprecated_on
 from weft.relations.frame import Frame
 from weft.relations.joining import a_relation, join_frames, settled_projection
+from weft.relations.keywords import refuse_keywords
 from weft.relations.methods import like
-from weft.spec.join import JoinSpec
 from weft.spec.asof import TemporalSpec
+from weft.spec.join import JoinSpec
 
 if TYPE_CHECKING:
     from weft.spark.stats import MatchStats
+    from weft.spec.join import Keys
     from weft.spec.projection import JoinProjection
     from weft.spec.words import How
 
 
 def _spec(spec: object, method: str, unexpected: dict[str, Any]) -> JoinSpec:
-    if unexpected:
-        told = ", ".join(f"{k}={v!r}" for k, v in unexpected.items())
-        raise ArgumentError(
-            f"{method} takes its keys from a JoinSpec, not from keywords ({told})",
-            help=f"write {method}(other, JoinSpec.from_kwargs({told}))",
-        )
+    refuse_keywords(method, unexpected)
     if isinstance(spec, TemporalSpec):
         verb = {"asof": "asof_join", "interval": "interval_join", "window": "window_join"}[spec.TYPE]
-        raise ArgumentError(f"{method} takes a JoinSpec; a {type(spec).__name__} goes to {verb}")
+        raise ArgumentError(
+            f"{method} takes a JoinSpec; a {type(spec).__name__} goes to {verb}",
+            help=f"write {verb}(other, spec)",
+        )
     if not isinstance(spec, JoinSpec):
         raise ArgumentError(
             f"{method} takes a JoinSpec, not {type(spec).__name__}",
@@ -64,6 +64,30 @@ class DirectedJoins(Frame):
 
     __slots__ = ()
 
+    @overload
+    def inner_join(
+        self,
+        other: Frame,
+        spec: JoinSpec,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+    ) -> Self: ...
+
+    @overload
+    def inner_join(
+        self,
+        other: Frame,
+        /,
+        *,
+        on: Keys,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+    ) -> Self: ...
+
     def inner_join(
         self,
         other: Frame,
@@ -78,6 +102,18 @@ class DirectedJoins(Frame):
         """Pairs of rows that satisfy the spec.
 
         ``orders.inner_join(customers, JoinSpec(equal_keys=[("customer_id", "id")]))``
+
+        Parameters
+        ----------
+        other
+            The right relation.
+        spec
+            The keys, predicates and promises; see `JoinSpec`.
+        project, suffixes
+            Columns and names of the result; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.
+        stats
+            A `MatchStats` that counts matches while the job runs.
         """
         named = {"project": project, "suffixes": suffixes, "stats": stats, **unexpected}
         return cast("Self", _directed(self, other, spec, "inner", "inner_join", named))

@@ -15,12 +15,12 @@ from weft.relations.natural import infer
 from weft.relations.notices import notice
 from weft.spark.fanout import fan_out
 from weft.spark.frames import check_one_session
-from weft.spec.join import JoinSpec, Keys, checked_predicates
+from weft.spec.join import FROM_KWARGS, JoinSpec, Keys, checked_predicates
 
 if TYPE_CHECKING:
     from weft.spec.predicates import JoinPredicate
     from weft.spec.projection import JoinProjection
-    from weft.spec.words import How
+    from weft.spec.words import How, Relationship, Unmatched
 
 
 def explain_join(
@@ -44,14 +44,17 @@ def explain_join(
 
 def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> JoinExplanation:
     if isinstance(left, JoinSpec):
+        _ignored("a spec alone", right=right, spec=spec, project=project)
         return explain_spec(left, how)
     source = a_relation(left, "explain_join")
     if right is None and spec is None:
         if source.lineage is None:
             raise ArgumentError(
-                "explain_join: this relation did not come out of a join",
-                help="give two relations and a spec: explain_join(left, right, spec)",
+                "explain_join: this relation did not come out of a join, or was changed since",
+                help="explain the relation that the join returned: filter, limit and order_by keep its story, "
+                "other steps end it\nor give two relations and a spec: explain_join(left, right, spec)",
             )
+        _ignored("a relation that came out of a join", how=how, project=project)
         return source.lineage.explain()
     target = a_relation(right, "explain_join")
     inference = None
@@ -60,6 +63,17 @@ def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> Join
         spec, inference = JoinSpec(found.pairs), Inference(origins=found.origins)
     resolved = resolve_join(spec, source.schema, target.schema, how=how, project=project, inference=inference)
     return explain_resolved(resolved, spec, ordering=source.ordering)
+
+
+def _ignored(what: str, **named: object) -> None:
+    """Raise for arguments that say nothing about `what`."""
+    given = [f"{name}=" for name, value in named.items() if value is not None]
+    if given:
+        raise ArgumentError(
+            f"explain_join of {what} takes no {' or '.join(given)}",
+            code="W0305",
+            help="give two relations and a spec: explain_join(left, right, spec, how=..., project=...)",
+        )
 
 
 def build_join_spec(
@@ -71,6 +85,9 @@ def build_join_spec(
     keys: Keys = None,
     predicates: Sequence[JoinPredicate] | None = None,
     exclude_shared: Sequence[str] = (),
+    nulls_equal: bool = False,
+    relationship: Relationship | None = None,
+    unmatched: Unmatched | None = None,
     **aliases: str,
 ) -> JoinSpec:
     """Return the spec that a natural join of the two relations would use.
@@ -84,10 +101,17 @@ def build_join_spec(
         keys=keys,
         exclude_shared=exclude_shared,
         aliases=aliases,
+        parameters=("strict", "exclude_shared", *FROM_KWARGS),
     )
     for note in found.notes:
         notice(note, JoinKeyWarning)
-    return JoinSpec(found.pairs, checked_predicates(predicates, "predicates"))
+    return JoinSpec(
+        found.pairs,
+        checked_predicates(predicates, "predicates"),
+        nulls_equal=nulls_equal,
+        relationship=relationship,
+        unmatched=unmatched,
+    )
 
 
 def inspect_keys(left: Relation, right: Relation, spec: JoinSpec | None = None) -> Relation:
@@ -101,7 +125,10 @@ def inspect_keys(left: Relation, right: Relation, spec: JoinSpec | None = None) 
     check_one_session(source.session, target.session)
     spec = spec if spec is not None else build_join_spec(left, right)
     if not isinstance(spec, JoinSpec) or not spec.equal_keys:
-        raise ArgumentError("inspect_keys takes a JoinSpec with equal keys")
+        raise ArgumentError(
+            "inspect_keys takes a JoinSpec with equal keys",
+            help="write JoinSpec(equal_keys=[('left_column', 'right_column')])",
+        )
     names = [parse_name(a) for a, _ in spec.equal_keys]
     plain = JoinSpec(spec.equal_keys, nulls_equal=spec.nulls_equal)
     resolved = resolve_join(plain, source.schema, target.schema, how="semi")

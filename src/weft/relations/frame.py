@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from pyspark.sql import Column as AnyColumn
+
 from weft import expr
-from weft.core.names import fold, parse_name, quote
+from weft.core.names import fold, listed, parse_name, quote
 from weft.core.types import BOOLEAN, Field, Schema, common_type
 from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
 from weft.plan.explain import JoinExplanation, explain_resolved
 from weft.spark.columns import compile_expr
 from weft.spark.frames import check_one_session, functions_of, schema_of
+from weft.spark.sorting import is_sorted
+from weft.spark.streams import check_not_streaming
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,23 +39,28 @@ class JoinLineage:
     resolved: ResolvedJoin
     choice: Choice
     left_ordering: Ordering = ()
+    natural: bool = False
 
     def explain(self) -> JoinExplanation:
         """Return the join in words."""
         return explain_resolved(
-            self.resolved, self.spec, ordering=self.left_ordering, choice=self.choice
+            self.resolved,
+            self.spec,
+            ordering=self.left_ordering,
+            choice=self.choice,
+            natural=self.natural,
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Frame:
     """A DataFrame that knows its columns; nothing here changes the session or runs a job."""
 
     df: DataFrame
     schema: Schema
-    session: SparkSession = field(repr=False)
+    session: SparkSession
     ordering: Ordering = ()
-    lineage: JoinLineage | None = field(default=None, repr=False)
+    lineage: JoinLineage | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -60,6 +69,10 @@ class Frame:
 
     def _with(self, df: DataFrame, schema: Schema | None = None, ordering: Ordering = ()) -> Self:
         return replace(self, df=df, schema=schema or schema_of(df), ordering=ordering, lineage=None)
+
+    def _rows(self, df: DataFrame, ordering: Ordering) -> Self:
+        """Return fewer or sorted rows of the same columns, which are still those of the join."""
+        return replace(self, df=df, ordering=ordering)
 
     def _names(self, names: Sequence[str]) -> list[int]:
         return [self._index(name) for name in names]
@@ -75,7 +88,7 @@ class Frame:
     def _compiled(self, what: object, *, boolean: bool = False) -> tuple[Column, Any]:
         """Return a Column and, for a text of the expression language, its type."""
         if not isinstance(what, str):
-            return what, None  # type: ignore[return-value]  # a Column; Spark checks it
+            return _a_column(what), None
         scope = expr.TableScope({"": self.schema})
         typed = expr.check(expr.parse(what), scope, expect=BOOLEAN if boolean else None, today=False)
 
@@ -87,17 +100,24 @@ class Frame:
     def filter(self, condition: Column | str) -> Self:
         """Keep the rows for which `condition` is true: a Column or an expression text."""
         column, _ = self._compiled(condition, boolean=True)
-        return self._with(self.df.filter(column), self.schema, self.ordering)
+        return self._rows(self.df.filter(column), self.ordering)
 
     def limit(self, rows: int) -> Self:
         """Keep at most `rows` rows."""
-        return self._with(self.df.limit(rows), self.schema, self.ordering)
+        _a_count(rows, "limit", least=0)
+        return self._rows(self.df.limit(rows), self.ordering)
 
     def select(self, *names: str) -> Self:
         """Keep the named columns, in the order given."""
         kept = self._names(names)
         if not kept:
-            raise ArgumentError("select needs a column name")
+            raise ArgumentError("select needs a column name", help=f"the columns are {listed(self.columns)}")
+        for place, index in enumerate(kept):
+            if index in kept[:place]:
+                raise ColumnCollisionError(
+                    f"select names {self.columns[index]!r} twice",
+                    help="name it once; with_columns gives a copy under another name",
+                )
         schema = Schema(tuple(self.schema.fields[i] for i in kept), self.schema.case_sensitive)
         return self._with(self.df.select(*map(self._column, kept)), schema, self._surviving(schema))
 
@@ -120,7 +140,10 @@ class Frame:
         new = dict(enumerate(self.columns))
         for old, name in {**(names or {}), **aliases}.items():
             if not isinstance(name, str) or not name:
-                raise ArgumentError(f"rename {old!r}: the new name must be a text, not {name!r}")
+                raise ArgumentError(
+                    f"rename {old!r}: the new name must be a text, not {name!r}",
+                    help=f"write rename({{{old!r}: 'new_name'}})",
+                )
             new[self._index(old)] = name
         fields = tuple(Field(new[i], f.dtype, f.nullable) for i, f in enumerate(self.schema.fields))
         renamed = {self.columns[i]: n for i, n in new.items()}
@@ -140,9 +163,17 @@ class Frame:
         taken: dict[str, str] = {}
         seen: set[str] = set()
         for name in compiled:
+            if not isinstance(name, str) or not name:
+                raise ArgumentError(
+                    f"with_columns: a column name must be a text, not {name!r}",
+                    code="W0303",
+                    help="write with_columns(name='expression') or with_columns({'odd name': 'expression'})",
+                )
             folded = fold(name, case_sensitive=self.schema.case_sensitive)
             if folded in seen:
-                raise ColumnCollisionError(f"with_columns names {name!r} twice")
+                raise ColumnCollisionError(
+                    f"with_columns names {name!r} twice", help="names are compared by the case policy"
+                )
             seen.add(folded)
             index = self.schema.find(name)
             taken[name] = name if index is None else self.columns[index]
@@ -161,23 +192,53 @@ class Frame:
         drops a sort column cuts it there; joins, unions and shuffles clear it.
         """
         if not columns:
-            raise ArgumentError("order_by needs a column name")
-        pairs = [(c, True) if isinstance(c, str) else (c[0], c[1]) for c in columns]
+            raise ArgumentError(
+                "order_by needs a column name", help=f"the columns are {listed(self.columns)}"
+            )
+        check_not_streaming(self.df, "order_by")
+        pairs = [_sort_pair(c) for c in columns]
         indices = [(self._index(name), up) for name, up in pairs]
         sort = [self._column(i).asc() if up else self._column(i).desc() for i, up in indices]
         ordering = tuple((self.columns[i], bool(up)) for i, up in indices)
-        return self._with(self.df.orderBy(*sort), self.schema, ordering)
+        return self._rows(self.df.orderBy(*sort), ordering)
+
+    def check_sorted(self, *columns: str) -> bool:
+        """Run a job that says whether the rows, in partition order, ascend by the columns.
+
+        NULLs come first and equal rows may stand in any order; with no columns, those of the
+        order marker are meant.  An order marker is what `order_by` said; this looks at the rows.
+        """
+        marked = [] if columns else [quote(n) for n, up in self.ordering if up]
+        if not columns and (not marked or len(marked) < len(self.ordering)):
+            raise ArgumentError(
+                "check_sorted needs a column name: there is no ascending order marker",
+                help=f"the columns are {listed(self.columns)}",
+            )
+        check_not_streaming(self.df, "check_sorted")
+        indices = self._names(columns or marked)
+        for field in (self.schema.fields[i] for i in indices):
+            if not field.dtype.is_orderable:
+                raise JoinTypeError(
+                    f"check_sorted: column {field.name!r} is {field.dtype}, which has no order",
+                    help="compute a column that has one with with_columns",
+                )
+        return is_sorted(self.df, [self.columns[i] for i in indices])
 
     def union(self, other: Frame) -> Self:
         """Append the rows of a relation with the same columns, matched by name."""
         if not isinstance(other, Frame):
-            raise ArgumentError(f"union takes a Relation, not {type(other).__name__}")
+            raise ArgumentError(
+                f"union takes a Relation, not {type(other).__name__}", help="wrap it: weft.relation(df)"
+            )
         check_one_session(self.session, other.session)
         missing = [n for n in self.columns if n not in other.schema] or [
             n for n in other.columns if n not in self.schema
         ]
         if missing or len(self.schema) != len(other.schema):
-            raise ArgumentError(f"union: column {missing[0]!r} is on one side only")
+            raise ArgumentError(
+                f"union: column {missing[0]!r} is on one side only",
+                help="select the same columns of both, or add it with with_columns",
+            )
         for mine in self.schema:
             theirs = other.schema[mine.name].dtype
             if mine.dtype != theirs and common_type(mine.dtype, theirs) is None:
@@ -193,14 +254,53 @@ class Frame:
 
     def repartition(self, partitions: int, *columns: str) -> Self:
         """Spread the rows over partitions, by columns if named."""
+        _a_count(partitions, "repartition", least=1)
         return self._with(
             self.df.repartition(partitions, *map(self._column, self._names(columns))), self.schema
         )
 
     def sample(self, fraction: float, seed: int | None = None) -> Self:
         """Keep about `fraction` of the rows, without replacement."""
+        if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
+            raise ArgumentError(
+                f"sample takes a fraction between 0 and 1, not {fraction!r}",
+                code="W0302",
+                help="a tenth of the rows is sample(0.1)",
+            )
+        fraction = float(fraction)
         return self._with(self.df.sample(withReplacement=False, fraction=fraction, seed=seed), self.schema)
 
     def __str__(self) -> str:
         order = "" if not self.ordering else ", ordered by " + ", ".join(n for n, _ in self.ordering)
         return f"Relation({', '.join(map(str, self.schema.fields))}{order})"
+
+    __repr__ = __str__
+
+
+def _a_count(value: object, method: str, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(
+            f"{method} takes a whole number from {least}, not {value!r}",
+            code="W0302" if isinstance(value, int) and not isinstance(value, bool) else "W0301",
+            help=f"for example {method}(10)",
+        )
+
+
+def _a_column(what: object) -> Column:
+    if not isinstance(what, AnyColumn):
+        raise ArgumentError(
+            f"a column is a Spark Column or an expression text, not {type(what).__name__}",
+            help=f"write it as a text: {str(what)!r}",
+        )
+    return what
+
+
+def _sort_pair(column: object) -> tuple[str, bool]:
+    if isinstance(column, str):
+        return column, True
+    if isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], bool):
+        return column
+    raise ArgumentError(
+        f"order_by takes column names and pairs of a name and a bool, not {column!r}",
+        help="write order_by('a', ('b', False)) to sort by b descending",
+    )

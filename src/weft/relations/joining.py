@@ -12,6 +12,7 @@ from weft.relations.frame import Frame, JoinLineage
 from weft.spark.frames import check_one_session
 from weft.spark.lowering import lower
 from weft.spark.stats import MatchStats
+from weft.spark.streams import check_promises
 from weft.spec.join import JoinSpec
 from weft.spec.projection import JoinProjection
 
@@ -25,14 +26,21 @@ def a_relation(other: object, method: str) -> Frame:
     """Return `other`, or raise with the way to wrap it."""
     if isinstance(other, Frame):
         return other
-    wrap = " (wrap it: weft.relation(df))" if hasattr(other, "sparkSession") else ""
-    raise ArgumentError(f"{method} takes a Relation, not {type(other).__name__}{wrap}")
+    raise ArgumentError(
+        f"{method} takes a Relation, not {type(other).__name__}",
+        help="wrap it: weft.relation(df)"
+        if hasattr(other, "sparkSession")
+        else "weft.relation(df) makes one of a DataFrame",
+    )
 
 
 def settled_projection(project: object, suffixes: object) -> JoinProjection | None:
     """Return the projection that `project=` or its shorthand `suffixes=` says."""
     if project is not None and not isinstance(project, JoinProjection):
-        raise ArgumentError(f"project must be a JoinProjection, not {type(project).__name__}")
+        raise ArgumentError(
+            f"project must be a JoinProjection, not {type(project).__name__}",
+            help="write project=JoinProjection(...)",
+        )
     if suffixes is None:
         return project
     if project is not None:
@@ -58,12 +66,21 @@ def join_frames(
     """Join two frames by a spec; every check runs before Spark is asked for anything."""
     check_one_session(left.session, right.session)
     if stats is not None and not isinstance(stats, MatchStats):
-        raise ArgumentError(f"stats must be a MatchStats, not {type(stats).__name__}")
+        raise ArgumentError(
+            f"stats must be a MatchStats, not {type(stats).__name__}",
+            help="write stats = weft.MatchStats(), and stats=stats",
+        )
     resolved = resolve_join(spec, left.schema, right.schema, how=how, project=project, inference=inference)
     choice = choose(resolved, strategy)
+    check_promises(left.df, right.df, resolved)
     observation = stats.attach(left.df, right.df) if stats is not None else None
     df = lower(left.df, right.df, resolved, choice, observation=observation)
     lineage = JoinLineage(
-        spec=spec, project=project, resolved=resolved, choice=choice, left_ordering=left.ordering
+        spec=spec,
+        project=project,
+        resolved=resolved,
+        choice=choice,
+        left_ordering=left.ordering,
+        natural=inference is not None,
     )
     return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage)

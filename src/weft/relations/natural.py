@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from weft.errors import ArgumentError, JoinKeyWarning, WeftError
+from weft.core.mistakes import Mistakes
+from weft.errors import JoinKeyWarning, WeftError
 from weft.plan.natural import NaturalKeys, natural_keys
-from weft.plan.resolve_join import Inference
+from weft.plan.resolve_join import Inference, check_conditions
+from weft.relations.arguments import check_arguments
 from weft.relations.frame import Frame
 from weft.relations.joining import a_relation, join_frames, settled_projection
 from weft.relations.methods import like
 from weft.relations.notices import notice
+from weft.spec.asof import AsofOrder, name_list
 from weft.spec.join import JoinSpec, Keys, alias_pairs, checked_predicates
-from weft.spec.words import a_bool
 
 if TYPE_CHECKING:
     from weft.spark.stats import MatchStats
@@ -44,12 +46,13 @@ def infer(
     keys: Keys,
     exclude_shared: Sequence[str],
     aliases: Mapping[str, Any],
+    order: AsofOrder | None = None,
+    parameters: Sequence[str] = PARAMETERS,
     need_keys: bool = True,
 ) -> NaturalKeys:
-    """Return the keys of a natural join, with hints where a column is named like a parameter."""
-    if isinstance(exclude_shared, str) or not isinstance(exclude_shared, Sequence):
-        raise ArgumentError(f"exclude_shared must be a sequence of column names, not {exclude_shared!r}")
-    said = alias_pairs(aliases, keys)
+    """Return the keys of a natural join; `parameters` are what a misspelt keyword may have meant."""
+    name_list(exclude_shared, "exclude_shared")
+    said = alias_pairs(aliases, keys, parameters)
     return natural_keys(
         left.schema,
         right.schema,
@@ -57,47 +60,33 @@ def infer(
         keys=said[len(aliases) :],
         exclude_shared=exclude_shared,
         strict=strict,
-        parameters=PARAMETERS,
+        order=order,
+        parameters=parameters,
         need_keys=need_keys,
     )
 
 
-def _checked(left: Frame, name: str, check: Any) -> Any:
-    """Run a parameter check; if the left side has a column of that name, say how to alias it."""
-    try:
-        return check()
-    except WeftError as cause:
-        if name not in left.schema:
-            raise
-        hint = f"to alias column {name!r} use keys={{{name!r}: ...}}"
-        raise type(cause)(
-            cause.message, code=cause.code, help="\n".join(filter(None, (cause.help, hint)))
-        ) from None
-
-
 def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliases: dict[str, Any]) -> Any:
     right = a_relation(other, f"natural_{how}")
-    _checked(left, "strict", lambda: a_bool(options["strict"], "strict"))
-    for name in ("project", "suffixes"):
-        values = {"project": None, "suffixes": None, name: options[name]}
-        _checked(left, name, lambda values=values: settled_projection(**values))
+    mistakes = Mistakes()
+    check_arguments(left, options, mistakes)
+    with mistakes.noted():
+        alias_pairs(aliases, None, PARAMETERS)
+    mistakes.raise_all()
     project = settled_projection(options["project"], options["suffixes"])
-    predicates = _checked(left, "predicates", lambda: checked_predicates(options["predicates"], "predicates"))
-    found = _checked(
-        left,
-        "keys",
-        lambda: infer(
-            left,
-            right,
-            strict=options["strict"],
-            keys=options["keys"],
-            exclude_shared=options["exclude_shared"],
-            aliases=aliases,
-        ),
-    )
+    predicates = checked_predicates(options["predicates"], "predicates")
+    try:
+        found = infer(
+            left, right, aliases=aliases, **{n: options[n] for n in ("strict", "keys", "exclude_shared")}
+        )
+    except WeftError as cause:
+        # The keys stop here; what is wrong with the predicates is told with them.
+        mistakes.add(cause)
+        if predicates:
+            check_conditions(JoinSpec((), predicates), left.schema, right.schema, mistakes)
+        mistakes.raise_all()
+        raise
     promises = {n: options[n] for n in ("nulls_equal", "relationship", "unmatched")}
-    for name, value in promises.items():
-        _checked(left, name, lambda name=name, value=value: JoinSpec(found.pairs, **{name: value}))
     spec = JoinSpec(found.pairs, predicates, **promises)
     for note in found.notes:
         notice(note, JoinKeyWarning)
@@ -122,26 +111,6 @@ class NaturalJoins(Frame):
     column order; ``left_name="right_name"`` adds a pair, or replaces the partner of a
     shared column.  Right keys are not repeated in the result; a right column that collides
     with a left one is an error unless `suffixes` or `project` settles it.
-
-    Parameters
-    ----------
-    other
-        The right relation.
-    strict
-        False drops aliases that name no column, with a `JoinKeyWarning`.
-    project, suffixes
-        Columns and names of the result; ``suffixes=("", "_r")`` is short for
-        ``project=JoinProjection(suffixes=("", "_r"))``.
-    predicates
-        Further conditions, in order; see `ColumnPredicate` and `ExpressionPredicate`.
-    keys
-        Aliases as a mapping or pairs, for names that are no Python keyword.
-    exclude_shared
-        Shared columns that are not keys.
-    nulls_equal, relationship, unmatched
-        See `JoinSpec`.
-    stats
-        A `MatchStats` that counts matches while the job runs.
     """
 
     __slots__ = ()
@@ -163,7 +132,30 @@ class NaturalJoins(Frame):
         stats: MatchStats | None = None,
         **key_aliases: str,
     ) -> Self:
-        """Pairs of rows whose shared columns are equal."""
+        """Pairs of rows whose shared columns are equal.
+
+        ``orders.natural_inner(customers, customer_ref="id", suffixes=("", "_customer"))``
+
+        Parameters
+        ----------
+        other
+            The right relation.
+        strict
+            False drops aliases that name no column, with a `JoinKeyWarning`.
+        project, suffixes
+            Columns and names of the result; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.
+        predicates
+            Further conditions, in order; see `ColumnPredicate` and `ExpressionPredicate`.
+        keys
+            Aliases as a mapping or pairs, for names that are no Python keyword.
+        exclude_shared
+            Shared columns that are not keys.
+        nulls_equal, relationship, unmatched
+            See `JoinSpec`.
+        stats
+            A `MatchStats` that counts matches while the job runs.
+        """
         given = (
             strict, project, predicates, suffixes, keys, exclude_shared,
             nulls_equal, relationship, unmatched, stats,

@@ -65,7 +65,9 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins):
         """Return the `JoinSpec` of key tuples; deprecated."""
         said = [k for k in keys if not isinstance(k, Frame)]
         if said and on is not None:
-            raise ArgumentError("join_on takes keys or on=, not both", code="W0305")
+            raise ArgumentError(
+                "join_on takes keys or on=, not both", code="W0305", help="leave out on= and give the keys"
+            )
         spec = JoinSpec(pairs_of(said or on), predicates or ())
         warn_deprecated("Relation.join_on", spec_call(spec.equal_keys, spec.predicates))
         return spec

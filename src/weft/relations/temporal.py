@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError
-from weft.plan.natural import NaturalKeys, natural_keys
-from weft.plan.resolve_join import Inference
+from weft.core.mistakes import Mistakes
+from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError, WeftError
+from weft.plan.natural import NaturalKeys
+from weft.plan.resolve_join import Inference, check_conditions
+from weft.relations.arguments import check_arguments
 from weft.relations.frame import Frame
 from weft.relations.joining import a_relation, join_frames, settled_projection
-from weft.relations.natural import PARAMETERS
+from weft.relations.keywords import refuse_keywords
+from weft.relations.natural import PARAMETERS, infer
 from weft.relations.notices import notice
-from weft.spec.asof import AsofOrder, AsofSpec
-from weft.spec.join import Keys, alias_pairs, checked_predicates
+from weft.spec.asof import AsofOrder, AsofSpec, TemporalSpec
+from weft.spec.join import Keys, alias_pairs
 from weft.spec.temporal import IntervalSpec, WindowSpec
-from weft.spec.words import OrderCheck, a_bool, one_of
+from weft.spec.words import OrderCheck, one_of
 
 if TYPE_CHECKING:
     from weft.spark.stats import MatchStats
@@ -42,7 +46,9 @@ def _check_order(left: Frame, spec: AsofSpec, order_check: OrderCheck) -> None:
         "and the order of its rows is not promised"
     )
     if order_check == "error":
-        raise JoinSpecError(message, help=f"call order_by({spec.order.left!r}) first, or order_check='ignore'")
+        raise JoinSpecError(
+            message, help=f"call order_by({spec.order.left!r}) first, or order_check='ignore'"
+        )
     notice(message + "; order_check='ignore' silences this", AsofOrderWarning)
 
 
@@ -59,34 +65,34 @@ def _is_ordered(left: Frame, spec: AsofSpec) -> bool:
     return any(s < len(marked) and marked[s] == (wanted, True) for s in starts)
 
 
-def _natural_keys(
-    left: Frame,
-    right: Frame,
-    order: object,
-    strict: bool,  # noqa: FBT001  # handed on under its name
-    keys: Keys,
-    exclude_shared: Sequence[str],
-    aliases: dict[str, str],
-) -> NaturalKeys:
-    """Return the shared columns and aliases; order columns are never keys."""
-    if not isinstance(order, AsofOrder):
-        hint = "to alias column 'order' use keys={'order': ...}" if "order" in left.schema else ""
-        raise ArgumentError(f"order must be an AsofOrder, not {type(order).__name__}", help=hint)
-    a_bool(strict, "strict")
-    said = alias_pairs(aliases, keys)
-    found = natural_keys(
-        left.schema,
-        right.schema,
-        aliases=said[: len(aliases)],
-        keys=said[len(aliases) :],
-        exclude_shared=exclude_shared,
-        strict=strict,
-        order=order,
-        parameters=ASOF_PARAMETERS,
-    )
+def _natural_spec(
+    left: Frame, right: Frame, said: dict[str, Any], options: dict[str, Any], aliases: dict[str, str]
+) -> tuple[AsofSpec, NaturalKeys]:
+    """Return the spec of `natural_asof` and where its keys came from; order columns are never keys."""
+    mistakes = Mistakes()
+    check_arguments(left, {**said, **options}, mistakes)
+    with mistakes.noted():
+        alias_pairs(aliases, None, ASOF_PARAMETERS)
+    mistakes.raise_all()
+    keyless = AsofSpec((), **said)
+    try:
+        found = infer(
+            left,
+            right,
+            aliases=aliases,
+            order=keyless.order,
+            parameters=ASOF_PARAMETERS,
+            **{n: options[n] for n in ("strict", "keys", "exclude_shared")},
+        )
+    except WeftError as cause:
+        # The keys stop here; what is wrong with the rest is told with them.
+        mistakes.add(cause)
+        check_conditions(keyless, left.schema, right.schema, mistakes)
+        mistakes.raise_all()
+        raise
     for note in found.notes:
         notice(note, JoinKeyWarning)
-    return found
+    return replace(keyless, equal_keys=found.pairs), found
 
 
 class TemporalJoins(Frame):
@@ -134,12 +140,16 @@ class TemporalJoins(Frame):
         said: dict[str, Any] = {
             "order": order, "direction": direction, "tolerance": tolerance, "how": how,
             "allow_exact_matches": allow_exact_matches, "nearest_tie": nearest_tie, "tie_break": tie_break,
-            "range_predicates": range_predicates or (), "known": known, "tombstone": tombstone, "until": until,
+            "range_predicates": range_predicates, "known": known, "tombstone": tombstone, "until": until,
             "skip_nulls": skip_nulls, "nulls_equal": nulls_equal, "unmatched": unmatched,
+            "predicates": predicates,
+        }  # fmt: skip
+        options = {
+            "order_check": order_check, "strategy": strategy, "strict": strict, "project": project,
+            "suffixes": suffixes, "keys": keys, "exclude_shared": exclude_shared, "stats": stats,
         }  # fmt: skip
         right = a_relation(other, "natural_asof")
-        found = _natural_keys(self, right, order, strict, keys, exclude_shared, key_aliases)
-        spec = AsofSpec(found.pairs, checked_predicates(predicates, "predicates"), **said)
+        spec, found = _natural_spec(self, right, said, options, key_aliases)
         _check_order(self, spec, order_check)
         return join_frames(
             self,
@@ -211,12 +221,13 @@ class TemporalJoins(Frame):
         return join_frames(self, right, spec, project=settled_projection(project, suffixes), stats=stats)
 
 
-def _expect(spec: object, kind: type, method: str, unexpected: dict[str, Any]) -> None:
-    if unexpected:
-        told = ", ".join(f"{k}={v!r}" for k, v in unexpected.items())
-        raise ArgumentError(
-            f"{method} takes its keys from a {kind.__name__}, not from keywords ({told})",
-            help=f"write {kind.__name__}.from_kwargs({told}, order=...)",
-        )
+def _expect(spec: object, kind: type[TemporalSpec], method: str, unexpected: dict[str, Any]) -> None:
+    taken = ("project", "suffixes", "stats")
+    refuse_keywords(
+        method, unexpected, kind, (*taken, "order_check", "strategy") if kind is AsofSpec else taken
+    )
     if not isinstance(spec, kind):
-        raise ArgumentError(f"{method} takes a {kind.__name__}, not {type(spec).__name__}")
+        raise ArgumentError(
+            f"{method} takes a {kind.__name__}, not {type(spec).__name__}",
+            help=f"write {kind.__name__}(order=AsofOrder(left='event_ts', right='quote_ts'), ...)",
+        )

@@ -98,7 +98,9 @@ def _sent(sides: Sides, match: AsOf, side: Side, wanted: Sequence[int]) -> _Sent
 
 def _key_column(sides: Sides, side: Side, key: ResolvedKey) -> Column:
     F = sides.F
-    column = sides.left_column(key.left, key.dtype) if side == "left" else sides.right_column(key.right, key.dtype)
+    column = (
+        sides.left_column(key.left, key.dtype) if side == "left" else sides.right_column(key.right, key.dtype)
+    )
     if not key.dtype.is_fraction:
         return column
     nan = F.lit(float("nan"))
@@ -126,7 +128,9 @@ def _tolerance(match: AsOf, dtype: DType) -> int | None:
     return int(match.tolerance) // _DAY if dtype == DATE else int(match.tolerance // 1)
 
 
-def _search(sides: Sides, match: AsOf, left: _Sent, right: _Sent, ties: tuple[int, ...]) -> asof_search.Search:
+def _search(
+    sides: Sides, match: AsOf, left: _Sent, right: _Sent, ties: tuple[int, ...]
+) -> asof_search.Search:
     keys = range(len(sides.join.keys))
     dtype = Axis.of(sides, match).dtype
     return asof_search.Search(

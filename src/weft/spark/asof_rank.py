@@ -38,10 +38,14 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     F = sides.F
     conditions = split(sides.join)
     numbered = sides.left.withColumn(_ROW, F.monotonically_increasing_id())
-    candidates = sides.right.filter(usable_right(sides, match, conditions)).withColumn(_CANDIDATE, F.lit(True))
+    candidates = sides.right.filter(usable_right(sides, match, conditions)).withColumn(
+        _CANDIDATE, F.lit(True)
+    )
     reach = [sides.condition(), Axis.of(sides, match).in_reach(), known_in_time(sides, match)]
     reach.append(usable_left(sides, match, conditions))
-    pairs = numbered.join(candidates, reduce(lambda a, b: a & b, (c for c in reach if c is not None)), "left_outer")
+    pairs = numbered.join(
+        candidates, reduce(lambda a, b: a & b, (c for c in reach if c is not None)), "left_outer"
+    )
     found = F.col(_CANDIDATE).isNotNull()
     pairs = pairs.select(
         _ROW,
@@ -58,7 +62,9 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     chosen = F.col(CHOSEN)
     for i in best:
         chosen = F.when(chosen.isNotNull(), chosen.withField(internal(RIGHT, i), F.col(f"s{i}")))
-    lefts = [F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))]
+    lefts = [
+        F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))
+    ]
     return finished(grouped.select(*lefts, chosen.alias(CHOSEN)), sides, match)
 
 

@@ -53,7 +53,10 @@ def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
     left, right = left.combine_chunks(), right.combine_chunks()
     usable = left.column(search.usable).to_numpy()
     left_codes, right_codes = _codes(search, left, right)
-    left_times, right_times = _numbers(left.column(search.left_time)), _numbers(right.column(search.right_time))
+    left_times, right_times = (
+        _numbers(left.column(search.left_time)),
+        _numbers(right.column(search.right_time)),
+    )
     found = _search(search, left_codes, left_times, right_codes, right_times, right)
     found[~usable] = -1
     skipped = {}
@@ -81,7 +84,9 @@ def _codes(search: Search, left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
     rows = len(left)
     total = np.zeros(rows + len(right), dtype=np.int64)
     for a, b in zip(search.left_keys, search.right_keys, strict=True):
-        both = pa.chunked_array([*left.column(a).chunks, *right.column(b).chunks], type=left.schema.field(a).type)
+        both = pa.chunked_array(
+            [*left.column(a).chunks, *right.column(b).chunks], type=left.schema.field(a).type
+        )
         encoded = both.combine_chunks().dictionary_encode(null_encoding="encode")
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
@@ -202,5 +207,3 @@ def _nearer(search: Search, back: Any, ahead: Any, lt: Any, rt: Any) -> Any:
     after = np.where(ahead >= 0, _distance(lt, rt[np.maximum(ahead, 0)]), far)
     takes_back = before <= after if search.tie_backward else before < after
     return np.where(ahead < 0, back, np.where(back < 0, ahead, np.where(takes_back, back, ahead)))
-
-

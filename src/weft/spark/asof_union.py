@@ -52,7 +52,9 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
         for name, value in _running(sides, match).items():
             columns[f"{name}{int(descending)}"] = value.over(window)
     reached = both.withColumns(columns).filter(F.col("side") == _HERE)
-    lefts = [F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))]
+    lefts = [
+        F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))
+    ]
     rows = reached.select("usable", *lefts, *columns)
     chosen = _settled(sides, match, "r", wanted)
     for i in match.skip_nulls:
@@ -165,5 +167,7 @@ def _settled(sides: Sides, match: AsOf, name: str, wanted: tuple[bool, ...]) -> 
         return found[0][0]
     (back, back_gap), (ahead, ahead_gap) = found
     nearer = back_gap <= ahead_gap if match.nearest_tie == "backward" else back_gap < ahead_gap
-    chosen: Column = F.when(back.isNull(), ahead).when(ahead.isNull(), back).when(nearer, back).otherwise(ahead)
+    chosen: Column = (
+        F.when(back.isNull(), ahead).when(ahead.isNull(), back).when(nearer, back).otherwise(ahead)
+    )
     return chosen

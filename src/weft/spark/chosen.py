@@ -51,7 +51,10 @@ def _usable(sides: Sides, match: AsOf, conditions: tuple[object, ...], side: str
         needed.append(match.known[side == "right"])
     if not sides.join.nulls_equal:
         needed.extend(k.left if side == "left" else k.right for k in sides.join.keys)
-    holds = [sides.column(Slot("left" if side == "left" else "right", i)).isNotNull() for i in dict.fromkeys(needed)]
+    holds = [
+        sides.column(Slot("left" if side == "left" else "right", i)).isNotNull()
+        for i in dict.fromkeys(needed)
+    ]
     holds.extend(
         F.coalesce(compile_expr(c, sides.column, F), F.lit(False))  # type: ignore[arg-type]  # a Typed tree
         for c in conditions

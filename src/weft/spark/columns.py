@@ -58,7 +58,9 @@ class _Compiler:
         elif typed.op in BUILDERS:
             found = BUILDERS[typed.op](self.fn, args, typed)
         else:
-            raise EvaluationError(f"operation {typed.op!r} has no Spark form")
+            raise EvaluationError(
+                f"operation {typed.op!r} has no Spark form", help="write it with other functions"
+            )
         return self.static(found, typed)
 
     def static(self, column: Any, typed: Typed) -> Column:

@@ -35,7 +35,7 @@ _SHOWN = 100
 _COUNT = {"left": "__weft_left_count", "right": "__weft_right_count"}
 _ROW = {"left": "__weft_left_row", "right": "__weft_right_row"}
 # Which side must be single for each relationship: "m:1" allows one right row per left row.
-_SINGLE: dict[str, tuple[Side, ...]] = {
+SINGLE: dict[str, tuple[Side, ...]] = {
     "m:m": (),
     "m:1": ("right",),
     "1:m": ("left",),
@@ -51,7 +51,7 @@ def needs_markers(sides: Sides) -> bool:
 
 def single_sides(sides: Sides) -> tuple[Side, ...]:
     """Return the sides of which a row of the other side may match one row only."""
-    return _SINGLE[sides.join.relationship or "m:m"]
+    return SINGLE[sides.join.relationship or "m:m"]
 
 
 def prepared(sides: Sides) -> Sides:
@@ -111,7 +111,8 @@ def checked(joined: DataFrame, sides: Sides) -> DataFrame:
 def _guarded(joined: DataFrame, sides: Sides, broken: Column, text: str, side: Side) -> DataFrame:
     F = sides.F
     start = F.lit(f"{PREFIX} {text}")
-    end = F.lit(f" (join {sides.join.fingerprint[:12]})")
+    join = sides.join
+    end = F.lit(f" (spec {join.spec_fingerprint[:12]}, join {join.fingerprint[:12]})")
     message = F.concat(start, _key_text(sides, side), end)
     return joined.filter(
         F.when(broken, F.raise_error(message).cast("boolean")).otherwise(F.spark_partition_id() >= 0)

@@ -7,7 +7,9 @@ import re
 from weft.errors import Code, JoinContractError
 from weft.spark.contracts import PREFIX
 
-_CONTRACT = re.compile(re.escape(PREFIX) + r" (W050\d) (.*?\(join [0-9a-f]{12}\))", re.DOTALL)
+_CONTRACT = re.compile(
+    re.escape(PREFIX) + r" (W050\d) (.*?\(spec [0-9a-f]{12}, join [0-9a-f]{12}\))", re.DOTALL
+)
 
 
 def contract_failure(failure: BaseException) -> JoinContractError | None:

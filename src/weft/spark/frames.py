@@ -44,7 +44,10 @@ def observation_of(df: DataFrame, name: str) -> Any:
 def a_frame(df: object, what: str = "relation()") -> DataFrame:
     """Return `df`, or raise when it is no DataFrame."""
     if not isinstance(df, DataFrame):
-        raise ArgumentError(f"{what} takes a Spark DataFrame, not {type(df).__name__}")
+        raise ArgumentError(
+            f"{what} takes a Spark DataFrame, not {type(df).__name__}",
+            help="pass the DataFrame that spark.table or spark.read gave",
+        )
     return df
 
 

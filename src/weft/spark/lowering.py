@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft.plan.choose import Choice
 from weft.plan.resolved import ResolvedJoin
-from weft.spark import asof, equi
+from weft.spark import asof, equi, interval, window_join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+PLANS: Mapping[str, Callable[..., DataFrame]] = {
+    "equi": equi.lower,
+    "interval": interval.lower,
+    "window": window_join.lower,
+    "session": window_join.lower,
+}
 
 
 def lower(
@@ -18,4 +26,4 @@ def lower(
     """Return the joined frame by the chosen strategy; no job runs."""
     if choice.strategy in asof.PLANS:
         return asof.lower(left, right, join, strategy=choice.strategy, observation=observation)
-    return equi.lower(left, right, join, observation=observation)
+    return PLANS[choice.strategy](left, right, join, observation=observation)

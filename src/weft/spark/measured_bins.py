@@ -52,35 +52,47 @@ def measured(F: ModuleType, ranges: DataFrame) -> DataFrame:
     """
     start, end = F.col("start"), F.col("end")
     infinite = F.lit(math.inf)
-    power = F.coalesce(F.floor(F.log2(end - start)), F.when(end.isNull(), F.lit(_NO_END)), F.lit(_NO_LENGTH))
+    length = end - start
+    power = (
+        F.when(end.isNull() | (length == infinite), F.lit(_NO_END))
+        .when(length > 0, F.floor(F.log2(length)))
+        .otherwise(F.lit(_NO_LENGTH))
+    )
     groups = (
         ranges.filter((start < infinite) & (start > -infinite))
         .groupBy(power.cast("double").alias("power"), F.col("anchored"))
         .agg(F.count(F.lit(1)).alias("n"), F.min(start).alias("low"), F.max(start).alias("high"))
     )
-    whole = groups.agg(
-        F.coalesce(F.min("low"), F.lit(0.0)).alias("low"),
-        F.coalesce(F.max("high"), F.lit(0.0)).alias("high"),
-        F.sum("n").alias("n"),
-        F.sort_array(F.collect_list(F.struct("power", "n"))).alias("lengths"),
-        F.coalesce(F.max(F.when(F.col("anchored"), F.col("power"))), F.lit(float(_NO_LENGTH))).alias(
-            "longest"
-        ),
+    found = groups.agg(
+        F.struct(
+            F.coalesce(F.min("low"), F.lit(0.0)).alias("low"),
+            # Less than infinite, so that nothing below overflows.
+            F.coalesce(F.least(F.max("high") - F.min("low"), F.lit(_LONGEST)), F.lit(0.0)).alias("span"),
+            F.sum("n").alias("n"),
+            F.sort_array(F.collect_list(F.struct("power", "n"))).alias("lengths"),
+            F.coalesce(F.max(F.when(F.col("anchored"), F.col("power"))), F.lit(float(_NO_LENGTH))).alias(
+                "longest"
+            ),
+        ).alias("found")
     )
-    # Less than infinite, so that nothing below overflows.
-    span = F.least(F.col("high") - F.col("low"), F.lit(_LONGEST))
+    low, span, n, lengths, longest = (F.col("found")[x] for x in ("low", "span", "n", "lengths", "longest"))
 
-    def length(power: Column) -> Column:
-        found: Column = F.least(F.pow(F.lit(2.0), power) * F.lit(1.5), span)
-        return found
+    def cut(power: Column) -> Column:
+        length: Column = F.least(F.pow(F.lit(2.0), power) * F.lit(1.5), span)
+        return length
 
     # Sorted first: doubles added up in another order may give another sum.
-    total = F.aggregate(F.col("lengths"), F.lit(0.0), lambda sum_, x: sum_ + x["n"] * length(x["power"]))
-    wanted = F.greatest(F.lit(2.0) * total / F.col("n"), span / F.lit(_MOST_BINS))
-    sized = whole.withColumn("size", F.when(wanted > 0, wanted).otherwise(F.lit(1.0)))
-    longest = F.least(F.pow(F.lit(2.0), F.col("longest") + 1), span) + F.lit(2.0) * F.col("size")
-    levels = _level(F, longest, F.col("size")) + F.lit(1)
-    return sized.select(F.struct("low", span.alias("span"), "size", levels.alias("levels")).alias("measured"))
+    total = F.aggregate(lengths, F.lit(0.0), lambda sum_, x: sum_ + x["n"] * cut(x["power"]))
+    wanted = F.greatest(F.lit(2.0) * total / n, span / F.lit(_MOST_BINS))
+    sized = found.withColumn("size", F.when(wanted > 0, wanted).otherwise(F.lit(1.0)))
+    size = F.col("size")
+    most = F.least(F.pow(F.lit(2.0), longest + F.lit(1)), span) + F.lit(2.0) * size
+    levels = _level(F, most, size) + F.lit(1)
+    return sized.select(
+        F.struct(low.alias("low"), span.alias("span"), size.alias("size"), levels.alias("levels")).alias(
+            "measured"
+        )
+    )
 
 
 def _level(F: ModuleType, length: Column, size: Column) -> Column:

@@ -56,9 +56,10 @@ class Axis:
             far = F.isnan(left) | F.isnan(right)
             gap: Column = F.when(left == right, F.lit(0.0)).when(far, F.lit(float("inf"))).otherwise(apart)
             return gap
-        wide = _wide(self.dtype)
-        gap = F.abs(left.cast(to_spark(wide)) - right.cast(to_spark(wide)))
-        return gap
+        wide = to_spark(_wide(self.dtype))
+        apart = left.cast(wide) - right.cast(wide)
+        size: Column = F.abs(apart)
+        return size
 
     def within(self, gap: Column, tolerance: Amount) -> Column:
         """Whether a distance is at most the tolerance."""
@@ -119,4 +120,6 @@ def tie_slots(join: ResolvedJoin, match: AsOf) -> tuple[Slot, ...]:
     known = () if match.known is None else (match.known[1],)
     every = (i for i, f in enumerate(join.right.fields) if f.dtype.is_orderable)
     equal = {match.right, *(k.right for k in join.keys)}
-    return tuple(Slot("right", i) for i in dict.fromkeys((*known, *match.tie_break, *every)) if i not in equal)
+    return tuple(
+        Slot("right", i) for i in dict.fromkeys((*known, *match.tie_break, *every)) if i not in equal
+    )

@@ -84,7 +84,8 @@ def _with_session(
     )
     both = timed[side].withColumn(_OURS, F.lit(True)).unionByName(foreign, allowMissingColumns=True)
     windows = window_of(both)
-    by_time = windows.partitionBy(*names).orderBy(_TIME[side])
+    # Without a key all rows are one group, said so that Spark does not warn of it.
+    by_time = windows.partitionBy(*(names or [F.lit(0)])).orderBy(_TIME[side])
     so_far = by_time.rowsBetween(windows.unboundedPreceding, windows.currentRow)
     time, gap = F.col(_TIME[side]), F.lit(places.axis.steps(match.gap or 0, up=False)).cast("long")
     # NULL for the first of a key, and for times further apart than a long can tell.

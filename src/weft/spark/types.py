@@ -47,7 +47,10 @@ def from_spark(dtype: st.DataType) -> DType:
     for kind, name in _SCALARS:
         if isinstance(dtype, kind):
             return Scalar(name)
-    raise JoinTypeError(f"Spark's type {dtype.simpleString()} is not known to Weft")
+    raise JoinTypeError(
+        f"Spark's type {dtype.simpleString()} is not known to Weft",
+        help="cast the column to another type, or drop it",
+    )
 
 
 def to_spark(dtype: DType) -> st.DataType:
@@ -64,4 +67,4 @@ def to_spark(dtype: DType) -> st.DataType:
         if dtype.name == "string":
             return st.StringType(dtype.collation) if dtype.collation else st.StringType()
         return _TO_SPARK[dtype.name]()
-    raise JoinTypeError(f"{dtype} has no Spark type")
+    raise JoinTypeError(f"{dtype} has no Spark type", help="use a type that weft.core.types.parse_type reads")

@@ -25,9 +25,15 @@ def check_distance(value: object, what: str, *, signed: bool = False, zero: bool
     stored = _stored(value, what)
     size = size_of(stored, what, signed=True)
     if size < 0 and not signed:
-        raise JoinSpecError(f"{what} {value!r} must not be negative", code="W0304")
+        raise JoinSpecError(
+            f"{what} {value!r} must not be negative",
+            code="W0304",
+            help=f"write {what} without the minus sign",
+        )
     if size == 0 and not zero:
-        raise JoinSpecError(f"{what} must be longer than zero", code="W0304")
+        raise JoinSpecError(
+            f"{what} must be longer than zero", code="W0304", help=f"write for example {what}='5 seconds'"
+        )
     return stored
 
 
@@ -55,7 +61,11 @@ def _signed_text(text: str) -> str:
 def _exact(value: float | Decimal, what: str) -> int | Decimal:
     exact = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
     if not exact.is_finite() or not -_MOST_DIGITS < exact.adjusted() < _MOST_DIGITS:
-        raise JoinSpecError(f"{what} {exact:.6} is not a number to measure with", code="W0304")
+        raise JoinSpecError(
+            f"{what} {exact:.6} is not a number to measure with",
+            code="W0304",
+            help=f"write a finite number, for example {what}=5",
+        )
     if exact == exact.to_integral_value():
         return int(exact)
     # Trailing zeros go, so that equal distances are equal specs; normalize() would also round.

@@ -39,14 +39,19 @@ class AsofOrder(Serial):
     def reversed(self) -> AsofOrder:
         """Return the order with the two relations exchanged."""
         if self.tie_break:
-            raise JoinSpecError("an order with a tie_break cannot be reversed: it names right columns")
+            raise JoinSpecError(
+                "an order with a tie_break cannot be reversed: it names right columns",
+                help="write the AsofOrder for the other direction",
+            )
         return AsofOrder(self.right, self.left)
 
 
 def name_list(names: object, what: str) -> tuple[str, ...]:
     """Return column names as a tuple of canonical names."""
     if isinstance(names, str | bytes | Mapping) or not isinstance(names, Sequence):
-        raise ArgumentError(f"{what} must be a sequence of column names, not {names!r}")
+        raise ArgumentError(
+            f"{what} must be a sequence of column names, not {names!r}", help=f"write {what}=['column']"
+        )
     return tuple(canonical(parse_name(n, what=what)) for n in names)
 
 
@@ -78,8 +83,12 @@ class TemporalSpec(JoinSpec):
         """
         options = {f.name: named.pop(f.name) for f in fields(cls) if f.kw_only and f.name in named}
         if "order" not in options:
-            raise ArgumentError(f"{cls.__name__}.from_kwargs needs order=AsofOrder(left=..., right=...)")
-        pairs = [*((name, name) for name in shared), *alias_pairs(named, keys)]
+            raise ArgumentError(
+                f"{cls.__name__}.from_kwargs needs an order",
+                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
+            )
+        accepted = ("predicates", "keys", *(f.name for f in fields(cls) if f.kw_only))
+        pairs = [*((name, name) for name in shared), *alias_pairs(named, keys, accepted)]
         return cls(equal_keys=pairs, predicates=predicates, **options)
 
     def _refuse_tie_break(self) -> None:
@@ -157,6 +166,7 @@ class AsofSpec(TemporalSpec):
             raise JoinSpecError(
                 f"until= says when a state ends, so it goes with direction='backward', not {self.direction!r}",
                 code="W0305",
+                help="leave out until=, or write direction='backward'",
             )
         if self.skip_nulls and (self.tombstone is not None or self.until is not None):
             raise JoinSpecError(
@@ -170,7 +180,9 @@ class AsofSpec(TemporalSpec):
         mine, orders = name_list(self.tie_break, "tie_break"), self.order.tie_break
         if mine and orders and mine != orders:
             raise JoinSpecError(
-                f"tie_break is {mine!r} in the spec and {orders!r} in its order", code="W0305"
+                f"tie_break is {mine!r} in the spec and {orders!r} in its order",
+                code="W0305",
+                help="say it in one of the two",
             )
         object.__setattr__(self, "tie_break", mine or orders)
         if orders:
@@ -206,7 +218,10 @@ class AsofSpec(TemporalSpec):
     ) -> Self:
         """Build a spec from key pairs; `order` is required."""
         if "order" not in options:
-            raise ArgumentError("AsofSpec.from_tuples needs order=AsofOrder(left=..., right=...)")
+            raise ArgumentError(
+                "AsofSpec.from_tuples needs an order",
+                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
+            )
         return super().from_tuples(*keys, predicates=predicates, **options)
 
     def reversed(self) -> Self:

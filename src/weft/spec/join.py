@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
-from weft.core.names import canonical, parse_name
+from weft.core.mistakes import Mistakes
+from weft.core.names import canonical, near, parse_name
 from weft.errors import ArgumentError, JoinSpecError, NoJoinKeysError
 from weft.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate, as_said
 from weft.spec.serial import Serial
@@ -28,8 +29,10 @@ class JoinSpec(Serial):
     """What matches what: pairs ``(left, right)`` of equal columns, and predicates.
 
     `relationship` (``"m:1"``: each left row has at most one match, ``"1:m"``, ``"1:1"``,
-    ``"m:m"``) and `unmatched` (``"error"``) are promises about the data; the job that
-    breaks one fails with the offending keys.  `nulls_equal` lets a NULL key equal a NULL key.
+    ``"m:m"``) and `unmatched` are promises about the data; the job that breaks one fails with
+    the offending keys.  `unmatched` says which side must have a match for every row:
+    ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the side that the join keeps (the
+    right one of a right join, both of a full join, otherwise the left one).  `nulls_equal` lets a NULL key equal a NULL key.
 
     >>> spec = JoinSpec(
     ...     equal_keys=[("order_id", "id")],
@@ -79,16 +82,27 @@ class JoinSpec(Serial):
         *shared: str,
         predicates: Sequence[JoinPredicate] = (),
         keys: Keys = None,
+        nulls_equal: bool = False,
+        relationship: Relationship | None = None,
+        unmatched: Unmatched | None = None,
         **aliases: str,
     ) -> Self:
         """Build a spec as natural joins take their keys: shared names, then aliases, then `keys`.
+
+        A column that is called like an option goes into `keys`.
 
         >>> JoinSpec.from_kwargs("region", customer_ref="id").equal_keys
         (('region', 'region'), ('customer_ref', 'id'))
         """
         pairs = [(name, name) for name in shared]
-        pairs.extend(alias_pairs(aliases, keys))
-        return cls(equal_keys=pairs, predicates=predicates)
+        pairs.extend(alias_pairs(aliases, keys, FROM_KWARGS))
+        return cls(
+            equal_keys=pairs,
+            predicates=predicates,
+            nulls_equal=nulls_equal,
+            relationship=relationship,
+            unmatched=unmatched,
+        )
 
     def bind(self, left: Any, right: Any, *, how: How | None = None, project: Any = None) -> Any:
         """Return the spec resolved against two relations or schemas; every mistake raises here.
@@ -108,7 +122,10 @@ class JoinSpec(Serial):
         Options that differ between the two raise, unless one is left at its default.
         """
         if not isinstance(other, JoinSpec):
-            raise ArgumentError(f"merge takes a JoinSpec, not {type(other).__name__}")
+            raise ArgumentError(
+                f"merge takes a JoinSpec, not {type(other).__name__}",
+                help="write spec.merge(JoinSpec([('left_column', 'right_column')]))",
+            )
         keys = tuple(dict.fromkeys((*self.equal_keys, *other.equal_keys)))
         predicates = tuple(dict.fromkeys((*self.predicates, *other.predicates)))
         return replace(self, equal_keys=keys, predicates=predicates, **self._merged_options(other))
@@ -121,7 +138,11 @@ class JoinSpec(Serial):
                 continue
             mine, yours = getattr(self, f.name), getattr(other, f.name)
             if mine != yours and f.default not in (mine, yours):
-                raise JoinSpecError(f"the specs differ in {f.name}: {mine!r} and {yours!r}", code="W0305")
+                raise JoinSpecError(
+                    f"the specs differ in {f.name}: {mine!r} and {yours!r}",
+                    code="W0305",
+                    help=f"leave {f.name} at its default in one of them, or say the same in both",
+                )
             merged[f.name] = yours if mine == f.default else mine
         foreign = {f.name for f in fields(other) if f.init} - {f.name for f in fields(self)}
         if foreign:
@@ -148,6 +169,9 @@ class JoinSpec(Serial):
         return " AND ".join([*terms, *map(str, self.predicates)])
 
 
+FROM_KWARGS = ("predicates", "keys", "nulls_equal", "relationship", "unmatched")
+"""Keywords of `JoinSpec.from_kwargs` that are no aliases."""
+
 Keys = Mapping[str, str] | Sequence[str | tuple[str, str]] | None
 
 
@@ -167,7 +191,11 @@ def key_pairs(keys: object) -> KeyPairs:
                 help=f"write ({pair!r}, {pair!r})",
             )
         if len(pair) != 2:
-            raise JoinSpecError(f"equal_keys[{i}] has {len(pair)} names, a pair has 2", code="W0303")
+            raise JoinSpecError(
+                f"equal_keys[{i}] has {len(pair)} names, a pair has 2",
+                code="W0303",
+                help="write ('left_column', 'right_column')",
+            )
         left, right = (
             canonical(parse_name(n, what=f"{s} key")) for s, n in zip(("left", "right"), pair, strict=True)
         )
@@ -183,32 +211,49 @@ def checked_predicates(predicates: object, what: str) -> tuple[JoinPredicate, ..
     if isinstance(predicates, str | bytes | Mapping | AbstractSet | Serial) or not isinstance(
         predicates, Iterable
     ):
-        raise ArgumentError(f"{what} must be a sequence of predicates, not {type(predicates).__name__}")
+        raise ArgumentError(
+            f"{what} must be a sequence of predicates, not {type(predicates).__name__}",
+            help=f"write {what}=[ColumnPredicate('left_column', '<=', 'right_column')]",
+        )
     checked = tuple(predicates)
     for i, predicate in enumerate(checked):
         if not isinstance(predicate, ColumnPredicate | ExpressionPredicate):
             raise ArgumentError(
                 f"{what}[{i}] must be a ColumnPredicate or ExpressionPredicate, not {type(predicate).__name__}",
-                help=f"write ExpressionPredicate({predicate!r})" if isinstance(predicate, str) else "",
+                help=f"write ExpressionPredicate({predicate!r})"
+                if isinstance(predicate, str)
+                else "write ColumnPredicate('left_column', '<=', 'right_column')",
             )
     return checked
 
 
-def alias_pairs(aliases: Mapping[str, Any], keys: Keys) -> KeyPairs:
-    """Return the pairs that alias keywords and `keys=` say, in call order."""
+def alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequence[str] = ()) -> KeyPairs:
+    """Return the pairs that alias keywords and `keys=` say, in call order.
+
+    `parameters` are the keywords that the callee takes, for those who misspelt one.
+    """
     pairs: list[tuple[str, str]] = []
+    mistakes = Mistakes()
     for left, right in aliases.items():
-        if not isinstance(right, str):
-            raise ArgumentError(
-                f"alias {left}={right!r}: the right column must be a text, not {type(right).__name__}"
-            )
-        pairs.append((left, right))
+        if isinstance(right, str):
+            pairs.append((left, right))
+        else:
+            told = f"alias {left}={right!r}: the right column must be a text, not {type(right).__name__}"
+            mistakes.add(ArgumentError(told, help=_alias_help(left, parameters)))
     named = {left.casefold() for left, _ in pairs}
-    for left, right in _listed_keys(keys):
-        if left.casefold() in named:
-            raise ArgumentError(f"column {left!r} is given both as a keyword and in keys=", code="W0305")
-        pairs.append((left, right))
+    with mistakes.noted():
+        for left, right in _listed_keys(keys):
+            if left.casefold() in named:
+                told = f"column {left!r} is given both as a keyword and in keys="
+                mistakes.add(ArgumentError(told, code="W0305", help="leave one of the two out"))
+            pairs.append((left, right))
+    mistakes.raise_all()
     return tuple(pairs)
+
+
+def _alias_help(left: object, parameters: Sequence[str]) -> str:
+    close = near(str(left), parameters, most=1)
+    return f"did you mean the parameter {close[0]}=?" if close else f"write {left}='right_column'"
 
 
 def _listed_keys(keys: Keys) -> KeyPairs:
@@ -217,5 +262,8 @@ def _listed_keys(keys: Keys) -> KeyPairs:
     if isinstance(keys, Mapping):
         return tuple(alias_pairs(keys, None))
     if isinstance(keys, str | bytes) or not isinstance(keys, Sequence):
-        raise ArgumentError(f"keys must be a mapping or a sequence, not {type(keys).__name__}")
+        raise ArgumentError(
+            f"keys must be a mapping or a sequence, not {type(keys).__name__}",
+            help="write keys={'left_column': 'right_column'}",
+        )
     return key_pairs([(k, k) if isinstance(k, str) else k for k in keys])

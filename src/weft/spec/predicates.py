@@ -101,14 +101,17 @@ class ExpressionPredicate(Serial):
 
     def __post_init__(self) -> None:
         if not isinstance(self.expression, str):
-            raise ArgumentError(f"expression must be a text, not {type(self.expression).__name__}")
+            raise ArgumentError(
+                f"expression must be a text, not {type(self.expression).__name__}",
+                help="write for example ExpressionPredicate('right.amount >= ?', args=[1000])",
+            )
         object.__setattr__(self, "args", _checked_args(self.args))
         try:
             tree = expr.parse(self.expression, dialect="fragment")
             tree = expr.bind(tree, self.args)
         except ExpressionError as cause:
             raise JoinSpecError(cause.diagnostics) from cause
-        findings = tuple(_foreign_qualifiers(tree))
+        findings = (*_foreign_qualifiers(tree), *_foreign_calls(tree))
         if findings:
             raise JoinSpecError(findings)
         object.__setattr__(self, "tree", tree)
@@ -138,13 +141,18 @@ def _checked_args(args: Any) -> tuple[object, ...] | NamedArgs:
     if isinstance(args, Mapping):
         checked: tuple[object, ...] | NamedArgs = NamedArgs(args)
     elif isinstance(args, str | bytes) or not isinstance(args, Sequence):
-        raise ArgumentError(f"args must be a sequence or a mapping, not {type(args).__name__}")
+        raise ArgumentError(
+            f"args must be a sequence or a mapping, not {type(args).__name__}",
+            help="write args=[value] for ?, args={'name': value} for :name",
+        )
     else:
         checked = tuple(args)
     try:
         canonical_json(checked)  # refuses values that no literal can hold
     except (RecursionError, ValueError) as cause:  # ValueError: more digits than Python prints
-        raise ArgumentError("args are nested too deeply or hold too long a number") from cause
+        raise ArgumentError(
+            "args are nested too deeply or hold too long a number", help="pass plain values, each a literal"
+        ) from cause
     return checked
 
 
@@ -157,6 +165,22 @@ def _foreign_qualifiers(tree: expr.Expr) -> Iterator[Diagnostic]:
                 help=f"write left.{ref.name} or right.{ref.name}",
                 at=ref.span.place if ref.span else None,
             )
+
+
+def _foreign_calls(tree: expr.Expr) -> Iterator[Diagnostic]:
+    """Yield the calls that no fragment may hold: a pair of rows has no total and no run date."""
+    for node in expr.walk(tree):
+        if not isinstance(node, expr.Call):
+            continue
+        at = node.span.place if node.span else None
+        if expr.FUNCTIONS[node.name].aggregate:
+            help_ = "aggregate before the join, in a relation of its own"
+            yield Diagnostic(
+                "W0210", f"{node.name} is an aggregate: a predicate sees one pair of rows", help_, at=at
+            )
+        elif node.name == "TODAY":
+            help_ = "pass the date as a value: ExpressionPredicate('left.day <= ?', args=[date])"
+            yield Diagnostic("W0215", "TODAY() has no date in a predicate", help_, at=at)
 
 
 def _other_way_round(tree: expr.Expr) -> expr.Expr:

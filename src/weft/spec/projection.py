@@ -80,15 +80,23 @@ def _checked_suffixes(suffixes: object) -> tuple[str, str]:
         )
     for suffix in suffixes:
         if not isinstance(suffix, str):
-            raise ArgumentError(f"a suffix must be a text, not {type(suffix).__name__}")
+            raise ArgumentError(
+                f"a suffix must be a text, not {type(suffix).__name__}", help="write suffixes=('', '_right')"
+            )
         if not is_plain_text(suffix):
-            raise JoinSpecError(f"suffix {suffix!r} holds a control character", code="W0307")
+            raise JoinSpecError(
+                f"suffix {suffix!r} holds a control character",
+                code="W0307",
+                help="write letters, digits and underscores, for example '_right'",
+            )
     return suffixes[0], suffixes[1]
 
 
 def _column_list(columns: object, what: str) -> tuple[str, ...]:
     if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise ArgumentError(f"{what} must be a sequence of column names, not {columns!r}")
+        raise ArgumentError(
+            f"{what} must be a sequence of column names, not {columns!r}", help=f"write {what}=['column']"
+        )
     for column in columns:
         split_side(column, what)
     return tuple(columns)
@@ -98,17 +106,27 @@ def _checked_rename(rename: object) -> tuple[tuple[str, str], ...]:
     if isinstance(rename, Mapping):
         rename = tuple(rename.items())
     if isinstance(rename, str) or not isinstance(rename, Sequence):
-        raise ArgumentError(f"rename must be a mapping of old to new names, not {rename!r}")
+        raise ArgumentError(
+            f"rename must be a mapping of old to new names, not {rename!r}",
+            help="write rename={'old': 'new'}",
+        )
     for pair in rename:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ArgumentError(f"rename must hold (old, new) pairs, not {pair!r}")
+            raise ArgumentError(
+                f"rename must hold (old, new) pairs, not {pair!r}", help="write rename={'old': 'new'}"
+            )
         split_side(pair[0], "rename")
         if not isinstance(pair[1], str):
             raise ArgumentError(
-                f"rename {pair[0]!r}: the new name must be a text, not {type(pair[1]).__name__}"
+                f"rename {pair[0]!r}: the new name must be a text, not {type(pair[1]).__name__}",
+                help=f"write rename={{{pair[0]!r}: 'new'}}",
             )
         if not pair[1].strip() or not is_plain_text(pair[1]):
-            raise JoinSpecError(f"rename to {pair[1]!r} is not a column name", code="W0303")
+            raise JoinSpecError(
+                f"rename to {pair[1]!r} is not a column name",
+                code="W0303",
+                help="a name has a visible character and no control characters",
+            )
     return tuple((old, new) for old, new in rename)
 
 

@@ -38,7 +38,12 @@ class Serial:
         found = Serial._known.get(kind)
         if found is None or not issubclass(found, cls):
             accepted = sorted(n for n, c in Serial._known.items() if issubclass(c, cls))
-            raise JoinSpecError(f"type {kind!r} is not one of {listed(accepted)}", code="W0306")
+            close = near(kind, accepted, most=1)
+            raise JoinSpecError(
+                f"type {kind!r} is not one of {listed(accepted)}",
+                code="W0306",
+                help=f"did you mean {close[0]!r}?" if close else "write a type of the list",
+            )
         version = data.get("version", found.VERSION)
         if type(version) is not int or version != found.VERSION:
             raise JoinSpecError(
@@ -51,7 +56,11 @@ class Serial:
                 {k: v for k, v in data.items() if k not in ("type", "version")}
             )
         except RecursionError as cause:
-            raise JoinSpecError(f"the serialised {kind!r} is nested too deeply", code="W0306") from cause
+            raise JoinSpecError(
+                f"the serialised {kind!r} is nested too deeply",
+                code="W0306",
+                help="write it with to_dict or to_json of the spec",
+            ) from cause
         return built
 
     @classmethod
@@ -67,7 +76,11 @@ class Serial:
                 )
         for name, f in known.items():
             if name not in values and f.default is MISSING and f.default_factory is MISSING:
-                raise JoinSpecError(f"{cls.TYPE!r} needs the field {name!r}", code="W0306")
+                raise JoinSpecError(
+                    f"{cls.TYPE!r} needs the field {name!r}",
+                    code="W0306",
+                    help=f"add {name!r}; fields are {listed(known, most=30)}",
+                )
         return cls(**{name: _value(value) for name, value in values.items()})
 
     def to_json(self) -> str:
@@ -78,11 +91,15 @@ class Serial:
     def from_json(cls, text: str) -> Self:
         """Build the spec that `to_json` described."""
         if not isinstance(text, str):
-            raise ArgumentError(f"from_json takes a text, not {type(text).__name__}")
+            raise ArgumentError(
+                f"from_json takes a text, not {type(text).__name__}", help="from_dict takes a mapping"
+            )
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as cause:  # also an integer of more digits than Python reads
-            raise JoinSpecError(f"not JSON: {cause}", code="W0306") from cause
+            raise JoinSpecError(
+                f"not JSON: {cause}", code="W0306", help="write the text with to_json of the spec"
+            ) from cause
         return cls.from_dict(data)
 
     def fingerprint(self) -> str:
@@ -114,10 +131,16 @@ def _said(value: Any) -> Any:
 
 def _kind(data: object) -> str:
     if not isinstance(data, Mapping):
-        raise ArgumentError(f"a serialised spec is a mapping, not {type(data).__name__}")
+        raise ArgumentError(
+            f"a serialised spec is a mapping, not {type(data).__name__}", help="from_json takes a text"
+        )
     kind = data.get("type")
     if not isinstance(kind, str):
-        raise JoinSpecError("the serialised spec has no 'type'", code="W0306")
+        raise JoinSpecError(
+            "the serialised spec has no 'type'",
+            code="W0306",
+            help=f"add 'type', one of {listed(sorted(Serial._known))}",  # noqa: SLF001  # our own class
+        )
     return kind
 
 
@@ -149,4 +172,8 @@ def from_dict(data: Mapping[str, Any]) -> Any:
     except WeftError:
         raise
     except (TypeError, ValueError, KeyError, RecursionError) as cause:
-        raise JoinSpecError(f"the serialised spec does not read: {cause}", code="W0306") from cause
+        raise JoinSpecError(
+            f"the serialised spec does not read: {cause}",
+            code="W0306",
+            help="write it with to_dict or to_json of the spec",
+        ) from cause

@@ -72,7 +72,11 @@ class IntervalSpec(TemporalSpec):
     def _check_said_once(self) -> None:
         bounded = self.lower is not None or self.upper is not None
         if bounded and self.has_ranges:
-            raise JoinSpecError("an interval has bounds or end columns, not both", code="W0305")
+            raise JoinSpecError(
+                "an interval has bounds or end columns, not both",
+                code="W0305",
+                help="leave out lower and upper, or left_end and right_end",
+            )
         if not bounded and not self.has_ranges:
             raise JoinSpecError(
                 "an interval needs a lower or an upper bound, or an end column",
@@ -80,16 +84,26 @@ class IntervalSpec(TemporalSpec):
                 help="give lower='0s', upper='24h', or right_end='valid_to' for ranges",
             )
         if self.closed and not self.has_ranges:
-            raise JoinSpecError("closed= is about end columns; bounds are always included", code="W0305")
+            raise JoinSpecError(
+                "closed= is about end columns; bounds are always included",
+                code="W0305",
+                help="leave closed= out, or give left_end= or right_end=",
+            )
 
     @staticmethod
     def _check_bounds(lower: Distance, upper: Distance) -> None:
         if is_number(lower) != is_number(upper):
             raise JoinSpecError(
-                f"lower {lower!r} and upper {upper!r}: one is a number, the other a duration", code="W0305"
+                f"lower {lower!r} and upper {upper!r}: one is a number, the other a duration",
+                code="W0305",
+                help="write both as numbers or both as durations",
             )
         if size_of(lower, "lower", signed=True) > size_of(upper, "upper", signed=True):
-            raise JoinSpecError(f"lower {lower!r} is above upper {upper!r}", code="W0305")
+            raise JoinSpecError(
+                f"lower {lower!r} is above upper {upper!r}",
+                code="W0305",
+                help=f"write lower={upper!r}, upper={lower!r}",
+            )
 
     def reversed(self) -> Self:
         """Return the same condition with the two relations exchanged."""
@@ -131,7 +145,10 @@ class IntervalSpec(TemporalSpec):
 
 def _mirrored_how(how: str) -> TemporalHow:
     if how not in _MIRRORED_HOW:
-        raise JoinSpecError(f"a {how} join cannot be reversed: it keeps the left side only")
+        raise JoinSpecError(
+            f"a {how} join cannot be reversed: it keeps the left side only",
+            help="write the spec for the other direction",
+        )
     return _MIRRORED_HOW[how]
 
 
@@ -186,11 +203,16 @@ class WindowSpec(TemporalSpec):
         if self.slide is None or self.size is None:
             return
         if is_number(self.slide) != is_number(self.size):
-            raise JoinSpecError("size and slide: one is a number, the other a duration", code="W0305")
+            raise JoinSpecError(
+                "size and slide: one is a number, the other a duration",
+                code="W0305",
+                help="write both as durations, for example size='1 hour', slide='15 minutes'",
+            )
         if size_of(self.slide, "slide") > size_of(self.size, "size"):
             raise JoinSpecError(
                 f"slide {self.slide!r} is longer than size {self.size!r}: some times would be in no window",
                 code="W0305",
+                help=f"write slide={self.size!r} or less",
             )
 
     def reversed(self) -> Self:

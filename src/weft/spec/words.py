@@ -18,6 +18,10 @@ RightKeys = Literal["auto", "keep", "drop"]
 OrderCheck = Literal["warn", "ignore", "error"]
 
 
+_OTHER_SPELLINGS = {"<>": "!=", "==": "=", "=<": "<=", "=>": ">="}
+"""How other languages write an operator of ours."""
+
+
 def one_of(value: object, words: Any, what: str) -> None:
     """Raise unless `value` is one of the words of a Literal.
 
@@ -29,16 +33,21 @@ def one_of(value: object, words: Any, what: str) -> None:
     """
     allowed: tuple[str, ...] = get_args(words)
     if not isinstance(value, str):
-        raise ArgumentError(f"{what} must be a text, not {type(value).__name__}")
+        raise ArgumentError(
+            f"{what} must be a text, not {type(value).__name__}",
+            help=f"write one of {', '.join(map(repr, allowed))}",
+        )
     if value not in allowed:
-        close = near(value, allowed, most=1)
+        close = near(_OTHER_SPELLINGS.get(value, value), allowed, most=1)
         raise JoinSpecError(
             f"{what} {value!r} is not one of {', '.join(map(repr, allowed))}",
-            help=f"did you mean {close[0]!r}?" if close else "",
+            help=f"did you mean {close[0]!r}?" if close else f"write for example {what}={allowed[0]!r}",
         )
 
 
 def a_bool(value: object, what: str) -> None:
     """Raise unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise ArgumentError(f"{what} must be True or False, not {value!r}")
+        raise ArgumentError(
+            f"{what} must be True or False, not {value!r}", help=f"write {what}=True or {what}=False"
+        )

@@ -67,7 +67,10 @@ def load_cases(path: str | Path) -> tuple[Case, ...]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as cause:
-        raise CaseFileError(f"case file {str(path)!r} cannot be read: {cause}") from cause
+        raise CaseFileError(
+            f"case file {str(path)!r} cannot be read: {cause}",
+            help="check the path and the rights of the file",
+        ) from cause
     return read_cases(text, file=str(path))
 
 

@@ -16,8 +16,8 @@ from weft.expr import evaluate
 from weft.plan.resolved import (
     AsOf,
     Exact,
-    Overlap,
     OutputColumn,
+    Overlap,
     ResolvedJoin,
     SameWindow,
     Side,
@@ -170,9 +170,7 @@ def _matched(join: ResolvedJoin, left: Row, chosen: int, right_rows: Sequence[Ro
     """Return the chosen right row; columns that skip NULLs get the nearest value there is."""
     match, row = join.match, list(right_rows[chosen])
     for column in match.skip_nulls if isinstance(match, AsOf) else ():
-        told = [
-            j for j, r in enumerate(right_rows) if r[column] is not None and _is_candidate(join, left, r)
-        ]
+        told = [j for j, r in enumerate(right_rows) if r[column] is not None and _is_candidate(join, left, r)]
         nearest = _nearest(join, match, left, told, right_rows)  # type: ignore[arg-type]  # an AsOf here
         row[column] = right_rows[nearest[0]][column] if nearest else None
     return tuple(row)

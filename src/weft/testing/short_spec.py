@@ -34,12 +34,12 @@ def long_form(said: object) -> SpecParts:
             f"'spec' must be a mapping with a type of {listed(_TYPES)}", help="spec: {type: join, ...}"
         )
     if "keys" in said and "equal_keys" in said:
-        raise CaseFileError("the spec has both 'keys' and 'equal_keys'")
+        raise CaseFileError("the spec has both 'keys' and 'equal_keys'", help="leave one of them out")
     rest = dict(said)
     kind = rest.pop("type")
     how, project = rest.pop("how", _USUAL_HOW[kind]), rest.pop("project", None)
     if not isinstance(how, str):
-        raise CaseFileError(f"how must be a text, not {how!r}")
+        raise CaseFileError(f"how must be a text, not {how!r}", help="write for example how: left")
     spec: dict[str, Any] = {"type": kind}
     for name, value in rest.items():
         long_name, turn = _FIELDS.get(name, (name, _as_it_is))
@@ -57,7 +57,9 @@ def _as_it_is(value: Any) -> Any:
 
 def _typed(value: Any, kind: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise CaseFileError(f"{value!r} must be a mapping that says the {kind}")
+        raise CaseFileError(
+            f"{value!r} must be a mapping that says the {kind}", help="write it as names and values"
+        )
     return {"type": kind, **value}
 
 
@@ -81,7 +83,9 @@ def _order(value: Any) -> dict[str, Any]:
 
 def _predicates(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
-        raise CaseFileError(f"predicates must be a list, not {value!r}")
+        raise CaseFileError(
+            f"predicates must be a list, not {value!r}", help="write each predicate after a dash"
+        )
     return [_predicate(item) for item in value]
 
 

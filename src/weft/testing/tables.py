@@ -38,10 +38,14 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.schema):
                 raise CaseFileError(
-                    f"a row has {len(row)} values, the table {len(self.schema)} columns: {row!r}"
+                    f"a row has {len(row)} values, the table {len(self.schema)} columns: {row!r}",
+                    help="give each row one value per column",
                 )
         if self.batches is not None and len(self.batches) != len(self.rows):
-            raise CaseFileError(f"{len(self.batches)} batch numbers for {len(self.rows)} rows")
+            raise CaseFileError(
+                f"{len(self.batches)} batch numbers for {len(self.rows)} rows",
+                help="give each row one batch number",
+            )
 
     @classmethod
     def of(cls, dicts: Iterable[Mapping[str, Any]], schema: Schema | None = None) -> Table:

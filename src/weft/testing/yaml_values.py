@@ -71,9 +71,13 @@ class Node:
             inner = Node(key, self.text, self.file)
             name = plain(inner)
             if not isinstance(name, str):
-                raise CaseFileError("a name in a mapping must be a text", at=inner.place())
+                raise CaseFileError(
+                    "a name in a mapping must be a text", at=inner.place(), help="put quotes around it"
+                )
             if name in seen:
-                raise CaseFileError(f"the name {name!r} occurs twice", at=inner.place())
+                raise CaseFileError(
+                    f"the name {name!r} occurs twice", at=inner.place(), help="leave one of them out"
+                )
             seen.add(name)
             yield Item(name, inner, Node(value, self.text, self.file))
 
@@ -90,12 +94,20 @@ def compose(text: str, file: str | None = None) -> Node:
     except MarkedYAMLError as cause:
         at = cause.problem_mark.index if cause.problem_mark is not None else 0
         raise CaseFileError(
-            f"the file is not YAML: {cause.problem}", at=Source(text, at, at + 1, file)
+            f"the file is not YAML: {cause.problem}",
+            at=Source(text, at, at + 1, file),
+            help="mend the text at this place",
         ) from cause
     except YAMLError as cause:
-        raise CaseFileError(f"the file is not YAML: {cause}", at=Source(text, 0, 0, file)) from cause
+        raise CaseFileError(
+            f"the file is not YAML: {cause}", at=Source(text, 0, 0, file), help="mend the text at this place"
+        ) from cause
     if root is None:
-        raise CaseFileError("the file is empty", at=Source(text, 0, 0, file))
+        raise CaseFileError(
+            "the file is empty",
+            at=Source(text, 0, 0, file),
+            help="write a mapping with the names of the cases",
+        )
     return Node(root, text, file)
 
 
@@ -117,7 +129,9 @@ def _scalar(node: Node) -> Any:
         if kind == "float":
             return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError as cause:
-        raise CaseFileError(f"{text!r} is not a number", at=node.place()) from cause
+        raise CaseFileError(
+            f"{text!r} is not a number", at=node.place(), help="put quotes around it if it is a text"
+        ) from cause
     if kind == "bool":
         return text.lower() == "true"
     return None if kind == "null" else text

@@ -24,7 +24,9 @@ RIGHT = Schema.of(id="long", w="string", V="string", y="string")
 
 def suggested(error: WeftError) -> tuple[str, str] | None:
     """Return the suffixes that the help of an error says to pass."""
-    found = re.search(r"pass suffixes=(\(.*\))$", error.help, re.MULTILINE)
+    found = re.search(
+        r"^pass (?:project=JoinProjection\(\.\.\., )?suffixes=(\('.*'\))\)?$", error.help, re.MULTILINE
+    )
     return None if found is None else ast.literal_eval(found[1])
 
 

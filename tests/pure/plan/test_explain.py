@@ -122,6 +122,9 @@ def test_an_explanation_is_plain_data(name: str) -> None:
     assert data["bound"] is (not name.endswith("unbound") and name != "odd_names")
     assert len(data["fingerprint"]) == 64
     assert data["fingerprint"][:16] in str(explanation)
+    assert ("join fingerprint" in str(explanation)) is data["bound"]
+    assert ("spec fingerprint" in str(explanation)) is (data["spec"] is not None)
+    assert data["join_fingerprint"] == (data["fingerprint"] if data["bound"] else None)
 
 
 def test_the_data_of_a_bound_join_names_every_key_and_column() -> None:
@@ -160,6 +163,45 @@ def test_every_way_to_join_has_a_method() -> None:
     assert "cross_join" in EXPLAINED["cross"]().to_dict()["method"]
 
 
+def test_the_method_of_a_natural_join_is_a_natural_one() -> None:
+    for how in ("inner", "left", "right", "full", "semi", "anti"):
+        assert natural(how).to_dict()["method"].partition(" ")[0] == f"natural_{how}"
+    bound = resolve_join(NEAREST, TRADES, QUOTES, project=JoinProjection(suffixes=("", "_q")))
+    told = explain_resolved(bound, NEAREST, natural=True).to_dict()
+    assert told["method"] == "natural_asof (was join_asof)"
+
+
+def test_the_strategy_is_told_in_parts() -> None:
+    strategy = directed(KEYED, "left").to_dict()["strategy"]
+    assert set(strategy) == {"name", "reason", "cost"}
+    assert strategy["name"] == "equi"
+    assert "broadcast" in strategy["cost"]
+    assert explain_spec(KEYED).to_dict()["strategy"] is None
+
+
+@pytest.mark.parametrize(
+    ("unmatched", "how", "side"),
+    [
+        ("left", "inner", "a left row"),
+        ("right", "inner", "a right row"),
+        ("both", None, "a left or right row"),
+        ("error", None, "a kept row"),
+        ("error", "left", "a left row"),
+        ("error", "right", "a right row"),
+        ("error", "full", "a left or right row"),
+    ],
+)
+def test_an_unbound_promise_names_its_side(unmatched: Any, how: Any, side: str) -> None:
+    told = explain_spec(JoinSpec([("a", "b")], unmatched=unmatched), how).to_dict()["unmatched"]
+    assert told == f"{side} without a match fails the job"
+
+
+def test_html_tables_have_headings() -> None:
+    page = EXPLAINED["promises"]()._repr_html_()
+    assert "<tr><th>left</th><th>right</th><th>origin</th><th>type</th></tr>" in page
+    assert "<tr><th>name</th><th>type</th><th>source</th><th>reason</th></tr>" in page
+
+
 @pytest.mark.parametrize("side", ["left", "right", "both"])
 def test_an_order_marker_is_told_under_the_name_of_its_column(side: str) -> None:
     told = directed(KEYED, "inner", ordering=((f"a.{side}", False),)).to_dict()["order"]
@@ -180,14 +222,14 @@ def test_html_holds_no_name_as_markup(name: str) -> None:
         for harmful in ("<script", "<img", "</td></table><"):
             assert harmful not in page
         inside = page
-        for tag in ("div", "h3", "h4", "table", "tr", "td", "p", "code"):
+        for tag in ("div", "h3", "h4", "table", "tr", "th", "td", "p", "code"):
             inside = inside.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
         assert "<" not in inside.replace("<div class='weft-explain'>", "")
         assert "weft-explain" in page
 
 
 def test_a_name_cannot_add_a_line_to_the_text() -> None:
-    forged = "v\n  fingerprint  0000000000000000"
+    forged = "v\n  join fingerprint  0000000000000000"
     schema = Schema((Field("id", LONG), Field(forged, LONG), Field("x\x1b[31m", LONG)))
     spec = JoinSpec([("id", "id")])
     project = JoinProjection(suffixes=("", "_r"))
@@ -197,7 +239,8 @@ def test_a_name_cannot_add_a_line_to_the_text() -> None:
         )
     )
     assert (
-        sum("fingerprint  " in line and line.startswith("  fingerprint") for line in text.splitlines()) == 1
+        sum("fingerprint  " in line and line.startswith("  join fingerprint") for line in text.splitlines())
+        == 1
     )
     assert "\x1b" not in text
 

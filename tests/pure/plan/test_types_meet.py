@@ -97,7 +97,8 @@ def test_text_against_a_number_is_told_a_cast_of_the_text() -> None:
     "dtype", ["map<string,long>", "struct<m:map<string,long>>", "array<map<string,long>>"]
 )
 def test_a_map_is_never_a_key(dtype: str) -> None:
-    with refused(JoinTypeError, "W0105", "scalar values inside"):
+    told = "maps cannot be compared" if dtype.startswith("map") else "scalar values inside"
+    with refused(JoinTypeError, "W0105", told):
         keyed(dtype, dtype)
 
 
@@ -117,7 +118,7 @@ def test_compared_columns_meet_like_keys(a: Any, b: Any, meet: str, operator: An
 @pytest.mark.parametrize(("a", "b"), APART)
 def test_compared_columns_that_do_not_meet_are_refused_alike(a: Any, b: Any) -> None:
     left, right = Schema((Field("k", dtype_of(a)),)), Schema((Field("j", dtype_of(b)),))
-    with refused(JoinTypeError, "W0105", "left.k", str(dtype_of(a)), "right.j", str(dtype_of(b)), "cast"):
+    with refused(JoinTypeError, "W0105", "left.k", str(dtype_of(a)), "right.j", str(dtype_of(b)), "help:"):
         resolve_join(JoinSpec([], [ColumnPredicate("k", "<", "j")]), left, right)
 
 

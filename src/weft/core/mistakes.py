@@ -1,0 +1,70 @@
+"""Mistakes: errors gathered one after another, so that one raise tells all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from weft.errors import Diagnostic, WeftError
+
+
+class Mistakes:
+    """Errors that are noted where they happen and raised together.
+
+    >>> from weft.errors import JoinSpecError
+    >>> mistakes = Mistakes()
+    >>> for word in ("up", "down"):
+    ...     with mistakes.noted():
+    ...         raise JoinSpecError(f"direction {word!r}", help="write 'backward'")
+    >>> mistakes.raise_all()
+    Traceback (most recent call last):
+        ...
+    weft.errors.JoinSpecError: error[W0302]: direction 'up'
+     = help: write 'backward'
+    error[W0302]: direction 'down'
+     = help: write 'backward'
+    """
+
+    __slots__ = ("_errors",)
+
+    def __init__(self) -> None:
+        self._errors: list[WeftError] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._errors)
+
+    @contextmanager
+    def noted(self, hint: str = "") -> Iterator[None]:
+        """Keep an error of the block instead of raising it, `hint` added to its next steps."""
+        try:
+            yield
+        except WeftError as cause:
+            self.add(_hinted(cause, hint) if hint else cause)
+
+    def add(self, error: WeftError) -> None:
+        """Note an error that was not raised."""
+        self._errors.append(error)
+
+    def take(self, others: Mistakes) -> None:
+        """Note everything that `others` hold."""
+        self._errors.extend(others._errors)
+
+    def raise_all(self) -> None:
+        """Raise what was noted, as the class of the first; do nothing when there is nothing."""
+        if not self._errors:
+            return
+        first = self._errors[0]
+        if len(self._errors) == 1:
+            raise first
+        told: list[Diagnostic] = []
+        for error in self._errors:
+            told.extend(d for d in error.diagnostics if d not in told)
+        raise type(first)(told) from first.__cause__
+
+
+def _hinted(error: WeftError, hint: str) -> WeftError:
+    told = (replace(d, help="\n".join(filter(None, (d.help, hint)))) for d in error.diagnostics)
+    hinted = type(error)(told)
+    hinted.__cause__ = error.__cause__
+    return hinted
