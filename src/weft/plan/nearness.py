@@ -106,8 +106,8 @@ def _way_within(join: ResolvedJoin, match: Within) -> Way:
         copied = "left" if join.how == "right" else "right"
         return Way(
             "bins",
-            "both bounds are given: time is cut into bins of twice their distance, an equal key more",
-            f"the {copied} side is copied 1.5 times; about three rows are tested for each that matches{full}",
+            "both bounds are given: time is cut into bins of four times their distance, one more equal key",
+            f"the {copied} side is copied 1.25 times; about five rows are tested for each that matches{full}",
         )
     return _unbinned(join, "a bound is open, so a row may match at any distance and bins would not help")
 
@@ -125,20 +125,20 @@ def _way_overlap(join: ResolvedJoin, match: Overlap) -> Way:
     if point is not None and join.how != "full" and join.how in _POINT_KEPT[point]:
         return Way(
             "bins",
-            "times in ranges: ranges are copied into bins of twice their mean length, an equal key more",
-            f"ranges are copied about 1.5 times{measured}",
+            "times in ranges: ranges are copied into bins of four times their mean length, one more equal key",
+            f"ranges are copied about 1.25 times{measured}",
         )
     if point is None and join.how == "inner":
         return Way(
             "bins",
-            "two ranges: both are copied into bins of twice their mean length, a pair counts in the bin "
+            "two ranges: both are copied into bins of four times their mean length, a pair counts in the bin "
             "where the later one starts",
-            f"both sides are copied about 1.5 times{measured}",
+            f"both sides are copied about 1.25 times{measured}",
         )
     return Way(
         "levels",
         "each row of a side that is kept lies in one bin, ranges of about one length on a level of bins",
-        f"the other side is copied 1.5 times and more for each level of lengths{measured}{full}",
+        f"the other side is copied 1.25 times and more for each level of lengths{measured}{full}",
     )
 
 
@@ -162,5 +162,5 @@ def _way_window(join: ResolvedJoin, match: SameWindow) -> Way:
     return Way(
         "bins",
         "rows that share a sliding window are less than its size apart",
-        f"one side is copied 1.5 times, not once for each window{full}",
+        f"one side is copied 1.25 times, not once for each window{full}",
     )

@@ -4,11 +4,11 @@ Before::
 
     l LEFT JOIN r ON l.k = r.k AND r.t BETWEEN l.t - 1h AND l.t + 2h
 
-After: left ranges are 3 h long, bins are 6 h wide, and a right row is in one bin or in two::
+After: left ranges are 3 h long, bins are 12 h wide, and a right row is in one bin or in two::
 
-    (SELECT *, floor((t - 1h) / 6h) AS bin FROM l) l
+    (SELECT *, floor((t - 1h) / 12h) AS bin FROM l) l
     LEFT JOIN
-    (SELECT *, explode(sequence(floor((t - 3h) / 6h), floor(t / 6h))) AS bin FROM r) r
+    (SELECT *, explode(sequence(floor((t - 3h) / 12h), floor(t / 12h))) AS bin FROM r) r
     ON l.k = r.k AND l.bin = r.bin AND r.t BETWEEN l.t - 1h AND l.t + 2h
 
 How each join keeps every row of a preserved side once (see `weft.spark.bins`)::
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _ROUNDED = 2.0**-50  # a double differs from what it stands for by less than this part of it
 _SLACK = 1.02
+_WIDTH = 4.0  # measured: a copy of a row costs as much as a test of many pairs
 
 
 def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, observation: Any = None) -> DataFrame:
@@ -130,7 +131,7 @@ def join_near(places: Places, bounds: Bounds, how: str, meets: Column, reach: Re
 
 
 def _both(places: Places, reach: Reach) -> dict[Side, Bins]:
-    bins = FixedBins(places.sides.F, 2 * reach.length, places.axis.kind == "whole")
+    bins = FixedBins(places.sides.F, _WIDTH * reach.length, places.axis.kind == "whole")
     return {"left": bins, "right": bins}
 
 

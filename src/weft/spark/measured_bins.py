@@ -1,9 +1,9 @@
 """Bins whose width comes from the data, measured when the job runs and not before.
 
-A scalar subquery counts the ranges by the power of two of their length.  With bins twice as
-wide as the mean length, all copies together are about one and a half times the rows, and a row
-is tested against about three times the partners it has, whatever the lengths are: of 1000
-ranges of a second and one of a year, the one is copied often, the others are not.
+A scalar subquery counts the ranges by the power of two of their length.  With bins four times as
+wide as the mean length, all copies together are about 1.25 times the rows, and a row is tested
+against about five times the partners it has, whatever the lengths are: of 1000 ranges of a
+second and one of a year, the one is copied often, the others are not.
 
 The subquery uses counts, minima and maxima only, which come out the same in whatever order rows
 are read.  It must: both sides ask it, and each may get an answer of its own.  For the same
@@ -16,7 +16,7 @@ Levels.  Where the anchored side has ranges, each lies in one bin of its level, 
 the ranges of that level are long; the other side is copied into the bins of every level::
 
     level 0   |__|__|__|__|__|__|__|__|__|     short ranges
-    level 1   |_______________________|___     up to 8 times as long
+    level 1   |_______________________|___     up to 16 times as long
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _NO_END = 5000  # two to this power is infinite
 _NO_LENGTH = -5000  # and to this one zero
 _MOST_BINS = float(1 << 20)
 _LONGEST = 1e300
-_GROWTH = 8.0
+_GROWTH = 16.0
+_WIDTH = 4.0  # measured: a copy of a row costs as much as a test of many pairs
 _SLACK = 1.02  # more than rounding can take away
 
 
@@ -83,7 +84,7 @@ def measured(F: ModuleType, ranges: DataFrame) -> DataFrame:
 
     # Sorted first: doubles added up in another order may give another sum.
     total = F.aggregate(lengths, F.lit(0.0), lambda sum_, x: sum_ + x["n"] * cut(x["power"]))
-    wanted = F.greatest(F.lit(2.0) * total / n, span / F.lit(_MOST_BINS))
+    wanted = F.greatest(F.lit(_WIDTH) * total / n, span / F.lit(_MOST_BINS))
     sized = found.withColumn("size", F.when(wanted > 0, wanted).otherwise(F.lit(1.0)))
     size = F.col("size")
     most = F.least(F.pow(F.lit(2.0), longest + F.lit(1)), span) + F.lit(2.0) * size
@@ -185,7 +186,7 @@ class MeasuredBins:
         return found
 
     def _width(self, side: Side) -> Column:
-        found: Column = self._reach(side) * self.F.lit(2.0)
+        found: Column = self._reach(side) * self.F.lit(_WIDTH)
         return found
 
     def _inside(self, at: Column) -> Column:
