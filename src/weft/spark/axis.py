@@ -134,22 +134,24 @@ def _split(F: ModuleType, exact: Column, axis: Axis, by: Number = _ZERO) -> Colu
         raise JoinTypeError(
             f"{axis.dtype} has no room for a distance", help="cast the order columns to fewer digits"
         )
-    one, whole_type, part = literal(F, Number(1), Decimal(1, 0)), "decimal(38,0)", Decimal(scale + 1, scale)
+    one, none = literal(F, Number(1), Decimal(1, 0)), literal(F, Number(0), Decimal(1, 0))
     by_whole = by.to_integral_value(rounding=ROUND_FLOOR)
+    by_part = literal(F, _ROOMY.subtract(by, by_whole), Decimal(scale + 1, scale))
     rest = exact % one
-    fraction = F.when(rest < F.lit(0), rest + one).otherwise(rest) + literal(
-        F, _ROOMY.subtract(by, by_whole), part
+    # Casts after each sum: Spark makes room for digits that are not there, and takes it from the last ones.
+    fraction = (F.when(rest < none, rest + one).otherwise(rest) + by_part).cast(
+        f"decimal({scale + 2},{scale})"
     )
     carried = fraction >= one
-    room = f"decimal({scale + 1},{scale})"
-    whole = F.floor(exact).cast(whole_type) + F.lit(format(by_whole, "f")).cast("decimal(36,0)")
+    whole = F.floor(exact).cast("decimal(38,0)") + literal(F, by_whole, Decimal(36, 0))
     found: Column = F.when(
         exact.isNotNull(),
         F.struct(
-            (whole + F.when(carried, one).otherwise(F.lit(0).cast("decimal(1,0)")))
-            .cast(whole_type)
-            .alias("whole"),
-            F.when(carried, fraction - one).otherwise(fraction).cast(room).alias("part"),
+            (whole + F.when(carried, one).otherwise(none)).cast("decimal(38,0)").alias("whole"),
+            F.when(carried, fraction - one)
+            .otherwise(fraction)
+            .cast(f"decimal({scale + 1},{scale})")
+            .alias("part"),
         ),
     )
     return found

@@ -24,7 +24,9 @@ def within(lower: Any, upper: Any) -> Within:
 
 
 def join_of(left: str, right: str, left_end: str | None = None, right_end: str | None = None) -> ResolvedJoin:
-    sides = [Schema.of(t=a, **({} if b is None else {"e": b})) for a, b in ((left, left_end), (right, right_end))]
+    sides = [
+        Schema.of(t=a, **({} if b is None else {"e": b})) for a, b in ((left, left_end), (right, right_end))
+    ]
     match = Overlap(
         left=0,
         right=0,
@@ -45,7 +47,9 @@ def join_of(left: str, right: str, left_end: str | None = None, right_end: str |
         (DOUBLE, Number("-0.1"), Number("0.1"), (-0.1, 0.1)),
     ],
 )
-def test_bounds_are_rounded_inwards_to_steps_of_the_axis(axis: Any, lower: Any, upper: Any, steps: Any) -> None:
+def test_bounds_are_rounded_inwards_to_steps_of_the_axis(
+    axis: Any, lower: Any, upper: Any, steps: Any
+) -> None:
     reach = reach_of(within(lower, upper), Axis(axis))
     assert (reach.lower, reach.upper) == steps
     assert type(reach.lower) is type(steps[0])
@@ -75,7 +79,7 @@ def test_far_bounds_are_open_or_never_met(axis: Any, lower: Any, upper: Any, way
 
 
 def test_a_long_distance_keeps_every_digit() -> None:
-    reach = reach_of(within(Number("-1") / 10**18, 10**19), Axis(Decimal(38, 18)))
+    reach = reach_of(within(Number(-1) / 10**18, 10**19), Axis(Decimal(38, 18)))
     assert reach.lower == Number("-0.000000000000000001")
     assert reach.upper == Number(10) ** 19
 
