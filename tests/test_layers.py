@@ -21,7 +21,7 @@ from weft import errors
 SRC = Path(__file__).parents[1] / "src"
 
 # Imports point up this list: a module may import its own layer and those above it.
-PURE_LAYERS = ("errors", "core", "expr", "spec", "front", "plan", "store", "testing")
+PURE_LAYERS = ("codes", "errors", "core", "expr", "spec", "front", "plan", "store", "testing")
 # Below the line pyspark may be imported.
 SPARK_LAYERS = ("spark", "relation", "run", "cli", "web")
 LAYERS = {name: rank for rank, name in enumerate((*PURE_LAYERS, *SPARK_LAYERS))}
@@ -30,7 +30,7 @@ LAYERS |= dict.fromkeys(("relations", "explain"), LAYERS["relation"])
 COMPUTED = "<computed>"  # below the line, a name may depend on the kind of session
 JVM_PACKAGES = frozenset({"pyspark", "py4j"})
 # Modules that may make and set up a session of their own; the user's is read-only for us.
-SESSION_MAKERS: frozenset[str] = frozenset()
+SESSION_MAKERS: frozenset[str] = frozenset({"weft.run.session"})
 
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 60

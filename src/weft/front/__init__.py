@@ -1,0 +1,1 @@
+"""Texts to specs: YAML with positions."""

@@ -1,0 +1,1 @@
+"""The shapes of the files of a workspace."""

@@ -1,0 +1,1 @@
+"""The five operations, resolved on the columns they get."""

@@ -1,0 +1,1 @@
+"""Scenarios: given and expected rows, run by the real engine."""

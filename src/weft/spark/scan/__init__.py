@@ -1,0 +1,1 @@
+"""Data of a workspace as DataFrames."""

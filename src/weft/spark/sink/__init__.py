@@ -1,0 +1,1 @@
+"""DataFrames as staged data."""

@@ -1,0 +1,1 @@
+"""What users say about datasets, projects, operations, resolvers and scenarios."""

@@ -1,0 +1,1 @@
+"""Runs, snapshots, versions and locks."""

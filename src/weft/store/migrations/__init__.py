@@ -1,0 +1,1 @@
+"""Numbered changes of the store's schema."""
