@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from weft.spark.jars import installed_jars
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -55,7 +57,9 @@ _STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
 
 def settings(folder: Path) -> dict[str, str]:
     """Return the Spark settings of both sessions, which write below `folder` only."""
+    jars = ",".join(map(str, installed_jars()))
     return {
+        **({"spark.jars": jars} if jars else {}),
         "spark.driver.memory": "1g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -245,9 +245,13 @@ class EntityError(WeftError, ValueError):
 
 
 class ActivationError(WeftError, ValueError):
-    """A project that cannot be activated or run; holds every failure."""
+    """A project that cannot be activated or run; holds every failure.
+
+    `failures` are what activation found, each a ``plan.project.Failure``.
+    """
 
     default_code = "W1101"
+    failures: tuple[Any, ...] = ()
 
 
 class RuntimeJoinError(WeftError, ValueError):
@@ -257,9 +261,13 @@ class RuntimeJoinError(WeftError, ValueError):
 
 
 class ResolutionError(WeftError, ValueError):
-    """Data that a resolver cannot find or read."""
+    """Data that a resolver cannot find or read.
+
+    `resolution` is how the resolver came to it, a ``plan.resolver.location.ResolverDiagnostic``, or None.
+    """
 
     default_code = "W1305"
+    resolution: Any = None
 
 
 class OperationError(WeftError, ValueError):

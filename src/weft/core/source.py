@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _LONGEST_LINE = 240
 
@@ -11,7 +11,9 @@ _LONGEST_LINE = 240
 class Source:
     r"""A stretch of text that a user wrote.
 
-    ``start`` and ``end`` are offsets into ``text``, end exclusive.
+    ``start`` and ``end`` are offsets into ``text``, end exclusive.  Where the file spells a value in
+    its own way (escapes, folded lines), ``offsets`` says where each character of the value stands,
+    with one more for its end.
 
     >>> s = Source("a = 1\nb = oops", 10, 14, file="job.yml")
     >>> print(s.render())
@@ -25,6 +27,7 @@ class Source:
     start: int
     end: int
     file: str | None = None
+    offsets: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def whole(cls, text: str, file: str | None = None) -> Source:
@@ -34,15 +37,24 @@ class Source:
     def inner(self, text: str, start: int, end: int) -> Source:
         """Return the place of ``text[start:end]``, where `text` stands at this place.
 
-        When the file spells `text` differently (escapes, folded lines) the whole
+        When the file spells `text` differently and there are no offsets for it, the whole
         place is returned: too wide is better than wrong.
         """
+        if len(self.offsets) == len(text) + 1:
+            return Source(self.text, self.offsets[start], self._end(start, end), self.file)
         if self.text[self.start : self.end] == text:
             return Source(self.text, self.start + start, self.start + end, self.file)
         found = self.text.find(text, self.start, self.end)
         if found < 0:
             return self
         return Source(self.text, found + start, found + end, self.file)
+
+    def _end(self, start: int, end: int) -> int:
+        """Return where ``[start:end]`` of the spelled text ends, without blanks that the spelling adds."""
+        stop = self.offsets[end]
+        while end > start and stop > self.offsets[end - 1] + 1 and self.text[stop - 1].isspace():
+            stop -= 1
+        return stop
 
     @property
     def line(self) -> int:

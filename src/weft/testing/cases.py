@@ -77,7 +77,7 @@ def load_cases(path: str | Path) -> tuple[Case, ...]:
 def read_cases(text: str, *, file: str | None = None) -> tuple[Case, ...]:
     """Read cases from the text of a case file."""
     root = compose(text, file)
-    if not isinstance(root.value, list) or root.is_mapping or not root.value:
+    if not root.is_list or not root.value:
         raise CaseFileError(
             "a case file is a list of cases", help="write '- id: ...' for each case", at=root.place()
         )

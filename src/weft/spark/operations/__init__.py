@@ -1,1 +1,1 @@
-"""The five operations on DataFrames."""
+"""Operations on Spark: each takes the working set and returns it changed."""

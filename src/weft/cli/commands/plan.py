@@ -1,0 +1,162 @@
+"""``weft plan``: what a run would do, and what differs from the last one; nothing is started."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli.call import call_of, period_of, reading
+from weft.cli.envelope import CHANGES, OK, Envelope
+from weft.cli.said import Period, a_moment
+from weft.cli.terminal import many
+from weft.errors import ResolutionError, WorkspaceError
+
+if TYPE_CHECKING:
+    from weft.plan.catalog import Catalog
+    from weft.plan.compare import Change
+    from weft.plan.project import ProjectPlan
+    from weft.plan.reads import Read
+    from weft.store.reader import StoreReader
+
+_NOT_OF_THE_PLAN = ("moment", "session", "engine", "inputs")
+
+
+def plan(
+    context: typer.Context,
+    project: Annotated[str | None, typer.Argument(help="Name or id; needed when there are several.")] = None,
+    *,
+    period: Period = None,
+    known_at: Annotated[
+        str | None, typer.Option("--known-at", metavar="TIME", help="What was known at that moment, in UTC.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Save it for `run --plan`.")
+    ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="End with 4 when a run would do something new.")
+    ] = False,
+) -> Envelope:
+    """Show what a run would do: reads, joins, outputs, and what changed since the last one."""
+    call = call_of(context)
+    moment = a_moment(known_at, "--known-at")
+    workspace, wanted = call.project(project)
+    from weft.plan.pipeline_explain import describe
+    from weft.plan.project import resolve_project
+    from weft.store.lifecycle import catalog_of, standing
+    from weft.store.snapshot import plan_fingerprint
+
+    with reading(workspace.settings, workspace.root) as reader:
+        catalog = catalog_of(workspace, reader)
+        stands = standing(wanted, reader)
+        chosen = None if period is None else period_of(period, wanted, catalog)
+        calendar = catalog.calendar(wanted.calendar)
+        made = resolve_project(
+            wanted,
+            catalog,
+            period=chosen,
+            calendar=calendar,
+            known_at=moment,
+            draft=stands.status == "draft",
+        )
+        changes = changed(made, catalog, reader)
+    sizes = {read.name: size_of(read, catalog, workspace.root) for read in made.reads}
+    document = describe(made, catalog=catalog, sizes=sizes)
+    new = changes is None
+    told: list[dict[str, Any]] = (
+        [{"part": "project", "what": wanted.name, "seq": None, "before": None, "after": wanted.version}]
+        if changes is None
+        else [change.to_dict() for change in changes]
+    )
+    data = dict(document.data) | {
+        "status": stands.status,
+        "changes": told,
+        "fingerprint": plan_fingerprint(made, catalog),
+    }
+    outputs = sum(op["type"] == "output" for op in data["operations"])
+    sentence = (
+        f"new project: {many(len(made.operations), 'operation')}, {many(outputs, 'output')}"
+        if new
+        else "\n".join(map(str, changes or ())) or "nothing has changed since the last run"
+    )
+    step = f"weft run {wanted.name} -p {period or 'PERIOD'}" + (f" --plan {out}" if out else "")
+    envelope = Envelope(
+        command="plan",
+        data=data,
+        diagnostics=(*stands.warnings, *made.warnings),
+        text=f"{document.text}\n{sentence}",
+        next=(step,),
+        exit_code=CHANGES if detailed_exitcode and told else OK,
+    )
+    if out is not None:
+        _save(envelope, out)
+    return envelope
+
+
+def _save(envelope: Envelope, out: Path) -> None:
+    text = json.dumps(envelope.document()["data"], indent=2, ensure_ascii=False, default=str)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text + "\n", encoding="utf-8")
+    except OSError as cause:
+        raise WorkspaceError(
+            f"{out} cannot be written: {cause.strerror}", help="name another file with --out"
+        ) from cause
+
+
+def changed(plan: ProjectPlan, catalog: Catalog, reader: StoreReader | None) -> tuple[Change, ...] | None:
+    """Return what differs from the last run of a project that completed; None when there was none.
+
+    A run of the same period is taken when there is one; otherwise what follows from the period is passed over.
+    """
+    from weft.plan.compare import diff_snapshot
+    from weft.store.snapshot import snapshot_of
+
+    if reader is None:
+        return None
+    period = None if plan.period is None else plan.period.identifier
+    project = plan.project
+    found = reader.runs(project.id, period, "completed", 50) or reader.runs(project.id, None, "completed", 50)
+    real = [run for run in found if run.sandbox == plan.draft]
+    if not real:
+        return None
+    before = reader.snapshot(real[0].id)
+    now = dt.datetime.now(dt.UTC)
+    after = snapshot_of(
+        plan, catalog, engine_version="", session={}, inputs={}, today=now.date(), known_at=now, run_at=now
+    )
+    passed = _NOT_OF_THE_PLAN if real[0].period == period else (*_NOT_OF_THE_PLAN, "period", "locations")
+    # What the last run registered itself is no change of what is done.
+    made = {f"{v.dataset.id}@{v.dataset.version}" for v in reader.registered()}
+    read = {f"{pin.dataset_id}@{pin.dataset_version}" for pin in plan.pins}
+    return tuple(
+        change
+        for change in diff_snapshot(before, json.loads(json.dumps(after, default=str)))
+        if change.part not in passed
+        and not (change.part == "datasets" and any(key in change.what for key in made - read))
+    )
+
+
+def size_of(read: Read, catalog: Catalog, root: Path) -> int | None:
+    """Return how many bytes the files of a read have; None when nobody knows without asking."""
+    from weft.plan.resolver.locate import datasource_of
+    from weft.plan.resolver.paths import data_files, full_path, is_local
+
+    total = 0
+    for location in read.locations:
+        if location.path is None:
+            return None
+        try:
+            whole = full_path(location, datasource_of(location, catalog), root)
+            if not is_local(whole):
+                return None
+            files = data_files(whole)
+            total += sum(file.stat().st_size for file in files)
+        except (ResolutionError, OSError):
+            return None
+        if not files:
+            return None
+    return total if read.locations else None

@@ -1,0 +1,52 @@
+"""``weft schema``: JSON Schemas of the files of a workspace, for editors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from weft.cli.call import call_of
+from weft.cli.envelope import Envelope
+from weft.core.names import listed, near
+from weft.errors import WorkspaceError
+
+app = typer.Typer(help="Show or write the JSON Schemas of workspace files.", no_args_is_help=True)
+
+
+@app.command("export")
+def export(
+    context: typer.Context,
+    folder: Annotated[Path | None, typer.Argument(help="Default: .weft/schema of the workspace.")] = None,
+) -> Envelope:
+    """Write the schema of every kind of file."""
+    from weft.front.schemas import export as exported
+
+    target = folder or call_of(context).root() / ".weft" / "schema"
+    try:
+        files = exported(target)
+    except OSError as cause:
+        raise WorkspaceError(
+            f"{target} cannot be written: {cause.strerror}", help="name another folder"
+        ) from cause
+    names = [str(file) for file in files]
+    return Envelope(command="schema", data={"files": names}, text="\n".join(names))
+
+
+@app.command("show")
+def show(kind: Annotated[str, typer.Argument(help="project, dataset, resolver, ...")]) -> Envelope:
+    """Print the schema of one kind of file."""
+    from weft.front.schemas import json_schema
+    from weft.front.sugar import KINDS, Kind
+
+    if kind not in KINDS:
+        close = near(kind, KINDS, most=1)
+        raise WorkspaceError(
+            f"there is no kind of file {kind!r}",
+            help=f"did you mean {close[0]!r}?" if close else f"kinds are {listed(KINDS)}",
+        )
+    schema = json_schema(cast("Kind", kind))
+    text = json.dumps(schema, indent=2, ensure_ascii=False)
+    return Envelope(command="schema", data={"kind": kind, "schema": schema}, text=text)

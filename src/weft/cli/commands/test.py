@@ -1,0 +1,175 @@
+"""``weft test``: run the scenarios of a workspace; ``test record`` makes one of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli.call import Call, call_of, reading, sessions
+from weft.cli.commands.runs import reader_of
+from weft.cli.envelope import INVALID, OK, UNMET, Envelope
+from weft.cli.said import Run
+from weft.cli.terminal import say
+from weft.core.names import listed, near
+from weft.errors import EntityError, WorkspaceError
+
+if TYPE_CHECKING:
+    from weft.run.scenarios.result import ScenarioResult
+    from weft.spec.pipeline.scenario import Scenario
+    from weft.spec.pipeline.workspace import Workspace
+FORMATS = ("human", "json", "junit")
+
+
+def test(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Names or files; all by default.")
+    ] = None,
+    *,
+    format: Annotated[str, typer.Option("--format", help="human, json or junit.")] = "human",
+    out: Annotated[Path | None, typer.Option("--out", help="Write the report to a file.")] = None,
+    snapshot: Annotated[
+        bool, typer.Option("--snapshot/--no-snapshot", help="Keep what came out of failures.")
+    ] = True,
+) -> Envelope:
+    """Run scenarios: what is given, a period, and what is expected to come out."""
+    call = call_of(context)
+    if format not in FORMATS:
+        raise WorkspaceError(f"there is no format {format!r}", help=f"it is one of {listed(FORMATS)}")
+    loaded = call.loaded()
+    unread = [f for f in loaded.errors if not _is_a_project(f.at.file if f.at else None)]
+    if unread:
+        raise EntityError(unread)
+    workspace = loaded.workspace
+    wanted = chosen(workspace.scenarios, names or ())
+    results = _results(call, workspace, wanted, snapshot=snapshot)
+    return _answer(call, results, format, out)
+
+
+def _is_a_project(file: str | None) -> bool:
+    return file is not None and file.startswith("projects/")
+
+
+def chosen(scenarios: Sequence[Scenario], names: Sequence[str]) -> tuple[Scenario, ...]:
+    """Return the scenarios of the given names or files, all when none is given."""
+    found: list[Scenario] = []
+    for name in names:
+        by_name = [s for s in scenarios if name in (s.name, *_files(s))]
+        if not by_name:
+            close = near(name, [s.name for s in scenarios], most=1)
+            raise WorkspaceError(
+                f"there is no scenario {name!r}",
+                help=f"did you mean {close[0]!r}?"
+                if close
+                else f"scenarios are {listed([s.name for s in scenarios]) or 'written in scenarios/'}",
+            )
+        found += by_name
+    return tuple(dict.fromkeys(found)) if names else tuple(scenarios)
+
+
+def _files(scenario: Scenario) -> tuple[str, ...]:
+    file = scenario.file
+    return () if file is None else (file.as_posix(), file.name, file.stem)
+
+
+def _results(
+    call: Call, workspace: Workspace, wanted: Sequence[Scenario], *, snapshot: bool
+) -> tuple[ScenarioResult, ...]:
+    from weft.run.scenarios.execute import run_scenarios
+    from weft.run.scenarios.reports import human_lines, write_snapshot
+
+    def told_of(result: ScenarioResult) -> None:
+        if not (call.json or call.quiet):
+            say(human_lines(result)[0])
+
+    with (
+        reading(workspace.settings, workspace.root) as reader,
+        sessions(call, workspace) as opener,
+    ):
+        # On a terminal people wait: each scenario is told when it is done, the report comes at the end.
+        results = run_scenarios(
+            wanted, workspace, reader=reader, session=opener, told_of=told_of if call.verbose else None
+        )
+    kept = {s.name for s in wanted if s.snapshot} if snapshot else set()
+    return tuple(
+        replace(r, snapshot=write_snapshot(r, workspace.root)) if r.name in kept else r for r in results
+    )
+
+
+def _answer(call: Call, results: Sequence[ScenarioResult], format: str, out: Path | None) -> Envelope:
+    from weft.run.scenarios.reports import human, junit, to_json
+
+    code = OK if all(r.status == "pass" for r in results) else UNMET
+    envelope = Envelope(
+        command="test",
+        data=to_json(results),
+        diagnostics=tuple(d for r in results for d in r.diagnostics) if call.json else (),
+        exit_code=code,
+        next=("write one in scenarios/, or `weft test record RUN --keys ...`",) if not results else (),
+    )
+    text = {
+        "human": lambda: human(results, verbose=call.verbose),
+        "json": envelope.to_json,
+        "junit": lambda: junit(results),
+    }[format]()
+    if out is None:
+        return replace(envelope, text=text)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    except OSError as cause:
+        raise WorkspaceError(
+            f"{out} cannot be written: {cause.strerror}", help="name another file with --out"
+        ) from cause
+    return replace(envelope, text=human(results, verbose=call.verbose) if format != "human" else f"{out}")
+
+
+def record(
+    context: typer.Context,
+    run: Run,
+    *,
+    keys: Annotated[
+        str, typer.Option("--keys", metavar="COLUMN=VALUE,...", help="Which rows, as in journal_id=JE-002.")
+    ],
+    name: Annotated[str | None, typer.Option("--name", help="Of the scenario.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Its file, below the workspace.")] = None,
+) -> Envelope:
+    """Write a scenario with a few rows of a run, and run it once."""
+    from weft.run.scenarios.record import record as recorded
+
+    call = call_of(context)
+    chosen_keys = keys_of(keys)
+    workspace = call.workspace()
+    with reading(workspace.settings, workspace.root) as reader, sessions(call, workspace) as opener:
+        store = reader_of(reader)
+        store.run(run)
+        made = recorded(run, chosen_keys, workspace, reader=store, session=opener(), name=name, out=out)
+    return Envelope(
+        command="test",
+        data={"file": made.file.as_posix(), "rows": made.rows, "scenario": made.result.to_json()},
+        diagnostics=made.result.diagnostics,
+        text=f"{made.file} ({made.rows} rows): {made.result.status}",
+        exit_code=OK if made.result.status == "pass" else INVALID,
+        next=(f"weft test {made.result.name!r}",),
+    )
+
+
+def keys_of(said: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the values of columns that an option says.
+
+    >>> keys_of("journal_id=JE-002,journal_id=JE-003,line_number=1")
+    {'journal_id': ('JE-002', 'JE-003'), 'line_number': ('1',)}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for part in said.split(","):
+        column, equals, value = part.partition("=")
+        if not equals or not column.strip():
+            raise WorkspaceError(
+                f"--keys {part!r} is no column and value", help="as in --keys journal_id=JE-002,line_number=1"
+            )
+        found[column.strip()] = (*found.get(column.strip(), ()), value.strip())
+    return found

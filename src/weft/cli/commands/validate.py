@@ -1,0 +1,128 @@
+"""``weft validate``: every mistake in the files of a workspace, with its place; nothing is started."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from weft.cli.call import as_warnings, call_of, reading
+from weft.cli.envelope import INVALID, OK, Envelope
+from weft.cli.terminal import many
+from weft.errors import Diagnostic, StoreError, WorkspaceError
+
+if TYPE_CHECKING:
+    from weft.front.workspace import Loaded
+    from weft.plan.catalog import Catalog
+
+
+def validate(
+    context: typer.Context,
+    path: Annotated[
+        Path | None, typer.Argument(help="A file or folder to report on; all by default.")
+    ] = None,
+    *,
+    format: Annotated[str, typer.Option("--format", help="human or github (annotations).")] = "human",
+) -> Envelope:
+    """Report every mistake in the files of the workspace."""
+    call, started = call_of(context), time.monotonic()
+    if format not in ("human", "github"):
+        raise WorkspaceError(f"there is no format {format!r}", code="W1801", help="human or github")
+    only = None if path is None else _there(path, call.start)
+    loaded = call.loaded(only)
+    found = findings(loaded, only)
+    counts = Counter(f.severity for f in found)
+    seconds = time.monotonic() - started
+    files = [f for f in loaded.workspace.files if only is None or f == only or only in f.parents]
+    data = {
+        "files": len(files),
+        "projects": [p.name for p in loaded.readable.projects],
+        "datasets": [f"{d.name}@{d.version}" for d in loaded.readable.datasets],
+        "errors": counts["error"],
+        "warnings": counts["warning"],
+        "seconds": round(seconds, 3),
+    }
+    told = [many(counts[s], s) for s in ("error", "warning", "note") if counts[s]]
+    text = f"{', '.join(told) or 'no mistakes'} in {many(len(files), 'file')} ({seconds:.1f} s)"
+    if format == "github":
+        text = "\n".join([*map(_annotation, found), text])
+    return Envelope(
+        command="validate",
+        data=data,
+        diagnostics=found if format == "human" or call.json else (),
+        text=text,
+        exit_code=INVALID if counts["error"] else OK,
+        next=tuple(f"weft explain {code}" for code in sorted({f.code for f in found})[:1]),
+    )
+
+
+def _there(path: Path, start: Path) -> Path:
+    """Return the path that a user means: from here, else from the workspace."""
+    for whole in (Path.cwd() / path, start / path):
+        if whole.exists():
+            return whole.resolve()
+    raise WorkspaceError(f"there is no file or folder {str(path)!r}", help="name one of the workspace")
+
+
+def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]:
+    """Return everything that is wrong in a workspace, without running anything."""
+    from weft.plan.project import examined
+    from weft.plan.references import catalog_findings
+
+    workspace = loaded.readable
+    told: list[Diagnostic] = []
+    catalog, troubles = _catalog(loaded)
+    told += troubles
+    told += catalog_findings(catalog)
+    for project in workspace.projects:
+        checked = examined(project, catalog)
+        told += [*(failure.diagnostic for failure in checked.failures), *checked.warnings]
+    if only is not None:
+        told = [f for f in told if _is_within(f, only, workspace.root)]
+    return loaded.merged(told)
+
+
+def _catalog(loaded: Loaded) -> tuple[Catalog, tuple[Diagnostic, ...]]:
+    from weft.plan.catalog import Catalog
+
+    workspace = loaded.readable
+    try:
+        with reading(workspace.settings, workspace.root) as reader:
+            if reader is None:
+                return Catalog.of(workspace), ()
+            from weft.store.lifecycle import catalog_of
+
+            return catalog_of(workspace, reader), ()
+    except (
+        StoreError
+    ) as problem:  # files can be judged without it; datasets that runs made are not known then
+        return Catalog.of(workspace), as_warnings(problem)
+
+
+def _is_within(found: Diagnostic, only: Path, root: Path) -> bool:
+    if found.at is None or found.at.file is None:
+        return False
+    file = root / found.at.file
+    return file == only or only in file.parents
+
+
+_LEVELS: dict[str, Literal["error", "warning", "notice"]] = {
+    "error": "error",
+    "warning": "warning",
+    "note": "notice",
+}
+
+
+def _annotation(found: Diagnostic) -> str:
+    """Return a finding as GitHub's runners read it."""
+    said = f"{found.message} ({found.help})" if found.help else found.message
+    text = said.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    place = ""
+    if found.at is not None:
+        start, end = (found.at.range[key] for key in ("start", "end"))
+        place = f" file={found.at.file},line={start['line'] + 1},col={start['character'] + 1}"
+        place += f",endLine={end['line'] + 1},endColumn={end['character'] + 1},title={found.code}"
+    return f"::{_LEVELS[found.severity]}{place}::{text}"

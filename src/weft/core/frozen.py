@@ -1,0 +1,76 @@
+"""FrozenMap: a mapping that can be shared, compared and hashed because nobody can change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V_co = TypeVar("V_co", covariant=True)
+
+
+class FrozenMap(Mapping[K, V_co]):
+    """An ordered mapping that never changes.
+
+    Two maps are equal when they hold the same entries, in any order, and equal maps have one hash.
+
+    >>> a = FrozenMap({"b": 1, "a": 2})
+    >>> a, a == {"a": 2, "b": 1}, hash(a) == hash(FrozenMap(a=2, b=1))
+    ({'b': 1, 'a': 2}, True, True)
+    """
+
+    __slots__ = ("_entries", "_hash")
+
+    def __init__(self, entries: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = (), **named: V_co) -> None:
+        self._entries: dict[Any, V_co] = dict(entries, **named)
+        self._hash: int | None = None
+
+    def __getitem__(self, key: K) -> V_co:
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self._entries.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self._entries)
+
+
+EMPTY: FrozenMap[Any, Any] = FrozenMap()
+"""The map without entries."""
+
+
+def frozen(value: Any) -> Any:
+    """Return `value` with every mapping in it as a FrozenMap and every list as a tuple.
+
+    >>> frozen({"a": [1, {"b": 2}]})
+    {'a': (1, {'b': 2})}
+    """
+    if isinstance(value, Mapping):
+        return FrozenMap({k: frozen(v) for k, v in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(frozen(v) for v in value)
+    return value
+
+
+def thawed(value: Any) -> Any:
+    """Return `value` with every mapping as a dict and every tuple as a list, as JSON and YAML have them.
+
+    >>> thawed(FrozenMap(a=(1, 2)))
+    {'a': [1, 2]}
+    """
+    if isinstance(value, Mapping):
+        return {k: thawed(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [thawed(v) for v in value]
+    return value

@@ -1,0 +1,71 @@
+"""Projects from their files."""
+
+from __future__ import annotations
+
+from weft.core.frozen import FrozenMap
+from weft.front.build.entries import WORD, Entries, expression_of, identity
+from weft.front.build.operations import build_operation
+from weft.front.findings import Findings
+from weft.front.places import sites_of
+from weft.front.yaml_nodes import Node
+from weft.spec.pipeline.operation import Operation
+from weft.spec.pipeline.project import DEFAULT_CHECKPOINT_EVERY, Project
+from weft.spec.pipeline.reference import Said
+
+
+def build_project(node: Node, findings: Findings) -> Project:
+    """Return the project of a canonical node; what breaks a rule is noted."""
+    entries = Entries(node, findings)
+    id, name = identity(entries, "project")
+    return Project(
+        id=id,
+        name=name,
+        version=entries.whole("version", 1),
+        status=entries.value("status", "draft"),
+        input=entries.reference("input_dataset_id", "input_dataset_version"),
+        operations=_operations(entries),
+        selectors=FrozenMap(_selectors(entries)),
+        resolver_overrides=FrozenMap(
+            {item.name: str(item.value.value) for item in entries.pairs("resolver_overrides")}
+        ),
+        materialization=entries.value("materialization", "eager"),
+        visibility=entries.value("visibility", "private"),
+        owner=entries.text("owner"),
+        calendar=entries.text("calendar", "gregorian"),
+        checkpoint_every=entries.whole("checkpoint_every", DEFAULT_CHECKPOINT_EVERY),
+        description=entries.text("description"),
+        at=sites_of(node),
+    )
+
+
+def _operations(entries: Entries) -> tuple[Operation, ...]:
+    first: dict[int, Operation] = {}
+    found: list[Operation] = []
+    for part in entries.parts("operations"):
+        operation = build_operation(part.node, entries.findings)
+        found.append(operation)
+        other = first.setdefault(operation.seq, operation)
+        if other is not operation:
+            place = other.at.of("seq")
+            line = f" in line {place.line}" if place is not None else ""
+            part.find(
+                "W1009",
+                f"seq {operation.seq} is used twice",
+                "seq",
+                f"{other.name!r}{line} has it: give each its own",
+            )
+    return tuple(found)
+
+
+def _selectors(entries: Entries) -> dict[str, Said]:
+    found: dict[str, Said] = {}
+    for item in entries.pairs("selectors"):
+        if not WORD.fullmatch(item.name):
+            entries.findings.add(
+                "W1021",
+                f"the selector name {item.name!r} cannot be written as {{{{NAME}}}}",
+                item.key.place(),
+                "use letters, digits and underscores",
+            )
+        found[item.name] = expression_of(item.value, f"selector {item.name!r}", entries.findings)
+    return found

@@ -1,0 +1,212 @@
+"""Where an output goes: a folder for each period, one file, or a table.
+
+::
+
+    {datasource_id: warehouse, table: gl}       out/gl/period=2026-01        files of the datasource's type
+    {path: exports/gl, format: csv}             exports/gl/period=2026-01
+    {path: "exports/{{YYYY}}/{{MM}}"}           exports/2026/01              the path says the period itself
+    {path: gl.csv}                              gl.csv                       one file, of whichever run was last
+    a draft project                             .weft/sandbox/<project>/...  whatever the destination says
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from weft.core.names import is_plain_text, listed, near
+from weft.core.source import Source
+from weft.errors import ResolutionError
+from weft.plan.operations.context import PlanContext
+from weft.plan.operations.resolved import Target
+from weft.plan.resolver.templates import PERIOD_TOKENS, render, template_problems
+from weft.spec.pipeline.datasource import DataSource
+from weft.spec.pipeline.operation import Destination, Operation, Output
+
+FILE_FORMATS = ("csv", "parquet", "json")
+_TOKEN = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_UNSAFE = "/\\'\"`"
+
+
+def target_of(op: Operation, said: Output, context: PlanContext) -> Target | None:
+    """Return where the output goes; None after noting why nobody can say."""
+    destination = said.destination
+    site = op.at.of("arguments.destination")
+    if destination.path is not None:
+        if destination.datasource is not None or destination.table is not None:
+            return _incomplete("it names a path and a table", "leave one of them out", site, context)
+        return _path_target(destination, context, destination.at.of("path") or site)
+    if destination.datasource is None or not destination.datasource.strip():
+        return _incomplete("it names no datasource", "write {datasource_id, table} or {path}", site, context)
+    if destination.table is None or not destination.table.strip():
+        return _incomplete("it names no table", "write {datasource_id, table} or {path}", site, context)
+    source = context.catalog.datasource(destination.datasource)
+    at = destination.at.of("datasource_id") or site
+    if source is None:
+        names = [s.id for s in context.catalog.workspace.datasources]
+        close = near(destination.datasource, names, most=1)
+        context.mistake(
+            "W1020",
+            f"there is no datasource {destination.datasource!r}",
+            f"did you mean {close[0]!r}?" if close else f"datasources are {listed(names)}",
+            at,
+        )
+        return None
+    if source.status == "disabled":
+        context.mistake(
+            "W1315", f"datasource {source.id!r} is disabled", "set `status: active` in its file", at
+        )
+        return None
+    return _table_target(source, destination, context, site)
+
+
+def _incomplete(problem: str, help: str, at: Source | None, context: PlanContext) -> Target | None:
+    context.mistake("W1417", f"the destination is not whole: {problem}", help, at)
+    return None
+
+
+def _table_target(
+    source: DataSource, destination: Destination, context: PlanContext, at: Source | None
+) -> Target | None:
+    table, schema = (
+        str(destination.table),
+        destination.schema or str(source.options.get("schema", "")) or None,
+    )
+    for name in filter(None, (table, schema)):
+        if not _is_plain(name):
+            context.mistake(
+                "W1311",
+                f"{name!r} is no name of a table",
+                "a name holds no separator, no quote and no '..'",
+                destination.at.of("table") or at,
+            )
+            return None
+    if destination.format is not None and destination.format != source.type:
+        context.mistake(
+            "W1417",
+            f"the destination says format {destination.format!r}, datasource {source.id!r} holds {source.type}",
+            "leave `format` out, or name another datasource",
+            destination.at.of("format") or at,
+        )
+        return None
+    period = _period(context)
+    if context.draft:
+        return _sandboxed(table, source.type if source.holds_files else "parquet", context)
+    if source.holds_files:
+        prefix = str(source.options.get("path_prefix", ""))
+        location = _joined(prefix, table, f"period={period or '{{period}}'}")
+        if not _is_local(location, at, context):
+            return None
+        return Target(
+            kind="files",
+            location=location,
+            format=source.type,
+            datasource_id=source.id,
+            table=table,
+            period=period,
+        )
+    where = ".".join(filter(None, (schema, table)))
+    return Target(
+        kind="jdbc" if source.type == "jdbc" else "table",
+        location=f"{source.id}:{where}" if source.type == "jdbc" else where,
+        format=source.type,
+        datasource_id=source.id,
+        table=table,
+        schema=schema,
+        period=period,
+    )
+
+
+def _path_target(destination: Destination, context: PlanContext, at: Source | None) -> Target | None:
+    path = str(destination.path).strip()
+    if not path.strip("/"):
+        return _incomplete("its path is empty", "write a folder or a file", at, context)
+    ending = PurePosixPath(path).suffix.removeprefix(".")
+    single = ending in FILE_FORMATS
+    format = destination.format or (ending if single else "parquet")
+    if single and format != ending:
+        context.mistake(
+            "W1417", f"the path ends in .{ending}, the format is {format}", "leave `format` out", at
+        )
+        return None
+    if not _is_local(path, at, context):
+        return None
+    named = any(token in PERIOD_TOKENS for token in _TOKEN.findall(path))
+    rendered = _rendered(path, context, at)
+    if rendered is None:
+        return None
+    if ".." in PurePosixPath(rendered).parts or not is_plain_text(rendered):
+        context.mistake(
+            "W1311", f"the path {rendered!r} leads out of its place", "write a path without '..'", at
+        )
+        return None
+    if single and not named:
+        context.warn(
+            "W1511",
+            f"{rendered} is one file: a run of another period replaces it",
+            "put {{period}} into its name",
+            at,
+        )
+    period = _period(context)
+    if context.draft:
+        rendered = _joined(context.catalog.settings.sandbox.path, context.project.name, rendered.lstrip("/"))
+    if not single and not named:
+        rendered = _joined(rendered, f"period={period or '{{period}}'}")
+    whole = single and not named
+    return Target(
+        kind="file" if single else "files", location=rendered, format=format, period=None if whole else period
+    )
+
+
+def _rendered(path: str, context: PlanContext, at: Source | None) -> str | None:
+    if context.period is None:
+        problems = template_problems(path, at)
+        if problems:
+            context.mistakes.add(ResolutionError(problems))
+            return None
+        return path
+    period = context.period
+    tokens = {
+        **dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier),
+        **period.tokens(),
+    }
+    try:
+        return render(path, tokens, kind="path", at=at, level=period.level)
+    except ResolutionError as problem:
+        context.mistakes.add(problem)
+        return None
+
+
+def _sandboxed(table: str, format: str, context: PlanContext) -> Target:
+    period = _period(context)
+    folder = _joined(
+        context.catalog.settings.sandbox.path, context.project.name, table, f"period={period or '{{period}}'}"
+    )
+    return Target(kind="files", location=folder, format=format, table=table, period=period)
+
+
+def _period(context: PlanContext) -> str | None:
+    return None if context.period is None else context.period.identifier
+
+
+def _joined(*parts: str) -> str:
+    return "/".join(p.rstrip("/") if i == 0 else p.strip("/") for i, p in enumerate(parts) if p)
+
+
+def _is_plain(name: str) -> bool:
+    plain = is_plain_text(name) and ".." not in name and name == name.strip()
+    return plain and not any(sign in name for sign in _UNSAFE)
+
+
+def _is_local(path: str, at: Source | None, context: PlanContext) -> bool:
+    found = _SCHEME.match(path)
+    if found is None or found[0] == "file://":
+        return True
+    context.mistake(
+        "W1509",
+        f"files below {found[0]} cannot be exchanged in one step",
+        "write to a folder of this machine or of a mounted disk, or to a table",
+        at,
+    )
+    return False

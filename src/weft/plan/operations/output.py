@@ -1,0 +1,154 @@
+"""output: which rows and columns are written, where, and how they meet what is there."""
+
+from __future__ import annotations
+
+from weft.core.names import listed, near
+from weft.core.types import Map
+from weft.plan.catalog import Missing
+from weft.plan.operations.context import PlanContext
+from weft.plan.operations.delete import operation_scope
+from weft.plan.operations.destination import target_of
+from weft.plan.operations.expressions import selector
+from weft.plan.operations.lookup_steps import lookup_steps, used_lookups
+from weft.plan.operations.resolved import ResolvedOutput, Target, Working
+from weft.spec.pipeline.operation import Operation, Output
+from weft.spec.pipeline.reference import DatasetRef, Said
+from weft.spec.pipeline.words import PERIOD
+
+
+def resolve_output(
+    op: Operation, working: Working, context: PlanContext
+) -> tuple[ResolvedOutput | None, Working]:
+    """Return the output on the columns at hand, None after noting mistakes, and the unchanged columns."""
+    said = op.arguments
+    assert isinstance(said, Output)  # noqa: S101  # the type of an operation decides its arguments
+    chosen = selector(op.selector, operation_scope(op, working, context), context)
+    columns = _columns(op, said, working, context)
+    order = _order(said, working, context)
+    target = target_of(op, said, context)
+    register = _registered(op, said, context)
+    if target is None or context.mistakes:
+        return None, working
+    _check_period(op, said, columns, target, context)
+    key = _merge_key(op, said, columns, working, context) if said.mode == "merge" else ()
+    lookups = lookup_steps(used_lookups((chosen,)), working, context)[0]
+    if context.mistakes:
+        return None, working
+    resolved = ResolvedOutput(
+        seq=op.seq,
+        name=op.name,
+        selector=chosen,
+        lookups=lookups,
+        columns=columns,
+        include_deleted=said.include_deleted,
+        target=target,
+        mode=said.mode,
+        merge_key=key,
+        order_by=order,
+        register_as=register,
+        before=working,
+    )
+    return resolved, working
+
+
+def _columns(op: Operation, said: Output, working: Working, context: PlanContext) -> tuple[str, ...]:
+    """Return the columns that are written, in order; all of them when nobody says."""
+    if said.columns is None:
+        return working.schema.names
+    at = op.at.of("arguments.columns")
+    if not said.columns:
+        context.mistake("W1411", "the output has no columns", "name some, or leave `columns` out for all", at)
+    names: list[str] = []
+    missing: list[Said] = []
+    for column in said.columns:
+        name = _bare(column.text, working)
+        if name is None:
+            missing.append(column)
+        elif name in names:
+            context.mistake("W1413", f"column {name!r} is written twice", "leave one of them out", column.at)
+        else:
+            names.append(name)
+    available = [f.name for f in working.business]
+    for column in missing:
+        close = near(column.text.rpartition(".")[2], working.schema.names, most=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        context.mistake(
+            "W1412",
+            f"the output names {column.text!r}, which the working set does not have",
+            f"{hint}available are {listed(available, most=40)}",
+            column.at or at,
+        )
+    return tuple(names)
+
+
+def _bare(text: str, working: Working) -> str | None:
+    qualifier, _, name = text.rpartition(".")
+    own = qualifier in ("", working.table, working.dataset.name)
+    return name if own and name in working.schema else None
+
+
+def _order(said: Output, working: Working, context: PlanContext) -> tuple[tuple[str, bool], ...]:
+    found = []
+    for column in said.order_by:
+        name = _bare(column.text.removeprefix("-"), working)
+        if name is None or isinstance(working.schema[name].dtype, Map):
+            context.mistake(
+                "W1412",
+                f"the output cannot be ordered by {column.text.removeprefix('-')!r}",
+                f"available are {listed([f.name for f in working.business], most=40)}",
+                column.at,
+            )
+        else:
+            found.append((name, not column.text.startswith("-")))
+    return tuple(found)
+
+
+def _registered(op: Operation, said: Output, context: PlanContext) -> str | None:
+    """Return the name under which the output is registered; outputs of drafts are not."""
+    name = said.register_as_dataset
+    if name is None:
+        return None
+    if not name.strip():
+        context.mistake(
+            "W1416",
+            "register_as_dataset is blank",
+            "give the dataset a name, or leave the key out",
+            op.at.of("arguments.register_as_dataset"),
+        )
+        return None
+    return None if context.draft else name.strip()
+
+
+def _check_period(
+    op: Operation, said: Output, columns: tuple[str, ...], target: Target, context: PlanContext
+) -> None:
+    """Note a table whose rows of one period nobody could find: ``_period`` is not written to it."""
+    if target.kind in ("jdbc", "table") and said.mode == "replace_period" and PERIOD.name not in columns:
+        context.mistake(
+            "W1415",
+            f"rows of one period cannot be replaced in table {target.table!r}: _period is not written",
+            "add _period to `columns`, or write `mode: append`",
+            op.at.of("arguments.columns"),
+        )
+
+
+def _merge_key(
+    op: Operation, said: Output, columns: tuple[str, ...], working: Working, context: PlanContext
+) -> tuple[str, ...]:
+    """Return the columns that tell rows apart: the key of the registered dataset, else of the input."""
+    candidates = [working.dataset.natural_key_columns]
+    if said.register_as_dataset is not None:
+        known = context.catalog.dataset(DatasetRef(said.register_as_dataset.strip()))
+        if not isinstance(known, Missing):
+            candidates.insert(0, known.dataset.natural_key_columns)
+    for key in candidates:
+        if key and set(key) <= set(columns):
+            return key
+    wanted = next((key for key in candidates if key), ())
+    help = (
+        f"write the key columns too: {', '.join(wanted)}"
+        if wanted
+        else "give the input dataset natural_key_columns"
+    )
+    context.mistake("W1414", "rows cannot be merged without a key", help, op.at.of("arguments.mode"))
+    return ()

@@ -1,0 +1,190 @@
+"""How staged files take the place of what is at their target, so that it can be done again after a crash.
+
+Before::
+
+    stage/20/part-0      target/part-old
+
+After, one rename at a time; each state tells what is left to do::
+
+    stage/20/part-0      20.before/part-old          (renamed away)
+                         20.before/part-old          target/part-0       (renamed in)
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.errors import RunError
+from weft.run.crash import crash_point
+from weft.spark.inputs import file_hash
+from weft.spec.pipeline.words import WriteMode
+from weft.store.ids import short_id
+from weft.store.records import OutputRecord
+
+Listing = tuple[tuple[str, int, int], ...]
+"""What lies at a target: path, size and time of change of every file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An output on its way, and how it meets what is there."""
+
+    output: OutputRecord
+    mode: WriteMode
+
+    @property
+    def is_files(self) -> bool:
+        """Whether the output is files that are renamed."""
+        return self.output.kind in ("files", "file")
+
+    @property
+    def source(self) -> Path:
+        """What is renamed to the target: the staged folder, or the one file in it."""
+        folder, target = Path(self.output.stage), Path(self.output.target)
+        return folder / target.name if self.output.kind == "file" else folder
+
+    @property
+    def target(self) -> Path:
+        """Where it goes."""
+        return Path(self.output.target)
+
+    @property
+    def backup(self) -> Path:
+        """Where the old content waits."""
+        return Path(self.output.backup)
+
+
+def move_in(move: Move) -> None:
+    """Bring staged files to their target; a move that was interrupted is finished."""
+    source, target, backup = move.source, move.target, move.backup
+    if not source.exists():
+        if target.exists():
+            return
+        raise _broken(move, "it is neither staged nor at its target")
+    with _no_space(move):
+        if move.mode == "append" and target.is_dir():
+            _take_along(move)
+        _sync(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        backup.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            if backup.exists():
+                raise _broken(move, f"{target} has come back while it was exchanged")
+            target.rename(backup)
+            _sync_folder(target.parent)
+        crash_point("renamed_away")
+        source.rename(target)
+        _sync_folder(target.parent)
+    crash_point("renamed_in")
+
+
+def move_back(move: Move) -> None:
+    """Undo a move: what was at the target is there again, and the new files are staged again."""
+    source, target, backup = move.source, move.target, move.backup
+    if not source.exists() and target.exists():
+        source.parent.mkdir(parents=True, exist_ok=True)
+        target.rename(source)
+    if backup.exists() and not target.exists():
+        backup.rename(target)
+
+
+def _take_along(move: Move) -> None:
+    """Link the files that stay into the staged folder; files of an earlier try of this run do not stay."""
+    own = f"part-{move.output.run_id}"
+    for file in sorted(p for p in move.target.rglob("*") if p.is_file()):
+        beside = move.source / file.relative_to(move.target)
+        if file.name.startswith(own) or beside.exists():
+            continue
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(file, beside)
+        except OSError as cause:
+            if cause.errno == errno.ENOSPC:
+                raise
+            shutil.copy2(file, beside)
+
+
+def verify(move: Move) -> None:
+    """Raise W1512 unless every staged file is there as it was written."""
+    folder = Path(move.output.stage)
+    if not move.source.exists():
+        raise _broken(move, f"{move.source} is not there")
+    for file in move.output.manifest:
+        path = folder / file.path
+        if not path.is_file():
+            raise _broken(move, f"the file {file.path} is not there")
+        if path.stat().st_size != file.bytes or file_hash(path) != file.sha256:
+            raise _broken(move, f"the file {file.path} is not what was written")
+
+
+def listing(target: Path) -> Listing:
+    """Return what lies at a target: every file with its size and time of change."""
+    files = (p for p in target.rglob("*") if p.is_file()) if target.is_dir() else (target,)
+    return tuple(sorted((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in files if p.is_file()))
+
+
+def is_whole(move: Move) -> bool:
+    """Whether an output can be published: staged as it was written, or at its target already."""
+    if not move.source.exists():
+        return move.target.exists()
+    try:
+        verify(move)
+    except RunError:
+        return False
+    return True
+
+
+def _broken(move: Move, why: str) -> RunError:
+    return RunError(
+        f"output {move.output.seq} of run {short_id(move.output.run_id)} cannot be published: {why}",
+        code="W1512",
+        help=f"`weft rerun {short_id(move.output.run_id)}` makes it again from the snapshot",
+    )
+
+
+@contextmanager
+def _no_space(move: Move) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        if cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise no_space(str(move.target), cause.strerror or "no space left") from cause
+        raise RunError(
+            f"output {move.output.seq} cannot be moved to {move.target}: {cause.strerror or cause}",
+            code="W1512",
+            help="see the rights of the folder, then `weft run --resume`",
+        ) from cause
+
+
+def no_space(where: str, why: str) -> RunError:
+    """Return the error for a disk that is full."""
+    return RunError(
+        f"there is no room for {where}: {why}",
+        code="W1508",
+        help="make room on the disk; nothing was published",
+    )
+
+
+def _sync(path: Path) -> None:
+    """Have the disk hold what was written, so that a rename is never older than its content."""
+    for file in (p for p in path.rglob("*") if p.is_file()) if path.is_dir() else (path,):
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    _sync_folder(path if path.is_dir() else path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

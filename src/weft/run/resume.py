@@ -1,0 +1,219 @@
+"""resume and rerun: a run done further, or done again, from its snapshot alone.
+
+Files of the workspace may have changed since; what decides is the snapshot, and whether the data it read is
+still the same.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weft.errors import Diagnostic, RunError, StoreError, WeftError
+from weft.plan.catalog import Catalog
+from weft.plan.operations.resolved import ResolvedOutput
+from weft.plan.project import ProjectPlan
+from weft.run.engine import Kept
+from weft.run.execute import Opener, begin, carry
+from weft.run.moving import Move, verify
+from weft.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
+from weft.run.progress import Progress, Silent
+from weft.run.publish import recover, replayed
+from weft.run.report import RunReport, report_of
+from weft.run.session import Session
+from weft.run.steps import whole_steps
+from weft.spark.inputs import InputPrint, changes
+from weft.spec.pipeline.workspace import Workspace
+from weft.store.ids import short_id
+from weft.store.lifecycle import catalog_of
+from weft.store.records import OutputRecord, RunRecord
+from weft.store.refusals import not_resumable
+from weft.store.snapshot import period_from_snapshot
+from weft.store.writer import Store
+
+
+def resume(
+    run_id: str,
+    *,
+    root: Path,
+    store: Store,
+    session: Session | Opener,
+    progress: Progress | None = None,
+    allow_changed_inputs: bool = False,
+) -> RunReport:
+    """Let a failed run go on after the last operation whose rows are on the disk; it keeps its id.
+
+    A completed run is left alone and its report says so.  A run that is cancelled (W1503) or at work
+    (W1504) is refused.
+    """
+    recover(store, root)
+    run = store.run(run_id)
+    snapshot = store.snapshot(run.id)
+    plan, catalog = replayed(snapshot, root)
+    if run.status == "completed":
+        return _as_it_is(run, plan, store, snapshot, root)
+    if run.status != "failed":
+        raise not_resumable(run)
+    prepared = replace(
+        _prepared(plan, catalog, snapshot, root, allow_changed=allow_changed_inputs),
+        rerun_of=run.rerun_of,
+        rows_of=origin_of(run, store),
+    )
+    opened = session() if callable(session) else session
+    recover(store, root, session=opened.spark)
+    resumed = store.resume(run.id)
+    return carry(
+        prepared, resumed, root, store, opened, progress or Silent(), kept_of(resumed, plan, store, root)
+    )
+
+
+def _as_it_is(
+    run: RunRecord, plan: ProjectPlan, store: Store, snapshot: Mapping[str, Any], root: Path
+) -> RunReport:
+    note = Diagnostic(
+        "W1503",
+        f"run {short_id(run.id)} is completed: there is nothing to resume",
+        help=f"`weft rerun {short_id(run.id)}` does it again",
+        severity="note",
+    )
+    return report_of(
+        run,
+        store.operations(run.id),
+        store.outputs(run.id),
+        snapshot,
+        locations=locations_of(plan, root),
+        warnings=(note,),
+    )
+
+
+def kept_of(run: RunRecord, plan: ProjectPlan, store: Store, root: Path) -> Kept:
+    """Return what an earlier try left that is still as it was written.
+
+    The run goes on from the newest step before which every output is staged.  A merge is made again, with
+    what is at its target now.
+    """
+    merges = {op.seq for op in plan.operations if isinstance(op, ResolvedOutput) and op.mode == "merge"}
+    outputs = tuple(
+        o for o in store.outputs(run.id) if o.state == "staged" and o.seq not in merges and _is_staged(o)
+    )
+    staged = {o.seq for o in outputs}
+    needed = [op.seq for op in plan.operations if isinstance(op, ResolvedOutput) and op.seq not in staged]
+    first = min(needed, default=None)
+    steps = (s for s in whole_steps(root, run.id) if first is None or s < first)
+    return Kept(outputs=outputs, step=next(steps, None))
+
+
+def _is_staged(output: OutputRecord) -> bool:
+    if output.kind == "jdbc":  # a stage table is made anew: nobody says here whether it is whole
+        return False
+    try:
+        verify(Move(output, "replace_period"))
+    except RunError:
+        return False
+    return True
+
+
+def rerun(
+    run_id: str,
+    *,
+    workspace: Workspace,
+    store: Store,
+    session: Session | Opener,
+    options: RunOptions = RunOptions(),  # noqa: B008  # a frozen value
+    progress: Progress | None = None,
+    allow_changed_inputs: bool = False,
+) -> RunReport:
+    """Do a run again from its snapshot and publish the same rows; a new record tells of it.
+
+    Inputs that changed are refused with W1510 unless they are allowed.  With ``options.known_at`` the run
+    is done with what is known at another moment.
+    """
+    root = workspace.root
+    recover(store, root)
+    run = store.run(run_id)
+    snapshot = dict(store.snapshot(run.id))
+    if options.known_at is not None:
+        snapshot["known_at"] = options.known_at.astimezone(dt.UTC).isoformat()
+        snapshot["run_at"] = dt.datetime.now(dt.UTC).isoformat()
+    plan, catalog = replayed(snapshot, root)
+    if not plan.draft:
+        _check_period(plan, workspace, store, correction=options.correction)
+    check_targets(plan, root)
+    prepared = _prepared(plan, catalog, snapshot, root, allow_changed=allow_changed_inputs)
+    same = prepared.identical and options.known_at is None
+    prepared = replace(
+        prepared,
+        identical=same,
+        rerun_of=run.id,
+        rows_of=origin_of(run, store) if same else None,
+    )
+    opened = session() if callable(session) else session
+    recover(store, root, session=opened.spark)
+    return begin(prepared, root, store, opened, options, progress or Silent())
+
+
+def origin_of(run: RunRecord, store: Store) -> str:
+    """Return the id of the run that first made the rows: a rerun with the same inputs makes the same ones."""
+    while run.rerun_of is not None:
+        try:
+            first = store.run(run.rerun_of)
+            same = all(
+                store.snapshot(first.id)[key] == store.snapshot(run.id)[key] for key in ("inputs", "known_at")
+            )
+        except StoreError:  # the record of the first run was removed
+            return run.rerun_of
+        if not same:
+            break
+        run = first
+    return run.id
+
+
+def _check_period(plan: ProjectPlan, workspace: Workspace, store: Store, *, correction: bool) -> None:
+    """Raise when the calendar of the workspace has closed or locked the period since."""
+    try:
+        calendar = catalog_of(workspace, store).calendar(plan.calendar)
+    except WeftError:
+        return
+    today = None if plan.period is None else calendar.find(plan.period.identifier)
+    if today is not None:
+        check_open(today, correction=correction)
+
+
+def _prepared(
+    plan: ProjectPlan, catalog: Catalog, snapshot: Mapping[str, Any], root: Path, *, allow_changed: bool
+) -> Prepared:
+    inputs = inputs_of(plan, catalog, root)
+    found = changed_inputs(snapshot["inputs"], inputs)
+    if found and not allow_changed:
+        raise RunError(found)
+    return Prepared(
+        project=plan.project,
+        plan=plan,
+        catalog=catalog,
+        period=period_from_snapshot(snapshot),
+        inputs=inputs,
+        known_at=dt.datetime.fromisoformat(snapshot["known_at"]),
+        run_at=dt.datetime.fromisoformat(snapshot["run_at"]),
+        today=dt.date.fromisoformat(snapshot["today"]),
+        warnings=(*plan.warnings, *(replace(d, severity="warning") for d in found)),
+        identical=not found,
+    )
+
+
+def changed_inputs(before: Mapping[str, Any], now: Mapping[str, InputPrint]) -> tuple[Diagnostic, ...]:
+    """Return a finding for every read whose data is not what it was."""
+    found = []
+    for name, said in before.items():
+        told = changes(InputPrint.from_dict(said), now.get(name, InputPrint()))
+        if told:
+            found.append(
+                Diagnostic(
+                    "W1510",
+                    f"what {name!r} reads has changed since the run: {'; '.join(told)}",
+                    help="put the old data back, or say --allow-changed-inputs",
+                )
+            )
+    return tuple(found)

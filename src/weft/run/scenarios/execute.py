@@ -1,0 +1,313 @@
+"""Scenarios run by the real engine: planned, read and computed as a run would, but nothing is written."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from weft.core.calendar import Level
+from weft.core.names import listed, near
+from weft.core.period import Calendar, ListedCalendar, Period
+from weft.core.types import DType, Field
+from weft.errors import Diagnostic, ScenarioError, WeftError
+from weft.plan.catalog import Catalog
+from weft.plan.operations.resolved import OWN_NAMES, ResolvedOutput
+from weft.plan.project import ProjectPlan, resolve_project
+from weft.run.failing import told
+from weft.run.scenarios.compare import Comparing, Mismatch, compare_rows, metadata_mismatches
+from weft.run.scenarios.given import with_given
+from weft.run.scenarios.result import ScenarioResult
+from weft.run.scenarios.rows import typed_rows, written_rows
+from weft.run.scenarios.tracing import compare_trace
+from weft.run.session import Session
+from weft.run.trace import Event, changed_rows, events_of, rows_of
+from weft.spark.frames import schema_of
+from weft.spark.operations.frame import DELETED, Lowering, RunMoment, WorkingFrame
+from weft.spark.operations.lower import lower_operation, opened
+from weft.spark.operations.output import lower_output
+from weft.spark.scan.read import read_table
+from weft.spec.pipeline.project import Project
+from weft.spec.pipeline.scenario import Expect, Scenario
+from weft.spec.pipeline.workspace import CalendarFile, Workspace
+from weft.store.lifecycle import catalog_of
+from weft.store.reader import StoreReader
+
+TEST_RUN = "00000000-0000-7000-8000-000000000000"
+"""The run id that rows of a scenario carry."""
+
+_RUN_AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Produced:
+    """What a scenario made: the rows of the output it looks at, and what each operation did to each row."""
+
+    plan: ProjectPlan
+    fields: tuple[Field, ...]
+    rows: tuple[Row, ...]
+    events: tuple[Event, ...] = ()
+
+
+def run_scenarios(
+    scenarios: Sequence[Scenario],
+    workspace: Workspace,
+    *,
+    reader: StoreReader | None,
+    session: Session | Callable[[], Session],
+    told_of: Callable[[ScenarioResult], None] | None = None,
+) -> tuple[ScenarioResult, ...]:
+    """Run scenarios one after another on one session and return what became of each."""
+    opened_session: Session | None = None if callable(session) else session
+    found = []
+    for scenario in scenarios:
+        if opened_session is None:
+            assert callable(session)  # noqa: S101  # it was no session
+            opened_session = session()
+        result = run_scenario(scenario, workspace, reader=reader, session=opened_session)
+        found.append(result)
+        if told_of is not None:
+            told_of(result)
+    return tuple(found)
+
+
+def run_scenario(
+    scenario: Scenario, workspace: Workspace, *, reader: StoreReader | None, session: Session
+) -> ScenarioResult:
+    """Run one scenario and say whether what it expects came out."""
+    started = time.monotonic()
+    key: tuple[str, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
+    actual: tuple[Row, ...] | None = None
+    warnings: tuple[Diagnostic, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    try:
+        with tempfile.TemporaryDirectory(prefix="weft-scenario-") as folder:
+            produced = produce(scenario, workspace, reader, session, Path(folder))
+        actual, warnings = produced.rows, produced.plan.warnings
+        key = produced.plan.input.dataset.natural_key_columns
+        mismatches = judged(scenario, produced, workspace.root, session)
+    except WeftError as problem:
+        if scenario.expect.errors and not isinstance(problem, ScenarioError):
+            mismatches = _errors_expected(scenario.expect, problem)
+        else:
+            problems = problem.diagnostics
+    return ScenarioResult(
+        name=scenario.name,
+        file=scenario.file,
+        status="error" if problems else "fail" if mismatches else "pass",
+        seconds=time.monotonic() - started,
+        mismatches=mismatches,
+        diagnostics=problems,
+        warnings=warnings,
+        actual=actual,
+        key=key,
+    )
+
+
+def produce(
+    scenario: Scenario, workspace: Workspace, reader: StoreReader | None, session: Session, folder: Path
+) -> Produced:
+    """Compute what a scenario looks at."""
+    base = catalog_of(workspace, reader)
+    project = replace(project_of(scenario, base), status="draft")
+    calendar = calendar_of(scenario, project, base)
+    project = replace(project, calendar=calendar.name)
+    period = _period(scenario, calendar)
+
+    def read_parquet(path: Path) -> Sequence[Row]:
+        frame = session.spark.read.parquet(str(path))
+        return tuple(rows_of(frame, schema_of(frame).fields))
+
+    changed, project = with_given(scenario, project, base, period, folder, read_parquet)
+    changed = replace(
+        changed, calendars=(*_others(changed, calendar), CalendarFile(name=calendar.name, calendar=calendar))
+    )
+    catalog = Catalog.of(changed, base.registered)
+    known_at = scenario.known_at or dt.datetime.now(dt.UTC)
+    plan = resolve_project(project, catalog, period=period, calendar=calendar, known_at=known_at, draft=True)
+    moment = RunMoment(
+        run_id=TEST_RUN,
+        project_id=project.id,
+        period=period,
+        at=scenario.known_at or _RUN_AT,
+        today=scenario.today or period.end_date,
+    )
+    env = Lowering(
+        session=session.spark,
+        read=lambda read: read_table(session.spark, read, catalog, workspace.root, run_at=moment.at),
+        run=moment,
+    )
+    try:
+        return _computed(scenario, plan, env)
+    except Exception as failure:
+        raise told(failure, f"scenario {scenario.name!r}", env) from failure
+
+
+def _others(workspace: Workspace, calendar: Calendar) -> tuple[CalendarFile, ...]:
+    return tuple(file for file in workspace.calendars if file.name != calendar.name)
+
+
+def project_of(scenario: Scenario, catalog: Catalog) -> Project:
+    """Return the project that a scenario names or brings."""
+    said = scenario.project
+    if isinstance(said, Project):
+        return said
+    found = catalog.project(said.text)
+    if found is None:
+        names = [p.name for p in catalog.workspace.projects]
+        close = near(said.text, names, most=1)
+        raise ScenarioError(
+            f"there is no project {said.text!r}",
+            code="W1701",
+            help=f"did you mean {close[0]!r}?" if close else f"projects are {listed(names)}",
+            at=said.at,
+        )
+    return found
+
+
+def calendar_of(scenario: Scenario, project: Project, catalog: Catalog) -> Calendar:
+    """Return the calendar of a scenario: of the periods it brings, else the one it names, else the project's."""
+    if not scenario.periods:
+        return catalog.calendar(scenario.calendar or project.calendar)
+    name = scenario.calendar or project.calendar
+    periods = tuple(replace(p, calendar=name) for p in scenario.periods)
+    by_length = sorted({p.level: p.days for p in periods}.items(), key=lambda found: -found[1])
+    names = [level for level, _ in by_length]
+    levels = tuple(Level(level, tuple(reversed(names[:i]))) for i, level in enumerate(names))
+    return ListedCalendar(name, levels, periods)
+
+
+def _period(scenario: Scenario, calendar: Calendar) -> Period:
+    if not scenario.period.text:
+        raise ScenarioError(
+            "the scenario names no period", code="W1701", help="write period: 2026-01", at=scenario.at.whole
+        )
+    return calendar.parse(scenario.period.text)
+
+
+def _computed(scenario: Scenario, plan: ProjectPlan, env: Lowering) -> Produced:
+    wanted = _output(scenario, plan)
+    frame = opened(plan, env)
+    events: list[Event] = []
+    for op in plan.operations:
+        if op is wanted:
+            break
+        if isinstance(op, ResolvedOutput):
+            continue
+        after = lower_operation(frame, op, env)
+        if scenario.expect.trace is not None:
+            events += events_of(changed_rows(frame, after), op.seq, frame.schema, after.schema)
+        frame = after
+    fields, rows = _rows(frame, wanted, plan, env)
+    return Produced(plan=plan, fields=fields, rows=rows, events=tuple(events))
+
+
+def _output(scenario: Scenario, plan: ProjectPlan) -> ResolvedOutput | None:
+    """Return the output that a scenario looks at; None is the final working set."""
+    outputs = {op.seq: op for op in plan.operations if isinstance(op, ResolvedOutput)}
+    said = scenario.expect.output
+    if said == "working" or (said is None and not outputs):
+        return None
+    if said is None:
+        return outputs[max(outputs)]
+    if said not in outputs:
+        raise ScenarioError(
+            f"operation {said} is no output of project {plan.project.name!r}",
+            code="W1701",
+            help=f"outputs are {listed(map(str, outputs)) or 'none'}; `working` is the final working set",
+            at=scenario.expect.at.of("output"),
+        )
+    return outputs[said]
+
+
+def _rows(
+    frame: WorkingFrame, wanted: ResolvedOutput | None, plan: ProjectPlan, env: Lowering
+) -> tuple[tuple[Field, ...], tuple[Row, ...]]:
+    if wanted is None:
+        fields = plan.final.schema.fields
+        df = frame.clean()
+        return fields, tuple(rows_of(df.filter(~frame.F.col(DELETED)), fields))
+    fields = tuple(wanted.before.schema[name] for name in wanted.columns)
+    return fields, tuple(rows_of(lower_output(frame, wanted, env), fields))
+
+
+def judged(scenario: Scenario, produced: Produced, root: Path, session: Session) -> tuple[Mismatch, ...]:
+    """Return how what came out differs from what the scenario expects."""
+    return tuple(_mismatches(scenario, produced, root, session))
+
+
+def _mismatches(scenario: Scenario, produced: Produced, root: Path, session: Session) -> Iterator[Mismatch]:
+    expect, rows = scenario.expect, produced.rows
+    if expect.errors:
+        codes = ", ".join(said.text for said in expect.errors)
+        yield Mismatch(kind="missing_error", text=f"expected {codes}, and nothing failed")
+    if expect.count is not None and expect.count != len(rows):
+        yield Mismatch(kind="row_count", text=f"expected {expect.count} rows, {len(rows)} came out")
+    yield from _pins(expect, produced.plan)
+    if expect.metadata:
+        yield from metadata_mismatches(rows)
+    if expect.data is not None:
+        yield from _data(scenario, produced, root, session)
+    if expect.trace is not None:
+        types = {
+            op.seq: {f.name: f.dtype for f in op.after.schema.fields}
+            for op in produced.plan.operations
+            if not isinstance(op, ResolvedOutput)
+        }
+        yield from compare_trace(expect, produced.events, types)
+
+
+def _data(scenario: Scenario, produced: Produced, root: Path, session: Session) -> Iterator[Mismatch]:
+    expect = scenario.expect
+    assert expect.data is not None  # noqa: S101  # the caller looked
+
+    def read_parquet(path: Path) -> Sequence[Row]:
+        frame = session.spark.read.parquet(str(path))
+        return tuple(rows_of(frame, schema_of(frame).fields))
+
+    written = written_rows(expect.data, scenario, root, read_parquet)
+    types: dict[str, DType] = {f.name: f.dtype for f in produced.fields}
+    named = dict.fromkeys(name for row in written for name in row)
+    missing = [name for name in named if name not in types]
+    if missing:
+        text = f"the output has no column {listed(missing)}; it has {listed(types, most=40)}"
+        yield Mismatch(kind="schema", columns=tuple(missing), text=text)
+        written = tuple({n: v for n, v in row.items() if n in types} for row in written)
+    if expect.columns == "exact":
+        more = [n for n in types if n not in named and (expect.metadata or n not in OWN_NAMES)]
+        if more and written:
+            yield Mismatch(kind="schema", columns=tuple(more), text=f"the output also has {listed(more)}")
+    expected = typed_rows(written, types, expect.data, "the expected output", given=False)
+    how = Comparing(
+        match=expect.match,
+        ordered=expect.ordered,
+        key=produced.plan.input.dataset.natural_key_columns,
+        tolerance=expect.tolerance,
+    )
+    yield from compare_rows(expected, produced.rows, how)
+
+
+def _pins(expect: Expect, plan: ProjectPlan) -> Iterator[Mismatch]:
+    known = {pin.alias: pin.dataset_version for pin in plan.pins}
+    for alias, version in expect.pins.items():
+        if known.get(alias) != version:
+            took = "nothing of that name" if alias not in known else f"version {known[alias]}"
+            yield Mismatch(kind="pin", text=f"{alias}: expected version {version}, the plan takes {took}")
+
+
+def _errors_expected(expect: Expect, problem: WeftError) -> tuple[Mismatch, ...]:
+    """Return the expected codes that did not come; rule names of the mandate stand for their codes."""
+    rules = {failure.rule for failure in getattr(problem, "failures", ())}
+    codes = {d.code for d in problem.diagnostics} | rules
+    codes |= {f"VR-{code[3:]:0>3}" for code in codes if code.startswith("W120") and code != "W1209"}
+    missing = [said.text for said in expect.errors if said.text not in codes]
+    if not missing:
+        return ()
+    text = f"expected {', '.join(missing)}, it failed with {', '.join(sorted(codes))}: {problem.message}"
+    return (Mismatch(kind="missing_error", text=text),)

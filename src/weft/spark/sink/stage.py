@@ -1,0 +1,60 @@
+"""stage: what an output writes goes beside its target first; a run publishes all its outputs together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.errors import RunError
+from weft.plan.catalog import Catalog
+from weft.plan.operations.resolved import ResolvedOutput, Target
+from weft.spark.scan.catalog_table import table_name
+from weft.spark.scan.part import Part
+from weft.spark.sink.files import stage_files
+from weft.spark.sink.jdbc import stage_jdbc
+from weft.spark.sink.merge import fitted, merged, merged_with_files
+from weft.spec.pipeline.datasource import DataSource
+from weft.store.records import Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def stage(
+    df: DataFrame, output: ResolvedOutput, folder: Path, *, run_id: str, catalog: Catalog, root: Path
+) -> Staged:
+    """Write the rows of an output into `folder`, or into a stage table of its database, and say what is there.
+
+    A merge of files or of a table of Spark's catalog stages the whole result; one of a database stages the
+    new rows, and the database merges them.
+    """
+    target = output.target
+    if target.kind == "jdbc":
+        return stage_jdbc(df, target, _source(target, catalog), root, run_id=run_id, seq=output.seq)
+    rows = _with_current(df, output, catalog, root) if output.mode == "merge" else df
+    name = Path(target.location).name if target.kind == "file" else None
+    format = "parquet" if target.kind == "table" else target.format
+    return stage_files(rows, folder, format=format, run_id=run_id, file_name=name)
+
+
+def _source(target: Target, catalog: Catalog) -> DataSource:
+    found = None if target.datasource_id is None else catalog.datasource(target.datasource_id)
+    if found is None:
+        raise RunError(
+            f"the output goes to the datasource {target.datasource_id!r}, which is not there",
+            code="W1509",
+            help="name a datasource of the workspace in the destination",
+        )
+    return found
+
+
+def _with_current(df: DataFrame, output: ResolvedOutput, catalog: Catalog, root: Path) -> DataFrame:
+    target = output.target
+    if target.kind != "table":
+        return merged_with_files(df, root / target.location, target.format, output.merge_key)
+    session = df.sparkSession
+    name = table_name(target.table, target.schema, _source(target, catalog))
+    if not session.catalog.tableExists(name):
+        return df
+    current = Part(frame=session.table(name), period=None, shown=f"table {name}")
+    return merged(df, fitted(current, df), output.merge_key)

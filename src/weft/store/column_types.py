@@ -1,0 +1,102 @@
+"""How the store writes what databases write differently: times and JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, DateTime, Dialect, Text, func, literal
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from weft.errors import ArgumentError
+
+
+class Moment(TypeDecorator[dt.datetime]):
+    """An instant: ``timestamptz`` in PostgreSQL, UTC text in SQLite, of one width so that it sorts."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type that the database has for it."""
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(DateTime(timezone=True))
+        return dialect.type_descriptor(Text())
+
+    def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> Any:
+        """Return what is sent to the database."""
+        if value is None:
+            return None
+        moment = utc(value)
+        return moment if dialect.name == "postgresql" else moment_text(moment)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> dt.datetime | None:
+        """Return the instant that the database holds."""
+        if value is None:
+            return None
+        return value.astimezone(dt.UTC) if dialect.name == "postgresql" else dt.datetime.fromisoformat(value)
+
+
+class Json(TypeDecorator[Any]):
+    """A JSON value as canonical text, so that equal values are equal bytes in every database."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Return the canonical text."""
+        return None if value is None else json_text(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002
+        """Return the value that the text says."""
+        return None if value is None else json.loads(value)
+
+
+def first_of(column: ColumnElement[dt.datetime | None], now: dt.datetime) -> ColumnElement[Any]:
+    """Return the instant that a column holds, or `now` where it holds none."""
+    # The type has to be said: on its own the value would be written as SQLite's dialect writes times.
+    return func.coalesce(column, literal(now, Moment()))
+
+
+def utc(moment: dt.datetime) -> dt.datetime:
+    """Return the instant in UTC; one without a zone is refused, because nobody knows when it was."""
+    if moment.tzinfo is None:
+        raise ArgumentError(
+            f"the time {moment.isoformat()} has no zone", help="give it one: datetime.now(datetime.UTC)"
+        )
+    return moment.astimezone(dt.UTC)
+
+
+def moment_text(moment: dt.datetime) -> str:
+    """Return the one text of an instant.
+
+    >>> moment_text(dt.datetime(2026, 11, 15, 12, 40, 2, tzinfo=dt.timezone(dt.timedelta(hours=1))))
+    '2026-11-15T11:40:02.000000Z'
+    """
+    return utc(moment).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def json_text(value: Any) -> str:
+    """Return the one JSON text of a plain value: keys sorted, no blanks, nothing that JSON has not.
+
+    >>> json_text({"b": (1, 2), "a": None})
+    '{"a":null,"b":[1,2]}'
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain)
+    except (TypeError, ValueError) as cause:
+        raise ArgumentError(
+            f"the store cannot keep this value: {cause}",
+            help="use texts, whole numbers, booleans, None, lists and mappings with texts as keys",
+        ) from cause
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise ArgumentError(
+        f"the store cannot keep a value of type {type(value).__name__}",
+        help="use texts, whole numbers, booleans, None, lists and mappings with texts as keys",
+    )

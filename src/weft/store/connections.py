@@ -1,0 +1,187 @@
+"""Connections to the database of a store: its address, its manners, what its failures mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError as BadAddress
+from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
+
+from weft.errors import StoreError
+
+T = TypeVar("T")
+WRITE: Mapping[str, Any] = {"weft_write": True}
+PATIENCE = 10.0
+_BUSY_MS = 10_000
+_EXAMPLES = "write sqlite:///.weft/weft.db, or postgresql://user@host/database"
+_FROM_ENVIRONMENT = "env:"
+# Connection lost, server going down or starting, out of connections, serialization, deadlock, lock wait.
+_PASSING_STATES = ("08", "57P", "53300", "40001", "40P01", "55P03")
+# A server that refuses a connection says why in words alone; these pass by themselves.
+_REFUSED = "FATAL:"
+_PASSING_REFUSALS = ("starting up", "shutting down", "recovery mode", "too many clients", "connection slots")
+_PASSING_WORDS = ("database is locked", "database table is locked", "database schema is locked")
+_BROKEN_STATES = ("42P01", "42703", "42P07")
+_BROKEN_WORDS = ("no such table", "no such column", "has no column", "not a database", "malformed")
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A database that holds a store; every piece of work is one transaction.
+
+    A connection that drops is tried again until `patience` seconds are over, so the work must come
+    to the same when it is done twice: the first try may have been committed before the line broke.
+    """
+
+    engine: Engine
+    patience: float = PATIENCE
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+
+    @property
+    def address(self) -> str:
+        """Where it is, without its password."""
+        url = self.engine.url
+        return url.set(drivername=url.drivername.partition("+")[0]).render_as_string(hide_password=True)
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Return what `work` reads."""
+        return self._attempt(work, {})
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Return what `work` gives, once everything it wrote is committed."""
+        return self._attempt(work, WRITE)
+
+    def _attempt(self, work: Callable[[Connection], T], options: Mapping[str, Any]) -> T:
+        started, pause = time.monotonic(), self.patience / 20
+        while True:
+            try:
+                with self.engine.connect().execution_options(**options) as connection, connection.begin():
+                    return work(connection)
+            except DBAPIError as cause:
+                spent = time.monotonic() - started
+                if not _is_passing(cause) or spent + pause > self.patience:
+                    raise self.told(cause) from cause
+            self.sleep(pause)
+            pause *= 3
+
+    def told(self, cause: DBAPIError) -> StoreError:
+        """Return what a failure of the database means to a user."""
+        said = (
+            str(cause.orig).strip().splitlines()[0] if str(cause.orig).strip() else type(cause.orig).__name__
+        )
+        state = getattr(cause.orig, "sqlstate", None) or ""
+        if isinstance(cause, IntegrityError):
+            return StoreError(
+                f"the store {self.address} refuses what was to be written: {said}",
+                code="W1602",
+                help="another program wrote into its tables, or they were changed by hand",
+            )
+        if state in _BROKEN_STATES or any(word in said for word in _BROKEN_WORDS):
+            return StoreError(
+                f"the store {self.address} does not have the tables it should have: {said}",
+                code="W1602",
+                help="restore it from a copy, or name another store in weft.yml",
+            )
+        return StoreError(
+            f"the store {self.address} cannot be reached: {said}",
+            code="W1601",
+            help=_remedy(said, state),
+        )
+
+    def close(self) -> None:
+        """Give every connection back."""
+        self.engine.dispose()
+
+
+def _is_passing(cause: DBAPIError) -> bool:
+    if cause.connection_invalidated:
+        return True
+    if isinstance(cause.orig, sqlite3.Error):
+        return any(word in str(cause.orig) for word in _PASSING_WORDS)
+    state = getattr(cause.orig, "sqlstate", None)
+    if state:
+        return bool(state.startswith(_PASSING_STATES))
+    said = str(cause.orig)
+    return _REFUSED not in said or any(word in said for word in _PASSING_REFUSALS)
+
+
+def _remedy(said: str, state: str) -> str:
+    if "locked" in said:
+        return "another process is writing to it for a long time: try again when that one has ended"
+    if "readonly" in said or "unable to open" in said or state == "42501":
+        return "give the user of this process the right to write there, or name another store in weft.yml"
+    if "full" in said:
+        return "make room on its disk"
+    if _REFUSED in said and "database" in said and "does not exist" in said:
+        return "create the database first: createdb"
+    if _REFUSED in said and not any(word in said for word in _PASSING_REFUSALS):
+        return "check the user and the password (PGPASSWORD, ~/.pgpass, or store: env:NAME in weft.yml)"
+    return "check that the server runs and that `store` in weft.yml names it"
+
+
+def address_of(url: str, root: Path) -> URL:
+    """Return where a store is; relative SQLite files lie below the workspace, ``env:NAME`` is looked up."""
+    said = url.strip()
+    if said.startswith(_FROM_ENVIRONMENT):
+        name = said.removeprefix(_FROM_ENVIRONMENT)
+        said = os.environ.get(name, "")
+        if not said:
+            raise StoreError(
+                f"the store is named by the variable {name!r}, which is not set", help=f"export {name}=..."
+            )
+    try:
+        address = make_url(said)
+    except (BadAddress, ValueError) as cause:
+        # The text may hold a password: it is not repeated.
+        raise StoreError("the store's address does not read", help=_EXAMPLES) from cause
+    kind = address.drivername.partition("+")[0]
+    if kind in ("postgresql", "postgres"):
+        return address.set(drivername="postgresql+psycopg")
+    if kind != "sqlite":
+        raise StoreError(f"a store in {kind!r} is not possible", help=_EXAMPLES)
+    if address.database in (None, "", ":memory:"):
+        raise StoreError("a store in memory would forget every run", help=_EXAMPLES)
+    return address.set(drivername="sqlite", database=str(root / str(address.database)))
+
+
+def engine_of(address: URL) -> Engine:
+    """Return an engine with the manners of the store: short waits, real transactions, foreign keys."""
+    try:
+        if address.drivername == "sqlite":
+            return _sqlite(address)
+        arguments: dict[str, Any] = {"connect_timeout": 5}
+        if "options" not in address.query:
+            arguments["options"] = f"-c lock_timeout={_BUSY_MS}"
+        return create_engine(address, pool_pre_ping=True, connect_args=arguments)
+    except (ImportError, NoSuchModuleError) as cause:
+        raise StoreError(
+            "a store in PostgreSQL needs the package psycopg", help='pip install "weft[postgres]"'
+        ) from cause
+
+
+def _sqlite(address: URL) -> Engine:
+    engine = create_engine(address)
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: sqlite3.Connection, _record: object) -> None:
+        # Transactions begin below, with the lock they need; the driver must not begin its own.
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        # A writer takes its lock at once: a reader that turns into a writer cannot wait for another.
+        writes = connection.get_execution_options().get("weft_write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine

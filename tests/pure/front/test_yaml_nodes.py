@@ -1,0 +1,259 @@
+"""YAML as nodes: what values mean, what is refused, where everything stands."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from decimal import Decimal
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import (
+    DoubleQuotedScalarString,
+    FoldedScalarString,
+    LiteralScalarString,
+    SingleQuotedScalarString,
+)
+
+from refusals import refused
+from weft.core.source import Source
+from weft.errors import CaseFileError, EntityError
+from weft.front.compose import DEEPEST, MOST_NODES, compose
+from weft.front.yaml_nodes import Exact, Node, Whole, as_text, made, plain, scalar_source
+
+
+def value_of(text: str) -> Any:
+    return plain(compose(f"v: {text}"))["v"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("2026-01-01", "2026-01-01"),
+        ("2026-01", "2026-01"),
+        ("2026-01-01 10:00:00", "2026-01-01 10:00:00"),
+        ("yes", "yes"),
+        ("no", "no"),
+        ("on", "on"),
+        ("Off", "Off"),
+        ("1_000", "1_000"),
+        ("12:30", "12:30"),
+        ("0b11", "0b11"),
+        (".", "."),
+        ("1.2.3", "1.2.3"),
+        ("true", True),
+        ("FALSE", False),
+        ("~", None),
+        ("null", None),
+        ("", None),
+        ("'null'", "null"),
+        ('"12"', "12"),
+        ("0x1F", 31),
+        ("0o17", 15),
+        ("-7", -7),
+        ("+7", 7),
+        ("007", 7),
+    ],
+)
+def test_a_value_means_what_the_core_schema_says(written: str, meant: object) -> None:
+    found = value_of(written)
+    assert found == meant
+    assert isinstance(found, type(meant))
+
+
+@pytest.mark.parametrize(
+    "written", ["1.0920", "1.0", ".5", "5.", "1e3", "-2.50E-4", "100000000000000000000.01"]
+)
+def test_a_number_with_a_point_is_exact_and_keeps_its_text(written: str) -> None:
+    found = value_of(written)
+    assert isinstance(found, Exact)
+    assert found == Decimal(written)
+    assert found.text == written
+
+
+def test_infinity_and_nan_are_decimals_too() -> None:
+    assert value_of("-.inf") == Decimal("-Infinity")
+    assert value_of(".NaN").is_nan()
+
+
+def test_a_whole_number_keeps_its_text() -> None:
+    found = value_of("2026")
+    assert isinstance(found, Whole)
+    assert (found, found.text) == (2026, "2026")
+    assert plain(as_text(compose("2026"))) == "2026"
+
+
+@pytest.mark.parametrize("number", [Whole(31, "0x1F"), Exact("1.50", "1.50")])
+def test_a_number_survives_copying_and_pickling(number: Whole | Exact) -> None:
+    for again in (copy.deepcopy(number), pickle.loads(pickle.dumps(number))):  # noqa: S301
+        assert again == number
+        assert type(again) is type(number)
+    assert pickle.loads(pickle.dumps(number)).text == number.text  # noqa: S301
+
+
+def test_on_is_an_ordinary_key() -> None:
+    assert plain(compose("on: a = b")) == {"on": "a = b"}
+
+
+def test_a_text_tag_makes_a_text() -> None:
+    assert value_of("!!str 12") == "12"
+
+
+def test_an_alias_stands_for_its_anchor() -> None:
+    root = compose("a: &x [1, 2]\nb: *x\nc: &y text\nd: *y")
+    assert plain(root) == {"a": [1, 2], "b": [1, 2], "c": "text", "d": "text"}
+    assert root.get("a") is root.get("b")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message", "place"),
+    [
+        ("a: 1\nb: 2\na: 3", "W1001", "the name 'a' occurs twice", (3, 1, "a")),
+        ("a: 1\n---\nb: 2", "W1001", "a second document", (2, 1, "---")),
+        ("a: !money 3", "W1001", "the tag !money is not taken", (1, 4, "!money")),
+        ("a: !!int '3'", "W1001", "the tag !!int is not taken", (1, 4, "!!int")),
+        ("a: !!omap [b]", "W1001", "the tag !!omap is not taken", (1, 4, "!!omap")),
+        ("a: {<<: {b: 1}}", "W1001", "`<<` is not taken", (1, 5, "<<")),
+        ("1: a", "W1001", "a name in a mapping must be a text", (1, 1, "1")),
+        ("null: a", "W1001", "a name in a mapping must be a text", (1, 1, "null")),
+        ("[a]: b", "W1001", "a name in a mapping must be a text", (1, 1, "[a]")),
+        ("a:\n\t- b", "W1001", "cannot start any token", (2, 1, "\t")),
+        ("a: b: c", "W1001", "mapping values are not allowed here", (1, 5, ":")),
+        ("a: [1, 2", "W1001", "the file is not YAML", (1, 9, "")),
+        ("a: 'b", "W1001", "the file is not YAML", (1, 6, "")),
+        ("a: \x07", "W1001", "a character that YAML does not allow", (1, 4, "\x07")),
+        ("a: *b", "W1001", "there is no anchor 'b'", (1, 4, "*b")),
+        ("&a [*a]", "W1022", "stands inside the part it names", (1, 5, "*a")),
+        ("", "W1001", "the file is empty", (1, 1, "")),
+        ("# only a remark\n", "W1001", "the file is empty", (1, 1, "")),
+    ],
+)
+def test_what_we_do_not_take_is_refused_at_its_place(
+    text: str, code: str, message: str, place: tuple[int, int, str]
+) -> None:
+    with pytest.raises(EntityError) as caught:
+        compose(text, "x.yml")
+    error = caught.value
+    assert (error.code, message in error.message) == (code, True), str(error)
+    assert error.help
+    at = error.diagnostics[0].at
+    assert isinstance(at, Source)
+    assert (at.file, at.line, at.column, at.text[at.start : at.end]) == ("x.yml", *place)
+
+
+def test_every_mistake_of_a_file_is_told() -> None:
+    with pytest.raises(EntityError) as caught:
+        compose("a: 1\na: 2\nb: {c: 1, c: 2}\nd: !x 1\n")
+    assert len(caught.value.diagnostics) == 3
+
+
+def test_a_tab_says_to_use_spaces() -> None:
+    with refused(EntityError, "W1001", "indent with spaces, not with tabs"):
+        compose("a:\n\tb: 1")
+
+
+def test_the_error_is_of_the_class_that_was_asked_for() -> None:
+    with refused(CaseFileError, "W0901", "occurs twice"):
+        compose("a: 1\na: 2", error=CaseFileError)
+
+
+def test_aliases_cannot_blow_a_file_up() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    with refused(EntityError, "W1022", f"more than {MOST_NODES:,} values"):
+        compose("\n".join(lines))
+
+
+def test_a_file_cannot_be_endlessly_deep() -> None:
+    compose("[" * DEEPEST + "]" * DEEPEST)
+    with refused(EntityError, "W1022", f"more than {DEEPEST} lists and mappings"):
+        compose("[" * 300 + "]" * 300)
+
+
+def test_the_place_of_a_block_ends_with_its_last_value() -> None:
+    text = "a:\n  b: 1\n  c: two\n# a remark\n\nd: [1,\n  2]\n"
+    root = compose(text)
+    block, flow = root.get("a"), root.get("d")
+    assert block is not None
+    assert flow is not None
+    assert text[block.start : block.end] == "b: 1\n  c: two"
+    assert text[flow.start : flow.end] == "[1,\n  2]"
+    assert text[block.head().start : block.head().end] == "b: 1"
+
+
+def test_a_made_node_reads_as_its_value() -> None:
+    value = {"a": [1, "2", None, True, {"b": Decimal("1.50")}], "c": {}}
+    assert plain(made(value)) == value
+
+
+def spans(text: str, node: Node) -> list[str]:
+    """Return what stands in the file for each character of a scalar."""
+    place, value = scalar_source(node), str(node.value)
+    inner = [place.inner(value, i, i + 1) for i in range(len(value))]
+    return [text[at.start : at.end] for at in inner]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "stands"),
+    [
+        ("v: a b", "a b", ["a", " ", "b"]),
+        ("v: 'it''s'", "it's", ["i", "t", "''", "s"]),
+        (r'v: "a\"b"', 'a"b', ["a", r"\"", "b"]),
+        (r'v: "\u00e4\x41\t."', "äA\t.", [r"\u00e4", r"\x41", r"\t", "."]),
+        ('v: "a\n  b"', "a b", ["a", "\n", "b"]),
+        ('v: "a\n\n  b"', "a\nb", ["a", "\n", "b"]),
+        ('v: "a \\\n   b"', "a b", ["a", " \\", "b"]),
+        ("v: a\n  b", "a b", ["a", "\n", "b"]),
+        ("v: |\n  a\n   b\n", "a\n b\n", ["a", "\n", " ", "b", "\n"]),
+        ("v: >\n  a\n  b\n\n  c\n", "a b\nc\n", ["a", "\n", "b", "\n", "c", "\n"]),
+        ("v: >-\n  a\n    b\n  c", "a\n  b\nc", ["a", "\n", " ", " ", "b", "\n", "c"]),
+        ("v: |2\n   a\n", " a\n", [" ", "a", "\n"]),
+        ("v: 'a\r\n  b'", "a b", ["a", "\r\n", "b"]),
+        ("v: !!str 12", "12", ["1", "2"]),
+        ("v: &x text", "text", ["t", "e", "x", "t"]),
+    ],
+)
+def test_each_character_is_found_in_every_style(text: str, value: str, stands: list[str]) -> None:
+    node = compose(text).get("v")
+    assert node is not None
+    assert node.value == value
+    found = spans(text, node)
+    assert [s.strip() or s[:1] for s in found] == [s.strip() or s[:1] for s in stands]
+
+
+STYLES = (
+    str,
+    SingleQuotedScalarString,
+    DoubleQuotedScalarString,
+    LiteralScalarString,
+    FoldedScalarString,
+)
+LINES = st.text(alphabet="ab \"'\\:#-äµ\t{}%", min_size=1, max_size=30).map(str.strip).filter(bool)
+
+
+@given(
+    lines=st.lists(LINES, min_size=1, max_size=4),
+    style=st.sampled_from(STYLES),
+    width=st.sampled_from([12, 40, 4096]),
+)
+def test_the_offsets_of_any_text_lead_to_its_characters(lines: list[str], style: Any, width: int) -> None:
+    value = ("\n" if style in (LiteralScalarString, FoldedScalarString) else " ").join(lines)
+    yaml = YAML()
+    yaml.width = width
+    out = StringIO()
+    yaml.dump({"k": {"v": style(value)}, "z": 1}, out)
+    text = out.getvalue()
+    inner = compose(text).get("k")
+    node = inner.get("v") if inner is not None else None
+    assert node is not None
+    place, read = scalar_source(node), str(node.value)
+    for i, char in enumerate(read):
+        at = place.inner(read, i, i + 1)
+        stands = text[at.start : at.end]
+        if char.isalpha() and "\\" not in stands:
+            assert stands.strip() == char, (text, i)
+        assert node.start <= at.start <= at.end <= max(node.end, at.start), (text, i)

@@ -1,0 +1,151 @@
+"""The tables that a scenario gives take the place of those of the workspace."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from engine_data import sample_workspace
+from weft.core.period import GREGORIAN
+from weft.errors import ScenarioError
+from weft.front.workspace import load_workspace
+from weft.plan.catalog import Catalog
+from weft.plan.project import resolve_project
+from weft.run.scenarios.given import Table, csv_text, given_rows, with_given
+from weft.run.scenarios.rows import written_rows
+from weft.spec.pipeline.scenario import Scenario
+
+PERIOD = GREGORIAN.parse("2026-01")
+HEAD = "scenario: {name: Case, project: fx_reporting, period: 2026-01, expect: {count: 0}, given: "
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return sample_workspace(tmp_path)
+
+
+def scenario(root: Path, given: str) -> tuple[Scenario, Catalog]:
+    (root / "scenarios" / "ts03_fx.yml").write_text(HEAD + given + "}\n", encoding="utf-8")
+    loaded = load_workspace(root)
+    assert loaded.errors == ()
+    return loaded.workspace.scenarios[0], Catalog.of(loaded.workspace)
+
+
+def no_parquet(path: Path) -> tuple[dict[str, object], ...]:
+    return ({"from": path.name},)
+
+
+def test_given_tables_are_read_and_others_stay(root: Path, tmp_path: Path) -> None:
+    rate = "{from_currency: EUR, to_currency: USD, rate: 2, rate_type: closing}"
+    said, catalog = scenario(root, f"{{exchange_rates: [{rate}]}}")
+    folder = tmp_path / "given"
+    folder.mkdir()
+    project = catalog.workspace.projects[0]
+    workspace, changed = with_given(said, project, catalog, PERIOD, folder, no_parquet)
+    plan = resolve_project(changed, Catalog.of(workspace), period=PERIOD, calendar=GREGORIAN)
+    places = {read.name: [str(at) for at in read.locations] for read in plan.reads}
+    assert places == {"input": ["transactions.csv"], "10.fx": ["0_0.csv"]}
+    assert (folder / "0_0.csv").read_text(encoding="utf-8").splitlines() == [
+        "from_currency,to_currency,rate,rate_type,_period_from,_period_to,__weft_given",
+        '"EUR","USD","2","closing","2026-01-01",,1',
+    ]
+    assert plan.pins[1].resolver_source == "project_override"
+
+
+def test_a_lookup_is_given_by_its_alias_and_the_rest_of_its_dataset_stays(root: Path, tmp_path: Path) -> None:
+    account = "{code: '1', name: A, type: asset, category: c, is_active: true}"
+    said, catalog = scenario(root, f"{{accounts: [{account}]}}")
+    workspace, _ = with_given(said, catalog.workspace.projects[0], catalog, PERIOD, tmp_path, no_parquet)
+    (made,) = (r for r in workspace.resolvers if r.id.startswith("weft:given"))
+    assert [rule.name for rule in made.rules] == ["given accounts", "by-table"]
+
+
+def test_without_given_tables_nothing_changes(root: Path, tmp_path: Path) -> None:
+    said, catalog = scenario(root, "workspace")
+    project = catalog.workspace.projects[0]
+    assert with_given(said, project, catalog, PERIOD, tmp_path, no_parquet) == (catalog.workspace, project)
+
+
+def test_every_mistake_of_every_table_is_told(root: Path, tmp_path: Path) -> None:
+    said, catalog = scenario(root, "{transations: [], gl: [{journal_id: 1, amount_local: x, colour: red}]}")
+    with pytest.raises(ScenarioError) as caught:
+        with_given(said, catalog.workspace.projects[0], catalog, PERIOD, tmp_path, no_parquet)
+    told = [d.message for d in caught.value.diagnostics]
+    assert told == [
+        "project 'fx_reporting' reads no table 'transations'",
+        "row 1 of table 'transactions', column 'amount_local': 'x' is no decimal(18,2)",
+        "table 'transactions' has no column 'colour'",
+    ]
+    assert caught.value.diagnostics[0].help == "did you mean 'transactions'?"
+    assert all(d.at is not None for d in caught.value.diagnostics)
+
+
+def test_temporal_columns_are_filled_only_where_a_row_has_none(root: Path) -> None:
+    said, catalog = scenario(
+        root,
+        "{exchange_rates: [{from_currency: EUR, to_currency: USD, rate: '1.5', rate_type: a},"
+        " {from_currency: EUR, to_currency: USD, rate: 2, rate_type: a, _period_from: null, _period_to: 2026-02-01}]}",
+    )
+    dataset = catalog.versions("exchange_rates")[-1]
+    table = Table(dataset, dataset.main_table)
+    assert said.given is not None
+    rows = given_rows(said.given["exchange_rates"], table, said, PERIOD, root, no_parquet)
+    assert [(r["_period_from"], r["_period_to"], r["rate"]) for r in rows] == [
+        (dt.date(2026, 1, 1), None, Decimal("1.5")),
+        (None, dt.date(2026, 2, 1), Decimal(2)),
+    ]
+
+
+def test_a_text_keeps_its_quotes_and_line_ends(root: Path) -> None:
+    _, catalog = scenario(root, "workspace")
+    dataset = catalog.versions("budgets")[-1]
+    row = {"budget_id": 'a"b\nc', "line_number": 1, "account_code": ""}
+    text = csv_text([row], Table(dataset, dataset.main_table))
+    assert text.splitlines()[1:] == ['"a""b', 'c","1","",,,,,,1']
+
+
+def test_files_are_read_by_their_ending(root: Path) -> None:
+    (root / "scenarios" / "a.csv").write_text("x, y\n1,\n\n2,b\n", encoding="utf-8")
+    (root / "scenarios" / "a.json").write_text('{"x": 1.10}\n\n{"x": null}\n', encoding="utf-8")
+    (root / "scenarios" / "b.json").write_text('[{"x": 1}]', encoding="utf-8")
+    (root / "scenarios" / "a.parquet").write_bytes(b"PAR1")
+    wanted = {
+        "a.csv": ({"x": "1", "y": None}, {"x": "2", "y": "b"}),
+        "a.json": ({"x": Decimal("1.10")}, {"x": None}),
+        "b.json": ({"x": 1},),
+        "a.parquet": ({"from": "a.parquet"},),
+    }
+    for name, rows in wanted.items():
+        said, _ = scenario(root, f"{{gl: {{file: {name}}}}}")
+        assert said.given is not None
+        assert written_rows(said.given["gl"], said, root, no_parquet) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "", "no line with column names"),
+        ("a.csv", "x,x\n1,2\n", "has the column 'x' twice"),
+        ("a.json", "{", "is no JSON"),
+        ("a.json", "1\n", "holds something else than rows"),
+    ],
+)
+def test_files_that_are_no_tables(root: Path, name: str, content: str, message: str) -> None:
+    (root / "scenarios" / name).write_text(content, encoding="utf-8")
+    said, _ = scenario(root, f"{{gl: {{file: {name}}}}}")
+    assert said.given is not None
+    with pytest.raises(ScenarioError, match=f"W1702.*{message}"):
+        written_rows(said.given["gl"], said, root, no_parquet)
+
+
+def test_a_link_does_not_lead_out_of_the_workspace(root: Path) -> None:
+    outside = root.parent / "outside.csv"
+    outside.write_text("x\n1\n", encoding="utf-8")
+    (root / "scenarios" / "link.csv").symlink_to(outside)
+    said, _ = scenario(root, "{gl: {file: link.csv}}")
+    assert said.given is not None
+    with pytest.raises(ScenarioError, match=r"W1704.*leads out of the workspace"):
+        written_rows(said.given["gl"], said, root, no_parquet)

@@ -1,0 +1,128 @@
+"""A process that dies while it publishes: whatever the moment, the next one leaves every row exactly once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import staged_runs
+from engine_data import sample_workspace
+from staged_runs import TARGETS, TWO_OUTPUTS, contents, opened, staged_run
+from weft.errors import RunError
+from weft.run.places import staged_runs as left_behind
+from weft.run.publish import recover
+from weft.store.writer import Store
+
+FIRST, SECOND = TARGETS
+OLD, NEW = (["old 20"], ["old 30"]), (["new 20"], ["new 30"])
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace whose targets hold what an earlier run published."""
+    found = sample_workspace(tmp_path, {"projects/fx_reporting.yml": TWO_OUTPUTS})
+    with opened(found) as store:
+        staged_run(found, store, "old", number=1).publish()
+    return found
+
+
+@pytest.fixture
+def store(root: Path) -> Iterator[Store]:
+    with opened(root) as found:
+        yield found
+
+
+def killed(root: Path, at: str) -> None:
+    """Publish in a process of its own that ends at a point as by a power cut."""
+    path = os.pathsep.join(p for p in sys.path if p)
+    done = subprocess.run(
+        [sys.executable, staged_runs.__file__, str(root)],
+        env=os.environ | {"WEFT_CRASH_AT": at, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("point", "outcome"),
+    [
+        ("before_publish", "failed"),
+        ("renamed_away", "completed"),
+        ("renamed_in", "completed"),
+        ("renamed_away:2", "completed"),
+        ("renamed_in:2", "completed"),
+        ("before_commit", "completed"),
+        ("after_commit", "over"),
+        ("before_cleanup", "over"),
+    ],
+)
+def test_a_crash_is_finished_or_undone_and_nothing_is_seen_twice(
+    root: Path, store: Store, point: str, outcome: str
+) -> None:
+    killed(root, point)
+    found = recover(store, root)
+    assert [r.outcome for r in found] == ([] if outcome == "over" else [outcome])
+    now = contents(root, FIRST), contents(root, SECOND)
+    assert now == (OLD if outcome == "failed" else NEW)
+    run = store.run("LAST")
+    assert run.status == ("failed" if outcome == "failed" else "completed")
+    assert [d.version for d in store.dataset_versions("gl_usd")] == ([1] if outcome == "failed" else [1, 2])
+    assert store.locks() == ()
+    assert left_behind(root) == ((run.id,) if outcome == "failed" else ())
+    assert recover(store, root) == ()
+    staged_run(root, store, "next", number=3).publish()
+    assert (contents(root, FIRST), contents(root, SECOND)) == (["next 20"], ["next 30"])
+
+
+def test_the_failure_of_a_dead_process_says_what_to_do(root: Path, store: Store) -> None:
+    killed(root, "before_publish")
+    (found,) = recover(store, root)
+    assert found.note.code == "W1502"
+    assert "weft run --resume" in found.note.help
+    failure = store.run(found.run_id).failure
+    assert failure is not None
+    assert failure.code == "W1502"
+
+
+def test_a_new_run_recovers_the_dead_one_by_itself(root: Path, store: Store) -> None:
+    killed(root, "renamed_away")
+    staged_run(root, store, "next", number=3).publish()
+    assert [r.status for r in store.runs()] == ["completed"] * 3
+    assert (contents(root, FIRST), contents(root, SECOND)) == (["next 20"], ["next 30"])
+
+
+def test_a_crash_whose_staged_files_were_lost_is_taken_back(root: Path, store: Store) -> None:
+    killed(root, "renamed_in")  # the first output is at its target, the second is staged
+    (run_id,) = left_behind(root)
+    for file in (root / ".weft" / "stage" / run_id / "30").iterdir():
+        file.unlink()
+    (found,) = recover(store, root)
+    assert found.outcome == "failed"
+    assert (contents(root, FIRST), contents(root, SECOND)) == OLD
+    failure = store.run(run_id).failure
+    assert failure is not None
+    assert (failure.code, "every target is as it was" in failure.detail) == ("W1512", True)
+    assert {o.state for o in store.outputs(run_id)} == {"discarded"}
+
+
+def test_a_run_at_work_is_left_alone(root: Path, store: Store) -> None:
+    run = staged_run(root, store, "new", number=2)
+    assert recover(store, root) == ()
+    assert store.run(run.run_id).status == "running"
+    with pytest.raises(RunError, match="W1501"):
+        staged_run(root, store, "next", number=3)
+
+
+def test_what_nobody_knows_of_is_removed(root: Path, store: Store) -> None:
+    (root / ".weft" / "stage" / "019a86f6-dead" / "20").mkdir(parents=True)
+    recover(store, root)
+    assert left_behind(root) == ()

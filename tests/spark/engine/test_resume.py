@@ -1,0 +1,198 @@
+"""Runs that go on after a failure, and runs that are done again from their snapshot."""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from engine_data import CONVERT, project_text, sample_workspace
+from engine_runs import loaded, opened, ran, rows
+from weft.errors import RunError
+from weft.run.execute import RunOptions
+from weft.run.places import staged_runs, steps_folder
+from weft.run.report import RunReport
+from weft.run.resume import rerun, resume
+from weft.run.session import Session
+from weft.spark.scan.read import read_table
+from weft.spark.sink.stage import stage as stage_output
+from weft.store.writer import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TWO = """\
+- {seq: 20, name: First, type: output, arguments: {destination: {path: out/first}}}
+- {seq: 30, name: Double, type: update, arguments: {assignments: [{column: amount_reporting, expression: amount_reporting * 2}]}}
+- {seq: 40, name: Second, type: output, arguments: {destination: {path: out/second}}}
+"""
+FIRST, SECOND = "out/first/period=2026-01", "out/second/period=2026-01"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return sample_workspace(tmp_path, {"projects/fx_reporting.yml": project_text([CONVERT, TWO])})
+
+
+@pytest.fixture
+def store(root: Path) -> Iterator[Store]:
+    with opened(root) as found:
+        yield found
+
+
+def resumed(root: Path, store: Store, spark: SparkSession, run: str, **said: Any) -> RunReport:
+    return resume(run, root=root, store=store, session=Session(spark), **said)
+
+
+def failing_output(monkeypatch: pytest.MonkeyPatch, seq: int, number: int) -> Callable[[], None]:
+    """Let the writing of an output meet an error of the disk; return how to mend it."""
+    real = stage_output
+
+    def stage(df: Any, op: Any, folder: Path, **said: Any) -> Any:
+        if op.seq == seq:
+            raise OSError(number, os.strerror(number))
+        return real(df, op, folder, **said)
+
+    monkeypatch.setattr("weft.run.engine.stage_output", stage)
+    return lambda: monkeypatch.setattr("weft.run.engine.stage_output", real)
+
+
+def test_a_failed_run_goes_on_from_its_last_step(
+    root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend = failing_output(monkeypatch, 40, errno.EIO)
+    report = ran(root, store, spark)
+    assert report.failure is not None
+    assert (report.failure.code, report.failure.operation_order) == ("W1513", 40)
+    assert not (root / "out").exists()
+    run = report.run_id
+    assert store.run(run).last_completed_operation == 20
+    staged = [o.manifest for o in store.outputs(run)]
+    assert (steps_folder(root, run) / "10.json").exists()
+    # The project may have changed since: the snapshot decides.
+    (root / "projects" / "fx_reporting.yml").unlink()
+
+    mend()
+    read: list[str] = []
+
+    def reading(session: Any, what: Any, *said: Any, **named: Any) -> Any:
+        read.append(what.name)
+        return read_table(session, what, *said, **named)
+
+    monkeypatch.setattr("weft.run.engine.read_table", reading)
+    again = resumed(root, store, spark, run)
+    assert (again.run_id, again.status, again.attempt) == (run, "completed", 2), again.diagnostics
+    assert read == []
+    assert [o.manifest for o in store.outputs(run) if o.seq == 20] == staged
+    assert [(o.seq, o.rows) for o in again.outputs] == [(20, 10), (40, 10)]
+    assert [o.status for o in again.operations] == ["completed"] * 4
+    first = rows(spark, root / FIRST, "journal_id", "amount_reporting", "_row_id", "_created_at")
+    second = rows(spark, root / SECOND, "journal_id", "amount_reporting", "_row_id", "_created_at")
+    assert [(r[0], r[1] * 2, r[2]) for r in first] == [r[:3] for r in second]
+    assert staged_runs(root) == ()
+
+    # A completed run is left alone.
+    third = resumed(root, store, spark, run)
+    assert (third.status, third.attempt, third.warnings[0].code) == ("completed", 2, "W1503")
+
+
+def test_a_step_that_was_damaged_is_made_again(
+    root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend = failing_output(monkeypatch, 40, errno.EIO)
+    run = ran(root, store, spark).run_id
+    mend()
+    for file in (steps_folder(root, run) / "10").iterdir():
+        file.write_bytes(b"damaged")
+    again = resumed(root, store, spark, run)
+    assert again.ok, again.diagnostics
+    assert len(rows(spark, root / SECOND)) == 10
+
+
+def test_a_full_disk_leaves_nothing_and_says_so(
+    root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend = failing_output(monkeypatch, 40, errno.ENOSPC)
+    report = ran(root, store, spark)
+    assert report.failure is not None
+    assert report.failure.code == "W1508"
+    assert (staged_runs(root), (root / "out").exists()) == ((), False)
+    mend()
+    assert resumed(root, store, spark, report.run_id).ok
+
+
+def test_inputs_that_changed_stop_a_resume_and_a_rerun(
+    root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend = failing_output(monkeypatch, 40, errno.EIO)
+    failed = ran(root, store, spark).run_id
+    mend()
+    rates = root / "data" / "exchange_rates.csv"
+    before = rates.read_text(encoding="utf-8")
+    rates.write_text(before.replace("1.0920", "1.1000"), encoding="utf-8")
+    with pytest.raises(RunError, match=r"W1510.*'10.fx' reads has changed.*exchange_rates.csv changed"):
+        resumed(root, store, spark, failed)
+    assert store.run(failed).status == "failed"
+    rates.write_text(before, encoding="utf-8")
+    assert resumed(root, store, spark, failed).ok
+
+
+def test_a_rerun_makes_the_same_rows_whatever_the_files_say_now(
+    root: Path, store: Store, spark: SparkSession
+) -> None:
+    first = ran(root, store, spark)
+    before = rows(spark, root / FIRST)
+    (root / "projects" / "fx_reporting.yml").unlink()
+    workspace, session = loaded(root), Session(spark)
+    again = rerun(first.run_id, workspace=workspace, store=store, session=session)
+    assert (again.status, again.rerun_of, again.identical) == ("completed", first.run_id, True)
+    assert rows(spark, root / FIRST) == before
+    assert store.run(again.run_id).run_at == store.run(first.run_id).run_at
+    third = rerun(again.run_id, workspace=workspace, store=store, session=session)
+    assert (third.rerun_of, rows(spark, root / FIRST) == before) == (again.run_id, True)
+
+    rates = root / "data" / "exchange_rates.csv"
+    rates.write_text(rates.read_text(encoding="utf-8").replace("1.0920", "1.1000"), encoding="utf-8")
+    with pytest.raises(RunError, match="W1510"):
+        rerun(first.run_id, workspace=workspace, store=store, session=session)
+    other = rerun(first.run_id, workspace=workspace, store=store, session=session, allow_changed_inputs=True)
+    assert (other.ok, other.identical, other.warnings[0].code) == (True, False, "W1510")
+    assert rows(spark, root / FIRST, "amount_reporting") != [r[7:8] for r in before]
+    document = other.to_json()
+    assert (document["rerun_of"], document["identical"]) == (first.run_id, False)
+
+
+def test_runs_that_cannot_be_resumed(root: Path, store: Store, spark: SparkSession) -> None:
+    class Stop:
+        def __getattr__(self, name: str) -> Any:
+            def tell(*_: Any) -> None:
+                if name == "started":
+                    raise KeyboardInterrupt
+
+            return tell
+
+    cancelled = ran(root, store, spark, progress=Stop()).run_id
+    with pytest.raises(RunError, match=r"W1503.*cancelled and cannot be resumed"):
+        resumed(root, store, spark, cancelled)
+
+
+def test_a_rerun_with_other_knowledge_is_a_run_of_its_own(
+    root: Path, store: Store, spark: SparkSession
+) -> None:
+    first = ran(root, store, spark)
+    known = dt.datetime(2026, 12, 1, tzinfo=dt.UTC)
+    other = rerun(
+        first.run_id,
+        workspace=loaded(root),
+        store=store,
+        session=Session(spark),
+        options=RunOptions(known_at=known),
+    )
+    assert (other.ok, other.identical, other.known_at) == (True, False, known)
+    ids = rows(spark, root / FIRST, "_row_id")
+    assert len(set(ids)) == 10

@@ -1,0 +1,152 @@
+"""Runs that write somewhere else than into a new folder: nothing at all, merged files, tables; and previews."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from engine_data import CONVERT, WRITE, project_text, sample_workspace
+from engine_runs import loaded, opened, ran, rows
+from postgres import Server, running_server
+from weft.errors import ExpressionError, OperationError
+from weft.run.places import staged_runs
+from weft.run.preview import preview
+from weft.run.resume import resume
+from weft.run.session import Session
+from weft.spark.jars import installed_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OUT = "out/processed_gl/period=2026-01"
+COLUMNS = "columns: [journal_id, line_number, amount_reporting, _period]"
+DATABASE = f"""\
+- {{seq: 20, name: Table, type: output, arguments: {{destination: {{datasource_id: pg, table: gl}}, {COLUMNS}}}}}
+- {{seq: 30, name: Files, type: output, arguments: {{destination: {{path: out/files}}, {COLUMNS}}}}}
+"""
+SPARK_TABLE = f"""\
+- {{seq: 20, name: Table, type: output, arguments: {{destination: {{datasource_id: lake, table: weft_run_gl}}, {COLUMNS}}}}}
+"""
+
+
+def test_a_period_without_rows_writes_an_empty_output(tmp_path: Path, spark: SparkSession) -> None:
+    root = sample_workspace(tmp_path)
+    with opened(root) as store:
+        report = ran(root, store, spark, period="2026-03")
+    assert report.ok, report.diagnostics
+    assert [(o.rows, o.location) for o in report.outputs] == [(0, "out/processed_gl/period=2026-03")]
+    assert [(o.rows_in, o.rows_changed) for o in report.operations] == [(0, 0), (0, 0)]
+    assert spark.read.parquet(str(root / report.outputs[0].location)).columns[0] == "journal_id"
+
+
+def test_a_merge_keeps_rows_with_other_keys(tmp_path: Path, spark: SparkSession) -> None:
+    merge = WRITE + "    mode: merge\n"
+    root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": project_text([CONVERT, merge])})
+    with opened(root) as store:
+        assert ran(root, store, spark).ok
+        file = root / "data" / "transactions.csv"
+        lines = file.read_text(encoding="utf-8").splitlines()
+        kept = [
+            line.replace("8500.00", "1000.00") for line in lines if line.startswith(("journal_id", "JE-002"))
+        ]
+        file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+        report = ran(root, store, spark)
+        assert report.ok, report.diagnostics
+        found = {
+            r[:2]: r[2] for r in rows(spark, root / OUT, "journal_id", "line_number", "amount_reporting")
+        }
+    assert (len(found), found["JE-002", 1], found["JE-005", 1]) == (
+        10,
+        Decimal("1092.00"),
+        Decimal("16800.00"),
+    )
+    assert report.outputs[0].rows == 10
+
+
+def test_a_table_of_spark_is_replaced_period_by_period(tmp_path: Path, spark: SparkSession) -> None:
+    lake = "datasource: {id: lake, name: lake, type: table, options: {schema: default}}\n"
+    text = project_text([CONVERT, SPARK_TABLE])
+    root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": text, "datasources/lake.yml": lake})
+    spark.sql("DROP TABLE IF EXISTS weft_run_gl")
+    try:
+        with opened(root) as store:
+            for period, count in (("2026-01", 10), ("2026-02", 11), ("2026-01", 11)):
+                report = ran(root, store, spark, period=period)
+                assert report.ok, report.diagnostics
+                assert spark.table("weft_run_gl").count() == count
+        assert staged_runs(root) == ()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS weft_run_gl")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    if not installed_jars():
+        told = "this test needs the JDBC driver of PostgreSQL: `scripts/jars` fetches it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(told, pytrace=False)
+        pytest.skip(told)
+    with running_server() as found:
+        yield found
+
+
+def test_a_table_of_a_database_and_files_are_published_together(
+    tmp_path: Path, spark: SparkSession, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GL_DB", "weft:ignored")
+    url = "jdbc:" + server.url().replace("weft@", "")
+    pg = f'datasource: {{id: pg, name: pg, type: jdbc, credential_ref: "env:GL_DB", options: {{url: "{url}"}}}}\n'
+    text = project_text([CONVERT, DATABASE])
+    root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": text, "datasources/pg.yml": pg})
+    files = root / "out" / "files" / "period=2026-01"
+    with opened(root) as store, psycopg.connect(server.url(), autocommit=True) as database:
+        # The database refuses the rows: the files, which were moved before, are put back.
+        database.execute(
+            "CREATE TABLE gl (journal_id text, line_number bigint, amount_reporting numeric(18,2) CHECK "
+            "(amount_reporting > 0), _period text)"
+        )
+        report = ran(root, store, spark)
+        assert report.failure is not None
+        assert (report.status, report.failure.code, files.exists()) == ("failed", "W1509", False)
+        assert database.execute("SELECT count(*) FROM gl").fetchone() == (0,)
+        database.execute("ALTER TABLE gl DROP CONSTRAINT gl_amount_reporting_check")
+        again = resume(report.run_id, root=root, store=store, session=Session(spark))
+        assert again.ok, again.diagnostics
+        assert ran(root, store, spark).ok
+        found = database.execute(
+            "SELECT journal_id, amount_reporting FROM gl ORDER BY 1, line_number"
+        ).fetchall()
+        assert (len(found), found[2]) == (10, ("JE-002", Decimal("9282.00")))
+        assert len(rows(spark, files)) == 10
+        left = database.execute(
+            "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'weft_stage%'"
+        ).fetchone()
+        assert left == (0,)
+
+
+def test_a_preview_shows_what_an_operation_would_change(tmp_path: Path, spark: SparkSession) -> None:
+    root = sample_workspace(tmp_path)
+    workspace = loaded(root)
+    project, session = workspace.projects[0], Session(spark)
+    found = preview(workspace, project, 10, "2026-01", reader=None, session=session, where="currency = 'EUR'")
+    assert [
+        (b and b["amount_reporting"], a["amount_reporting"])
+        for b, a in zip(found.before, found.after, strict=True)
+    ] in (
+        [(None, Decimal("9282.00")), (None, Decimal("-9282.00"))],
+        [(None, Decimal("-9282.00")), (None, Decimal("9282.00"))],
+    )
+    assert found.changed == (("amount_reporting",),) * 2
+    written = preview(workspace, project, 20, "2026-01", reader=None, session=session, rows=3)
+    assert (len(written.after), written.columns[0], written.type) == (3, "journal_id", "output")
+    with pytest.raises(OperationError, match="has no operation 15"):
+        preview(workspace, project, 15, "2026-01", reader=None, session=session)
+    with pytest.raises(ExpressionError, match="W0207"):
+        preview(workspace, project, 10, "2026-01", reader=None, session=session, where="curency = 'EUR'")
+    assert not (root / ".weft").exists()

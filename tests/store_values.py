@@ -1,0 +1,131 @@
+"""Small entities and runs for tests of the store."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+from weft.core import types
+from weft.core.period import GREGORIAN
+from weft.plan.catalog import PublishedLocation
+from weft.spec.pipeline.dataset import ColumnDef, Dataset, TableDef
+from weft.spec.pipeline.operation import Assignment, Destination, Operation, Output, Said, Update
+from weft.spec.pipeline.project import Project
+from weft.spec.pipeline.reference import DatasetRef
+from weft.spec.pipeline.resolver import PathStrategy, Resolver, Rule
+from weft.store.ids import run_id
+from weft.store.locks import this_process
+from weft.store.records import NewRun, OutputRecord, Registration, StagedFile
+
+NOW = dt.datetime(2026, 11, 15, 11, 40, 2, tzinfo=dt.UTC)
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Join:
+    alias: str
+    matched: int = 10
+    unmatched: int = 0
+    multiple: int = 0
+
+
+@dataclass(frozen=True)
+class Counts:
+    rows_in: int = 10
+    rows_out: int = 10
+    rows_changed: int = 4
+    joins: tuple[Join, ...] = ()
+
+
+def dataset(name: str = "gl", version: int = 1, *columns: str, **changes: Any) -> Dataset:
+    found = tuple(ColumnDef(c, types.STRING) for c in columns or ("journal_id", "currency"))
+    values: dict[str, Any] = {
+        "id": f"ds-{name}",
+        "name": name,
+        "version": version,
+        "status": "active",
+    } | changes
+    return Dataset(main_table=TableDef(name="transactions", columns=found), **values)
+
+
+def operations() -> tuple[Operation, ...]:
+    return (
+        Operation(
+            id="op-10",
+            seq=10,
+            name="Mark",
+            type="update",
+            arguments=Update(assignments=(Assignment(Said("currency"), Said("'USD'")),)),
+        ),
+        Operation(
+            id="op-20",
+            seq=20,
+            name="Write",
+            type="output",
+            arguments=Output(destination=Destination(path="out", format="parquet")),
+        ),
+    )
+
+
+def project(name: str = "fx_reporting", **changes: Any) -> Project:
+    values: dict[str, Any] = {
+        "id": f"pr-{name}",
+        "name": name,
+        "version": 1,
+        "status": "active",
+        "input": DatasetRef("gl"),
+        "operations": operations(),
+    }
+    return Project(**values | changes)
+
+
+def resolver(name: str = "files", version: int = 1, path: str = "{{table_name}}.csv") -> Resolver:
+    rule = Rule(name="all", strategy=PathStrategy(datasource="files", path=path))
+    return Resolver(id=name, name=name, version=version, status="active", rules=(rule,), is_default=True)
+
+
+def new_run(of: Project | None = None, period: str = "2026-01", **changes: Any) -> NewRun:
+    number = next(_NUMBERS)
+    host, pid = this_process()
+    values: dict[str, Any] = {
+        "run_id": run_id(1_763_200_000_000 + number, number.to_bytes(10, "big")),
+        "project": of or project(),
+        "period": GREGORIAN.parse(period),
+        "snapshot": {"schema": "weft/snapshot/1", "number": number, "inputs": {"input": {"files": []}}},
+        "sandbox": False,
+        "known_at": NOW,
+        "run_at": NOW,
+        "trigger": "manual",
+        "triggered_by": "ann",
+        "host": host,
+        "pid": pid,
+    }
+    return NewRun(**values | changes)
+
+
+def output(run: str, seq: int = 20, **changes: Any) -> OutputRecord:
+    values: dict[str, Any] = {
+        "run_id": run,
+        "seq": seq,
+        "state": "staged",
+        "stage": f".weft/stage/{run}/{seq}",
+        "target": "out/period=2026-01",
+        "backup": f".weft/stage/{run}/{seq}.old",
+        "kind": "files",
+        "format": "parquet",
+        "rows": 10,
+        "columns": ("journal_id", "currency"),
+        "manifest": (StagedFile(path="part-0.parquet", bytes=17, sha256="ab" * 32),),
+    }
+    return OutputRecord(**values | changes)
+
+
+def registration(
+    name: str = "gl_usd", period: str = "2026-01", seq: int = 20, **changes: Any
+) -> Registration:
+    place = PublishedLocation(
+        period=period, path=f"out/period={period}", format="parquet", run_id="", version=0
+    )
+    return Registration(dataset=dataset(name, **changes), location=place, seq=seq)
