@@ -1,13 +1,14 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench golden fix clean
+.PHONY: help setup demo test check bench bench-quick bench-peers golden fix clean
 .SUFFIXES:
 
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+PEERS := bench/.venv-peers
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with weft and all that the tests need; check Java
 
@@ -27,8 +28,23 @@ check: setup ## lint, formatting, types, layers
 	@$(PY) -m mypy
 	@$(PY) -m pytest -q tests/test_layers.py
 
-bench: setup ## time joins on generated data
+bench: setup bench-peers ## time joins on generated data, Weft beside other engines (hours; BENCH="--only W1" for a part)
 	@$(PY) bench/joins.py
+	@WEFT_BENCH_PEERS=$(abspath $(PEERS))/bin/python $(PY) bench/temporal.py $(BENCH)
+	@$(PEERS)/bin/python bench/plot.py
+
+bench-quick: setup bench-peers ## the same temporal joins on small tables (minutes); nothing is kept
+	@WEFT_BENCH_PEERS=$(abspath $(PEERS))/bin/python $(PY) bench/temporal.py --quick $(BENCH)
+
+bench-peers: $(PEERS)/.ready ## make bench/.venv-peers with the engines that Weft is compared with
+
+$(PEERS)/.ready: bench/peers/requirements.txt | $(READY)
+	@if command -v uv >/dev/null; then \
+		uv venv --quiet --clear --python $(PY) $(PEERS) && uv pip install --quiet --python $(PEERS)/bin/python -r $<; \
+	else \
+		$(PY) -m venv --clear $(PEERS) && $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; \
+	fi
+	@touch $@
 
 golden: setup ## rewrite the golden texts, then show what changed
 	@$(PY) -m pytest -q -m golden --rewrite-golden

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from pathlib import Path
@@ -24,6 +25,14 @@ def machine() -> dict[str, str | int | float]:
         "pyspark": pyspark.__version__,
         "load_before": round(os.getloadavg()[0], 2),
     }
+
+
+def source_state() -> str:
+    """Return a short digest of Weft's sources, so that figures of different states are not taken for one."""
+    digest = hashlib.sha256()
+    for file in sorted((Path(__file__).parents[1] / "src" / "weft").rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:8]
 
 
 def _lines(path: str) -> list[str]:

@@ -53,7 +53,7 @@ JOINS = (
     "natural_inner natural_left natural_right natural_full natural_semi natural_anti "
     "left_inner left_outer left_right inner_join outer_join right_outer full_outer semi_join anti_join cross_join"
 ).split()
-TEMPORAL = "natural_asof asof_join interval_join window_join".split()
+TEMPORAL = "natural_asof asof_join asof_join_all interval_join window_join".split()
 SHIMS = "join left_join join_on join_asof".split()
 SPECS = ("JoinSpec", "AsofSpec", "IntervalSpec", "WindowSpec")
 

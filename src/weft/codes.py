@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 Code = Literal[
-    "W0101", "W0102", "W0103", "W0104", "W0105", "W0106", "W0107", "W0108", "W0109",
+    "W0101", "W0102", "W0103", "W0104", "W0105", "W0106", "W0107", "W0108", "W0109", "W0110", "W0130",
     "W0201", "W0202", "W0203", "W0204", "W0205", "W0206", "W0207", "W0208", "W0209", "W0210",
     "W0211", "W0212", "W0213", "W0214", "W0215", "W0216", "W0217", "W0218",
     "W0301", "W0302", "W0303", "W0304", "W0305", "W0306", "W0307", "W0308", "W0309",
@@ -41,6 +41,8 @@ CODES: Mapping[Code, str] = {
     "W0107": "relations of two sessions",
     "W0108": "the right side adds nothing",
     "W0109": "strategy refuses",
+    "W0110": "group too large for the kernel",
+    "W0130": "as-of joins that cannot share a plan",
     "W0201": "syntax error",
     "W0202": "unclosed text",
     "W0203": "bad number",

@@ -51,6 +51,7 @@ def search_of(match: AsOf) -> Any:
         left_time=1,
         right_time=1,
         usable=2,
+        nulls_equal=False,
         ties=(2,),
         skip_nulls=(),
         backward=match.direction in ("backward", "nearest"),
@@ -62,6 +63,7 @@ def search_of(match: AsOf) -> Any:
         left_out=(0, 1),
         right_out=(1, 2),
         names=("k", "t", "u", "v", "here"),
+        most=1 << 30,
     )
 
 
@@ -98,18 +100,28 @@ def table(rows: list[tuple[Any, ...]], *, usable: bool = False) -> pa.Table:
 
 
 def test_doubles_become_integers_that_sort_alike() -> None:
-    from weft.spark.asof_search import _numbers
+    from weft.spark.asof_search import numbers
 
     values = [float("-inf"), -1.5, -0.0, 0.0, 1e-300, 2.0, float("inf"), float("nan")]
-    numbers = list(_numbers(pa.chunked_array([pa.array([None, *values])])))
-    assert numbers == sorted(numbers)
-    assert numbers[3] == numbers[4]
-    assert len(set(numbers)) == len(numbers) - 1
+    found = list(numbers(pa.chunked_array([pa.array([None, *values])])))
+    assert found == sorted(found)
+    assert found[3] == found[4]
+    assert len(set(found)) == len(found) - 1
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7, 8, 64, 200])
 def test_each_group_number_has_a_partition_of_its_own(partitions: int) -> None:
     assert [spark_hash(n) % partitions for n in even_numbers(partitions)] == list(range(partitions))
+
+
+def test_a_group_too_large_to_hold_is_refused_with_advice() -> None:
+    from weft.spark.asof_search import cogrouped
+
+    run = cogrouped(search_of(MATCH)._replace(most=40))
+    small = run(table([(1, 5)], usable=True), table([]))
+    assert small.num_rows == 1
+    with pytest.raises(MemoryError, match=r"W0110.*refuses a group of 2 left.*slices"):
+        run(table([(1, 5), (1, 6)], usable=True), table([(1, 4, 7)]))
 
 
 def test_the_search_reaches_workers_that_do_not_have_weft() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from weft.core.names import listed, near
 from weft.errors import ArgumentError, JoinSpecError, StrategyRefusedError
 from weft.plan.conditions import folded
+from weft.plan.facts import Facts
+from weft.plan.ground import MIB, UNKNOWN, Ground, in_words
 from weft.plan.resolved import AsOf, Exact, Overlap, ResolvedJoin, SameWindow, Within
 from weft.plan.strategies import ASOF
 
@@ -18,12 +21,15 @@ class Choice:
     strategy: str
     reason: str
     cost: str = ""
+    facts: Facts | None = None
 
 
-def choose(join: ResolvedJoin, strategy: str = "auto") -> Choice:
+def choose(
+    join: ResolvedJoin, strategy: str = "auto", *, facts: Facts | None = None, ground: Ground = UNKNOWN
+) -> Choice:
     """Return the strategy for a join; a forced one that cannot serve it raises."""
     if isinstance(join.match, AsOf):
-        return _choose_asof(folded(join), strategy)
+        return replace(_choose_asof(folded(join), strategy, facts, ground), facts=facts)
     if isinstance(join.match, Within | Overlap):
         return _interval(join)
     if isinstance(join.match, SameWindow):
@@ -34,31 +40,118 @@ def choose(join: ResolvedJoin, strategy: str = "auto") -> Choice:
 _COSTS = {
     "kernel": "one shuffle of both sides by key; rows go to Python and back, a task holds its share of both sides",
     "union": "one shuffle and one sort of both sides together; a key's rows stay in one task",
+    "slices": "both sides are read once more for a sample, the right one twice more for what slices carry; "
+    "then one shuffle of both sides in even shares",
+    "broadcast": "no shuffle of the left side; the right side is grouped by key and sent whole to every executor",
+    "tiny_left": "both sides are read twice, the left one is sent whole to every executor; "
+    "of the right side only rows that can be an answer are shuffled",
     "rank": "every candidate pair is produced: a key costs the product of its rows",
 }
 
 
-def _choose_asof(join: ResolvedJoin, strategy: str) -> Choice:
+def _choose_asof(join: ResolvedJoin, strategy: str, facts: Facts | None, ground: Ground) -> Choice:
     if not isinstance(strategy, str):
         raise ArgumentError(
             f"strategy must be a text, not {type(strategy).__name__}",
             help="weft.asof_strategies lists the names",
         )
-    if strategy != "auto":
-        if strategy not in ASOF:
-            close = near(strategy, ("auto", *ASOF), most=1)
-            raise JoinSpecError(
-                f"strategy {strategy!r} is not one of {listed(('auto', *ASOF))}",
-                help=f"did you mean {close[0]!r}?" if close else "",
+    if strategy == "auto":
+        return _best_asof(join, facts, ground)
+    if strategy not in ASOF:
+        close = near(strategy, ("auto", *ASOF), most=1)
+        raise JoinSpecError(
+            f"strategy {strategy!r} is not one of {listed(('auto', *ASOF))}",
+            help=f"did you mean {close[0]!r}?" if close else "",
+        )
+    refusal = ASOF[strategy](join)
+    if refusal is not None:
+        raise StrategyRefusedError(refusal, help="leave strategy= out, or take another one")
+    return Choice(strategy, "asked for by name", _COSTS[strategy])
+
+
+_SMALL = 16 * MIB
+"""Sides below this together are joined by the plan with the fewest steps."""
+_SENT_WHOLE = 32 * MIB
+"""A right side up to this is sent to every executor."""
+_TINY = 64 * 1024
+"""A left side up to this is some thousand rows at most."""
+_ONE_TASK = 640 * MIB
+"""Sides below this together fit one kernel task even if all rows have one key: rows grow about
+threefold from files to memory."""
+
+
+_LOPSIDED = 1.5
+"""Cutting by time reads the right side more often; below this a heavy key costs less."""
+
+
+def _best_asof(join: ResolvedJoin, facts: Facts | None, ground: Ground) -> Choice:
+    """Return the first plan that serves the join and fits what is known, with the reason."""
+    for name, reason in _asof_wishes(join, facts, ground):
+        if ASOF[name](join) is None:
+            return Choice(name, reason, _COSTS[name] + _expected(name, ground))
+    return Choice("rank", ASOF["union"](join) or "no other plan serves the join", _COSTS["rank"])
+
+
+def _expected(name: str, ground: Ground) -> str:
+    """Return how much is about to be sent, where Spark has an estimate."""
+    size = {"broadcast": ground.right_bytes, "tiny_left": ground.left_bytes}.get(name, ground.both_bytes)
+    if size is None:
+        return ""
+    return f"; about {in_words(size)} {'sent' if name in ('broadcast', 'tiny_left') else 'shuffled'}"
+
+
+def _asof_wishes(join: ResolvedJoin, facts: Facts | None, ground: Ground) -> Iterator[tuple[str, str]]:
+    left, right, both = ground.left_bytes, ground.right_bytes, ground.both_bytes
+    if facts is not None and _is_lopsided(facts, ground):
+        yield "slices", _skew(facts)
+    if both is not None and both <= _SMALL:
+        yield "union", f"small sides of about {in_words(both)}: one shuffle and one sort"
+    if left is not None and right is not None:
+        if left <= _TINY and right >= _SENT_WHOLE:
+            yield "tiny_left", f"the left side of about {in_words(left)} goes to the rows of the right side"
+        if ground.may_broadcast and right <= _SENT_WHOLE and left >= 2 * right:
+            yield (
+                "broadcast",
+                f"the right side is small, about {in_words(right)}: the left side stays where it is",
             )
-        refusal = ASOF[strategy](join)
-        if refusal is not None:
-            raise StrategyRefusedError(refusal, help="leave strategy= out, or take another one")
-        return Choice(strategy, "asked for by name", _COSTS[strategy])
-    refusal = ASOF["union"](join)
-    if refusal is None:
-        return Choice("union", "exact for any key sizes with one sort", _COSTS["union"])
-    return Choice("rank", refusal, _COSTS["rank"])
+    if not join.keys and (both is None or both > _SMALL):
+        yield "slices", "no equal key: rows are cut by time, so that tasks share them"
+    if not ground.no_kernel:
+        if facts is not None:
+            yield "kernel", "no key is too heavy: searched group by group, without a sort in the JVM"
+        elif both is not None and both <= _ONE_TASK:
+            yield (
+                "kernel",
+                f"sides of about {in_words(both)}: searched group by group, without a sort in the JVM",
+            )
+    yield "union", _why_union(facts, ground)
+
+
+def _is_lopsided(facts: Facts, ground: Ground) -> bool:
+    """Whether the heaviest key keeps one task busy for much longer than all others together."""
+    if not facts.skewed:
+        return False
+    at_once = min(ground.cores or facts.partitions, facts.partitions)
+    return not facts.skewed[0].values or facts.skewed[0].share * at_once > _LOPSIDED
+
+
+def _why_union(facts: Facts | None, ground: Ground) -> str:
+    sure = "exact for any key sizes with one sort"
+    if ground.no_kernel:
+        return sure
+    if facts is None and ground.both_bytes is not None:
+        return (
+            f"{sure}; sides of about {in_words(ground.both_bytes)} could have a key too heavy for the kernel, "
+            'statistics="sample" would tell'
+        )
+    return sure
+
+
+def _skew(facts: Facts) -> str:
+    if not facts.skewed[0].values:
+        return "no equal key: rows are cut by time, so that tasks share them"
+    share = round(facts.skewed[0].share * 100)
+    return f"a key has {share} % of the rows: they are cut by time, so that tasks share them"
 
 
 def _equi(join: ResolvedJoin) -> Choice:

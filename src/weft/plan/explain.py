@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.core.fingerprint import fingerprint
 from weft.core.names import is_plain_text, shown
 from weft.plan.choose import Choice, choose
 from weft.plan.resolved import AsOf, ResolvedJoin
+from weft.plan.several import Part
 from weft.spec.asof import AsofSpec
 from weft.spec.join import JoinSpec
 from weft.spec.predicates import as_said
@@ -161,6 +163,57 @@ def explain_resolved(
     )
 
 
+def explain_several(
+    parts: Sequence[Part],
+    specs: Sequence[JoinSpec],
+    *,
+    choice: Choice,
+    ordering: Sequence[tuple[str, bool]] = (),
+) -> JoinExplanation:
+    """Explain several as-of joins that are one plan."""
+    last = parts[-1].chained
+
+    def column(place: int) -> Row:
+        shown_as, origin = last.output[place], parts[-1].origins[place]
+        if not origin.part:
+            source = f"left.{shown(parts[0].chained.left.fields[origin.column].name)}"
+            return shown_as.name, str(shown_as.dtype), source, shown_as.reason
+        join = parts[origin.part - 1].chained
+        first = join.output[origin.column]
+        source = _source(join, first).replace("right.", f"right {origin.part}.", 1)
+        return shown_as.name, str(shown_as.dtype), source, shown_as.reason or first.reason
+
+    return JoinExplanation(
+        title=f"as-of joins of {len(parts)} right sides",
+        fingerprint=fingerprint({"parts": [part.chained.fingerprint for part in parts]}),
+        spec_fingerprint=fingerprint({"parts": [part.chained.spec_fingerprint for part in parts]}),
+        bound=True,
+        strategy=choice,
+        facts=(
+            *(
+                (f"part {part.number}", f"{part.chained.how}: {spec}")
+                for part, spec in zip(parts, specs, strict=True)
+            ),
+            ("strategy", f"{choice.strategy}: {choice.reason}"),
+            ("cost", choice.cost),
+            ("order", _order_text(ordering)),
+            ("method", "asof_join_all"),
+        ),
+        keys=tuple(
+            (
+                f"left.{shown(part.direct.left.fields[k.left].name)}",
+                f"right {part.number}.{shown(part.direct.right.fields[k.right].name)}",
+                k.origin,
+                str(k.dtype),
+            )
+            for part in parts
+            for k in part.direct.keys
+        ),
+        columns=tuple(map(column, range(len(last.output)))),
+        spec={"parts": [spec.to_dict() for spec in specs]},
+    )
+
+
 def _facts(
     join: ResolvedJoin, spec: JoinSpec | None, ordering: Sequence[tuple[str, bool]], choice: Choice
 ) -> Iterator[tuple[str, str]]:
@@ -176,6 +229,8 @@ def _facts(
         yield "unmatched", f"a {' or '.join(join.unmatched)} row without a match fails the job"
     if join.dropped_aliases:
         yield "dropped", ", ".join(f"{a}={b!r}" for a, b in join.dropped_aliases) + " (strict=False)"
+    if choice.facts is not None:
+        yield "statistics", f"{choice.facts} (sample of {choice.facts.sampled:,} rows)"
     yield "strategy", f"{choice.strategy}: {choice.reason}"
     if choice.cost:
         yield "cost", choice.cost

@@ -11,6 +11,7 @@ from weft.plan.resolved import AsOf, ResolvedJoin
 _NO_KEY = frozenset({"variant", "interval_ym", "time", "null"})
 _NO_ARROW = frozenset({"variant", "interval_ym", "time", "null"})
 _LONG_DIGITS = 18
+_COMPILED = 48  # with more, the method that holds the search is too long for the JVM to compile
 
 
 def _union_refuses(join: ResolvedJoin) -> str | None:
@@ -69,6 +70,56 @@ def _travels(dtype: DType) -> bool:
     return not (isinstance(dtype, Scalar) and (dtype.collation or dtype.name in _NO_ARROW))
 
 
+def _slices_refuses(join: ResolvedJoin) -> str | None:
+    match = join.match
+    if not isinstance(match, AsOf):
+        return "the slices plan refuses joins that are not as-of joins"
+    if split(join).pair:
+        return "the slices plan refuses predicates that compare a left with a right column"
+    if match.known is not None:
+        return "the slices plan refuses a second time axis: a row known late is about an earlier slice"
+    return None
+
+
+def _broadcast_refuses(join: ResolvedJoin) -> str | None:
+    match = join.match
+    if not isinstance(match, AsOf):
+        return "the broadcast plan refuses joins that are not as-of joins"
+    if split(join).pair:
+        return "the broadcast plan refuses predicates that compare a left with a right column"
+    if match.known is not None:
+        return "the broadcast plan refuses a second time axis"
+    if match.skip_nulls:
+        return "the broadcast plan refuses skip_nulls: it finds one row for all columns"
+    width = sum(_columns_in(f.dtype) for f in (*join.left.fields, *join.right.fields))
+    if width > _COMPILED:
+        return (
+            f"the broadcast plan refuses {width} columns, nested ones counted: Spark compiles its search for "
+            f"up to {_COMPILED}, and otherwise copies the right rows of a key for each left row"
+        )
+    return None
+
+
+def _columns_in(dtype: DType) -> int:
+    """Return how many columns a type counts for when Spark decides whether to compile."""
+    if isinstance(dtype, Struct):
+        return sum(_columns_in(f.dtype) for f in dtype.fields)
+    if isinstance(dtype, Map):
+        return _columns_in(dtype.key) + _columns_in(dtype.value)
+    return _columns_in(dtype.element) if isinstance(dtype, Array) else 1
+
+
+def _tiny_left_refuses(join: ResolvedJoin) -> str | None:
+    match = join.match
+    if not isinstance(match, AsOf):
+        return "the tiny_left plan refuses joins that are not as-of joins"
+    if split(join).pair:
+        return "the tiny_left plan refuses predicates that compare a left with a right column"
+    if match.known is not None:
+        return "the tiny_left plan refuses a second time axis"
+    return None
+
+
 def _rank_refuses(join: ResolvedJoin) -> str | None:
     if not isinstance(join.match, AsOf):
         return "the rank plan refuses joins that are not as-of joins"
@@ -78,6 +129,9 @@ def _rank_refuses(join: ResolvedJoin) -> str | None:
 ASOF: Mapping[str, Callable[[ResolvedJoin], str | None]] = {
     "kernel": _kernel_refuses,
     "union": _union_refuses,
+    "slices": _slices_refuses,
+    "broadcast": _broadcast_refuses,
+    "tiny_left": _tiny_left_refuses,
     "rank": _rank_refuses,
 }
 """Plan names and what each refuses: a sentence, or None when it serves the join."""

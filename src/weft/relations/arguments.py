@@ -14,7 +14,16 @@ from weft.spark.stats import MatchStats
 from weft.spec.amount import check_distance
 from weft.spec.asof import UNBOUNDED, AsofHow, AsofOrder, name_list
 from weft.spec.join import alias_pairs, checked_predicates
-from weft.spec.words import Direction, NearestTie, OrderCheck, Relationship, Unmatched, a_bool, one_of
+from weft.spec.words import (
+    Direction,
+    NearestTie,
+    OrderCheck,
+    Relationship,
+    Statistics,
+    Unmatched,
+    a_bool,
+    one_of,
+)
 
 Check = Callable[[Any, str], object]
 
@@ -92,4 +101,5 @@ _CHECKS: Mapping[str, Check] = {
     "skip_nulls": name_list,
     "order_check": _word(OrderCheck),
     "strategy": _strategy,
+    "statistics": _optional(_word(Statistics)),
 }

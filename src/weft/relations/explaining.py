@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from weft.core.names import parse_name
 from weft.errors import ArgumentError, JoinKeyWarning
+from weft.plan.choose import choose
 from weft.plan.explain import JoinExplanation, explain_resolved, explain_spec
 from weft.plan.resolve_join import Inference, resolve_join
+from weft.plan.resolved import AsOf
 from weft.relations import Relation
 from weft.relations.joining import a_relation
 from weft.relations.natural import infer
 from weft.relations.notices import notice
 from weft.spark.fanout import fan_out
 from weft.spark.frames import check_one_session
+from weft.spark.ground import ground_of
 from weft.spec.join import FROM_KWARGS, JoinSpec, Keys, checked_predicates
 
 if TYPE_CHECKING:
@@ -62,7 +65,10 @@ def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> Join
         found = infer(source, target, strict=True, keys=None, exclude_shared=(), aliases={})
         spec, inference = JoinSpec(found.pairs), Inference(origins=found.origins)
     resolved = resolve_join(spec, source.schema, target.schema, how=how, project=project, inference=inference)
-    return explain_resolved(resolved, spec, ordering=source.ordering)
+    choice = None
+    if isinstance(resolved.match, AsOf):
+        choice = choose(resolved, ground=ground_of(source.df, target.df))
+    return explain_resolved(resolved, spec, ordering=source.ordering, choice=choice)
 
 
 def _ignored(what: str, **named: object) -> None:

@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, TypeVar
 
 from weft.errors import ArgumentError
 from weft.plan.choose import choose
+from weft.plan.ground import UNKNOWN, Ground
 from weft.plan.resolve_join import Inference, resolve_join
+from weft.plan.resolved import AsOf, ResolvedJoin
 from weft.relations.frame import Frame, JoinLineage
+from weft.spark.facts import sampled_facts
 from weft.spark.frames import check_one_session
+from weft.spark.ground import ground_of
 from weft.spark.lowering import lower
 from weft.spark.stats import MatchStats
 from weft.spark.streams import check_promises
 from weft.spec.join import JoinSpec
 from weft.spec.projection import JoinProjection
+from weft.spec.words import Statistics, one_of
 
 if TYPE_CHECKING:
+    from weft.plan.facts import Facts
     from weft.spec.words import How
 
 R = TypeVar("R", bound=Frame)
@@ -52,6 +58,22 @@ def settled_projection(project: object, suffixes: object) -> JoinProjection | No
     return JoinProjection(suffixes=suffixes)  # type: ignore[arg-type]  # JoinProjection checks it
 
 
+def _facts(
+    left: Frame, right: Frame, join: ResolvedJoin, strategy: str, statistics: Statistics | None
+) -> Facts | None:
+    """Return what a sample tells when it was asked for; a strategy that refuses is told before the job."""
+    if statistics is None:
+        return None
+    one_of(statistics, Statistics, "statistics")
+    choose(join, strategy)
+    return sampled_facts(left.df, right.df, join)
+
+
+def _ground(left: Frame, right: Frame, join: ResolvedJoin, strategy: str) -> Ground:
+    """Return Spark's estimates where a choice hangs on them."""
+    return ground_of(left.df, right.df) if isinstance(join.match, AsOf) and strategy == "auto" else UNKNOWN
+
+
 def join_frames(
     left: R,
     right: Frame,
@@ -62,6 +84,7 @@ def join_frames(
     inference: Inference | None = None,
     stats: MatchStats | None = None,
     strategy: str = "auto",
+    statistics: Statistics | None = None,
 ) -> R:
     """Join two frames by a spec; every check runs before Spark is asked for anything."""
     check_one_session(left.session, right.session)
@@ -71,8 +94,13 @@ def join_frames(
             help="write stats = weft.MatchStats(), and stats=stats",
         )
     resolved = resolve_join(spec, left.schema, right.schema, how=how, project=project, inference=inference)
-    choice = choose(resolved, strategy)
     check_promises(left.df, right.df, resolved)
+    choice = choose(
+        resolved,
+        strategy,
+        facts=_facts(left, right, resolved, strategy, statistics),
+        ground=_ground(left, right, resolved, strategy),
+    )
     observation = stats.attach(left.df, right.df) if stats is not None else None
     df = lower(left.df, right.df, resolved, choice, observation=observation)
     lineage = JoinLineage(

@@ -10,6 +10,7 @@ from weft.relations.directed import DirectedJoins
 from weft.relations.frame import Frame
 from weft.relations.joining import a_relation
 from weft.relations.natural import NaturalJoins
+from weft.relations.several import SeveralJoins
 from weft.relations.temporal import TemporalJoins
 from weft.spec.asof import AsofOrder
 from weft.spec.join import JoinSpec
@@ -31,7 +32,7 @@ _DIRECTED = {
 }
 
 
-class Shims(NaturalJoins, DirectedJoins, TemporalJoins):
+class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins):
     """Deprecated spellings; each warns with the exact replacement."""
 
     __slots__ = ()

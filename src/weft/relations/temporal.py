@@ -19,7 +19,7 @@ from weft.relations.notices import notice
 from weft.spec.asof import AsofOrder, AsofSpec, TemporalSpec
 from weft.spec.join import Keys, alias_pairs
 from weft.spec.temporal import IntervalSpec, WindowSpec
-from weft.spec.words import OrderCheck, one_of
+from weft.spec.words import OrderCheck, Statistics, one_of
 
 if TYPE_CHECKING:
     from weft.spark.stats import MatchStats
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 ASOF_PARAMETERS = (
     "order", "direction", "tolerance", "how", "allow_exact_matches", "nearest_tie", "tie_break",
     "range_predicates", "known", "tombstone", "until", "skip_nulls", "order_check", "strategy",
+    "statistics",
     *(p for p in PARAMETERS if p != "relationship"),
 )  # fmt: skip
 
 
-def _check_order(left: Frame, spec: AsofSpec, order_check: OrderCheck) -> None:
+def check_order(left: Frame, spec: AsofSpec, order_check: OrderCheck) -> None:
     """Tell when the left side carries no marker that fits; the rows are right either way."""
     one_of(order_check, OrderCheck, "order_check")
     if order_check == "ignore" or _is_ordered(left, spec):
@@ -119,6 +120,7 @@ class TemporalJoins(Frame):
         skip_nulls: Sequence[str] = (),
         order_check: OrderCheck = "warn",
         strategy: str = "auto",
+        statistics: Statistics | None = None,
         strict: bool = True,
         project: JoinProjection | None = None,
         predicates: Sequence[JoinPredicate] | None = None,
@@ -133,7 +135,8 @@ class TemporalJoins(Frame):
         """For each left row the nearest right row among those with equal shared columns.
 
         Keys are inferred as in the natural joins, but order columns are never keys.  See
-        `AsofSpec` for what a match is; ``strategy=`` takes a name of `weft.asof_strategies`.
+        `AsofSpec` for what a match is; ``strategy=`` takes a name of `weft.asof_strategies`, and
+        ``statistics="sample"`` runs one small job first, whose facts decide when nothing is forced.
 
         ``trades.natural_asof(quotes, order=AsofOrder(left="event_ts", right="quote_ts"), tolerance="5 seconds")``
         """
@@ -145,12 +148,13 @@ class TemporalJoins(Frame):
             "predicates": predicates,
         }  # fmt: skip
         options = {
-            "order_check": order_check, "strategy": strategy, "strict": strict, "project": project,
-            "suffixes": suffixes, "keys": keys, "exclude_shared": exclude_shared, "stats": stats,
+            "order_check": order_check, "strategy": strategy, "statistics": statistics, "strict": strict,
+            "project": project, "suffixes": suffixes, "keys": keys, "exclude_shared": exclude_shared,
+            "stats": stats,
         }  # fmt: skip
         right = a_relation(other, "natural_asof")
         spec, found = _natural_spec(self, right, said, options, key_aliases)
-        _check_order(self, spec, order_check)
+        check_order(self, spec, order_check)
         return join_frames(
             self,
             right,
@@ -159,6 +163,7 @@ class TemporalJoins(Frame):
             inference=Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced),
             stats=stats,
             strategy=strategy,
+            statistics=statistics,
         )
 
     def asof_join(
@@ -171,15 +176,26 @@ class TemporalJoins(Frame):
         suffixes: tuple[str, str] | None = None,
         order_check: OrderCheck = "warn",
         strategy: str = "auto",
+        statistics: Statistics | None = None,
         stats: MatchStats | None = None,
         **unexpected: Any,
     ) -> Self:
-        """For each left row the nearest right row that the spec allows, at most one."""
+        """For each left row the nearest right row that the spec allows, at most one.
+
+        ``strategy=`` takes a name of `weft.asof_strategies`; ``statistics="sample"`` runs one small
+        job first, whose facts decide when nothing is forced.
+        """
         right = a_relation(other, "asof_join")
         _expect(spec, AsofSpec, "asof_join", unexpected)
-        _check_order(self, spec, order_check)
+        check_order(self, spec, order_check)
         return join_frames(
-            self, right, spec, project=settled_projection(project, suffixes), stats=stats, strategy=strategy
+            self,
+            right,
+            spec,
+            project=settled_projection(project, suffixes),
+            stats=stats,
+            strategy=strategy,
+            statistics=statistics,
         )
 
     def interval_join(
@@ -224,7 +240,10 @@ class TemporalJoins(Frame):
 def _expect(spec: object, kind: type[TemporalSpec], method: str, unexpected: dict[str, Any]) -> None:
     taken = ("project", "suffixes", "stats")
     refuse_keywords(
-        method, unexpected, kind, (*taken, "order_check", "strategy") if kind is AsofSpec else taken
+        method,
+        unexpected,
+        kind,
+        (*taken, "order_check", "strategy", "statistics") if kind is AsofSpec else taken,
     )
     if not isinstance(spec, kind):
         raise ArgumentError(

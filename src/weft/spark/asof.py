@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from weft.plan.choose import Choice
 from weft.plan.conditions import folded
 from weft.plan.resolved import AsOf, ResolvedJoin
-from weft.spark import asof_kernel, asof_rank, asof_union
+from weft.spark import asof_broadcast, asof_kernel, asof_rank, asof_slices, asof_tiny_left, asof_union
 from weft.spark.contracts import checked
 from weft.spark.equi import observed
 from weft.spark.sides import Sides
@@ -18,18 +19,25 @@ if TYPE_CHECKING:
 PLANS: Mapping[str, Callable[[Sides, AsOf], DataFrame]] = {
     "kernel": asof_kernel.lower,
     "union": asof_union.lower,
+    "slices": asof_slices.lower,
+    "broadcast": asof_broadcast.lower,
+    "tiny_left": asof_tiny_left.lower,
     "rank": asof_rank.lower,
 }
 
 
 def lower(
-    left: DataFrame, right: DataFrame, join: ResolvedJoin, *, strategy: str, observation: Any = None
+    left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, *, observation: Any = None
 ) -> DataFrame:
-    """Return the joined frame by the named plan; no job runs."""
+    """Return the joined frame by the chosen plan; no job runs."""
     simple = folded(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
     sides = Sides.of(left, right, simple)
-    joined = checked(PLANS[strategy](sides, simple.match), sides)
+    if choice.strategy == "slices":
+        joined = asof_slices.lower(sides, simple.match, choice.facts)
+    else:
+        joined = PLANS[choice.strategy](sides, simple.match)
+    joined = checked(joined, sides)
     if observation is not None:
         joined = observed(joined, sides, observation)
     return joined.select(*sides.output())

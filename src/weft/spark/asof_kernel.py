@@ -1,4 +1,4 @@
-"""As-of by a kernel over Arrow tables, one coarse hash partition of both sides at a time.
+"""As-of by a kernel over Arrow tables, one small hash group of both sides at a time.
 
 Before::
 
@@ -6,21 +6,21 @@ Before::
 
 After::
 
-    cogroup(left by hash(k) % n, right by hash(k) % n) -> binary search in numpy
+    cogroup(left by group(hash(k)), right by group(hash(k))) -> binary search in numpy
 
-Nothing is sorted in the JVM, which is the dearest step of the union plan; rows are copied to
-Python and back instead.  A task holds its share of both sides in memory, so the number of
-groups follows ``spark.sql.shuffle.partitions``.
+Nothing is sorted by key and time in the JVM, which is the dearest step of the union plan; rows
+are copied to Python and back instead.  A key or time that is also a column of the result
+travels once.  A task holds one group of both sides at a time; there are as many groups as
+shuffle partitions, and a group above ``HELD`` bytes (a heavy key) is refused with advice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from weft.core.names import LEFT, RIGHT, internal
-from weft.core.types import BOOLEAN, DATE, Decimal, DType, Field, Struct
+from weft.core.types import BOOLEAN, DATE, Decimal, DType, Field, Schema, Struct
 from weft.plan.conditions import split
 from weft.plan.resolved import AsOf, ResolvedKey, Side, Slot
 from weft.spark import asof_search
@@ -35,65 +35,102 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-_GROUP, _USABLE, _TIME, _KEY = "__weft_group", "__weft_usable", "__weft_time", "__weft_key"
+_GROUP, _TIME, _KEY, _USABLE = "__weft_group", "__weft_time", "__weft_key", "__weft_usable"
 _DAY = 86_400_000_000
+_FIRST_KEY = 2  # after the group and the time
+HELD = 2 * 1024**3
+"""How many bytes of both sides together one group may have."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
-    """What is sent of one side: a frame, and the columns of the join among its columns."""
+class _Layout:
+    """Which columns of each side the kernel gives back, where each travels, and which travel only for that."""
 
-    frame: DataFrame
-    columns: tuple[int, ...]
-    names: tuple[str, ...]
+    left: dict[int, int]
+    right: dict[int, int]
+    left_sent: tuple[int, ...]
+    right_sent: tuple[int, ...]
 
-    def at(self, name: str) -> int:
-        """Return the position of a column of the frame."""
-        return self.names.index(name)
+    @classmethod
+    def of(cls, sides: Sides, match: AsOf) -> _Layout:
+        join = sides.join
+        ties = [s.index for s in tie_slots(join, match)]
+        extra = [i for i in (match.tombstone, match.until) if i is not None]
+        lefts = [c.left for c in join.output if c.left is not None]
+        if match.until is not None:  # compared with the left time after the choice
+            lefts.append(match.left)
+        rights = [*(c.right for c in join.output if c.right is not None), *extra, *ties]
+        left, left_sent = _placed(lefts or [0], _travelling(sides, "left", match), len(join.keys))
+        right, right_sent = _placed(rights or [0], _travelling(sides, "right", match), len(join.keys))
+        return cls(left, right, left_sent, right_sent)
+
+
+def _placed(
+    wanted: list[int], travelling: dict[int, int], keys: int
+) -> tuple[dict[int, int], tuple[int, ...]]:
+    """Return where each wanted column lies in what is sent, and the columns that are sent besides."""
+    sent = tuple(i for i in dict.fromkeys(wanted) if i not in travelling)
+    places = travelling | {i: _FIRST_KEY + keys + n for n, i in enumerate(sent)}
+    return {i: places[i] for i in dict.fromkeys(wanted)}, sent
+
+
+def _travelling(sides: Sides, side: Side, match: AsOf) -> dict[int, int]:
+    """Return the columns of a side that are sent anyway, as a key or as the time."""
+    fields = (sides.join.left if side == "left" else sides.join.right).fields
+    dtype = Axis.of(sides, match).dtype
+    found = {}
+    order = match.left if side == "left" else match.right
+    if fields[order].dtype == dtype and dtype.is_temporal:
+        found[order] = _FIRST_KEY - 1
+    for n, key in enumerate(sides.join.keys):
+        index = key.left if side == "left" else key.right
+        if fields[index].dtype == key.dtype and not key.dtype.is_fraction:
+            found[index] = _FIRST_KEY + n
+    return found
 
 
 def lower(sides: Sides, match: AsOf) -> DataFrame:
     """Return the joined rows under positional names; no job runs."""
-    ties = tuple(s.index for s in tie_slots(sides.join, match))
-    left = _sent(sides, match, "left", [c.left for c in sides.join.output if c.left is not None])
-    needed = [c.right for c in sides.join.output if c.right is not None]
-    extra = [i for i in (match.tombstone, match.until) if i is not None]
-    right = _sent(sides, match, "right", [*needed, *extra, *ties])
-    search = _search(sides, match, left, right, ties)
+    layout = _Layout.of(sides, match)
+    left, right = _sent(sides, match, "left", layout), _sent(sides, match, "right", layout)
     joined = (
-        left.frame.groupBy(_GROUP)
-        .cogroup(right.frame.groupBy(_GROUP))
+        left.groupBy(_GROUP)
+        .cogroup(right.groupBy(_GROUP))
         .applyInArrow(
-            sent_by_value(asof_search, asof_search.cogrouped(search)),
-            cast("StructType", to_spark(_result(sides, left, right))),
+            sent_by_value(asof_search, asof_search.cogrouped(_search(sides, match, layout))),
+            cast("StructType", to_spark(_result(sides, layout))),
         )
     )
-    return _finished(joined, sides, match, left, right)
+    return _finished(joined, sides, match, layout)
 
 
-def _sent(sides: Sides, match: AsOf, side: Side, wanted: Sequence[int]) -> _Sent:
-    """Return the frame of a side: its group, its keys and time in comparable form, and columns."""
+def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
+    """Return the rows of a side as they travel: group, usable, time, keys, then its own columns."""
     F = sides.F
+    ours = side == "left"
     conditions = split(sides.join)
-    frame = sides.left if side == "left" else sides.right
-    usable = (usable_left if side == "left" else usable_right)(sides, match, conditions)
-    if side == "right":
-        frame, usable = frame.filter(usable), F.lit(True)
-    columns = tuple(dict.fromkeys(wanted)) or (0,)
+    usable = (usable_left if ours else usable_right)(sides, match, conditions)
+    frame = sides.left if ours else sides.right.filter(usable)
     keys = [_key_column(sides, side, key) for key in sides.join.keys]
+    hashed = sides.spread(keys)
+    if ours:  # rows that can match nothing are spread by their values: NULL keys would be one group
+        hashed = F.when(usable, hashed).otherwise(
+            F.xxhash64(*(sides.left_column(i) for i in _hashable(sides.join.left)))
+        )
     axis = Axis.of(sides, match)
-    time = _time_column(sides, axis, axis.left if side == "left" else axis.right)
-    prefix = LEFT if side == "left" else RIGHT
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    frame = frame.select(
-        balanced_group(F, F.xxhash64(*keys), partitions).alias(_GROUP),
-        usable.alias(_USABLE),
-        time.alias(_TIME),
+    return frame.select(
+        balanced_group(F, hashed, partitions).alias(_GROUP),
+        _time_column(sides, axis, axis.left if ours else axis.right).alias(_TIME),
         *(key.alias(f"{_KEY}{n}") for n, key in enumerate(keys)),
-        *(sides.column(Slot(side, i)) for i in columns),
+        *(sides.column(Slot(side, i)) for i in (layout.left_sent if ours else layout.right_sent)),
+        *((usable.alias(_USABLE),) if ours and conditions.left else ()),
     )
-    named = (_GROUP, _USABLE, _TIME, *(f"{_KEY}{n}" for n in range(len(keys))))
-    return _Sent(frame, columns, (*named, *(internal(prefix, i) for i in columns)))
+
+
+def _hashable(schema: Schema) -> list[int]:
+    """Return columns that xxhash64 takes; maps and variants it does not."""
+    return [i for i, f in enumerate(schema.fields) if f.dtype.is_orderable] or [0]
 
 
 def _key_column(sides: Sides, side: Side, key: ResolvedKey) -> Column:
@@ -128,46 +165,45 @@ def _tolerance(match: AsOf, dtype: DType) -> int | None:
     return int(match.tolerance) // _DAY if dtype == DATE else int(match.tolerance // 1)
 
 
-def _search(
-    sides: Sides, match: AsOf, left: _Sent, right: _Sent, ties: tuple[int, ...]
-) -> asof_search.Search:
-    keys = range(len(sides.join.keys))
-    dtype = Axis.of(sides, match).dtype
+def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_search.Search:
+    keys = tuple(range(_FIRST_KEY, _FIRST_KEY + len(sides.join.keys)))
     return asof_search.Search(
-        left_keys=tuple(left.at(f"{_KEY}{n}") for n in keys),
-        right_keys=tuple(right.at(f"{_KEY}{n}") for n in keys),
-        left_time=left.at(_TIME),
-        right_time=right.at(_TIME),
-        usable=left.at(_USABLE),
-        ties=tuple(right.at(internal(RIGHT, i)) for i in ties),
-        skip_nulls=tuple(right.at(internal(RIGHT, i)) for i in match.skip_nulls if i in right.columns),
+        left_keys=keys,
+        right_keys=keys,
+        left_time=_FIRST_KEY - 1,
+        right_time=_FIRST_KEY - 1,
+        usable=_FIRST_KEY + len(keys) + len(layout.left_sent) if split(sides.join).left else None,
+        nulls_equal=sides.join.nulls_equal,
+        ties=tuple(layout.right[s.index] for s in tie_slots(sides.join, match)),
+        skip_nulls=tuple(layout.right[i] for i in match.skip_nulls if i in layout.right),
         backward=match.direction in ("backward", "nearest"),
         forward=match.direction in ("forward", "nearest"),
         allow_exact=match.allow_exact,
-        tolerance=_tolerance(match, dtype),
+        tolerance=_tolerance(match, Axis.of(sides, match).dtype),
         tie_backward=match.nearest_tie == "backward",
         keep_unmatched=sides.join.how == "left" or bool(sides.join.unmatched),
-        left_out=tuple(left.at(internal(LEFT, i)) for i in left.columns),
-        right_out=tuple(right.at(internal(RIGHT, i)) for i in right.columns),
-        names=tuple(f.name for f in _result(sides, left, right).fields),
+        left_out=tuple(layout.left.values()),
+        right_out=tuple(layout.right.values()),
+        names=tuple(f.name for f in _result(sides, layout).fields),
+        most=HELD,
     )
 
 
-def _result(sides: Sides, left: _Sent, right: _Sent) -> Struct:
-    lefts = (Field(internal(LEFT, i), sides.join.left.fields[i].dtype) for i in left.columns)
-    rights = (Field(internal(RIGHT, i), sides.join.right.fields[i].dtype) for i in right.columns)
+def _result(sides: Sides, layout: _Layout) -> Struct:
+    lefts = (Field(internal(LEFT, i), sides.join.left.fields[i].dtype) for i in layout.left)
+    rights = (Field(internal(RIGHT, i), sides.join.right.fields[i].dtype) for i in layout.right)
     return Struct((*lefts, *rights, Field(RIGHT_HERE, BOOLEAN)))
 
 
-def _finished(joined: DataFrame, sides: Sides, match: AsOf, left: _Sent, right: _Sent) -> DataFrame:
+def _finished(joined: DataFrame, sides: Sides, match: AsOf, layout: _Layout) -> DataFrame:
     """Return the rows with their marks; a tombstone or an ended state undoes the match."""
     F = sides.F
     over = is_over(sides, match, lambda i: F.col(internal(RIGHT, i)))
     here = F.col(RIGHT_HERE)
     if over is not None:
         here = here & ~over
-        rights = [F.when(here, F.col(internal(RIGHT, i))).alias(internal(RIGHT, i)) for i in right.columns]
-        joined = joined.select(*(internal(LEFT, i) for i in left.columns), *rights, here.alias(RIGHT_HERE))
+        rights = [F.when(here, F.col(internal(RIGHT, i))).alias(internal(RIGHT, i)) for i in layout.right]
+        joined = joined.select(*(internal(LEFT, i) for i in layout.left), *rights, here.alias(RIGHT_HERE))
         if sides.join.how == "inner" and not sides.join.unmatched:
             joined = joined.filter(F.col(RIGHT_HERE))
     marks = {LEFT_HERE: F.lit(True), RIGHT_HERE: F.when(F.col(RIGHT_HERE), F.lit(True))}

@@ -25,7 +25,8 @@ class Search(NamedTuple):
     right_keys: tuple[int, ...]
     left_time: int
     right_time: int
-    usable: int
+    usable: int | None
+    nulls_equal: bool
     ties: tuple[int, ...]
     skip_nulls: tuple[int, ...]
     backward: bool
@@ -37,12 +38,26 @@ class Search(NamedTuple):
     left_out: tuple[int, ...]
     right_out: tuple[int, ...]
     names: tuple[str, ...]
+    most: int
+
+
+class GroupTooLargeError(MemoryError):
+    """One group of both sides is more than a task may hold."""
 
 
 def cogrouped(search: Search) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """Return the function that joins one group of both sides."""
 
     def run(left: pa.Table, right: pa.Table) -> pa.Table:
+        size = left.nbytes + right.nbytes
+        if size > search.most:
+            message = (
+                f"[W0110] the kernel refuses a group of {left.num_rows:,} left and {right.num_rows:,} right rows: "
+                f"{size:,} bytes are more than the {search.most:,} a task may hold, so a key is heavy or the "
+                "shuffle partitions are few. Next: strategy='slices' (or statistics='sample'), strategy='union', "
+                "or a larger spark.sql.shuffle.partitions"
+            )
+            raise GroupTooLargeError(message)
         return joined(search, left, right)
 
     return run
@@ -51,11 +66,11 @@ def cogrouped(search: Search) -> Callable[[pa.Table, pa.Table], pa.Table]:
 def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
     """Return left rows with the columns of their right row, or with NULLs."""
     left, right = left.combine_chunks(), right.combine_chunks()
-    usable = left.column(search.usable).to_numpy()
+    usable = _usable(search, left)
     left_codes, right_codes = _codes(search, left, right)
     left_times, right_times = (
-        _numbers(left.column(search.left_time)),
-        _numbers(right.column(search.right_time)),
+        numbers(left.column(search.left_time)),
+        numbers(right.column(search.right_time)),
     )
     found = _search(search, left_codes, left_times, right_codes, right_times, right)
     found[~usable] = -1
@@ -79,6 +94,18 @@ def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
     return pa.table(columns, names=list(search.names))
 
 
+def _usable(search: Search, left: pa.Table) -> Any:
+    """Return which left rows can match at all: told by a column, or to be seen in their NULLs."""
+    if search.usable is not None:
+        return left.column(search.usable).to_numpy()
+    needed = [search.left_time, *(() if search.nulls_equal else search.left_keys)]
+    usable = np.ones(len(left), dtype=bool)
+    for column in needed:
+        if left.column(column).null_count:
+            usable &= left.column(column).is_valid().to_numpy()
+    return usable
+
+
 def _codes(search: Search, left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
     """Return one number per row and side, equal where all keys are equal."""
     rows = len(left)
@@ -97,7 +124,7 @@ def _codes(search: Search, left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
     return total[:rows], total[rows:]
 
 
-def _numbers(column: pa.ChunkedArray) -> Any:
+def numbers(column: pa.ChunkedArray) -> Any:
     """Return times or numbers as 64-bit integers in the same order; NULL becomes the smallest."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
@@ -124,13 +151,21 @@ def _search(search: Search, lk: Any, lt: Any, rk: Any, rt: Any, right: pa.Table)
         return np.full(len(lk), -1, dtype=np.int64)
     order, sorted_keys, wanted = _packed(lk, lt, rk, rt)
     order = _ties_settled(search, order, sorted_keys, right)
-    back = _backward(search, sorted_keys, wanted) if search.backward else None
-    ahead = _forward(search, sorted_keys, wanted) if search.forward else None
-    back = None if back is None else _in_reach(search, back, order, lk, lt, rk, rt)
-    ahead = None if ahead is None else _in_reach(search, ahead, order, lk, lt, rk, rt)
+    asked = np.argsort(wanted)  # neighbours are found in neighbouring places, which the cache rewards
+    back = _backward(search, sorted_keys, wanted[asked]) if search.backward else None
+    ahead = _forward(search, sorted_keys, wanted[asked]) if search.forward else None
+    back = None if back is None else _in_reach(search, _put_back(back, asked), order, lk, lt, rk, rt)
+    ahead = None if ahead is None else _in_reach(search, _put_back(ahead, asked), order, lk, lt, rk, rt)
     if back is None or ahead is None:
         return back if ahead is None else ahead
     return _nearer(search, back, ahead, lt, rt)
+
+
+def _put_back(places: Any, asked: Any) -> Any:
+    """Return places in the order of the left rows again."""
+    found = np.empty_like(places)
+    found[asked] = places
+    return found
 
 
 def _packed(lk: Any, lt: Any, rk: Any, rt: Any) -> tuple[Any, Any, Any]:
@@ -163,7 +198,7 @@ def _ties_settled(search: Search, order: Any, packed: Any, right: pa.Table) -> A
     for n, column in enumerate(search.ties):
         values = right.column(column).take(pa.array(rows))
         table[f"n{n}"] = values.is_valid()
-        table[f"t{n}"] = pa.array(_numbers(values)) if pa.types.is_floating(values.type) else values
+        table[f"t{n}"] = pa.array(numbers(values)) if pa.types.is_floating(values.type) else values
     keys = [("run", "ascending")]
     for n in range(len(search.ties)):
         keys += [(f"n{n}", "ascending"), (f"t{n}", "ascending")]

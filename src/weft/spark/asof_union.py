@@ -29,6 +29,7 @@ from weft.plan.conditions import split
 from weft.plan.resolved import AsOf
 from weft.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
 from weft.spark.frames import window_of
+from weft.spark.hashing import balanced_group
 from weft.spark.order import Axis, known_pair, tie_slots
 from weft.spark.sides import Sides
 from weft.spark.types import to_spark
@@ -37,32 +38,47 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-_BEFORE, _HERE, _AFTER = 0, 1, 2
+_BEFORE, HERE, _AFTER = 0, 1, 2
 
 
 def lower(sides: Sides, match: AsOf) -> DataFrame:
     """Return the joined rows under positional names; no job runs."""
     F = sides.F
-    both = _union(sides, match)
-    forward = match.direction == "forward"
-    wanted = (False, True) if match.direction == "nearest" else (forward,)
+    both = _spread(_union(sides, match), sides)
     columns: dict[str, Column] = {}
-    for descending in wanted:
+    for descending in directions(match):
         window = _window(both, sides, match, descending=descending)
-        for name, value in _running(sides, match).items():
+        for name, value in running(sides, match, "r").items():
             columns[f"{name}{int(descending)}"] = value.over(window)
-    reached = both.withColumns(columns).filter(F.col("side") == _HERE)
-    lefts = [
-        F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))
-    ]
-    rows = reached.select("usable", *lefts, *columns)
-    chosen = _settled(sides, match, "r", wanted)
-    for i in match.skip_nulls:
-        value = _settled(sides, match, f"s{i}_", wanted).getField(internal(RIGHT, i))
-        chosen = F.when(chosen.isNotNull(), chosen.withField(internal(RIGHT, i), value))
-    chosen = F.when(F.col("usable"), chosen)
+    reached = both.withColumns(columns).filter(F.col("side") == HERE)
+    rows = reached.select("usable", *unpacked_left(sides), *columns)
+    chosen = chosen_row(sides, match, "r", F.col("usable"))
     kept = [F.col(internal(LEFT, i)) for i in range(len(sides.join.left))]
     return finished(rows.select(*kept, chosen.alias(CHOSEN)), sides, match)
+
+
+def directions(match: AsOf) -> tuple[bool, ...]:
+    """Return the sort orders that a match needs: ascending (False), descending (True) or both."""
+    return (False, True) if match.direction == "nearest" else (match.direction == "forward",)
+
+
+def unpacked_left(sides: Sides) -> list[Column]:
+    """Return the left columns out of their struct ``l``."""
+    F = sides.F
+    return [
+        F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))
+    ]
+
+
+def chosen_row(sides: Sides, match: AsOf, row: str, usable: Column) -> Column:
+    """Return the right row of a left one, made of the running values that are named after `row`."""
+    F = sides.F
+    chosen = _settled(sides, match, row, directions(match))
+    for i in match.skip_nulls:
+        value = _settled(sides, match, f"{row}_{i}_", directions(match)).getField(internal(RIGHT, i))
+        chosen = F.when(chosen.isNotNull(), chosen.withField(internal(RIGHT, i), value))
+    found: Column = F.when(usable, chosen)
+    return found
 
 
 def _union(sides: Sides, match: AsOf) -> DataFrame:
@@ -71,22 +87,18 @@ def _union(sides: Sides, match: AsOf) -> DataFrame:
     conditions = split(sides.join)
     axis = Axis.of(sides, match)
     usable = usable_left(sides, match, conditions)
-    l_type, r_type = _packed_type(sides.join.left, LEFT), _packed_type(sides.join.right, RIGHT)
+    l_type, r_type = packed_type(sides.join.left, LEFT), packed_type(sides.join.right, RIGHT)
     keys = list(enumerate(sides.join.keys))
-    # Rows that can match nothing are spread by their values: NULL keys would be one partition.
-    salt = F.when(usable, F.lit(0)).otherwise(
-        F.pmod(F.xxhash64(*(sides.left_column(i) for i in _hashable(sides))), F.lit(1024)).cast("int") + 1
-    )
     ours = sides.left.select(
         *(F.when(usable, sides.left_column(k.left, k.dtype)).alias(f"k{i}") for i, k in keys),
-        salt.alias("salt"),
+        salt(sides, usable).alias("salt"),
         axis.left.alias("t"),
-        F.lit(_HERE).alias("side"),
+        F.lit(HERE).alias("side"),
         usable.alias("usable"),
         packed_left(sides).alias("l"),
         F.lit(None).cast(r_type).alias("r"),
     )
-    when, side = _right_time(sides, match, axis)
+    when, side = right_time(sides, match)
     theirs = sides.right.filter(usable_right(sides, match, conditions)).select(
         *(sides.right_column(k.right, k.dtype).alias(f"k{i}") for i, k in keys),
         F.lit(0).alias("salt"),
@@ -99,19 +111,38 @@ def _union(sides: Sides, match: AsOf) -> DataFrame:
     return ours.unionAll(theirs)
 
 
-def _packed_type(schema: Schema, prefix: str) -> DataType:
+def _spread(both: DataFrame, sides: Sides) -> DataFrame:
+    """Return the rows with slices dealt out evenly: a few of them, hashed, would leave partitions empty."""
+    F = sides.F
+    if not sides.sliced:
+        return both
+    partitions = int(both.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    keys = [F.col(f"k{i}") for i in range(len(sides.join.keys))]
+    number = sides.spread([*keys[:-1], F.coalesce(keys[-1], F.lit(0))]) + F.col("salt")
+    return both.withColumn("group", balanced_group(F, number, partitions)).repartition("group")
+
+
+def packed_type(schema: Schema, prefix: str) -> DataType:
+    """Return the type of all columns of a side as one struct."""
     return to_spark(Struct(tuple(Field(internal(prefix, i), f.dtype) for i, f in enumerate(schema.fields))))
 
 
-def _hashable(sides: Sides) -> list[int]:
-    """Return left columns that xxhash64 takes; maps and variants it does not."""
-    found = [i for i, f in enumerate(sides.join.left.fields) if f.dtype.is_orderable]
-    return found or [0]
+def salt(sides: Sides, usable: Column) -> Column:
+    """Return 0, or for left rows that can match nothing a number by which they are spread.
+
+    Their keys are mostly NULL, which would be one partition.  Maps and variants have no hash.
+    """
+    F = sides.F
+    hashable = [i for i, f in enumerate(sides.join.left.fields) if f.dtype.is_orderable] or [0]
+    number = F.pmod(F.xxhash64(*(sides.left_column(i) for i in hashable)), F.lit(1024)).cast("int") + 1
+    found: Column = F.when(usable, F.lit(0)).otherwise(number)
+    return found
 
 
-def _right_time(sides: Sides, match: AsOf, axis: Axis) -> tuple[Column, Column]:
+def right_time(sides: Sides, match: AsOf) -> tuple[Column, Column]:
     """Return when a right row begins to count, and whether before or after a left row of that time."""
     F = sides.F
+    axis = Axis.of(sides, match)
     early, late = F.lit(_BEFORE), F.lit(_AFTER)
     inclusive = early if match.allow_exact else late
     if match.known is None:
@@ -125,24 +156,29 @@ def _right_time(sides: Sides, match: AsOf, axis: Axis) -> tuple[Column, Column]:
 def _window(both: DataFrame, sides: Sides, match: AsOf, *, descending: bool) -> Any:
     F = sides.F
     keys = [F.col(f"k{i}") for i in range(len(sides.join.keys))]
+    groups = [F.col("group")] if sides.sliced else []
     time = F.col("t").desc() if descending else F.col("t").asc()
-    # Ties ascend in both directions: the last one seen is the greatest.
-    ties = [F.col("r").getField(internal(RIGHT, s.index)).asc() for s in tie_slots(sides.join, match)]
     window = window_of(both)
     return (
-        window.partitionBy(*keys, F.col("salt"))
-        .orderBy(time, F.col("side").asc(), *ties)
+        window.partitionBy(*groups, *keys, F.col("salt"))
+        .orderBy(time, F.col("side").asc(), *ties(sides, match, "r"))
         .rowsBetween(window.unboundedPreceding, window.currentRow)
     )
 
 
-def _running(sides: Sides, match: AsOf) -> dict[str, Column]:
+def ties(sides: Sides, match: AsOf, row: str) -> list[Column]:
+    """Return what settles ties: ascending in both directions, since the last row seen is the greatest."""
+    packed = sides.F.col(row)
+    return [packed.getField(internal(RIGHT, s.index)).asc() for s in tie_slots(sides.join, match)]
+
+
+def running(sides: Sides, match: AsOf, row_name: str) -> dict[str, Column]:
     """Return the running values by name: the last right row, and one for each column that skips NULLs."""
     F = sides.F
-    row = F.col("r")
-    running = {"r": row}
+    row = F.col(row_name)
+    running = {row_name: row}
     for i in match.skip_nulls:
-        running[f"s{i}_"] = F.when(row.getField(internal(RIGHT, i)).isNotNull(), row)
+        running[f"{row_name}_{i}_"] = F.when(row.getField(internal(RIGHT, i)).isNotNull(), row)
     if match.known is None:
         return {name: F.last(value, ignorenulls=True) for name, value in running.items()}
     # A row that became known later may be about an earlier event: the greatest event counts, not the last row.

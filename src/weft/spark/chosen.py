@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -74,11 +74,12 @@ def is_over(sides: Sides, match: AsOf, field: Callable[[int], Column]) -> Column
     return over
 
 
-def finished(frame: DataFrame, sides: Sides, match: AsOf) -> DataFrame:
+def finished(frame: DataFrame, sides: Sides, match: AsOf, *, besides: Sequence[str] = ()) -> DataFrame:
     """Return the joined rows under their positional names, with the marks of both sides.
 
     `frame` has every left column under its positional name and the chosen right row, or
-    NULL, in ``CHOSEN``.  A tombstone or a state that has ended undoes the choice.
+    NULL, in ``CHOSEN``.  A tombstone or a state that has ended undoes the choice.  Columns
+    `besides` those stay as they are.
     """
     F = sides.F
     chosen: Column = F.col(CHOSEN)
@@ -94,4 +95,4 @@ def finished(frame: DataFrame, sides: Sides, match: AsOf) -> DataFrame:
     rights = [field(i).alias(internal(RIGHT, i)) for i in range(len(sides.join.right))]
     lefts = [F.col(internal(LEFT, i)) for i in range(len(sides.join.left))]
     marks = [F.lit(True).alias(LEFT_HERE), F.when(chosen.isNotNull(), F.lit(True)).alias(RIGHT_HERE)]
-    return frame.select(*lefts, *rights, *marks)
+    return frame.select(*lefts, *rights, *marks, *besides)

@@ -25,5 +25,5 @@ def lower(
 ) -> DataFrame:
     """Return the joined frame by the chosen strategy; no job runs."""
     if choice.strategy in asof.PLANS:
-        return asof.lower(left, right, join, strategy=choice.strategy, observation=observation)
+        return asof.lower(left, right, join, choice, observation=observation)
     return PLANS[choice.strategy](left, right, join, observation=observation)

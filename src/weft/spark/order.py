@@ -1,6 +1,7 @@
 """Order columns of a join as Spark columns: compared, subtracted, measured, exactly.
 
-Times are subtracted as times, so that a timestamp without zone never passes through the
+Timestamps are subtracted as microseconds, because Spark would subtract what clocks show in the
+session's zone.  Other times are subtracted as times, so that one without zone never passes through the
 session's zone; the difference is an interval and intervals compare exactly.
 """
 
@@ -10,13 +11,26 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weft.core.types import DATE, LONG, TIMESTAMP_NTZ, Decimal, DType, Scalar, as_decimal, common_type
+from weft.core.types import (
+    DATE,
+    LONG,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Decimal,
+    DType,
+    Scalar,
+    as_decimal,
+    common_type,
+)
 from weft.plan.resolved import Amount, AsOf, ResolvedJoin, Slot
 from weft.spark.sides import Sides
 from weft.spark.types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+
+_LONG_END = (1 << 63) - 1
 
 
 def axis_type(join: ResolvedJoin, left: int, right: int) -> DType:
@@ -49,13 +63,18 @@ class Axis:
         return self.sides.right_column(self.match.right, self.dtype)
 
     def distance(self, left: Column, right: Column) -> Column:
-        """Return how far apart two values are: an interval for times, a number for numbers."""
+        """Return how far apart two values are: microseconds, an interval without a zone, or a number."""
         F = self.sides.F
         if self.dtype.is_fraction:
             apart = F.abs(left - right)
             far = F.isnan(left) | F.isnan(right)
             gap: Column = F.when(left == right, F.lit(0.0)).when(far, F.lit(float("inf"))).otherwise(apart)
             return gap
+        if self.dtype == TIMESTAMP:
+            # Spark subtracts timestamps by what clocks show, an hour off where summer time begins or ends.
+            left, right = F.unix_micros(left), F.unix_micros(right)
+            elapsed: Column = F.abs(left - right)
+            return elapsed
         wide = to_spark(_wide(self.dtype))
         apart = left.cast(wide) - right.cast(wide)
         size: Column = F.abs(apart)
@@ -64,8 +83,10 @@ class Axis:
     def within(self, gap: Column, tolerance: Amount) -> Column:
         """Whether a distance is at most the tolerance."""
         F = self.sides.F
-        if self.dtype.is_temporal:
-            limit: Column = F.lit(dt.timedelta(microseconds=int(tolerance)))
+        if self.dtype == TIMESTAMP:
+            limit: Column = F.lit(min(int(tolerance), _LONG_END)).cast("long")
+        elif self.dtype.is_temporal:
+            limit = F.lit(dt.timedelta(microseconds=int(tolerance)))
         else:
             limit = F.lit(float(tolerance) if self.dtype.is_fraction else tolerance)
         return gap <= limit

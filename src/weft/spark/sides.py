@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame
 
 from weft.core.names import LEFT, RIGHT, internal
+from weft.core.types import Scalar
 from weft.plan.resolved import OutputColumn, ResolvedJoin, Slot
 from weft.spark.columns import compile_expr
 from weft.spark.frames import functions_of
 from weft.spark.types import to_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Sequence
 
     from weft.core.types import DType
 
@@ -29,12 +30,14 @@ class Sides:
 
     Positional names cannot meet each other, so self-joins, dots, backticks and names
     that differ in case need no further care, in classic and Connect sessions alike.
+    The last key of `sliced` sides is the number of a time slice.
     """
 
     join: ResolvedJoin
     left: DataFrame
     right: DataFrame
     F: ModuleType
+    sliced: bool = False
 
     @classmethod
     def of(cls, left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Sides:
@@ -64,6 +67,24 @@ class Sides:
         own = (self.join.left if slot.side == "left" else self.join.right).fields[slot.index].dtype
         column = self.column(slot)
         return column if dtype is None or dtype == own else column.cast(to_spark(dtype))
+
+    def spread(self, keys: Sequence[Column]) -> Column:
+        """Return a number that is equal where the keys are; slices of one key have numbers in a row.
+
+        Keys whose equal values differ in their bytes are left to the other keys.
+        """
+        plain = [
+            column
+            for key, column in zip(self.join.keys, keys, strict=True)
+            if not key.dtype.is_nested and not (isinstance(key.dtype, Scalar) and key.dtype.collation)
+        ]
+        if not self.sliced:
+            hashed: Column = self.F.xxhash64(*plain) if plain else self.F.lit(0)
+            return hashed
+        before = self.F.xxhash64(*plain[:-1]) if plain[:-1] else self.F.lit(0)
+        # Halved, so that the sum has room.
+        number: Column = self.F.shiftright(before, 1) + plain[-1]
+        return number
 
     def condition(self) -> Column | None:
         """Return keys and predicates as one condition, None for a cross join."""

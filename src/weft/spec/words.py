@@ -16,6 +16,7 @@ Relationship = Literal["1:1", "1:m", "m:1", "m:m"]
 Unmatched = Literal["error", "left", "right", "both"]
 RightKeys = Literal["auto", "keep", "drop"]
 OrderCheck = Literal["warn", "ignore", "error"]
+Statistics = Literal["sample"]
 
 
 _OTHER_SPELLINGS = {"<>": "!=", "==": "=", "=<": "<=", "=>": ">="}

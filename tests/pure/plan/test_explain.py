@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from weft.core.types import LONG, Field, Schema
-from weft.plan.explain import JoinExplanation, explain_resolved, explain_spec
+from weft.plan.choose import choose
+from weft.plan.explain import JoinExplanation, explain_resolved, explain_several, explain_spec
+from weft.plan.facts import Facts, HeavyKey
 from weft.plan.natural import natural_keys
 from weft.plan.resolve_join import Inference, resolve_join
+from weft.plan.several import choose_several, resolve_several
 from weft.spec import (
     AsofOrder,
     AsofSpec,
@@ -64,6 +67,19 @@ def temporal(spec: JoinSpec, **project: Any) -> JoinExplanation:
     return explain_resolved(resolve_join(spec, TRADES, QUOTES, project=projection), spec)
 
 
+def several(*specs: AsofSpec) -> JoinExplanation:
+    asked = [(spec, QUOTES, JoinProjection(suffixes=("", f"_{n}"))) for n, spec in enumerate(specs, start=1)]
+    parts = resolve_several(TRADES, asked)
+    return explain_several(parts, specs, choice=choose_several(parts))
+
+
+def surveyed(spec: AsofSpec) -> JoinExplanation:
+    join = resolve_join(spec, TRADES, QUOTES, project=JoinProjection(suffixes=("", "_q")))
+    heavy = (HeavyKey(values=("A",), share=0.95), HeavyKey(values=("B",), share=0.02))
+    facts = Facts(left_rows=10_000_000, right_rows=9_000_000, sampled=32_768, partitions=8, heavy=heavy)
+    return explain_resolved(join, spec, choice=choose(join, facts=facts))
+
+
 KEYED = JoinSpec([("customer_ref", "id")])
 EXPLAINED: dict[str, Callable[[], JoinExplanation]] = {
     "natural_with_alias": lambda: natural("left", aliases=(("customer_ref", "id"),)),
@@ -98,6 +114,10 @@ EXPLAINED: dict[str, Callable[[], JoinExplanation]] = {
     "window_unbound": lambda: explain_spec(
         WindowSpec(order=AsofOrder("ts", "ts"), window="session", gap="30m")
     ),
+    "several": lambda: several(
+        NEAREST, AsofSpec([("symbol", "symbol")], order=AsofOrder("ts", "ts"), how="inner")
+    ),
+    "statistics": lambda: surveyed(AsofSpec([("symbol", "symbol")], order=AsofOrder("ts", "ts"))),
     "odd_names": lambda: explain_spec(JoinSpec([("order id", "`a.b`"), ("1 = 1 OR x", "c`d")])),
 }
 

@@ -1,0 +1,78 @@
+"""Which as-of plan is chosen from what is known, and the reason that is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from weft.core.types import LONG, Schema
+from weft.plan.choose import choose
+from weft.plan.facts import Facts, HeavyKey
+from weft.plan.ground import Ground
+from weft.plan.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
+
+MIB = 1024 * 1024
+MATCH = AsOf(
+    left=1, right=1, direction="backward", allow_exact=True, tolerance=None, nearest_tie="backward", tie_break=()
+)  # fmt: skip
+JOIN = ResolvedJoin(
+    how="left",
+    left=Schema.of(k="long", t="long"),
+    right=Schema.of(k="long", u="long", v="long"),
+    keys=(ResolvedKey(left=0, right=0, dtype=LONG, origin="spec"),),
+    match=MATCH,
+    output=(OutputColumn(name="k", dtype=LONG, nullable=True, source="left", left=0),),
+)
+KEYLESS = replace(JOIN, keys=())
+TWO_AXES = replace(JOIN, match=replace(MATCH, known=(0, 2)))
+EVEN = Facts(left_rows=10, right_rows=10, sampled=20, partitions=8)
+LEANING = replace(EVEN, heavy=(HeavyKey(values=(1,), share=0.3),))
+SKEWED = replace(EVEN, heavy=(HeavyKey(values=(1,), share=0.95),))
+
+
+def ground(left: float | None, right: float | None, **said: Any) -> Ground:
+    sizes = {
+        "left_bytes": None if left is None else int(left * MIB),
+        "right_bytes": None if right is None else int(right * MIB),
+    }
+    return Ground(**{"may_broadcast": True, "no_kernel": "", **sizes, **said})
+
+
+@pytest.mark.parametrize(
+    ("join", "known", "facts", "plan", "reason"),
+    [
+        (JOIN, ground(None, None), None, "union", "exact for any key sizes with one sort"),
+        (JOIN, ground(1, 1), None, "union", "small sides of about 2 MB"),
+        (JOIN, ground(100, 100), None, "kernel", "sides of about 200 MB: searched group by group"),
+        (JOIN, ground(100, 100, no_kernel="pyarrow not installed"), None, "union", "exact"),
+        (JOIN, ground(1000, 1000), None, "union", 'statistics="sample" would tell'),
+        (JOIN, ground(1000, 1000), EVEN, "kernel", "no key is too heavy"),
+        (JOIN, ground(1000, 1000), SKEWED, "slices", "a key has 95 % of the rows"),
+        (JOIN, ground(1000, 1000, cores=2), SKEWED, "slices", "a key has 95 % of the rows"),
+        (JOIN, ground(1000, 1000, cores=2), LEANING, "kernel", "no key is too heavy"),
+        (JOIN, ground(1000, 1000, cores=8), LEANING, "slices", "a key has 30 % of the rows"),
+        (JOIN, ground(100, 10), None, "broadcast", "the right side is small, about 10 MB"),
+        (JOIN, ground(100, 10, may_broadcast=False), None, "kernel", "sides of about 110 MB"),
+        (JOIN, ground(15, 10), None, "kernel", "sides of about 25 MB"),
+        (JOIN, ground(0.01, 500), None, "tiny_left", "the left side of about 11 KB"),
+        (KEYLESS, ground(100, 100), None, "slices", "no equal key"),
+        (KEYLESS, ground(None, None), None, "slices", "no equal key"),
+        (KEYLESS, ground(1, 1), None, "union", "small sides"),
+        (TWO_AXES, ground(100, 100), None, "rank", "two independent cut-offs"),
+    ],
+)
+def test_a_plan_is_chosen_from_sizes_statistics_and_options(
+    join: ResolvedJoin, known: Ground, facts: Facts | None, plan: str, reason: str
+) -> None:
+    choice = choose(join, facts=facts, ground=known)
+    assert choice.strategy == plan
+    assert reason in choice.reason
+    assert choice.facts is facts
+
+
+def test_the_cost_says_how_much_is_about_to_be_shuffled_or_sent() -> None:
+    assert choose(JOIN, ground=ground(100, 100)).cost.endswith("; about 200 MB shuffled")
+    assert choose(JOIN, ground=ground(100, 10)).cost.endswith("; about 10 MB sent")
+    assert "about" not in choose(JOIN).cost

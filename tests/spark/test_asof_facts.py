@@ -1,0 +1,137 @@
+"""Statistics on request: one small job, facts that are true, and the plan that follows from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from join_cases import rows_of
+from weft import AsofOrder, AsofSpec, JoinSpecError, Relation, explain_join, relation
+from weft.plan.facts import Facts
+from weft.spark import time_slices
+from weft.testing import assert_rows_equal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ORDER = AsofOrder("t", "u")
+SKEWED = [("A" if i % 10 else "B", i * 7 % 1000, i) for i in range(1000)]
+
+
+def sides(session: SparkSession, rows: list[tuple[Any, ...]] = SKEWED) -> tuple[Relation, Relation]:
+    """Return the same rows as a left and as a right side."""
+    return (
+        relation(session.createDataFrame(rows, "k string, t long, a long")),
+        relation(session.createDataFrame(rows, "k string, u long, b long")),
+    )
+
+
+def told(result: Relation) -> Facts:
+    """Return the facts that the join was chosen by."""
+    assert result.lineage is not None
+    assert result.lineage.choice.facts is not None
+    return result.lineage.choice.facts
+
+
+def test_a_heavy_key_is_found_and_takes_the_slices(any_spark: SparkSession) -> None:
+    left, right = sides(any_spark)
+    spec = AsofSpec([("k", "k")], order=ORDER)
+    result = left.asof_join(right, spec, statistics="sample", order_check="ignore")
+    facts = told(result)
+    assert (facts.left_rows, facts.right_rows, facts.is_exact) == (1000, 1000, True)
+    assert [(k.values, k.share) for k in facts.skewed] == [(("A",), 0.9)]
+    explained = explain_join(result)
+    assert explained.strategy is not None
+    assert explained.strategy.strategy == "slices"
+    assert "key 'A' has 90 % of them (sample of 2,000 rows)" in str(explained)
+    plain = left.asof_join(right, spec, strategy="union", order_check="ignore")
+    assert_rows_equal(rows_of(result.df), rows_of(plain.df), result.columns)
+
+
+def test_without_a_key_all_rows_are_cut(any_spark: SparkSession) -> None:
+    left, right = (side.drop("k") for side in sides(any_spark))
+    result = left.asof_join(right, AsofSpec(order=ORDER), statistics="sample", order_check="ignore")
+    assert told(result).heavy[0].values == ()
+    assert len(told(result).heavy[0].cuts) == 3
+    plain = left.asof_join(right, AsofSpec(order=ORDER), strategy="union", order_check="ignore")
+    assert_rows_equal(rows_of(result.df), rows_of(plain.df), result.columns)
+
+
+def test_large_sides_are_estimated(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_slices, "_LEAST_SAMPLED", 2000)
+    left = relation(spark.range(40_000).selectExpr("concat('K', id % 50) k", "id t", "id a"))
+    right = relation(spark.range(10_000).selectExpr("concat('K', id % 50) k", "id u", "id b"))
+    facts = told(
+        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
+    )
+    assert facts.sampled == 2000
+    assert 0.85 < facts.left_rows / 40_000 < 1.15
+    assert 0.8 < facts.right_rows / 10_000 < 1.2
+    assert facts.skewed == ()
+
+
+def test_rows_that_can_match_nothing_are_not_counted(spark: SparkSession) -> None:
+    rows: list[tuple[Any, ...]] = [(None, 1, 1), ("A", None, 2), ("A", 3, 3)]
+    left, right = sides(spark, rows)
+    facts = told(
+        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
+    )
+    assert (facts.left_rows, facts.right_rows) == (1, 1)
+
+
+def test_empty_sides_have_no_rows_and_no_heavy_key(spark: SparkSession) -> None:
+    left, right = (side.filter("1 = 0") for side in sides(spark))
+    for keys in ([("k", "k")], []):
+        spec = AsofSpec(keys, order=ORDER)
+        one, other = (left, right) if keys else (left.drop("k"), right)
+        result = one.asof_join(other, spec, statistics="sample", order_check="ignore")
+        assert (told(result).left_rows, told(result).right_rows, told(result).heavy) == (0, 0, ())
+        assert rows_of(result.df) == []
+
+
+def test_facts_of_every_kind_of_time_go_into_the_plan(spark: SparkSession) -> None:
+    for kind in (
+        "timestamp_micros(id * 1000000)",
+        "date_add(date'2020-01-01', cast(id as int))",
+        "cast(timestamp_micros(id * 7) as timestamp_ntz)",
+        "cast(id as decimal(20,3))",
+        "cast(id as double)",
+    ):
+        left = relation(spark.range(200).selectExpr("'A' k", f"{kind} t", "id a"))
+        right = relation(spark.range(0, 200, 3).selectExpr("'A' k", f"{kind} u", "id b"))
+        spec = AsofSpec([("k", "k")], order=ORDER)
+        result = left.asof_join(right, spec, statistics="sample", order_check="ignore")
+        assert told(result).skewed
+        assert sorted(row[4] for row in rows_of(result.df.select("k", "t", "a", "u", "b"))) == sorted(
+            i // 3 * 3 for i in range(200)
+        )
+
+
+def test_natural_joins_take_statistics_too(spark: SparkSession) -> None:
+    left, right = sides(spark)
+    result = left.natural_asof(right, order=ORDER, statistics="sample", order_check="ignore")
+    assert told(result).skewed
+
+
+def test_no_job_runs_unless_asked(spark: SparkSession) -> None:
+    context = spark.sparkContext
+    left, right = sides(spark)
+    for asked, group in ((None, "weft-no-facts"), ("sample", "weft-facts")):
+        context.setJobGroup(group, "the joins of this test")
+        try:
+            statistics: Any = asked
+            left.natural_asof(right, order=ORDER, statistics=statistics, order_check="ignore")
+            assert bool(context.statusTracker().getJobIdsForGroup(group)) is (asked is not None)
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
+
+
+def test_a_word_that_is_no_statistics_is_told(spark: SparkSession) -> None:
+    left, right = sides(spark)
+    wrong: Any = "smaple"
+    with pytest.raises(JoinSpecError, match="statistics 'smaple' is not one of 'sample'") as caught:
+        left.natural_asof(right, order=ORDER, statistics=wrong)
+    assert "did you mean 'sample'" in str(caught.value)
+    with pytest.raises(JoinSpecError, match="statistics 'smaple' is not one of 'sample'"):
+        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics=wrong, order_check="ignore")
