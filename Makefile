@@ -16,7 +16,8 @@ $(READY): pyproject.toml scripts/setup
 	@scripts/setup $(VENV)
 	@touch $@
 
-demo: setup ## run the main joins on small tables and print the results
+demo: setup ## run the FX pipeline and the main joins on small tables, print the results
+	@$(PY) examples/pipeline_demo.py
 	@$(PY) examples/join_demo.py
 
 test: setup ## run every test

@@ -22,11 +22,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from data import folder, tables
 from engines import EngineChoice, Outcome, engines, measured, peers_python
 from machine import machine, source_state
 from report import write_report
 from workloads import WORKLOADS, Workload
+
+from data import folder, tables
 
 RESULTS = Path(__file__).parent / "results" / "temporal.json"
 FIRST_LIMIT = 1800.0

@@ -70,6 +70,8 @@ def settings(folder: Path) -> dict[str, str]:
         "spark.default.parallelism": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # PySpark would tell the JVM where each column expression was written: several messages for each.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
 
 

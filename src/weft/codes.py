@@ -183,12 +183,12 @@ CODES: Mapping[Code, str] = {
     "W1705": "trace not possible",
     "W1706": "nothing recorded",
     "W1801": "no workspace",
-    "W1802": "unknown project (near names)",
-    "W1803": "period needed",
+    "W1802": "name not known",
+    "W1803": "option missing or wrong",
     "W1804": "folder not empty",
     "W1805": "unknown template",
     "W1806": "unknown code",
-    "W1807": "Java missing or too old",
+    "W1807": "no Java, or one too old",
     "W1808": "cluster or server not reachable",
 }
 

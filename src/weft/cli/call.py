@@ -79,7 +79,13 @@ class Call:
     def project(self, said: str | None) -> tuple[Workspace, Project]:
         """Return the project of a name or id, or the only one, and the workspace it runs in."""
         loaded = self.loaded()
-        project = project_of(loaded.readable, said)
+        try:
+            project = project_of(loaded.readable, said)
+        except WorkspaceError:
+            unread = [f for f in loaded.errors if f.at and (f.at.file or "").startswith("projects/")]
+            if unread:  # the project may be the one that does not read
+                raise EntityError(unread) from None
+            raise
         workspace = sound(loaded, project)
         return workspace, next(p for p in workspace.projects if p.id == project.id)
 

@@ -7,7 +7,8 @@ Options of every command (``-C``, ``--json``, ``--quiet`` ...) may stand before 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,17 +58,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Temporal joins and pipelines on Spark. " + _EVERYWHERE,
 )
-for _name, _command in {
+_COMMANDS: dict[str, Callable[..., Envelope]] = {
     "init": init.init,
     "validate": validate.validate,
     "plan": plan.plan,
     "run": run.run,
     "preview": preview.preview,
     "rerun": rerun.rerun,
+    "test": test.scenarios,
     "doctor": doctor.doctor,
     "explain": explain.explain,
-    "test": test.test,
-}.items():
+}
+for _name, _command in _COMMANDS.items():
     app.command(_name, epilog=_EVERYWHERE)(_command)
 app.command("test-record", epilog=_EVERYWHERE, hidden=True)(test.record)
 for _name, _group in {
@@ -125,10 +127,12 @@ def run_command(argv: Sequence[str], *, spark: SparkSession | None = None) -> in
         answer = refused(name, problem, getattr(problem, "data", None))
     except KeyboardInterrupt:
         answer = INTERRUPTED
-    except Exception as problem:
-        if not hasattr(problem, "format_message"):
-            raise
-        return _misused(name, problem, call)
+    except Exception as problem:  # noqa: BLE001  # whatever it is, a program that reads JSON gets a document
+        if hasattr(problem, "format_message"):
+            return _misused(name, problem, call)
+        answer = _broken(name, problem)
+    if answer == INTERRUPTED:
+        answer = Envelope(command=name, exit_code=INTERRUPTED)
     if isinstance(answer, Envelope):
         return _printed(answer, call)
     return int(answer or OK)
@@ -147,7 +151,7 @@ def taken(argv: Sequence[str]) -> tuple[Call, list[str]]:
         elif word == "-C":
             folder = next(words, None)
             if folder is None:
-                raise WorkspaceError("-C names no folder", help="as in -C DIR")
+                raise WorkspaceError("-C names no folder", code="W1803", help="as in -C DIR")
             said["folder"] = Path(folder)
         else:
             rest.append(word)
@@ -172,14 +176,23 @@ def _printed(answer: Envelope, call: Call) -> int:
     return answer.exit_code
 
 
+def _broken(name: str, problem: Exception) -> Envelope:
+    """Return the answer of a command that met a mistake of ours; what happened goes to stderr in full."""
+    say("".join(traceback.format_exception(problem)).rstrip())
+    say("this is a mistake of Weft itself: please report it with the lines above")
+    told = {"type": type(problem).__name__, "message": str(problem)}
+    return Envelope(command=name, data={"error": told}, exit_code=FAILED)
+
+
 def _misused(name: str, problem: Any, call: Call) -> int:
     """Print what is wrong with the words of a command; the exit code is that of usage."""
     said = problem.format_message()
-    if not said:  # help was asked for by saying nothing
-        return USAGE
     if call.json:
         document = Envelope(command=name, data={"usage": said}, exit_code=USAGE)
         sys.stdout.write(document.to_json() + "\n")
+        return USAGE
+    if said.startswith("Usage:"):  # nothing was said, and help is the answer
+        say(said)
         return USAGE
     context = getattr(problem, "ctx", None)
     if context is not None:

@@ -6,10 +6,10 @@ import datetime as dt
 from decimal import Decimal as Number
 from typing import Any
 
-from weft.core.types import DOUBLE, FLOAT, INTERVAL, LONG, DType
+from weft.core.types import BOOLEAN, DOUBLE, FLOAT, INTERVAL, LONG, STRING, DType
 from weft.expr.casts import kind_of
 from weft.expr.patterns import text_form
-from weft.spark.types import to_spark
+from weft.spark.types import cast_to
 
 _BLANKS = " \t\r\n"
 _LONG_END = float(1 << 63)
@@ -27,7 +27,11 @@ def literal(fn: Any, value: object, dtype: DType) -> Any:
             value = value.isoformat()
         case Number():
             value = format(value, "f")
-    return fn.lit(value).cast(to_spark(dtype))
+        case bool() if dtype == BOOLEAN:
+            return fn.lit(value)
+        case str() if dtype == STRING:
+            return fn.lit(value)
+    return fn.lit(value).cast(cast_to(dtype))
 
 
 def cast(fn: Any, column: Any, source: DType, target: DType) -> Any:
@@ -36,16 +40,16 @@ def cast(fn: Any, column: Any, source: DType, target: DType) -> Any:
     if source == target:
         return column
     if origin == "string" and kind != "string":
-        trimmed = fn.btrim(column, fn.lit(_BLANKS)).cast(to_spark(target))
+        trimmed = fn.btrim(column, fn.lit(_BLANKS)).cast(cast_to(target))
         fits = column.isNull() | column.rlike(rf"\A(?:{text_form(kind)})\z")
         message = fn.concat(fn.lit("'"), column, fn.lit(f"' cannot be read as {target}"))
         return fn.when(fits, trimmed).otherwise(fn.raise_error(message))
     if origin == "double" and kind in ("decimal", "integer"):
-        return whole_or_exact(fn, column.cast(to_spark(DOUBLE)), target)
+        return whole_or_exact(fn, column.cast(cast_to(DOUBLE)), target)
     if target == FLOAT:
         # Spark's optimiser drops a float between an integer and a double, and its rounding with it.
-        column = column.cast(to_spark(DOUBLE))
-    return column.cast(to_spark(target))
+        column = column.cast(cast_to(DOUBLE))
+    return column.cast(cast_to(target))
 
 
 def whole_or_exact(fn: Any, number: Any, target: DType) -> Any:
@@ -54,4 +58,4 @@ def whole_or_exact(fn: Any, number: Any, target: DType) -> Any:
     if target == LONG:
         fits = number.isNull() | (~fn.isnan(number) & (number < fn.lit(_LONG_END)))
     message = fn.concat(number.cast("string"), fn.lit(f" cannot be read as {target}"))
-    return fn.when(fits, number.cast(to_spark(target))).otherwise(fn.raise_error(message))
+    return fn.when(fits, number.cast(cast_to(target))).otherwise(fn.raise_error(message))

@@ -21,7 +21,7 @@ from weft.errors import EvaluationError
 from weft.expr.typed import Typed
 from weft.spark.column_casts import cast, literal
 from weft.spark.column_functions import BUILDERS, SAME, microseconds
-from weft.spark.types import to_spark
+from weft.spark.types import cast_to
 
 
 def compile_expr(
@@ -65,7 +65,7 @@ class _Compiler:
 
     def static(self, column: Any, typed: Typed) -> Column:
         """Return the column in its checked type; Spark's decimals have it unless the session changes the rule."""
-        found: Column = column.cast(to_spark(typed.dtype)) if isinstance(typed.dtype, Decimal) else column
+        found: Column = column.cast(cast_to(typed.dtype)) if isinstance(typed.dtype, Decimal) else column
         return found
 
     def ref(self, typed: Typed) -> Column:

@@ -53,6 +53,25 @@ def from_spark(dtype: st.DataType) -> DType:
     )
 
 
+_TEXTS: dict[str, str] = {
+    "boolean": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint",
+    "float": "float", "double": "double", "date": "date", "timestamp": "timestamp_ltz",
+    "timestamp_ntz": "timestamp_ntz", "binary": "binary",
+}  # fmt: skip
+
+
+def cast_to(dtype: DType) -> st.DataType | str:
+    """Return a type as ``Column.cast`` takes it, as a text where one says the same.
+
+    A text costs one message to the JVM, a type several: long projects have thousands of casts.
+    """
+    if isinstance(dtype, Decimal):
+        return str(dtype)
+    if isinstance(dtype, Scalar) and not dtype.collation:
+        return "string" if dtype.name == "string" else _TEXTS.get(dtype.name) or to_spark(dtype)
+    return to_spark(dtype)
+
+
 def to_spark(dtype: DType) -> st.DataType:
     """Return Spark's type for ours."""
     if isinstance(dtype, Decimal):

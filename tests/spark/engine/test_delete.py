@@ -96,7 +96,9 @@ def test_a_row_that_is_deleted_already_keeps_its_time(spark: SparkSession, tmp_p
     F = frame.F
     gone = F.col("journal_id") == "A"
     old = frame.df.withColumns({"_deleted": gone, "_updated_at": F.lit(early)})
-    after = lower_operation(WorkingFrame(base=old, schema=frame.schema, deleted=True), plan.operations[0], env)
+    after = lower_operation(
+        WorkingFrame(base=old, schema=frame.schema, deleted=True), plan.operations[0], env
+    )
     assert {r["journal_id"]: (r["_deleted"], r["_updated_at"]) for r in after.clean().collect()} == {
         "A": (True, early),
         "B": (True, RUN_AT.replace(tzinfo=None)),

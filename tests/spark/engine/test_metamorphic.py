@@ -99,5 +99,10 @@ def test_one_core_gives_what_two_give(spark: SparkSession, tmp_path: Path) -> No
         tests=str(here.parents[1]), here=str(here), out=str(out), folder=str(tmp_path / "one")
     )
     (tmp_path / "one").mkdir()
-    subprocess.run([sys.executable, "-c", text], check=True, env=os.environ | {"TZ": "UTC"}, timeout=600)
+    subprocess.run(
+        [sys.executable, "-c", text],
+        check=True,
+        env=os.environ | {"TZ": "UTC", "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=600,
+    )
     assert out.read_text(encoding="utf-8").split("\n") == rows_of(spark, made(tmp_path / "two"))

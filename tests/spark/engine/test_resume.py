@@ -148,6 +148,7 @@ def test_a_rerun_makes_the_same_rows_whatever_the_files_say_now(
     first = ran(root, store, spark)
     before = rows(spark, root / FIRST)
     (root / "projects" / "fx_reporting.yml").unlink()
+    (root / "scenarios" / "ts03_fx.yml").unlink()
     workspace, session = loaded(root), Session(spark)
     again = rerun(first.run_id, workspace=workspace, store=store, session=session)
     assert (again.status, again.rerun_of, again.identical) == ("completed", first.run_id, True)

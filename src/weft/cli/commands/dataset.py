@@ -82,7 +82,7 @@ def one(said: str, catalog: Catalog) -> Dataset:
     """Return the dataset version that a user names, disabled or not; the newest without a version."""
     name, at, number = said.rpartition("@") if "@" in said else (said, "", "")
     if at and not number.isdigit():
-        raise WorkspaceError(f"{said!r} names no version", help="as in gl@3")
+        raise WorkspaceError(f"{said!r} names no version", code="W1803", help="as in gl@3")
     versions = catalog.versions(name)
     found = [d for d in versions if not number or d.version == int(number)]
     if found:

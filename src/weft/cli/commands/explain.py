@@ -37,7 +37,7 @@ def explain(
         return Envelope(command="explain", data={"codes": dict(CODES)}, text=text)
     said = code.upper()
     wanted = RULES.get(said, said)
-    titles: dict[str, str] = dict(CODES)
+    titles = {str(known): title for known, title in CODES.items()}
     if wanted not in titles:
         close = near(said, [*titles, *RULES], most=1)
         raise WorkspaceError(
@@ -55,7 +55,7 @@ def explain(
 def page(code: str) -> str:
     """Return the section of a code in ``docs/errors.md``."""
     found = re.search(rf"^## {code}: .*?(?=^## |\Z)", errors_page(), re.MULTILINE | re.DOTALL)
-    return found[0].rstrip() if found else f"## {code}: {dict(CODES)[code]}"  # type: ignore[index]
+    return found[0].rstrip() if found else f"## {code}"
 
 
 def errors_page() -> str:

@@ -65,35 +65,37 @@ def plan(
         changes = changed(made, catalog, reader)
     sizes = {read.name: size_of(read, catalog, workspace.root) for read in made.reads}
     document = describe(made, catalog=catalog, sizes=sizes)
-    new = changes is None
-    told: list[dict[str, Any]] = (
-        [{"part": "project", "what": wanted.name, "seq": None, "before": None, "after": wanted.version}]
-        if changes is None
-        else [change.to_dict() for change in changes]
-    )
     data = dict(document.data) | {
         "status": stands.status,
-        "changes": told,
+        "changes": _told(made, changes),
         "fingerprint": plan_fingerprint(made, catalog),
     }
-    outputs = sum(op["type"] == "output" for op in data["operations"])
-    sentence = (
-        f"new project: {many(len(made.operations), 'operation')}, {many(outputs, 'output')}"
-        if new
-        else "\n".join(map(str, changes or ())) or "nothing has changed since the last run"
-    )
     step = f"weft run {wanted.name} -p {period or 'PERIOD'}" + (f" --plan {out}" if out else "")
     envelope = Envelope(
         command="plan",
         data=data,
         diagnostics=(*stands.warnings, *made.warnings),
-        text=f"{document.text}\n{sentence}",
+        text=f"{document.text}\n{_sentence(data, changes)}",
         next=(step,),
-        exit_code=CHANGES if detailed_exitcode and told else OK,
+        exit_code=CHANGES if detailed_exitcode and data["changes"] else OK,
     )
     if out is not None:
         _save(envelope, out)
     return envelope
+
+
+def _told(plan: ProjectPlan, changes: tuple[Change, ...] | None) -> list[dict[str, Any]]:
+    if changes is not None:
+        return [change.to_dict() for change in changes]
+    project = plan.project
+    return [{"part": "project", "what": project.name, "seq": None, "before": None, "after": project.version}]
+
+
+def _sentence(data: dict[str, Any], changes: tuple[Change, ...] | None) -> str:
+    if changes is None:
+        outputs = sum(op["type"] == "output" for op in data["operations"])
+        return f"new project: {many(len(data['operations']), 'operation')}, {many(outputs, 'output')}"
+    return "\n".join(map(str, changes)) or "nothing has changed since the last run"
 
 
 def _save(envelope: Envelope, out: Path) -> None:
@@ -103,16 +105,17 @@ def _save(envelope: Envelope, out: Path) -> None:
         out.write_text(text + "\n", encoding="utf-8")
     except OSError as cause:
         raise WorkspaceError(
-            f"{out} cannot be written: {cause.strerror}", help="name another file with --out"
+            f"{out} cannot be written: {cause.strerror}", code="W1803", help="name another file with --out"
         ) from cause
 
 
 def changed(plan: ProjectPlan, catalog: Catalog, reader: StoreReader | None) -> tuple[Change, ...] | None:
     """Return what differs from the last run of a project that completed; None when there was none.
 
-    A run of the same period is taken when there is one; otherwise what follows from the period is passed over.
+    A run of the same period is taken when there is one; otherwise the period is new, and what follows from
+    that is passed over.
     """
-    from weft.plan.compare import diff_snapshot
+    from weft.plan.compare import Change, diff_snapshot
     from weft.store.snapshot import snapshot_of
 
     if reader is None:
@@ -132,7 +135,12 @@ def changed(plan: ProjectPlan, catalog: Catalog, reader: StoreReader | None) -> 
     # What the last run registered itself is no change of what is done.
     made = {f"{v.dataset.id}@{v.dataset.version}" for v in reader.registered()}
     read = {f"{pin.dataset_id}@{pin.dataset_version}" for pin in plan.pins}
-    return tuple(
+    first_time = (
+        ()
+        if plan.period is None or real[0].period == period
+        else (Change(part="period", what=plan.period.identifier, before=None, after=plan.period.identifier),)
+    )
+    return first_time + tuple(
         change
         for change in diff_snapshot(before, json.loads(json.dumps(after, default=str)))
         if change.part not in passed

@@ -166,7 +166,7 @@ def resolve(
     from weft.store.lifecycle import resolve_conflict
 
     if adapt == pin:
-        raise WorkspaceError("say how the conflict ends", help="--adapt or --pin")
+        raise WorkspaceError("say how the conflict ends", code="W1803", help="--adapt or --pin")
     workspace, project = call_of(context).project(name)
     with writing(workspace.settings, workspace.root) as store:
         done = resolve_conflict(workspace, project, store, "adapted" if adapt else "pinned")

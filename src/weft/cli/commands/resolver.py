@@ -68,7 +68,7 @@ def show(context: typer.Context, name: Annotated[str, typer.Argument(help="Name 
 
 
 @app.command("test")
-def test(
+def tried(
     context: typer.Context,
     dataset: Annotated[str, typer.Argument(metavar="DATASET[@VERSION]", help="Name or id.")],
     *,

@@ -94,14 +94,16 @@ def told(command: str, report: RunReport) -> Envelope:
     code = {"completed": OK, "cancelled": INTERRUPTED}.get(report.status, FAILED)
     short = short_id(report.run_id)
     if report.status == "completed":
-        next_steps = (f"weft runs show {short}",)
+        steps: tuple[str, ...] = (f"weft runs show {short}",)
+    elif report.status == "failed":
+        steps = (f"weft run --resume {short}", f"weft runs show {short}")
     else:
-        next_steps = (f"weft run --resume {short}", f"weft runs show {short}")
+        steps = (f"weft run {report.project} -p {report.period}",)
     return Envelope(
         command=command,
         data=report.to_json(),
         diagnostics=(*report.warnings, *report.diagnostics),
-        next=next_steps,
+        next=steps,
         text=summary(report),
         exit_code=code,
     )

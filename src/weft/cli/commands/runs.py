@@ -60,7 +60,9 @@ def ls(
 
 def _listed(call: Call, project: str | None, period: str | None, status: str | None, most: int) -> Envelope:
     if status is not None and status not in STATUSES:
-        raise WorkspaceError(f"there is no status {status!r}", help=f"it is one of {listed(STATUSES)}")
+        raise WorkspaceError(
+            f"there is no status {status!r}", code="W1803", help=f"it is one of {listed(STATUSES)}"
+        )
     wanted: RunStatus | None = status  # type: ignore[assignment]
     workspace = call.loaded().workspace
     with reading(workspace.settings, workspace.root) as reader:
@@ -203,8 +205,10 @@ def _described(
     lines = [
         f"run {run.id}",
         f"{run.project_name} v{run.project_version}  {run.period}  {run.status}{where}  attempt {run.attempt}",
-        f"started {moment(run.started_at)} by {run.triggered_by}, took {took(run.seconds)}, "
-        f"known at {moment(run.known_at)}, snapshot {run.snapshot_sha[:8]}",
+        (
+            f"started {moment(run.started_at)} by {run.triggered_by}, took {took(run.seconds)}, "
+            f"known at {moment(run.known_at)}, snapshot {run.snapshot_sha[:8]}"
+        ),
     ]
     if run.rerun_of is not None:
         lines.append(f"rerun of {run.rerun_of}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -29,7 +29,7 @@ def export(
         files = exported(target)
     except OSError as cause:
         raise WorkspaceError(
-            f"{target} cannot be written: {cause.strerror}", help="name another folder"
+            f"{target} cannot be written: {cause.strerror}", code="W1803", help="name another folder"
         ) from cause
     names = [str(file) for file in files]
     return Envelope(command="schema", data={"files": names}, text="\n".join(names))
@@ -39,14 +39,15 @@ def export(
 def show(kind: Annotated[str, typer.Argument(help="project, dataset, resolver, ...")]) -> Envelope:
     """Print the schema of one kind of file."""
     from weft.front.schemas import json_schema
-    from weft.front.sugar import KINDS, Kind
+    from weft.front.sugar import KINDS
 
     if kind not in KINDS:
         close = near(kind, KINDS, most=1)
         raise WorkspaceError(
             f"there is no kind of file {kind!r}",
+            code="W1802",
             help=f"did you mean {close[0]!r}?" if close else f"kinds are {listed(KINDS)}",
         )
-    schema = json_schema(cast("Kind", kind))
+    schema = json_schema(kind)
     text = json.dumps(schema, indent=2, ensure_ascii=False)
     return Envelope(command="schema", data={"kind": kind, "schema": schema}, text=text)

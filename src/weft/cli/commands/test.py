@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("human", "json", "junit")
 
 
-def test(
+def scenarios(
     context: typer.Context,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Names or files; all by default.")
@@ -39,7 +39,9 @@ def test(
     """Run scenarios: what is given, a period, and what is expected to come out."""
     call = call_of(context)
     if format not in FORMATS:
-        raise WorkspaceError(f"there is no format {format!r}", help=f"it is one of {listed(FORMATS)}")
+        raise WorkspaceError(
+            f"there is no format {format!r}", code="W1803", help=f"it is one of {listed(FORMATS)}"
+        )
     loaded = call.loaded()
     unread = [f for f in loaded.errors if not _is_a_project(f.at.file if f.at else None)]
     if unread:
@@ -54,21 +56,22 @@ def _is_a_project(file: str | None) -> bool:
     return file is not None and file.startswith("projects/")
 
 
-def chosen(scenarios: Sequence[Scenario], names: Sequence[str]) -> tuple[Scenario, ...]:
+def chosen(known: Sequence[Scenario], names: Sequence[str]) -> tuple[Scenario, ...]:
     """Return the scenarios of the given names or files, all when none is given."""
     found: list[Scenario] = []
     for name in names:
-        by_name = [s for s in scenarios if name in (s.name, *_files(s))]
+        by_name = [s for s in known if name in (s.name, *_files(s))]
         if not by_name:
-            close = near(name, [s.name for s in scenarios], most=1)
+            close = near(name, [s.name for s in known], most=1)
             raise WorkspaceError(
                 f"there is no scenario {name!r}",
+                code="W1802",
                 help=f"did you mean {close[0]!r}?"
                 if close
-                else f"scenarios are {listed([s.name for s in scenarios]) or 'written in scenarios/'}",
+                else f"scenarios are {listed([s.name for s in known]) or 'written in scenarios/'}",
             )
         found += by_name
-    return tuple(dict.fromkeys(found)) if names else tuple(scenarios)
+    return tuple(dict.fromkeys(found)) if names else tuple(known)
 
 
 def _files(scenario: Scenario) -> tuple[str, ...]:
@@ -111,11 +114,8 @@ def _answer(call: Call, results: Sequence[ScenarioResult], format: str, out: Pat
         exit_code=code,
         next=("write one in scenarios/, or `weft test record RUN --keys ...`",) if not results else (),
     )
-    text = {
-        "human": lambda: human(results, verbose=call.verbose),
-        "json": envelope.to_json,
-        "junit": lambda: junit(results),
-    }[format]()
+    people = human(results, verbose=call.verbose)
+    text = {"human": people, "json": envelope.to_json(), "junit": junit(results)}[format]
     if out is None:
         return replace(envelope, text=text)
     try:
@@ -123,9 +123,9 @@ def _answer(call: Call, results: Sequence[ScenarioResult], format: str, out: Pat
         out.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     except OSError as cause:
         raise WorkspaceError(
-            f"{out} cannot be written: {cause.strerror}", help="name another file with --out"
+            f"{out} cannot be written: {cause.strerror}", code="W1803", help="name another file with --out"
         ) from cause
-    return replace(envelope, text=human(results, verbose=call.verbose) if format != "human" else f"{out}")
+    return replace(envelope, text=people if format != "human" else str(out))
 
 
 def record(
@@ -169,7 +169,9 @@ def keys_of(said: str) -> Mapping[str, tuple[str, ...]]:
         column, equals, value = part.partition("=")
         if not equals or not column.strip():
             raise WorkspaceError(
-                f"--keys {part!r} is no column and value", help="as in --keys journal_id=JE-002,line_number=1"
+                f"--keys {part!r} is no column and value",
+                code="W1803",
+                help="as in --keys journal_id=JE-002,line_number=1",
             )
         found[column.strip()] = (*found.get(column.strip(), ()), value.strip())
     return found

@@ -30,7 +30,7 @@ def validate(
     """Report every mistake in the files of the workspace."""
     call, started = call_of(context), time.monotonic()
     if format not in ("human", "github"):
-        raise WorkspaceError(f"there is no format {format!r}", code="W1801", help="human or github")
+        raise WorkspaceError(f"there is no format {format!r}", code="W1803", help="human or github")
     only = None if path is None else _there(path, call.start)
     loaded = call.loaded(only)
     found = findings(loaded, only)
@@ -64,7 +64,9 @@ def _there(path: Path, start: Path) -> Path:
     for whole in (Path.cwd() / path, start / path):
         if whole.exists():
             return whole.resolve()
-    raise WorkspaceError(f"there is no file or folder {str(path)!r}", help="name one of the workspace")
+    raise WorkspaceError(
+        f"there is no file or folder {str(path)!r}", code="W1802", help="name one of the workspace"
+    )
 
 
 def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]:

@@ -12,7 +12,7 @@ from weft.spark.column_casts import literal
 from weft.spark.operations.counts import BORN
 from weft.spark.operations.frame import Lowering, WorkingFrame, nothing, run_time
 from weft.spark.scan.system_columns import identity, named
-from weft.spark.types import to_spark
+from weft.spark.types import cast_to
 from weft.spec.pipeline.words import PERIOD, PERIOD_FROM, PERIOD_TO, RowKind
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def with_rows(
     fields: tuple[Field, ...] = (*schema.fields, *hidden)
     old = [F.col(f.name) if f.name in there else nothing(F, f).alias(f.name) for f in fields]
     new = [
-        columns[f.name].cast(to_spark(f.dtype)).alias(f.name)
+        columns[f.name].cast(cast_to(f.dtype)).alias(f.name)
         if f.name in columns
         else nothing(F, f).alias(f.name)
         for f in fields

@@ -17,8 +17,8 @@ from weft.plan.reads import Read
 from weft.spark.column_casts import literal
 from weft.spark.columns import compile_expr
 from weft.spark.frames import functions_of
-from weft.spark.operations.counts import Counts, Tally
-from weft.spark.types import to_spark
+from weft.spark.operations.counts import DIED, Counts, Event, Tally
+from weft.spark.types import cast_to
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,6 +63,8 @@ class Lowering:
     size_of: Callable[[Read], int | None] | None = None
     eager: bool = True
     opened: dict[str, list[Opened]] = field(default_factory=dict)
+    columns: dict[str, Column] = field(default_factory=dict)
+    """Columns by name, made once: an expression costs a message to the JVM for each part."""
     _frames: dict[str, DataFrame] = field(default_factory=dict)
     _now: Column | None = None
 
@@ -129,7 +131,16 @@ class WorkingFrame:
 
 def started(df: DataFrame, working: Working, *, deleted: bool = False) -> WorkingFrame:
     """Return rows that were read, or read back from a checkpoint, as a working set."""
-    return WorkingFrame(base=df.select(*working.schema.names), schema=working.schema, deleted=deleted)
+    names = working.schema.names
+    if not deleted:
+        return WorkingFrame(base=df.select(*names), schema=working.schema)
+    F = functions_of(df)
+    # Rows that were deleted before count for no operation that comes now.
+    died = F.when(F.col(DELETED), F.lit(0).cast("long")).alias(DIED.name)
+    tally = Tally(events=(Event("died", 0),))
+    return WorkingFrame(
+        base=df.select(*names, died), schema=working.schema, hidden=(DIED,), deleted=True, tally=tally
+    )
 
 
 def compiled(typed: Typed, F: ModuleType, env: Lowering) -> Column:
@@ -137,8 +148,10 @@ def compiled(typed: Typed, F: ModuleType, env: Lowering) -> Column:
 
     def column(slot: Hashable) -> Column:
         assert isinstance(slot, tuple)  # noqa: S101  # scopes of operations have such slots
-        found: Column = F.col(column_name(slot))
-        return found
+        name = column_name(slot)
+        if name not in env.columns:
+            env.columns[name] = F.col(name)
+        return env.columns[name]
 
     return compile_expr(typed, column, F, today=env.run.today)
 
@@ -158,5 +171,5 @@ def run_time(F: ModuleType, env: Lowering) -> Column:
 
 def nothing(F: ModuleType, field: Field) -> Column:
     """Return NULL in the type of a column."""
-    found: Column = F.lit(None).cast(to_spark(field.dtype))
+    found: Column = F.lit(None).cast(cast_to(field.dtype))
     return found

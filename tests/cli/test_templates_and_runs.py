@@ -1,0 +1,52 @@
+"""Commands that need a session: templates that run, plans that hold, runs that are recorded, ended and forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from command_line import weft
+from engine_data import sample_workspace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_the_orders_template_runs_and_its_scenario_holds(tmp_path: Path, spark: SparkSession) -> None:
+    root = tmp_path / "orders"
+    assert weft("init", root, "--template", "orders").code == 0
+    assert weft("test", "--json", root=root, spark=spark).data["passed"] == 1
+    ran = weft("run", "-p", "2026-02", "--json", root=root, spark=spark)
+    assert ran.code == 0, ran.out
+    assert [(o["seq"], o["rows"]) for o in ran.data["outputs"]] == [(30, 2), (50, 1)]
+    (file,) = (root / "out" / "segments" / "period=2026-02").glob("*.csv")
+    assert file.read_text().splitlines() == ["segment,orders,net", "business,2,160.00"]
+
+
+def test_a_saved_plan_must_still_hold(tmp_path: Path, spark: SparkSession) -> None:
+    root, saved = sample_workspace(tmp_path), tmp_path / "plan.json"
+    assert weft("plan", "-p", "2026-01", "--out", saved, root=root).code == 0
+    assert weft("run", "-p", "2026-01", "--plan", saved, root=root, spark=spark).code == 0
+    project = root / "projects" / "fx_reporting.yml"
+    project.write_text(project.read_text().replace("* fx.rate", "* fx.rate * 1"))
+    ran = weft("run", "-p", "2026-01", "--plan", saved, "--json", root=root, spark=spark)
+    assert (ran.code, ran.codes[-1]) == (8, "W1514")
+    changes = weft("plan", "-p", "2026-01", root=root)
+    assert "error" not in changes.err
+
+
+def test_a_run_becomes_a_scenario_and_is_forgotten(tmp_path: Path, spark: SparkSession) -> None:
+    root = sample_workspace(tmp_path)
+    run_id = weft("run", "-p", "2026-01", "--json", root=root, spark=spark).data["run_id"]
+    words = ("test", "record", "LAST", "--keys", "journal_id=JE-002", "--name", "EUR only", "--json")
+    made = weft(*words, root=root, spark=spark)
+    assert made.code == 0, made.out
+    assert made.document["schema"] == "weft/test/1"
+    assert (root / made.data["file"]).is_file()
+    assert weft("test", "EUR only", root=root, spark=spark).code == 0
+    junit = tmp_path / "report.xml"
+    assert weft("test", "--format", "junit", "--out", junit, root=root, spark=spark).code == 0
+    assert '<testsuite name="weft" tests="2"' in junit.read_text()
+    assert weft("runs", "rm", run_id, root=root).code == 0
+    assert weft("runs", "--json", root=root).data == {"runs": []}
+    assert (root / "out" / "processed_gl" / "period=2026-01").is_dir()

@@ -1,0 +1,94 @@
+"""Beyond one machine: the same project on a cluster and on a Connect server gives the same rows and ids."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster import running_cluster
+from command_line import weft
+from engine_data import CONVERT, WRITE, project_text, sample_workspace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SRC = Path(__file__).parents[3] / "src"
+PROJECT = project_text(CONVERT + WRITE.replace("columns: [", "columns: [_row_id, "))
+RUN = ("run", "fx_reporting", "-p", "2026-01", "--json")
+
+
+def workspace(folder: Path, spark_settings: str = "") -> Path:
+    settings = f"weft: 1\ndefault_resolver: files\n{spark_settings}"
+    return sample_workspace(folder, weft=settings, projects__fx_reporting=PROJECT)
+
+
+def written(root: Path, spark: SparkSession) -> list[tuple[Any, ...]]:
+    rows = spark.read.parquet(str(root / "out" / "processed_gl" / "period=2026-01")).collect()
+    return sorted(tuple(row) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> list[tuple[Any, ...]]:
+    root = workspace(tmp_path_factory.mktemp("here"))
+    ran = weft(*RUN, root=root, spark=spark)
+    assert ran.code == 0, ran.out
+    rows = written(root, spark)
+    assert len({row[0] for row in rows}) == 10
+    return rows
+
+
+def counts(data: Any) -> Any:
+    return [{key: op[key] for key in ("seq", "rows_in", "rows_out", "rows_changed", "joins")} for op in data]
+
+
+def test_a_connect_server_gives_the_same_rows(
+    tmp_path: Path, here: list[tuple[Any, ...]], spark: SparkSession, connect_server: str
+) -> None:
+    root = workspace(tmp_path, f"spark: {{remote: '{connect_server}'}}\n")
+    ran = weft(*RUN, root=root)
+    assert ran.code == 0, ran.out
+    assert [op["rows_out"] for op in ran.data["operations"]] == [10, 10]
+    assert written(root, spark) == here
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_rows(
+    tmp_path: Path, here: list[tuple[Any, ...]], spark: SparkSession
+) -> None:
+    with running_cluster(tmp_path) as master:
+        conf = (
+            "spark.cores.max: '2'",
+            "spark.executor.memory: 512m",
+            "spark.driver.host: 127.0.0.1",
+            "spark.driver.bindAddress: 127.0.0.1",
+            "spark.sql.shuffle.partitions: '3'",
+            f"spark.local.dir: {tmp_path / 'local'}",
+        )
+        root = workspace(tmp_path, f"spark: {{master: '{master}', conf: {{{', '.join(conf)}}}}}\n")
+        doctor = weft("doctor", root=root)
+        assert f"{master} answers" in doctor.out
+        # A process of its own: this one has a session of this machine.
+        ran = subprocess.run(
+            [sys.executable, "-m", "weft", "-C", str(root), *RUN],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            env=os.environ | {"PYTHONPATH": str(SRC)},
+        )
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
+    joins = counts(json.loads(ran.stdout)["data"]["operations"])[0]["joins"]
+    assert joins == [{"alias": "fx", "matched": 10, "unmatched": 0, "multiple": 0}]
+    assert written(root, spark) == here
+
+
+def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+    root = workspace(tmp_path, "spark: {remote: 'sc://127.0.0.1:1'}\n")
+    ran = weft("doctor", "--json", root=root)
+    assert (ran.code, ran.data["checks"][-1]["ok"]) == (1, False)
