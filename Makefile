@@ -31,6 +31,7 @@ check: setup ## lint, formatting, types, layers
 
 bench: setup bench-peers ## time joins on generated data, Weft beside other engines (hours; BENCH="--only W1" for a part)
 	@$(PY) bench/joins.py
+	@$(PY) bench/pipeline.py
 	@WEFT_BENCH_PEERS=$(abspath $(PEERS))/bin/python $(PY) bench/temporal.py $(BENCH)
 	@$(PEERS)/bin/python bench/plot.py
 

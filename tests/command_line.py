@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
+
+from weft.cli.documents import COMMANDS, document_schema
 from weft.cli.main import run_command
 
 if TYPE_CHECKING:
@@ -25,8 +28,12 @@ class Ran:
 
     @property
     def document(self) -> Any:
-        """The document of ``--json``: all that stands on stdout."""
-        return json.loads(self.out)
+        """The document of ``--json``: all that stands on stdout; it has the schema of its command."""
+        found = json.loads(self.out)
+        command = found["schema"].split("/")[1]
+        if command in COMMANDS:  # not when no command was said
+            jsonschema.validate(found, document_schema(command), jsonschema.Draft202012Validator)
+        return found
 
     @property
     def data(self) -> Any:

@@ -13,6 +13,7 @@ from command_line import weft
 from engine_data import CONVERT, FX, WRITE, project_text, sample_workspace
 from weft.cli.commands.explain import RULES, page
 from weft.cli.commands.init import templates
+from weft.cli.documents import COMMANDS, document_schema
 from weft.cli.envelope import exit_code_of
 from weft.errors import (
     CODES,
@@ -91,6 +92,10 @@ def test_schemas_are_written_and_accept_the_sample(tmp_path: Path) -> None:
     assert len(ran.data["files"]) == 7
     for file in ran.data["files"]:
         jsonschema.Draft202012Validator.check_schema(json.loads(Path(file).read_text()))
+    both = weft("schema", "export", tmp_path / "schema", "--documents", "--json", root=root).data["files"]
+    assert len(both) == 7 + len(COMMANDS)
+    for command in COMMANDS:
+        jsonschema.Draft202012Validator.check_schema(document_schema(command))
     shown = weft("schema", "show", "project")
     assert json.loads(shown.out)["$schema"].endswith("2020-12/schema")
     assert weft("schema", "show", "projekt", "--json").code == 2
@@ -225,6 +230,14 @@ def test_runs_of_a_fresh_workspace_are_none(tmp_path: Path) -> None:
     assert weft("runs", root=root).out == "nothing has run here yet\n"
     assert weft("runs", "ls", "--json", root=root).data == {"runs": []}
     assert not (root / ".weft").exists()
+
+
+def test_runs_need_sound_settings_and_no_other_file(tmp_path: Path) -> None:
+    root = sample_workspace(tmp_path, projects__fx_reporting="project: [\n")
+    assert weft("runs", root=root).code == 0
+    (root / "weft.yml").write_text("weft: 1\nstor: sqlite:///elsewhere.db\n")
+    ran = weft("runs", "--json", root=root)
+    assert (ran.code, ran.codes) == (3, ["W1002"])
 
 
 def test_datasets_are_listed_shown_and_disabled(tmp_path: Path) -> None:

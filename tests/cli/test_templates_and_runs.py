@@ -19,7 +19,7 @@ def test_the_orders_template_runs_and_its_scenario_holds(tmp_path: Path, spark: 
     ran = weft("run", "-p", "2026-02", "--json", root=root, spark=spark)
     assert ran.code == 0, ran.out
     assert [(o["seq"], o["rows"]) for o in ran.data["outputs"]] == [(30, 2), (50, 1)]
-    (file,) = (root / "out" / "segments" / "period=2026-02").glob("*.csv")
+    file = root / "out" / "segments" / "2026-02.csv"
     assert file.read_text().splitlines() == ["segment,orders,net", "business,2,160.00"]
 
 

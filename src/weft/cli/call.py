@@ -76,6 +76,19 @@ class Call:
         """
         return sound(self.loaded(), wanted)
 
+    def remembered(self) -> Workspace:
+        """Return the workspace for commands about runs: only its settings must be without errors.
+
+        A run is told, resumed and repeated from what the store holds of it, whatever files say by now.
+        """
+        from weft.front.workspace import SETTINGS
+
+        loaded = self.loaded()
+        wrong = [f for f in loaded.errors if f.at is not None and f.at.file == SETTINGS]
+        if wrong:
+            raise EntityError(wrong)
+        return loaded.workspace
+
     def project(self, said: str | None) -> tuple[Workspace, Project]:
         """Return the project of a name or id, or the only one, and the workspace it runs in."""
         loaded = self.loaded()

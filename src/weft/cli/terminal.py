@@ -123,13 +123,15 @@ class Watcher:
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
+        # On a narrow terminal the counts go on in the next line; nothing else gives way.
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[counted]}", markup=False),
-            TimeElapsedColumn(),
+            BarColumn(bar_width=8, table_column=Column(no_wrap=True)),
+            TaskProgressColumn(table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[counted]}", markup=False, table_column=Column(no_wrap=False)),
             console=Console(stderr=True),
         )
         wide = max((len(name) for name, _ in self._kinds.values()), default=0)

@@ -23,7 +23,7 @@ def rerun(
     """Do a run again as it was and publish the same rows; changed inputs are refused."""
     call = call_of(context)
     moment = a_moment(known_at, "--known-at")
-    workspace = call.loaded().workspace
+    workspace = call.remembered()
     from weft.run.execute import RunOptions
     from weft.run.resume import rerun as again
 

@@ -73,8 +73,7 @@ def _resumed(context: typer.Context, said: str, *, allow_changed_inputs: bool) -
     from weft.run.resume import resume
 
     call = call_of(context)
-    # A run goes on from its snapshot: what the files say by now does not matter, but for the settings.
-    workspace = call.loaded().workspace
+    workspace = call.remembered()
     with writing(workspace.settings, workspace.root) as store, sessions(call, workspace) as opener:
         report = resume(
             said,

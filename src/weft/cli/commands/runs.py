@@ -64,7 +64,7 @@ def _listed(call: Call, project: str | None, period: str | None, status: str | N
             f"there is no status {status!r}", code="W1803", help=f"it is one of {listed(STATUSES)}"
         )
     wanted: RunStatus | None = status  # type: ignore[assignment]
-    workspace = call.loaded().workspace
+    workspace = call.remembered()
     with reading(workspace.settings, workspace.root) as reader:
         found = () if reader is None else reader.runs(project, period, wanted, most)
         outputs = {} if reader is None else {run.id: reader.outputs(run.id) for run in found}
@@ -127,7 +127,7 @@ def record(run: RunRecord) -> dict[str, Any]:
 @contextmanager
 def _store(call: Call) -> Iterator[tuple[Store, Path]]:
     """Give the store of a workspace that has one, to change it; runs whose process died are ended first."""
-    workspace = call.loaded().workspace
+    workspace = call.remembered()
     with reading(workspace.settings, workspace.root) as reader:
         if reader is None:
             raise StoreError("nothing has run here yet", code="W1606", help="`weft run` runs a project")

@@ -20,13 +20,18 @@ app = typer.Typer(help="Show or write the JSON Schemas of workspace files.", no_
 def export(
     context: typer.Context,
     folder: Annotated[Path | None, typer.Argument(help="Default: .weft/schema of the workspace.")] = None,
+    *,
+    documents: Annotated[bool, typer.Option("--documents", help="Also those of what --json prints.")] = False,
 ) -> Envelope:
     """Write the schema of every kind of file."""
+    from weft.cli.documents import export_documents
     from weft.front.schemas import export as exported
 
     target = folder or call_of(context).root() / ".weft" / "schema"
     try:
         files = exported(target)
+        if documents:
+            files = (*files, *export_documents(target / "documents"))
     except OSError as cause:
         raise WorkspaceError(
             f"{target} cannot be written: {cause.strerror}", code="W1803", help="name another folder"
