@@ -8,7 +8,8 @@ After: rows carry what became of them, and one observe in front of the writing c
 
     __weft_c10   the selector of 10 matched       count_if(__weft_c10)
     __weft_born  20 on the rows that 20 added     count_if(__weft_born = 20)
-    __weft_died  30 on the rows that 30 deleted   rows before 30: count_if(__weft_died >= 30 OR IS NULL)
+    __weft_died  30 on the rows that 30 deleted   count_if(__weft_died = 30)
+    all rows, so rows before 30 are               count(1), rows before 20 are count(1) - count_if(__weft_born = 20)
 """
 
 from __future__ import annotations
@@ -54,7 +55,13 @@ class OperationCounts:
 
 
 Key = tuple[Any, ...]
-"""What one number counts: ``("visible", epoch)``, ``("flag", column)``, ``("born", seq)``, ``("died", seq)``, ``("out",)``."""
+"""What one number counts.
+
+``("rows",)`` all rows, ``("out",)`` rows that are written, ``("flag", column)``, ``("born", seq)``, ``("died", seq)``,
+``("copies", seq, column)``, and ``("visible", n)`` the rows that were there after n events.
+"""
+ROWS: Key = ("rows",)
+OUT: Key = ("out",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ class Tally:
 
     def written(self, seq: int) -> Tally:
         """Return the tally with an output."""
-        return self._with(seq, self.events, ("out",))
+        return self._with(seq, self.events, OUT)
 
     def _with(
         self,
@@ -119,44 +126,57 @@ class Tally:
         entry = Entry(seq, _seen_after(self.events), _seen_after(events), changed, joins)
         return Tally(events, (*self.entries, entry))
 
-    def keys(self) -> tuple[Key, ...]:
-        """Return what must be counted, each once."""
-        found: dict[Key, None] = {}
+    def keys(self, *, out: bool) -> tuple[Key, ...]:
+        """Return what must be counted, each once; `out` says whether an output leaves rows out.
+
+        Rows that were there at some moment are computed from all rows and what each event added or took.
+        """
+        found: dict[Key, None] = {ROWS: None} if self.entries else {}
         for entry in self.entries:
-            for key in (entry.rows_in, entry.rows_out, entry.changed):
-                found[key] = None
             for _, matched, multiple in entry.joins:
-                found[matched] = None
-                if multiple is not None:
-                    found[multiple] = None
-        return tuple(found)
+                found |= dict.fromkeys(key for key in (matched, multiple) if key is not None)
+            if entry.changed[0] == "flag" or (entry.changed == OUT and out):
+                found[entry.changed] = None
+        return (*found, *(_counted(event) for event in self.events if self.entries))
+
+    def numbers(self, counted: Mapping[Key, int]) -> Mapping[Key, int]:
+        """Return every number that entries name, from those that were counted."""
+        found = {OUT: counted.get(ROWS, 0), **counted}
+        seen = counted.get(ROWS, 0) - sum(
+            counted.get(_counted(e), 0) for e in self.events if e.kind == "died"
+        )
+        found["visible", len(self.events)] = seen
+        for epoch in range(len(self.events) - 1, -1, -1):
+            event = self.events[epoch]
+            change = counted.get(_counted(event), 0)
+            seen += change if event.kind == "died" else -change
+            found["visible", epoch] = seen
+        return found
 
     def condition(self, key: Key, F: ModuleType, out: Column | None) -> Column | None:
         """Return which rows count for a key; None for all of them."""
         match key:
-            case ("visible", int() as epoch):
-                return _all(self._seen(epoch, F))
             case ("born", int() as seq):
                 return _all([F.col(BORN.name) == F.lit(seq), *self._no_copies(seq, F)])
             case ("died", int() as seq):
                 return _all([F.col(DIED.name) == F.lit(seq), *self._no_copies(seq, F)])
+            case ("copies", int() as seq, str() as name):
+                return _all([F.col(name), *self._no_copies(seq, F)])
             case ("flag", str() as name):
                 return _all([F.col(name), *self._no_copies(_seq_of(name), F, itself=True)])
-            case _:
+            case ("out",):
                 return out
-
-    def _seen(self, epoch: int, F: ModuleType) -> list[Column]:
-        """Return the conditions that a row was there, and not deleted, after `epoch` events."""
-        later, before = self.events[epoch:], self.events[:epoch]
-        found: list[Column] = [_is_not(F, BORN.name, e.seq) for e in later if e.kind == "born"]
-        found += [_is_not(F, DIED.name, e.seq) for e in before if e.kind == "died"]
-        found += [_not(F, e.flag) for e in later if e.kind == "fan"]
-        return found
+            case _:
+                return None
 
     def _no_copies(self, seq: int, F: ModuleType, *, itself: bool = False) -> list[Column]:
         """Return the conditions that a row is no copy that a join made later."""
         fans = [e for e in self.events if e.kind == "fan"]
         return [_not(F, e.flag) for e in fans if e.seq > seq or (itself and e.seq == seq)]
+
+
+def _counted(event: Event) -> Key:
+    return ("copies", event.seq, event.flag) if event.kind == "fan" else (event.kind, event.seq)
 
 
 def _seen_after(events: tuple[Event, ...]) -> Key:
@@ -175,11 +195,6 @@ def join_field(seq: int, index: int, what: Literal["m", "n", "f"]) -> Field:
 
 def _seq_of(flag: str) -> int:
     return int(flag.removeprefix(HIDDEN)[2:].partition("_")[0])
-
-
-def _is_not(F: ModuleType, name: str, seq: int) -> Column:
-    found: Column = ~F.col(name).eqNullSafe(F.lit(seq))
-    return found
 
 
 def _not(F: ModuleType, flag: str) -> Column:
@@ -206,7 +221,7 @@ class Counts:
 
     def observed(self, df: DataFrame, tally: Tally, out: Column | None = None) -> DataFrame:
         """Return the rows with their counts taken on the way; `out` says which of them are written."""
-        keys = tally.keys()
+        keys = tally.keys(out=out is not None)
         if not keys:
             return df
         F = functions_of(df)
@@ -228,7 +243,8 @@ class Counts:
         while self._waiting:
             observation, tally, names = self._waiting.pop(0)
             numbers = _asked(observation)
-            for counts in _read(tally, {key: int(numbers.get(name) or 0) for key, name in names.items()}):
+            counted = {key: int(numbers.get(name) or 0) for key, name in names.items()}
+            for counts in _read(tally, tally.numbers(counted)):
                 self._found[counts.seq] = counts
         return dict(sorted(self._found.items()))
 
