@@ -114,6 +114,22 @@ def test_each_group_number_has_a_partition_of_its_own(partitions: int) -> None:
     assert [spark_hash(n) % partitions for n in even_numbers(partitions)] == list(range(partitions))
 
 
+def test_instants_come_back_in_utc_wherever_they_lie() -> None:
+    from weft.spark.asof_search import _in_utc
+
+    berlin, utc = pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC")
+    for here, there, value in (
+        (berlin, utc, 7),
+        (pa.list_(berlin), pa.list_(utc), [7]),
+        (pa.struct([("a", berlin)]), pa.struct([("a", utc)]), {"a": 7}),
+        (pa.map_(pa.int64(), berlin), pa.map_(pa.int64(), utc), [(1, 7)]),
+        (pa.timestamp("us"), pa.timestamp("us"), 7),
+    ):
+        moved = _in_utc(pa.array([value, None], here))
+        assert moved.type == there
+        assert moved.equals(pa.array([value, None], there))
+
+
 def test_a_group_too_large_to_hold_is_refused_with_advice() -> None:
     from weft.spark.asof_search import cogrouped
 

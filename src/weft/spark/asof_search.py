@@ -91,7 +91,29 @@ def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
         rows = pa.array(skipped[i], mask=skipped[i] < 0) if i in skipped else picked
         columns.append(right.column(i).take(rows))
     columns.append(picked.is_valid())
-    return pa.table(columns, names=list(search.names))
+    return pa.table([_in_utc(column) for column in columns], names=list(search.names))
+
+
+def _in_utc(column: Any) -> Any:
+    """Return instants under the zone that Spark wants them back in; they come under the session's."""
+    wanted = _utc_type(column.type)
+    return column if wanted == column.type else column.cast(wanted)
+
+
+def _utc_type(kind: Any) -> Any:
+    """Return an Arrow type with UTC as the zone of every instant in it."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_utc_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_utc_type(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_utc_type(kind.key_type)),
+            kind.item_field.with_type(_utc_type(kind.item_type)),
+        )
+    return kind
 
 
 def _usable(search: Search, left: pa.Table) -> Any:
