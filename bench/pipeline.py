@@ -298,6 +298,7 @@ def main() -> None:
         .config("spark.sql.caseSensitive", "true")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")  # as in a session that Weft starts
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
