@@ -6,6 +6,9 @@ them; WEFT_CRASH_AT says where that process ends.
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -141,6 +144,20 @@ def contents(root: Path, target: str) -> list[str]:
     """Return what the files at a target say."""
     place = root / target
     return sorted(file.read_text(encoding="utf-8") for file in place.rglob("*") if file.is_file())
+
+
+def killed(root: Path, at: str) -> None:
+    """Publish in a process of its own that ends at a point as by a power cut."""
+    path = os.pathsep.join(p for p in sys.path if p)
+    done = subprocess.run(
+        [sys.executable, __file__, str(root)],
+        env=os.environ | {"WEFT_CRASH_AT": at, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def main(root: str) -> None:

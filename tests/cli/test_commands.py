@@ -125,6 +125,11 @@ def test_a_plan_says_what_a_run_would_do(tmp_path: Path, golden: Callable[[str, 
     golden("cli/plan.txt", ran.out + ran.err)
 
 
+def test_a_plan_for_no_period_in_particular_names_no_day(tmp_path: Path) -> None:
+    ran = weft("plan", root=sample_workspace(tmp_path))
+    assert "as of the period's first day, at most 1 match (checked)" in ran.out
+
+
 def test_a_plan_is_data(tmp_path: Path) -> None:
     root = sample_workspace(tmp_path)
     ran = weft("plan", "fx_reporting", "-p", "2026-01", "--detailed-exitcode", "--json", root=root)
@@ -245,6 +250,7 @@ def test_datasets_are_listed_shown_and_disabled(tmp_path: Path) -> None:
     listed = weft("dataset", "ls", "--json", root=root).data["datasets"]
     assert [(d["name"], d["version"]) for d in listed] == [("budgets", 1), ("exchange_rates", 1), ("gl", 1)]
     assert weft("dataset", "show", "gl@1", "--json", root=root).data["name"] == "gl"
+    assert "lookup accounts on account_code = accounts.code\n" in weft("dataset", "show", "gl", root=root).out
     assert weft("dataset", "disable", "exchange_rates", root=root).code == 0
     ran = weft("validate", "--json", root=root)
     assert (ran.code, ran.codes) == (3, ["W1202"])
@@ -272,6 +278,7 @@ def test_a_project_is_activated_and_taken_out_of_use(tmp_path: Path) -> None:
     ran = weft("run", "fx_reporting", "-p", "2026-01", "--json", root=root)
     assert (ran.code, ran.codes) == (8, ["W1104"])
     assert weft("project", "reopen", "fx_reporting", root=root).out == "fx_reporting is draft\n"
+    assert "input gl@1\n" in weft("project", "show", "fx_reporting", root=root).out
 
 
 def test_what_stands_against_activation_is_told_by_rule(tmp_path: Path) -> None:
@@ -295,7 +302,7 @@ def test_a_resolver_is_tried(tmp_path: Path) -> None:
     ran = weft("resolver", "test", "gl", "-p", "2026-01", root=root)
     assert ran.code == 1
     assert "NOT THERE" in ran.out
-    assert weft("resolver", "show", "files", root=root).code == 0
+    assert "path {{table_name}}.csv of files" in weft("resolver", "show", "files", root=root).out
     assert weft("resolver", "ls", "--json", root=root).data["resolvers"][0]["default"] is True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from join_cases import rows_of
 from weft import AsofOrder, AsofSpec, JoinSpecError, Relation, explain_join, relation
 from weft.plan.facts import Facts
-from weft.spark import time_slices
+from weft.spark import heavy_keys
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 ORDER = AsofOrder("t", "u")
@@ -59,7 +62,7 @@ def test_without_a_key_all_rows_are_cut(any_spark: SparkSession) -> None:
 
 
 def test_large_sides_are_estimated(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_slices, "_LEAST_SAMPLED", 2000)
+    monkeypatch.setattr(heavy_keys, "_LEAST_SAMPLED", 2000)
     left = relation(spark.range(40_000).selectExpr("concat('K', id % 50) k", "id t", "id a"))
     right = relation(spark.range(10_000).selectExpr("concat('K', id % 50) k", "id u", "id b"))
     facts = told(
@@ -106,6 +109,37 @@ def test_facts_of_every_kind_of_time_go_into_the_plan(spark: SparkSession) -> No
         assert sorted(row[4] for row in rows_of(result.df.select("k", "t", "a", "u", "b"))) == sorted(
             i // 3 * 3 for i in range(200)
         )
+
+
+@pytest.fixture
+def in_berlin(any_spark: SparkSession) -> Iterator[SparkSession]:
+    """Let all live where clocks were set back from 3 to 2 on 2023-10-29, at 1 o'clock UTC."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        any_spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+        yield any_spark
+        any_spark.conf.set("spark.sql.session.timeZone", "UTC")
+    time.tzset()
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+def test_the_hour_that_comes_twice_is_two_hours(in_berlin: SparkSession, direction: Any) -> None:
+    micros = "timestamp_micros((1698537600 + {}) * 1000000)"  # from 2023-10-29 00:00 UTC
+    key, moment = micros.format("id % 2 * 3600 + 1800"), micros.format("id * 12")
+    left = relation(in_berlin.range(600).selectExpr(f"{key} k", f"{moment} t", "id a"))
+    right = relation(in_berlin.range(0, 600, 3).selectExpr(f"{key} k", f"{moment} u", "id b"))
+    for keys in ([("k", "k")], []):
+        theirs = right if keys else right.drop("k")
+        spec = AsofSpec(
+            keys, order=ORDER, direction=direction, tolerance="unbounded" if direction == "nearest" else None
+        )
+        result = left.asof_join(theirs, spec, strategy="slices", statistics="sample", order_check="ignore")
+        assert len(told(result).heavy) == max(1, 2 * len(keys))
+        assert not any(key.told for key in told(result).heavy)
+        plain = left.asof_join(theirs, spec, strategy="union", order_check="ignore")
+        found, wanted = (rows_of(joined.df.select("a", "b")) for joined in (result, plain))
+        assert_rows_equal(found, wanted, ("a", "b"))
 
 
 def test_natural_joins_take_statistics_too(spark: SparkSession) -> None:

@@ -15,9 +15,10 @@ from weft.plan.conditions import folded
 from weft.plan.resolve_join import resolve_join
 from weft.plan.resolved import AsOf, ResolvedJoin
 from weft.plan.strategies import ASOF
-from weft.spark import asof_slices, time_slices
+from weft.spark import asof_slices, heavy_keys
+from weft.spark.heavy_keys import TOLD, Survey
 from weft.spark.sides import Sides
-from weft.spark.time_slices import SLICE, Slicing
+from weft.spark.time_slices import SLICE
 from weft.spec import from_dict
 from weft.testing import Table, assert_rows_equal
 
@@ -28,9 +29,21 @@ ORDER = AsofOrder("t", "u")
 
 
 @pytest.fixture
-def thin(monkeypatch: pytest.MonkeyPatch) -> None:
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into so many slices that a key of a few rows is heavy."""
-    monkeypatch.setattr(time_slices, "PER_PARTITION", 100)
+    monkeypatch.setattr(heavy_keys, "PER_PARTITION", 100)
+
+
+@pytest.fixture(params=["even", "at right rows"])
+def thin(request: pytest.FixtureRequest, many: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    """Cut into many slices: even ones that must be told, or at right rows however uneven they get."""
+    if request.param == "at right rows":
+        _cut_at_right_rows(monkeypatch)
+
+
+def _cut_at_right_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heavy_keys, "_RIGHTS_PER_CUT", 0)
+    monkeypatch.setattr(heavy_keys, "_MOST_SHARES", 1 << 20)
 
 
 @pytest.fixture(params=[name for name, _ in asof_slices.INNER])
@@ -102,14 +115,25 @@ def check(session: SparkSession, pack: RandomJoin, join: ResolvedJoin, partition
 
 @pytest.mark.usefixtures("thin", "inner")
 def test_slices_of_a_row_or_two_agree_with_the_reference(spark: SparkSession) -> None:
-    for pack, join in packs(4):
+    for pack, join in packs(3):
         check(spark, pack, join)
 
 
 @pytest.mark.usefixtures("thin", "inner")
 def test_slices_without_a_key_agree_with_the_reference(spark: SparkSession) -> None:
-    for pack, join in packs(4, keyless=True):
+    for pack, join in packs(3, keyless=True):
         check(spark, pack, join)
+
+
+@pytest.mark.usefixtures("many")
+def test_cuts_of_a_small_sample_agree_with_the_reference(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _cut_at_right_rows(monkeypatch)
+    monkeypatch.setattr(heavy_keys, "_SAMPLED_PER_SLICE", 0)
+    monkeypatch.setattr(heavy_keys, "_LEAST_SAMPLED", 30)
+    for pack, join in (*packs(2, start=300), *packs(2, keyless=True, start=300)):
+        check(spark, pack, join, partitions=3)
 
 
 @pytest.mark.usefixtures("thin")
@@ -185,6 +209,57 @@ def test_shares_are_even_when_one_key_has_nearly_all_rows(spark: SparkSession) -
     assert max(counts) < 20_000 / 16 * 1.5
 
 
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+def test_shares_are_even_when_right_rows_lie_apart(spark: SparkSession, direction: Any) -> None:
+    left = relation(spark.range(1000, 3000).selectExpr("id t", "id a"))
+    right = relation(spark.range(500, 1000).selectExpr("id u", "id b"))
+    spec = AsofSpec(
+        order=ORDER, direction=direction, tolerance="unbounded" if direction == "nearest" else None
+    )
+    slices = sliced(left, right, spec).left.groupBy("__weft_l2").count().collect()
+    assert max(row["count"] for row in slices) < 700
+    result = left.asof_join(right, spec, strategy="slices", order_check="ignore")
+    assert {row.b for row in result.df.select("b").distinct().collect()} == {
+        None if direction == "forward" else 999
+    }
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+def test_nothing_is_told_when_right_rows_lie_at_the_cuts(spark: SparkSession, direction: Any) -> None:
+    rows = [(i % 100, i) for i in range(600)]
+    left, right = numbers(spark, rows, "t long, a long"), numbers(spark, rows, "u long, b long")
+    spec = AsofSpec(
+        order=ORDER, direction=direction, tolerance="unbounded" if direction == "nearest" else None
+    )
+    join = resolve_join(spec, left.schema, right.schema)
+    assert isinstance(join.match, AsOf)
+    heavy = Survey.of(Sides.of(left.df, right.df, join), join.match).table().collect()
+    assert [row[TOLD] for row in heavy] == [False]
+    counted = sliced(left, right, spec).right.count()
+    assert counted == (600 + 3 * 6 if direction == "nearest" else 600)
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+@pytest.mark.parametrize("present", ["left", "right"])
+def test_a_heavy_key_may_be_on_one_side_alone(spark: SparkSession, direction: Any, present: str) -> None:
+    alone, both = [("A", i, i) for i in range(300)], [("B", 5, 1)]
+    left = numbers(spark, both + alone * (present == "left"), "k string, t long, a long")
+    right = numbers(spark, both + alone * (present == "right"), "k string, u long, b long")
+    spec = AsofSpec([("k", "k")], order=ORDER, direction=direction, tolerance=9)
+    result = left.asof_join(right, spec, strategy="slices", order_check="ignore")
+    assert [tuple(row) for row in result.df.filter("b IS NOT NULL").collect()] == [("B", 5, 1, 5, 1)]
+    assert result.df.count() == (301 if present == "left" else 1)
+
+
+def test_both_zeros_are_one_cut(spark: SparkSession) -> None:
+    rights = [(-1.0, 1), *((0.0, 2), (-0.0, 2)) * 50, (float("nan"), 3)]
+    lefts = [(-1.0, 1), *((-0.5, 1), (0.0, 2), (-0.0, 2)) * 50, (float("nan"), 3)]
+    left, right = numbers(spark, lefts, "t double, a long"), numbers(spark, rights, "u double, b long")
+    spec = AsofSpec(order=ORDER, direction="nearest", nearest_tie="forward", tolerance="unbounded")
+    result = left.asof_join(right, spec, strategy="slices", order_check="ignore")
+    assert sorted(row.b - (row.t == -0.5) for row in result.df.collect()) == sorted(row[1] for row in lefts)
+
+
 def test_the_sample_does_not_depend_on_the_order_of_rows(spark: SparkSession) -> None:
     rows = [("A", i % 50, i) for i in range(500)]
     spec = AsofSpec([("k", "k")], order=ORDER)
@@ -197,7 +272,7 @@ def test_the_sample_does_not_depend_on_the_order_of_rows(spark: SparkSession) ->
             spec, relation(df).schema, relation(other).schema, project=JoinProjection(suffixes=("", "_r"))
         )
         assert isinstance(join.match, AsOf)
-        found.append(Slicing.of(Sides.of(df, other, join), join.match).heavy().collect())
+        found.append(Survey.of(Sides.of(df, other, join), join.match).table().collect())
     assert found[0] == found[1]
     assert len(found[0]) == 1
 

@@ -1,4 +1,8 @@
-"""JSON Schemas of the documents that ``--json`` prints, one for each command."""
+"""JSON Schemas of the documents that ``--json`` prints, one for each command.
+
+A command with several forms, such as ``runs ls`` and ``runs show``, has a document for each: `data` is one
+of them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,10 @@ from typing import Any
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer"}
+_FLAG = {"type": "boolean"}
+_SECONDS = {"type": ["number", "null"]}
 _COUNT = {"type": ["integer", "null"]}
+_TEXT_OR_NONE = {"type": ["string", "null"]}
 
 
 def _object(properties: Mapping[str, Any], *, required: bool = True) -> dict[str, Any]:
@@ -22,92 +29,243 @@ def _list(items: Any) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
+def _or_none(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [{"type": "null"}, dict(schema)]}
+
+
 _SPOT = _object({"line": _NUMBER, "character": _NUMBER})
 _DIAGNOSTIC = _object(
     {
         "code": {"type": "string", "pattern": "^W[0-9]{4}$"},
         "severity": {"enum": ["error", "warning", "note"]},
-        "file": {"type": ["string", "null"]},
-        "range": {"anyOf": [{"type": "null"}, _object({"start": _SPOT, "end": _SPOT})]},
+        "file": _TEXT_OR_NONE,
+        "range": _or_none(_object({"start": _SPOT, "end": _SPOT})),
         "message": _TEXT,
         "help": _TEXT,
     }
 )
+_STATUS = {"enum": ["queued", "running", "completed", "failed", "cancelled"]}
 _JOIN = _object({"alias": _TEXT, "matched": _NUMBER, "unmatched": _NUMBER, "multiple": _NUMBER})
 _OPERATION = _object(
     {
         "seq": _NUMBER,
         "name": _TEXT,
-        "type": _TEXT,
+        "type": {"enum": ["update", "aggregate", "append", "delete", "output"]},
+        "status": {"enum": ["pending", "running", "completed", "failed"]},
         "rows_in": _COUNT,
         "rows_out": _COUNT,
         "rows_changed": _COUNT,
         "joins": _list(_JOIN),
     }
 )
-_OUTPUT = _object(
-    {
-        "seq": _NUMBER,
-        "location": _TEXT,
-        "format": _TEXT,
-        "rows": _NUMBER,
-        "columns": _list(_TEXT),
-        "dataset": {"type": ["string", "null"]},
-        "dataset_version": _COUNT,
-    }
-)
+_WRITTEN = {
+    "seq": _NUMBER,
+    "location": _TEXT,
+    "format": _TEXT,
+    "rows": _NUMBER,
+    "columns": _list(_TEXT),
+    "dataset": _TEXT_OR_NONE,
+    "dataset_version": _COUNT,
+}
 _PINNED = _object({"alias": _TEXT, "dataset_id": _TEXT, "dataset_version": _NUMBER, "resolver_source": _TEXT})
+_RESOLVER_SNAPSHOT = _object(
+    {"input_dataset_id": _TEXT, "input_dataset_version": _NUMBER, "join_datasets": _list(_PINNED)}
+)
+_ERROR = _object({"operation_order": _COUNT, "code": _TEXT, "message": _TEXT, "detail": _TEXT})
 _RUN = {
     "run_id": _TEXT,
-    "status": {"enum": ["queued", "running", "completed", "failed", "cancelled"]},
+    "status": _STATUS,
+    "project": _TEXT,
+    "project_version": _NUMBER,
     "period": _TEXT,
     "known_at": _TEXT,
-    "sandbox": {"type": "boolean"},
+    "sandbox": _FLAG,
+    "snapshot": _TEXT,
+    "seconds": _SECONDS,
+    "attempt": _NUMBER,
     "operations": _list(_OPERATION),
-    "outputs": _list(_OUTPUT),
-    "resolver_snapshot": _object(
-        {"input_dataset_id": _TEXT, "input_dataset_version": _NUMBER, "join_datasets": _list(_PINNED)}
-    ),
+    "outputs": _list(_object(_WRITTEN)),
+    "resolver_snapshot": _RESOLVER_SNAPSHOT,
 }
-_DATA: Mapping[str, Mapping[str, Any]] = {
-    "init": {"root": _TEXT, "template": _TEXT, "files": _list(_TEXT)},
-    "validate": {
-        "files": _NUMBER,
-        "projects": _list(_TEXT),
-        "datasets": _list(_TEXT),
-        "errors": _NUMBER,
-        "warnings": _NUMBER,
+_RECORD = {
+    "run_id": _TEXT,
+    "project": _TEXT,
+    "project_id": _TEXT,
+    "project_version": _NUMBER,
+    "period": _TEXT,
+    "status": _STATUS,
+    "sandbox": _FLAG,
+    "trigger": {"enum": ["manual", "scheduled", "test"]},
+    "triggered_by": _TEXT,
+    "known_at": _TEXT,
+    "started_at": _TEXT_OR_NONE,
+    "completed_at": _TEXT_OR_NONE,
+    "seconds": _SECONDS,
+    "last_completed_operation": _COUNT,
+    "attempt": _NUMBER,
+    "rerun_of": _TEXT_OR_NONE,
+    "snapshot": _TEXT,
+    "error": _or_none(_ERROR),
+}
+_SHOWN_RUN = _RECORD | {
+    "operations": _list(_OPERATION),
+    "outputs": _list(
+        _object(_WRITTEN | {"state": {"enum": ["staged", "publishing", "published", "discarded"]}})
+    ),
+    "resolver_snapshot": _RESOLVER_SNAPSHOT,
+}
+_CHANGE = {"part": _TEXT, "what": _TEXT, "seq": _COUNT}
+_PLAN = {
+    "project": _TEXT,
+    "version": _NUMBER,
+    "status": _TEXT,
+    "period": _TEXT_OR_NONE,
+    "sandbox": _FLAG,
+    "operations": _list(_object({"seq": _NUMBER, "name": _TEXT, "type": _TEXT, "selector": _TEXT_OR_NONE})),
+    "pins": _list(
+        _object({"role": _TEXT, "dataset_id": _TEXT, "dataset_version": _NUMBER, "resolver_source": _TEXT})
+    ),
+    "joins": _list(
+        _object(
+            {
+                "seq": _NUMBER,
+                "alias": _TEXT,
+                "dataset": _TEXT,
+                "dataset_version": _NUMBER,
+                "as_of": _TEXT_OR_NONE,
+                "on": _TEXT,
+                "on_multiple": {"enum": ["error", "first", "all"]},
+                "strategy": _TEXT,
+                "reason": _TEXT,
+                "extensions": _list(_TEXT),
+            }
+        )
+    ),
+    "writes": _list(_object({"seq": _NUMBER, "location": _TEXT, "mode": _TEXT})),
+    "stages": _list(_object({"kind": _TEXT, "seq": _COUNT, "title": _TEXT, "detail": _list(_TEXT)})),
+    "changes": _list(_object(_CHANGE)),
+    "fingerprint": _TEXT,
+}
+_MISMATCH = _object(
+    {"kind": _TEXT, "expected": {}, "actual": {}, "columns": _list(_TEXT), "operation": _COUNT, "text": _TEXT}
+)
+_SCENARIO = _object(
+    {
+        "name": _TEXT,
+        "file": _TEXT_OR_NONE,
+        "status": {"enum": ["pass", "fail", "error"]},
         "seconds": {"type": "number"},
-    },
-    "plan": {
-        "project": _TEXT,
-        "version": _NUMBER,
-        "status": _TEXT,
-        "period": {"type": ["string", "null"]},
-        "operations": _list({"type": "object"}),
-        "pins": _list({"type": "object"}),
-        "joins": _list({"type": "object"}),
-        "writes": _list({"type": "object"}),
-        "stages": _list({"type": "object"}),
-        "changes": _list({"type": "object"}),
-        "fingerprint": _TEXT,
-    },
-    "run": _RUN,
-    "rerun": _RUN | {"rerun_of": _TEXT, "identical": {"type": ["boolean", "null"]}},
-    "preview": {
-        "columns": _list(_TEXT),
-        "before": _list({"type": ["object", "null"]}),
-        "after": _list({"type": "object"}),
-        "changed": _list(_list(_TEXT)),
-    },
-    "test": {},
-    "runs": {},
-    "dataset": {},
-    "resolver": {},
-    "project": {},
-    "doctor": {"checks": _list(_object({"name": _TEXT, "ok": {"type": "boolean"}, "found": _TEXT}))},
-    "explain": {},
-    "schema": {},
+        "mismatches": _list(_MISMATCH),
+        "error": _or_none(_DIAGNOSTIC),
+        "diagnostics": _list(_DIAGNOSTIC),
+        "snapshot": _TEXT_OR_NONE,
+    }
+)
+_NAMED = {"id": _TEXT, "name": _TEXT, "version": _NUMBER, "status": _TEXT}
+_CONFLICT = _object(
+    {
+        "dataset_id": _TEXT,
+        "dataset_version_from": _NUMBER,
+        "dataset_version_to": _NUMBER,
+        "breaking_changes": _list(
+            _object({"column": _TEXT, "change_type": _TEXT, "affected_operations": _list(_NUMBER)})
+        ),
+    }
+)
+_PUBLISHED = _object({"period": _TEXT, "path": _TEXT, "format": _TEXT, "run_id": _TEXT, "version": _NUMBER})
+_TRACED = _object(
+    {
+        "resolver_id": _TEXT,
+        "resolver_source": _TEXT,
+        "evaluated_rules": _list(
+            _object({"rule_name": _TEXT, "matched": {"type": ["boolean", "null"]}, "reason": _TEXT})
+        ),
+        "outcome": {
+            "enum": ["success", "no_matching_rule", "period_expansion_failure", "template_render_error"]
+        },
+        "expanded_periods": _list(_TEXT),
+        "missing_periods": _list(_TEXT),
+    }
+)
+_PLACE = _object(
+    {
+        "datasource_id": _TEXT,
+        "path": _TEXT_OR_NONE,
+        "table": _TEXT_OR_NONE,
+        "period_identifier": _TEXT,
+        "exists": {"type": ["boolean", "null"]},
+        "full_path": _TEXT_OR_NONE,
+    }
+)
+_FAILURE = _object({"rule": _TEXT, "type": _TEXT, "operation_order": _COUNT, "detail": _TEXT})
+_PROJECT = {"name": _TEXT, "version": _NUMBER, "status": _TEXT}
+_DATA: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "init": ({"root": _TEXT, "template": _TEXT, "files": _list(_TEXT)},),
+    "validate": (
+        {
+            "files": _NUMBER,
+            "projects": _list(_TEXT),
+            "datasets": _list(_TEXT),
+            "errors": _NUMBER,
+            "warnings": _NUMBER,
+            "seconds": {"type": "number"},
+        },
+    ),
+    "plan": (_PLAN,),
+    "run": (_RUN,),
+    "rerun": (_RUN | {"rerun_of": _TEXT, "identical": {"type": ["boolean", "null"]}},),
+    "preview": (
+        {
+            "seq": _NUMBER,
+            "name": _TEXT,
+            "type": _TEXT,
+            "columns": _list(_TEXT),
+            "before": _list({"type": ["object", "null"]}),
+            "after": _list({"type": "object"}),
+            "changed": _list(_list(_TEXT)),
+        },
+    ),
+    "test": (
+        {"passed": _NUMBER, "failed": _NUMBER, "errors": _NUMBER, "scenarios": _list(_SCENARIO)},
+        {"file": _TEXT, "rows": _NUMBER, "scenario": _SCENARIO},
+    ),
+    "runs": (
+        {"runs": _list(_object(_RECORD | {"rows": _NUMBER}))},
+        _SHOWN_RUN,
+        _RECORD,
+        {"run_id": _TEXT},
+    ),
+    "dataset": (
+        {"datasets": _list(_object(_NAMED))},
+        _NAMED | {"origin": _TEXT, "main_table": {"type": "object"}, "published": _list(_PUBLISHED)},
+        {
+            "id": _TEXT,
+            "name": _TEXT,
+            "version": _NUMBER,
+            "is_new": _FLAG,
+            "raised": _FLAG,
+            "conflicts": _list(_object({"project": _TEXT, "conflict": _CONFLICT})),
+        },
+    ),
+    "resolver": (
+        {"resolvers": _list(_object(_NAMED | {"default": _FLAG, "rules": _list(_TEXT)}))},
+        _NAMED | {"rules": _list({"type": "object"})},
+        {"diagnostic": _TRACED, "locations": _list(_PLACE)},
+    ),
+    "project": (
+        {"projects": _list(_object(_NAMED | {"conflict": _or_none(_CONFLICT)}))},
+        _NAMED | {"failures": _list(_FAILURE), "project": {"type": "object"}},
+        {
+            "name": _TEXT,
+            "versions": _list(
+                _object({"version": _NUMBER, "status": _TEXT, "fingerprint": _TEXT, "recorded_at": _TEXT})
+            ),
+        },
+        _PROJECT,
+    ),
+    "doctor": ({"checks": _list(_object({"name": _TEXT, "ok": _FLAG, "found": _TEXT, "help": _TEXT}))},),
+    "explain": ({"code": _TEXT, "title": _TEXT, "text": _TEXT}, {"codes": {"type": "object"}}),
+    "schema": ({"files": _list(_TEXT)}, {"kind": _TEXT, "schema": {"type": "object"}}),
 }
 COMMANDS = tuple(_DATA)
 """The commands whose documents have a schema."""
@@ -130,13 +288,17 @@ def document_schema(command: str) -> dict[str, Any]:
             "next": _list(_TEXT),
         }
     )
+    # A short form holds nothing else: otherwise a longer one that lacks something would pass for it.
+    forms = [
+        _object(form) | ({"maxProperties": len(form)} if len(form) < 3 else {}) for form in _DATA[command]
+    ]
     return {
         "$schema": DIALECT,
         "title": f"weft {command} --json",
         **whole,
         "additionalProperties": False,
         "if": {"properties": {"ok": {"const": True}}},
-        "then": {"properties": {"data": _object(_DATA[command])}},
+        "then": {"properties": {"data": forms[0] if len(forms) == 1 else {"anyOf": forms}}},
     }
 
 

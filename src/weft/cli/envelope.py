@@ -30,6 +30,7 @@ OK, FAILED, USAGE, INVALID, CHANGES, UNMET, LOCKED, INTERRUPTED = 0, 1, 2, 3, 4,
 
 _IN_THE_WAY: frozenset[Code] = frozenset(
     {
+        "W1102",
         "W1103",
         "W1104",
         "W1105",

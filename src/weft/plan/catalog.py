@@ -34,13 +34,20 @@ E = TypeVar("E", bound=_Named)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLocation:
-    """Where a run published one period of a registered dataset, and the version it made."""
+    """Where a run published one period of a registered dataset, and the version it made.
+
+    Of files `path` is enough.  A table is named by its datasource, its name and its schema, and `path` is
+    how users see it; it holds all periods that were published there.
+    """
 
     period: str
     path: str
     format: str
     run_id: str
     version: int
+    datasource: str | None = None
+    table: str | None = None
+    schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ def choose(
 _COSTS = {
     "kernel": "one shuffle of both sides by key; rows go to Python and back, a task holds its share of both sides",
     "union": "one shuffle and one sort of both sides together; a key's rows stay in one task",
-    "slices": "both sides are read once more for a sample, the right one twice more for what slices carry; "
+    "slices": "both sides are read once more for a sample, the right one again where its rows are few or lie apart; "
     "then one shuffle of both sides in even shares",
     "broadcast": "no shuffle of the left side; the right side is grouped by key and sent whole to every executor",
     "tiny_left": "both sides are read twice, the left one is sent whole to every executor; "
@@ -81,7 +81,7 @@ threefold from files to memory."""
 
 
 _LOPSIDED = 1.5
-"""Cutting by time reads the right side more often; below this a heavy key costs less."""
+"""Cutting by time reads both sides once more; below this a heavy key costs less."""
 
 
 def _best_asof(join: ResolvedJoin, facts: Facts | None, ground: Ground) -> Choice:

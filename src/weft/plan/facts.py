@@ -12,12 +12,14 @@ _SHOWN = 3
 class HeavyKey:
     """A key with more rows than a task should have, and the times that cut its rows into even parts.
 
-    Without an equal key all rows count as one, whose `values` are empty.
+    Without an equal key all rows count as one, whose `values` are empty.  Points in time are
+    microseconds since 1970.  `told` says that the parts must be told of right rows of other parts.
     """
 
     values: tuple[Any, ...]
     share: float
     cuts: tuple[Any, ...] = ()
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Facts:
     >>> print(told)
     10 left and 10 right rows; key 'A' has 95 % of them
     >>> told.skewed
-    (HeavyKey(values=('A',), share=0.95, cuts=()),)
+    (HeavyKey(values=('A',), share=0.95, cuts=(), told=False),)
     """
 
     left_rows: int

@@ -143,7 +143,7 @@ def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> 
         "resolver_source": step.source,
         "table": step.table.name,
         "mode": step.table.temporal_mode,
-        "as_of": str(step.read.filter) if step.table.temporal_mode == "bitemporal" else None,
+        "as_of": _filtered(step) if step.table.temporal_mode == "bitemporal" else None,
         "on": step.on,
         "own_filter": step.own_text or None,
         "on_multiple": step.on_multiple,
@@ -154,6 +154,20 @@ def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> 
         "bytes": sizes.get(step.read.name),
         "extensions": list(step.extension),
     }
+
+
+_WITHOUT_PERIOD = {
+    "period_start": "as of the period's first day",
+    "period_end": "as of the period's last day",
+}
+
+
+def _filtered(step: ResolvedJoinStep) -> str:
+    """Return the rows that a join looks at; a plan for no period in particular knows no day yet."""
+    known = step.read.filter
+    if known.mode == "bitemporal" and known.instant is None and step.as_of.kind in _WITHOUT_PERIOD:
+        return _WITHOUT_PERIOD[step.as_of.kind]
+    return "rows of the period" if known.mode == "period" and not known.identifiers else str(known)
 
 
 def is_broadcast(step: ResolvedJoinStep | LookupStep, size: int | None) -> bool | None:
@@ -261,7 +275,7 @@ def _told_join(step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> list[
     first = f"join {step.alias} -> {step.dataset} ({version}, {step.source})"
     size = sizes.get(step.read.name)
     sent = is_broadcast(step, size)
-    told = [str(step.read.filter), _ON_MULTIPLE[step.on_multiple]]
+    told = [_filtered(step), _ON_MULTIPLE[step.on_multiple]]
     if sent is not None:
         shown = "" if size is None else f": {size:,} bytes"
         told.append(("broadcast" if sent else "not broadcast") + shown)

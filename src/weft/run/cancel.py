@@ -5,6 +5,7 @@ While outputs are moved to their targets the first is held back until they are c
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -57,7 +58,15 @@ def cancellable(session: Session | None, run_id: str) -> Iterator[Interrupts]:
         yield interrupts
         return
     before = signal.signal(signal.SIGINT, interrupts)
+    root = logging.getLogger()
+    root.addFilter(_is_news)
     try:
         yield interrupts
     finally:
+        root.removeFilter(_is_news)
         signal.signal(signal.SIGINT, before)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record is worth showing: py4j tells the stack of every call that Ctrl-C ends."""
+    return not str(record.msg).startswith("KeyboardInterrupt while sending command")

@@ -229,6 +229,21 @@ def replayed(snapshot: Mapping[str, Any], root: Path) -> tuple[ProjectPlan, Cata
     return plan, catalog
 
 
+def discard(store: Store, root: Path, run_id: str) -> tuple[Diagnostic, ...]:
+    """Remove what a run has staged and nobody publishes any more; what a database keeps of it is told."""
+    outputs = store.outputs(run_id)
+    notes: tuple[Diagnostic, ...] = ()
+    staged = [o for o in outputs if o.kind == "jdbc" and o.state != "published"]
+    if staged:
+        plan, catalog = replayed(store.snapshot(run_id), root)
+        try:
+            database_tables(plan, catalog, root).discard([Move(o, "append") for o in staged])
+        except WeftError as problem:
+            notes = tuple(replace(d, severity="warning") for d in problem.diagnostics)
+    remove_stage(root, run_id, outputs)
+    return notes
+
+
 def _sweep(store: Store, root: Path) -> None:
     """Remove staged data of runs that are over and cannot be resumed, or that nobody knows."""
     for run_id in staged_runs(root):

@@ -7,11 +7,11 @@ from pathlib import Path
 from weft.core.types import Schema
 from weft.errors import Diagnostic
 from weft.plan.catalog import Catalog, PublishedLocation
-from weft.plan.operations.resolved import OWN_NAMES, ResolvedOutput
+from weft.plan.operations.resolved import OWN_NAMES, ResolvedOutput, Target
 from weft.plan.project import ProjectPlan
 from weft.run.places import shown
 from weft.spec.pipeline.dataset import ColumnDef, Dataset, TableDef
-from weft.spec.pipeline.words import PERIOD_FROM, PUBLISHED
+from weft.spec.pipeline.words import PERIOD, PERIOD_FROM, PUBLISHED, TemporalMode
 from weft.store.ids import dataset_id_for
 from weft.store.records import Registration
 
@@ -21,17 +21,29 @@ def registrations(plan: ProjectPlan, catalog: Catalog, run_id: str, root: Path) 
     return tuple(
         Registration(
             dataset=registered_dataset(op, catalog),
-            location=PublishedLocation(
-                period="" if plan.period is None else plan.period.identifier,
-                path=shown(root / op.target.location, root),
-                format=op.target.format,
-                run_id=run_id,
-                version=0,
+            location=_location(
+                op.target, "" if plan.period is None else plan.period.identifier, run_id, root
             ),
             seq=op.seq,
         )
         for op in plan.operations
         if isinstance(op, ResolvedOutput) and op.register_as is not None
+    )
+
+
+def _location(target: Target, period: str, run_id: str, root: Path) -> PublishedLocation:
+    if target.kind in ("files", "file"):
+        path = shown(root / target.location, root)
+        return PublishedLocation(period=period, path=path, format=target.format, run_id=run_id, version=0)
+    return PublishedLocation(
+        period=period,
+        path=target.location,
+        format=target.format,
+        run_id=run_id,
+        version=0,
+        datasource=target.datasource_id,
+        table=target.table,
+        schema=target.schema,
     )
 
 
@@ -58,13 +70,20 @@ def registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
         main_table=TableDef(
             name=op.target.table or name,
             columns=columns,
-            temporal_mode="bitemporal" if PERIOD_FROM.name in written else "period",
+            temporal_mode=_mode(op.target, written),
         ),
         natural_key_columns=key if key and set(key) <= written else (),
         resolver_id=PUBLISHED,
         description=f"written by operation {op.seq} {op.name}",
         origin="registered",
     )
+
+
+def _mode(target: Target, written: set[str]) -> TemporalMode:
+    """Return how the rows are placed in time; files are of one period, rows of a table say theirs or have none."""
+    if PERIOD_FROM.name in written:
+        return "bitemporal"
+    return "period" if PERIOD.name in written or target.kind in ("files", "file") else "snapshot"
 
 
 def undeclared(plan: ProjectPlan) -> tuple[Diagnostic, ...]:

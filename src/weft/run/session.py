@@ -31,7 +31,13 @@ _START: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # PySpark would tell the JVM where each column expression was written: several messages for each.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+LOG = Path(".weft") / "logs" / "spark.log"
+"""What Spark says itself, below the workspace."""
+
+_STDERR, _LONG_LOG = 2, 10_000_000
 _NO_JAVA = ("JAVA_GATEWAY_EXITED", "JAVA_HOME", "No such file or directory: 'java'")
 
 
@@ -131,7 +137,15 @@ def _connected(remote: str, settings: SparkSettings) -> Session:
 
     spark: Any = Remote.builder.remote(remote).create()
     for key, value in {**dict(settings.conf), **OURS}.items():
-        spark.conf.set(key, value)
+        try:
+            spark.conf.set(key, value)
+        except Exception as cause:
+            spark.stop()
+            raise RunError(
+                f"the server at {remote} does not take {key} = {value}: {_first_line(cause)}",
+                code="W1808",
+                help="leave it out of `spark.conf` in weft.yml: the server has its own",
+            ) from cause
     return Session(spark, owned=True)
 
 
@@ -156,11 +170,35 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
         wanted |= {"spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1))}
     for key, value in {**wanted, **dict(settings.conf), **OURS}.items():
         builder = builder.config(key, value)
-    return Session(builder.getOrCreate(), owned=True)
+    with _logged(root / LOG):
+        return Session(builder.getOrCreate(), owned=True)
+
+
+@contextmanager
+def _logged(log: Path) -> Iterator[None]:
+    """Let a JVM that is started in the block write its messages into a file; ours stay on the terminal."""
+    terminal = os.dup(_STDERR)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        is_long = log.exists() and log.stat().st_size > _LONG_LOG
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_long else os.O_APPEND), 0o644)
+    except OSError:  # a workspace that cannot be written to has no log
+        target = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(target, _STDERR)
+        yield
+    finally:
+        os.dup2(terminal, _STDERR)
+        os.close(terminal)
+        os.close(target)
+
+
+def _first_line(cause: Exception) -> str:
+    return str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
 
 
 def _not_started(settings: SparkSettings, remote: str | None, cause: Exception) -> RunError:
-    said = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+    said = _first_line(cause)
     if remote or settings.master:
         where = remote or settings.master
         return RunError(
@@ -174,4 +212,6 @@ def _not_started(settings: SparkSettings, remote: str | None, cause: Exception) 
             code="W1807",
             help="Spark needs Java 17 or newer; `weft doctor` says which one there is",
         )
-    return RunError(f"Spark does not start: {said}", code="W1808", help="`weft doctor` looks for the reason")
+    return RunError(
+        f"Spark does not start: {said}", code="W1808", help=f"see {LOG}; `weft doctor` looks for the reason"
+    )

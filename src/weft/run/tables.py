@@ -15,6 +15,7 @@ from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan
 from weft.plan.temporal import period_identifiers
 from weft.run.moving import Move
+from weft.run.places import table_stage
 from weft.spark.sink import database
 from weft.spark.sink.database import TableSwap
 from weft.spec.pipeline.datasource import DataSource
@@ -47,10 +48,27 @@ class _Tables:
             connection = database.connect(self._source(source_id), self.root)
             with connection:  # commits at its end, and takes everything back when something fails
                 for move in found:
-                    database.publish(connection, self._swap(move, outputs[move.output.seq]))
+                    if self._was_added(move):
+                        database.drop_stage(connection, move.output.stage)
+                    else:
+                        database.publish(connection, self._swap(move, outputs[move.output.seq]))
+            self._mark(found)
         for move in moves:
-            if move.output.kind == "table":
+            if move.output.kind == "table" and not self._was_added(move):
                 self._publish_table(move, outputs[move.output.seq])
+                self._mark([move])
+
+    def _marker(self, move: Move) -> Path:
+        return table_stage(self.root, move.output.run_id, move.output.seq).with_suffix(".added")
+
+    def _was_added(self, move: Move) -> bool:
+        """Whether rows that are added to a table are there: a run that goes on must not add them again."""
+        return move.mode == "append" and self._marker(move).exists()
+
+    def _mark(self, moves: Sequence[Move]) -> None:
+        for marker in (self._marker(move) for move in moves if move.mode == "append"):
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.touch()
 
     def discard(self, moves: Sequence[Move]) -> None:
         outputs = {op.seq: op for op in self.plan.operations if isinstance(op, ResolvedOutput)}

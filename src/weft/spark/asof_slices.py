@@ -9,12 +9,16 @@ After::
     left' ASOF right'  keys k, slice
     left'  = SELECT *, slice(k, t) FROM left
     right' = SELECT *, slice(k, u) FROM right
+
+Cuts are times of right rows, so that every slice has the row that its first left row needs.
+Where that cannot be, a slice is told of the last right row before it::
+
+    right' = SELECT *, slice(k, u) FROM right
              UNION ALL  what each slice must know from before it
 
-A slice must know the last right row before it: that of the latest earlier slice that has one.
-Forward it is the first row of the next slice that has one, nearest takes both, and a column
-that skips NULLs has a last row of its own.  These rows are copies of right rows, so where one
-meets its original nothing changes.  Rows of one time lie in one slice, so ties stay together.
+So it is for a key with few right rows, and for a column that skips NULLs, which has a last row
+of its own.  Forward it is the first row of the next slice that has one, nearest takes both.  Rows
+that are told are copies of right rows, so where one meets its original nothing changes.
 
 Any other plan does the rest: to it the slice is one more key.
 """
@@ -32,6 +36,7 @@ from weft.plan.strategies import ASOF
 from weft.spark import asof_kernel, asof_union
 from weft.spark.chosen import packed_right
 from weft.spark.frames import window_of
+from weft.spark.heavy_keys import TOLD, Survey
 from weft.spark.order import tie_slots
 from weft.spark.sides import Sides
 from weft.spark.time_slices import LAST, SLICE, Slicing
@@ -70,21 +75,16 @@ def lower(sides: Sides, match: AsOf, facts: Facts | None = None) -> DataFrame:
 
 def sliced_sides(sides: Sides, match: AsOf, facts: Facts | None = None) -> Sides:
     """Return the sides with a slice as one more key, and with the rows that slices must know."""
-    slicing = Slicing.of(sides, match, facts)
-    heavy = slicing.heavy()
-    left, right = slicing.sliced("left", heavy), slicing.sliced("right", heavy)
-    carried = _carried(slicing.sliced("right", heavy, others=False), slicing)
-    join = _keyed_by_slice(sides.join)
+    F, survey = sides.F, Survey.of(sides, match)
+    known = facts if facts is not None and survey.can_be_sent() else None
+    slicing = Slicing(survey, survey.table() if known is None else survey.told(known))
     lefts = [internal(LEFT, i) for i in range(len(sides.join.left))]
     rights = [internal(RIGHT, i) for i in range(len(sides.join.right))]
-    F = sides.F
-    return Sides(
-        join,
-        left.select(*lefts, F.col(SLICE).alias(internal(LEFT, len(lefts)))),
-        right.select(*rights, F.col(SLICE).alias(internal(RIGHT, len(rights)))).unionAll(carried),
-        F,
-        sliced=True,
-    )
+    right = slicing.whole("right").select(*rights, F.col(SLICE).alias(internal(RIGHT, len(rights))))
+    if known is None or any(key.told for key in known.heavy):
+        right = right.unionAll(_carried(slicing))
+    left = slicing.whole("left").select(*lefts, F.col(SLICE).alias(internal(LEFT, len(lefts))))
+    return Sides(_keyed_by_slice(sides.join), left, right, F, sliced=True)
 
 
 def _keyed_by_slice(join: ResolvedJoin) -> ResolvedJoin:
@@ -122,20 +122,25 @@ def _lanes(match: AsOf) -> list[_Lane]:
     return [_Lane(number, ahead, column) for number, (ahead, column) in enumerate(kinds)]
 
 
-def _carried(heavy: DataFrame, slicing: Slicing) -> DataFrame:
-    """Return copies of right rows, each under the number of a slice that must know it."""
-    sides, F = slicing.sides, slicing.sides.F
-    lanes = _lanes(slicing.match)
-    ends = _ends(heavy, slicing, lanes)
-    time = slicing.time("right")
+def _carried(slicing: Slicing) -> DataFrame:
+    """Return copies of right rows, each under the number of a slice that must know it.
+
+    Without keys that need it, which is known when the job runs, Spark leaves all of this out.
+    """
+    survey = slicing.survey
+    sides, F = survey.sides, survey.sides.F
+    lanes = _lanes(survey.match)
+    heavy = slicing.of_keys(slicing.heavy.filter(F.col(TOLD)))
+    ends = _ends(heavy, survey, lanes)
+    time = survey.time("right")
     at_end = {lane: _counts(sides, lane) & (time == F.col(lane.named(_END))) for lane in lanes}
     here = reduce(lambda a, b: a | b, at_end.values())
     same = slicing.equal("right", _KEY) & (F.col(SLICE) == F.col(_AT)) & here
-    ties = [sides.column(s) for s in tie_slots(sides.join, slicing.match)] or [F.lit(0)]
+    ties = [sides.column(s) for s in tie_slots(sides.join, survey.match)] or [F.lit(0)]
     rank = F.struct(*(t.alias(f"p{n}") for n, t in enumerate(ties)))
     picked = (
         heavy.join(F.broadcast(ends), same)
-        .groupBy(*_end_keys(slicing), F.col(_AT))
+        .groupBy(*_end_keys(survey), F.col(_AT))
         .agg(
             *(
                 F.max_by(packed_right(sides), F.when(hit, rank)).alias(lane.named(_ROW))
@@ -144,7 +149,7 @@ def _carried(heavy: DataFrame, slicing: Slicing) -> DataFrame:
             *(F.any_value(lane.named(p)).alias(lane.named(p)) for lane in lanes for p in (_FROM, _TO)),
         )
     )
-    copies = F.array(*(_copies(slicing, lane) for lane in lanes))
+    copies = F.array(*(_copies(sides, lane) for lane in lanes))
     told = picked.select(F.explode(copies).alias("lane")).select(
         F.col("lane.row").alias("row"), F.explode("lane.slices").alias(SLICE)
     )
@@ -160,26 +165,26 @@ def _counts(sides: Sides, lane: _Lane) -> Column:
     return sides.right_column(lane.column).isNotNull()
 
 
-def _end_keys(slicing: Slicing) -> list[Column]:
-    return [slicing.sides.F.col(f"{_KEY}{i}") for i in range(len(slicing.sides.join.keys))]
+def _end_keys(survey: Survey) -> list[Column]:
+    return [survey.sides.F.col(f"{_KEY}{i}") for i in range(len(survey.sides.join.keys))]
 
 
-def _ends(heavy: DataFrame, slicing: Slicing, lanes: list[_Lane]) -> DataFrame:
+def _ends(heavy: DataFrame, survey: Survey, lanes: list[_Lane]) -> DataFrame:
     """Return for each slice and lane the time at its end, and the slices that must know of it."""
-    F, time = slicing.sides.F, slicing.time("right")
-    keys = [key.alias(f"{_KEY}{i}") for i, key in enumerate(slicing.keys("right"))]
+    F, time = survey.sides.F, survey.time("right")
+    keys = [key.alias(f"{_KEY}{i}") for i, key in enumerate(survey.keys("right"))]
     # Times have a fixed width, so this is a hash aggregation; whole rows would have to be sorted.
     found = heavy.groupBy(*keys, F.col(SLICE).alias(_AT)).agg(
         F.max(LAST).alias(LAST),
         *(
-            (F.min if lane.ahead else F.max)(F.when(_counts(slicing.sides, lane), time)).alias(
+            (F.min if lane.ahead else F.max)(F.when(_counts(survey.sides, lane), time)).alias(
                 lane.named(_END)
             )
             for lane in lanes
         ),
     )
     window = window_of(found)
-    order = window.partitionBy(*(_end_keys(slicing) or [F.lit(0)])).orderBy(_AT)
+    order = window.partitionBy(*(_end_keys(survey) or [F.lit(0)])).orderBy(_AT)
     after = order.rowsBetween(1, window.unboundedFollowing)
     before = order.rowsBetween(window.unboundedPreceding, -1)
     columns: dict[str, Column] = {}
@@ -195,8 +200,8 @@ def _ends(heavy: DataFrame, slicing: Slicing, lanes: list[_Lane]) -> DataFrame:
     return found.withColumns(columns).drop(LAST)
 
 
-def _copies(slicing: Slicing, lane: _Lane) -> Column:
-    F = slicing.sides.F
+def _copies(sides: Sides, lane: _Lane) -> Column:
+    F = sides.F
     first, last = F.col(lane.named(_FROM)), F.col(lane.named(_TO))
     slices = F.when(first <= last, F.sequence(first, last))
     copies: Column = F.struct(F.col(lane.named(_ROW)).alias("row"), slices.alias("slices"))

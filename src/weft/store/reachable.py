@@ -34,7 +34,7 @@ def reached(project: Project, catalog: Catalog) -> Reached:
     return Reached(
         datasets=datasets,
         resolvers=tuple(resolvers[id] for id in sorted(resolvers)),
-        datasources=tuple(_datasources(project, resolvers.values(), catalog)),
+        datasources=tuple(_datasources(project, resolvers.values(), datasets, catalog)),
     )
 
 
@@ -70,8 +70,11 @@ def _datasets(project: Project, catalog: Catalog) -> Iterator[Dataset]:
         waiting += [x.target for x in found.dataset.lookups if isinstance(x.target, DatasetRef)]
 
 
-def _datasources(project: Project, resolvers: Iterable[Resolver], catalog: Catalog) -> Iterator[DataSource]:
+def _datasources(
+    project: Project, resolvers: Iterable[Resolver], datasets: Iterable[Dataset], catalog: Catalog
+) -> Iterator[DataSource]:
     named = {rule.strategy.datasource for resolver in resolvers for rule in resolver.rules}
+    named |= {place.datasource for dataset in datasets for place in catalog.published(dataset)}
     for operation in project.operations:
         if isinstance(operation.arguments, Output):
             named.add(operation.arguments.destination.datasource)

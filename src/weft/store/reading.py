@@ -66,9 +66,5 @@ def location_of(row: Row[Any]) -> PublishedLocation:
     """Return a row of ``dataset_locations`` as the place where a run published."""
     values = row._mapping  # noqa: SLF001
     return PublishedLocation(
-        period=values["period"],
-        path=values["location"]["path"],
-        format=values["location"]["format"],
-        run_id=values["run_id"],
-        version=values["version"],
+        period=values["period"], run_id=values["run_id"], version=values["version"], **values["location"]
     )

@@ -188,6 +188,12 @@ def start_step(connection: Connection, run_id: str, seq: int, now: dt.datetime) 
     )
 
 
+def stop_operations(connection: Connection, run_id: str) -> None:
+    """Let no operation of a cancelled run be at work: what it did not finish is not done."""
+    at_work = (STEPS.c.run_id == run_id) & (STEPS.c.status == "running")
+    connection.execute(update(STEPS).where(at_work).values(status="pending", started_at=None))
+
+
 def fail_run(connection: Connection, run_id: str, failure: RunFailure, now: dt.datetime) -> None:
     """End a run that failed; what it staged stays, so that it can be resumed."""
     change_status(

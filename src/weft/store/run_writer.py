@@ -181,6 +181,7 @@ class RunWriter(StoreReader):
                 )
             now = self.now(connection)
             run_rows.change_status(connection, run.id, "cancelled", ("queued", "running"), completed_at=now)
+            run_rows.stop_operations(connection, run.id)
             run_rows.set_outputs(connection, run.id, "discarded")
             locks.release(connection, run.id)
             return found_run(connection, run.id)

@@ -95,7 +95,10 @@ def add_registered(connection: Connection, new: Registration, run_id: str, now: 
         new.dataset, version=version, status="active", origin="registered", resolver_id=PUBLISHED
     )
     put_version(connection, dataset, now)
-    place = {"path": new.location.path, "format": new.location.format}
+    at = new.location
+    place: dict[str, str | None] = {"path": at.path, "format": at.format}
+    if at.table is not None:
+        place |= {"datasource": at.datasource, "table": at.table, "schema": at.schema}
     connection.execute(
         insert(PLACES).values(
             dataset_id=dataset.id,

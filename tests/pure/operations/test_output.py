@@ -19,6 +19,7 @@ MORE_SOURCES: dict[str, str | None] = {
     "datasources/db.yml": "datasource: {id: db, name: db, type: jdbc, options: {url: 'jdbc:postgresql://h/d', schema: fin}}\n",
     "datasources/lake.yml": "datasource: {id: lake, name: lake, type: table, options: {}}\n",
     "datasources/off.yml": "datasource: {id: 'off', name: switched, type: csv, status: disabled, options: {path_prefix: x}}\n",
+    "datasources/ice.yml": "datasource: {id: ice, name: ice, type: iceberg, options: {}}\n",
     "datasources/s3.yml": "datasource: {id: s3, name: s3, type: parquet, options: {path_prefix: 's3a://bucket/x'}}\n",
 }
 
@@ -141,6 +142,7 @@ def test_a_destination_is_a_folder_a_file_or_a_table(
         ("{path: 'x/{{NOTHING}}'}", "W1310"),
         ("{path: 's3a://bucket/x'}", "W1509"),
         ("{datasource_id: s3, table: gl}", "W1509"),
+        ("{datasource_id: ice, table: gl}", "W1509"),
         ("{path: x.csv, format: json}", "W1417"),
         ("{datasource_id: warehouse, table: gl, format: csv}", "W1417"),
     ],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from resolvers import catalog, dataset, published, table
+from resolvers import catalog, dataset, published, source, table
 from weft.core.frozen import FrozenMap
 from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
@@ -69,3 +71,20 @@ def test_the_format_goes_with_the_location() -> None:
     (at,) = locate(newest, main, None, known, GREGORIAN.parse("2026-01"), GREGORIAN).locations
     assert at.catalog == FrozenMap(format="csv")
     assert (at.resolver_id, at.resolver_version, at.rule_name) == ("weft:published", 1, "published")
+
+
+def test_a_table_holds_all_its_periods_and_is_read_once() -> None:
+    main = table()
+    newest = dataset(main, origin="registered", version=2)
+    places = tuple(
+        replace(published(period, version), datasource="pg", table="gl", schema="fin", format="jdbc")
+        for version, period in enumerate(("2026-01", "2026-02"), 1)
+    )
+    registered = (RegisteredVersion(dataset=newest, locations=places),)
+    known = catalog(source("jdbc", "pg", url="jdbc:postgresql://h/d"), registered=registered)
+    (at,) = locate(newest, main, None, known, GREGORIAN.parse("2026-Q1"), GREGORIAN).locations
+    assert (at.datasource_id, at.schema, at.table, at.path) == ("pg", "fin", "gl", None)
+    # Its rows say their period themselves.
+    assert at.data_level == "any"
+    with pytest.raises(ResolutionError, match="W1020"):
+        locate(newest, main, None, catalog(registered=registered), GREGORIAN.parse("2026-Q1"), GREGORIAN)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import staged_runs
 from engine_data import sample_workspace
-from staged_runs import TARGETS, TWO_OUTPUTS, contents, opened, staged_run
+from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, opened, staged_run
 from weft.errors import RunError
 from weft.run.places import staged_runs as left_behind
 from weft.run.publish import recover
@@ -36,20 +31,6 @@ def root(tmp_path: Path) -> Path:
 def store(root: Path) -> Iterator[Store]:
     with opened(root) as found:
         yield found
-
-
-def killed(root: Path, at: str) -> None:
-    """Publish in a process of its own that ends at a point as by a power cut."""
-    path = os.pathsep.join(p for p in sys.path if p)
-    done = subprocess.run(
-        [sys.executable, staged_runs.__file__, str(root)],
-        env=os.environ | {"WEFT_CRASH_AT": at, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,29 @@ def test_columns_may_be_added_before_and_later_operations_see_the_rows(
     assert (ran.counts[30].rows_in, ran.counts[30].rows_changed) == (14, 4)
 
 
+def test_rows_are_chosen_then_summed_then_added(spark: SparkSession, tmp_path: Path) -> None:
+    hundred = [
+        {**budgets()[0], "line_number": n, "amount": Decimal(n), "account_code": f"A{n % 5}"}
+        for n in range(100)
+    ]
+    by_account = (
+        "aggregation: {group_by: [account_code], aggregations: [{column: amount_local, expression: SUM(amount)}, "
+        "{column: line_number, expression: COUNT(*)}]}"
+    )
+    operations = [
+        append(10, f'{MAPPED}, source_selector: "amount >= 95"'),
+        append(20, by_account),
+        append(30, f'source_selector: "amount >= 50", {by_account}'),
+    ]
+    ran = run(spark, appending(tmp_path, *operations).plan(), {"budgets": hundred})
+    assert sorted(r["line_number"] for r in added(ran.last, 10)) == [95, 96, 97, 98, 99]
+    totals = {r["account_code"]: (r["amount_local"], r["line_number"]) for r in added(ran.last, 20)}
+    assert totals == {f"A{n}": (Decimal(950 + 20 * n), 20) for n in range(5)}
+    chosen = {r["account_code"]: (r["amount_local"], r["line_number"]) for r in added(ran.last, 30)}
+    assert chosen == {f"A{n}": (Decimal(725 + 10 * n), 10) for n in range(5)}
+    assert len(ran.last) == 10 + 5 + 5 + 5
+
+
 def test_an_id_depends_on_the_source_row_alone(spark: SparkSession, tmp_path: Path) -> None:
     plan = appending(tmp_path, append(10, MAPPED)).plan()
     ids = {r["line_number"]: r["_row_id"] for r in added(run(spark, plan).last, 10)}

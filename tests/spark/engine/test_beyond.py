@@ -14,6 +14,9 @@ import pytest
 from cluster import running_cluster
 from command_line import weft
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
+from weft.run.progress import Silent, watched
+from weft.run.session import Session
+from weft.spark.operations.counts import OperationCounts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +58,40 @@ def test_a_connect_server_gives_the_same_rows(
     assert ran.code == 0, ran.out
     assert [op["rows_out"] for op in ran.data["operations"]] == [10, 10]
     assert written(root, spark) == here
+
+
+class Hearing(Silent):
+    """Remembers how far operations were said to be."""
+
+    def __init__(self) -> None:
+        self.told: list[float] = []
+
+    def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
+        assert (seq, counts) == (10, None)
+        self.told.append(fraction)
+
+
+def test_a_connect_server_tells_how_far_it_is_and_stops_when_the_run_is_lost(connect: SparkSession) -> None:
+    hearing, session = Hearing(), Session(connect)
+    slow = connect.sql("SELECT sum(hash(a.id, b.id)) FROM range(0, 100000, 1, 64) a, range(100000) b")
+    with (
+        pytest.raises(Exception, match=r"OPERATION_CANCELED|cancel"),
+        session.tagged("beyond"),
+        watched(session, "beyond", [10], hearing, lambda: max(hearing.told) > 0),
+    ):
+        slow.collect()
+    assert hearing.told[0] == 0.0
+    assert hearing.told == sorted(hearing.told)
+    assert 0 < hearing.told[-1] < 1
+
+
+def test_a_setting_that_a_server_does_not_take_is_told(tmp_path: Path, connect_server: str) -> None:
+    root = workspace(
+        tmp_path, f"spark: {{remote: '{connect_server}', conf: {{spark.executor.memory: 1g}}}}\n"
+    )
+    ran = weft(*RUN, root=root)
+    assert (ran.code, ran.codes) == (1, ["W1808"])
+    assert "does not take spark.executor.memory = 1g" in ran.document["diagnostics"][0]["message"]
 
 
 @pytest.mark.slow

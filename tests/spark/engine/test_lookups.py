@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,3 +98,54 @@ def test_lookups_are_joined_where_they_are_referenced(
 def test_lookups_that_nobody_reads_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
     ran = run(spark, site(tmp_path, [update(10, x="1"), WRITE_ALL]).plan())
     assert ran.reads == ["input"]
+
+
+PRICES = """\
+dataset:
+  id: prices
+  name: prices
+  version: 1
+  status: active
+  main_table:
+    name: prices
+    temporal_mode: bitemporal
+    columns: [{name: code, type: string}, {name: price, type: integer}]
+"""
+AS_OF = """\
+    - {{alias: {0}, target: {{type: dataset, id: prices}}, as_of: {1}, join_conditions: [{{source_column: currency, target_column: code}}]}}
+"""
+
+
+def test_a_lookup_is_read_at_the_day_that_it_says(spark: SparkSession, tmp_path: Path) -> None:
+    gl = (Path(__file__).parents[2] / "data" / "fx" / "datasets" / "gl.v1.yml").read_text(encoding="utf-8")
+    days = {
+        "at_start": "period_start",
+        "at_end": "period_end",
+        "then": "2025-06-30",
+        "that_day": "posting_date",
+    }
+    changes = {
+        "datasets/gl.v1.yml": gl + "".join(AS_OF.format(alias, day) for alias, day in days.items()),
+        "datasets/prices.yml": PRICES,
+    }
+    text = update(10, a="at_start.price", b="at_end.price", c="then.price", d="that_day.price")
+    ranges = [
+        ("2025-01-01", "2026-01-01"),
+        ("2026-01-01", "2026-01-10"),
+        ("2026-01-10", "2026-01-31"),
+        ("2026-01-31", None),
+    ]
+    prices = [
+        {
+            "code": "EUR",
+            "price": n,
+            "_period_from": dt.date.fromisoformat(start),
+            "_period_to": None if end is None else dt.date.fromisoformat(end),
+        }
+        for n, (start, end) in enumerate(ranges)
+    ]
+    rows = [transaction("A", currency="EUR", posting_date=dt.date(2026, 1, 10))]
+    ran = run(
+        spark, site(tmp_path, [text, WRITE_ALL], changes).plan(), {"transactions": rows, "prices": prices}
+    )
+    assert [(r["a"], r["b"], r["c"], r["d"]) for r in ran.last] == [(1, 3, 0, 2)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import run_process
+from command_line import weft
 from engine_data import sample_workspace
 from engine_runs import opened, ran, rows
 from weft.run.publish import recover
@@ -29,7 +30,10 @@ spark: {master: "local[1]", conf: {spark.driver.memory: 512m, spark.sql.shuffle.
 """
 
 
-@pytest.mark.parametrize(("point", "status"), [("operation", "failed"), ("renamed_away", "completed")])
+@pytest.mark.parametrize(
+    ("point", "status"),
+    [("operation", "failed"), ("renamed_away", "completed"), ("after_commit", "completed")],
+)
 def test_a_run_that_was_killed_is_recovered(
     tmp_path: Path, spark: SparkSession, point: str, status: str
 ) -> None:
@@ -44,11 +48,14 @@ def test_a_run_that_was_killed_is_recovered(
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     with opened(root) as store:
-        (found,) = recover(store, root)
-        assert (found.outcome, store.run(found.run_id).status) == (status, status)
+        found = recover(store, root)
+        assert [r.outcome for r in found] == ([] if point == "after_commit" else [status])
+        run = store.run("LAST")
+        shown = weft("runs", "show", "LAST", "--json", root=root).data
+        assert (run.status, shown["status"], shown["run_id"]) == (status, status, run.id)
         assert (root / OUT).exists() == (status == "completed")
         if status == "failed":
-            again = resume(found.run_id, root=root, store=store, session=Session(spark))
+            again = resume(run.id, root=root, store=store, session=Session(spark))
             assert (again.status, again.attempt) == ("completed", 2), again.diagnostics
         assert len(rows(spark, root / OUT)) == 10
         assert ran(root, store, spark).ok

@@ -14,10 +14,10 @@ import pytest
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from engine_runs import loaded, opened, ran, rows
 from postgres import Server, running_server
-from weft.errors import ExpressionError, OperationError
+from weft.errors import ExpressionError, OperationError, RunError
 from weft.run.places import staged_runs
 from weft.run.preview import preview
-from weft.run.resume import resume
+from weft.run.resume import rerun, resume
 from weft.run.session import Session
 from weft.spark.jars import installed_jars
 
@@ -27,11 +27,24 @@ if TYPE_CHECKING:
 OUT = "out/processed_gl/period=2026-01"
 COLUMNS = "columns: [journal_id, line_number, amount_reporting, _period]"
 DATABASE = f"""\
-- {{seq: 20, name: Table, type: output, arguments: {{destination: {{datasource_id: pg, table: gl}}, {COLUMNS}}}}}
+- {{seq: 20, name: Table, type: output, arguments: {{destination: {{datasource_id: pg, table: gl}}, register_as_dataset: gl_db, {COLUMNS}}}}}
 - {{seq: 30, name: Files, type: output, arguments: {{destination: {{path: out/files}}, {COLUMNS}}}}}
 """
 SPARK_TABLE = f"""\
-- {{seq: 20, name: Table, type: output, arguments: {{destination: {{datasource_id: lake, table: weft_run_gl}}, {COLUMNS}}}}}
+- {{seq: 20, name: Table, type: output, arguments: {{destination: {{datasource_id: lake, table: weft_run_gl}}, register_as_dataset: gl_lake, {COLUMNS}}}}}
+"""
+
+
+def reading(dataset: str) -> str:
+    """Return a project that writes what another one registered."""
+    return f"""\
+project:
+  name: reader
+  version: 1
+  status: active
+  input: {dataset}
+  operations:
+    - {{seq: 10, name: Write, type: output, arguments: {{destination: {{path: out/read}}, columns: [journal_id, amount_reporting]}}}}
 """
 
 
@@ -80,9 +93,43 @@ def test_a_table_of_spark_is_replaced_period_by_period(tmp_path: Path, spark: Sp
                 report = ran(root, store, spark, period=period)
                 assert report.ok, report.diagnostics
                 assert spark.table("weft_run_gl").count() == count
+            # What was registered is read from the table: a month has its rows, a quarter reads it once.
+            (root / "projects" / "reader.yml").write_text(reading("gl_lake"), encoding="utf-8")
+            month = ran(root, store, spark, period="2026-02", project="reader")
+            assert (month.ok, month.operations[0].rows_in) == (True, 1), month.diagnostics
+            quarter = ran(root, store, spark, period="2026-Q1", project="reader")
+            assert (quarter.ok, quarter.operations[0].rows_in) == (True, 11), quarter.diagnostics
+            again = rerun(quarter.run_id, workspace=loaded(root), store=store, session=Session(spark))
+            assert again.ok, again.diagnostics
         assert staged_runs(root) == ()
     finally:
         spark.sql("DROP TABLE IF EXISTS weft_run_gl")
+
+
+def test_rows_are_added_to_a_table_once_although_the_run_fails_after_it(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = "datasource: {id: lake, name: lake, type: table, options: {schema: default}}\n"
+    added = SPARK_TABLE.replace("weft_run_gl", "weft_run_added").replace("columns:", "mode: append, columns:")
+    text = project_text([CONVERT, added])
+    root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": text, "datasources/lake.yml": lake})
+    spark.sql("DROP TABLE IF EXISTS weft_run_added")
+
+    def failing(*_: object) -> None:
+        raise RunError("the store says no", code="W1512", help="try again")
+
+    try:
+        with opened(root) as store:
+            with monkeypatch.context() as patched:
+                patched.setattr(store, "complete", failing)
+                report = ran(root, store, spark)
+            assert (report.status, spark.table("weft_run_added").count()) == ("failed", 10)
+            again = resume(report.run_id, root=root, store=store, session=Session(spark))
+            assert (again.ok, spark.table("weft_run_added").count()) == (True, 10), again.diagnostics
+            assert ran(root, store, spark).ok
+            assert spark.table("weft_run_added").count() == 20
+    finally:
+        spark.sql("DROP TABLE IF EXISTS weft_run_added")
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +175,11 @@ def test_a_table_of_a_database_and_files_are_published_together(
             "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'weft_stage%'"
         ).fetchone()
         assert left == (0,)
+        assert (again.outputs[0].dataset, again.outputs[0].dataset_version) == ("gl_db", 1)
+        (root / "projects" / "reader.yml").write_text(reading("gl_db"), encoding="utf-8")
+        read = ran(root, store, spark, project="reader")
+        assert (read.ok, read.outputs[0].rows) == (True, 10), read.diagnostics
+        assert read.resolver_snapshot["input_dataset_version"] == 2
 
 
 def test_a_preview_shows_what_an_operation_would_change(tmp_path: Path, spark: SparkSession) -> None:

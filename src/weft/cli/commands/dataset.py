@@ -15,7 +15,7 @@ from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from weft.plan.catalog import Catalog
-    from weft.spec.pipeline.dataset import Dataset
+    from weft.spec.pipeline.dataset import Dataset, LookupDef
 
 app = typer.Typer(help="List, show, publish, disable and enable datasets.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="Name or id.")]
@@ -99,6 +99,8 @@ def one(said: str, catalog: Catalog) -> Dataset:
 
 
 def _described(dataset: Dataset, places: list[dict[str, Any]]) -> str:
+    from weft.spec.pipeline.dataset import type_text
+
     lines = [
         f"{dataset.name} v{dataset.version} ({dataset.status}, from {dataset.origin})  {dataset.id}",
         f"resolver {dataset.resolver_id or 'by default'}, key {', '.join(dataset.natural_key_columns) or 'none'}",
@@ -106,9 +108,18 @@ def _described(dataset: Dataset, places: list[dict[str, Any]]) -> str:
     for given in dataset.tables:
         lines.append(f"{given.name} ({given.temporal_mode})")
         wide = max(len(c.name) for c in given.columns)
-        lines += [f"  {c.name:<{wide}}  {c.dtype}" for c in given.columns]
+        lines += [f"  {c.name:<{wide}}  {type_text(c.dtype)}" for c in given.columns]
+    for lookup in dataset.lookups:
+        on = " AND ".join(f"{here} = {lookup.alias}.{there}" for here, there in lookup.join_conditions)
+        lines.append(f"lookup {lookup.alias} on {on}" + _elsewhere(lookup))
     lines += [f"published {p['period']}: {p['path']} (v{p['version']})" for p in places]
     return "\n".join(lines)
+
+
+def _elsewhere(lookup: LookupDef) -> str:
+    """Return which dataset a lookup leads to, when it is not a table of its own."""
+    target = lookup.target
+    return "" if hasattr(target, "columns") else f", dataset {target}"
 
 
 @app.command("publish")

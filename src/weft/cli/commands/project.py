@@ -12,6 +12,8 @@ from weft.cli.terminal import moment, table
 from weft.errors import ActivationError, WorkspaceError
 
 if TYPE_CHECKING:
+    from weft.plan.catalog import Catalog
+    from weft.spec.pipeline.dataset import DatasetRef
     from weft.spec.pipeline.project import Project
     from weft.store.lifecycle import Standing
 
@@ -22,12 +24,15 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]
 @app.command("ls")
 def ls(context: typer.Context) -> Envelope:
     """List the projects and where each stands."""
-    from weft.store.lifecycle import standing
+    from weft.store.lifecycle import catalog_of, standing
 
     workspace = call_of(context).loaded().readable
     with reading(workspace.settings, workspace.root) as reader:
+        catalog = catalog_of(workspace, reader)
         found = [(p, standing(p, reader)) for p in workspace.projects]
-    rows = [(p.name, str(p.version), s.status, str(p.input), str(len(p.operations))) for p, s in found]
+    rows = [
+        (p.name, str(p.version), s.status, _named(p.input, catalog), str(len(p.operations))) for p, s in found
+    ]
     head = ("PROJECT", "VERSION", "STATUS", "INPUT", "OPERATIONS")
     return Envelope(
         command="project",
@@ -35,6 +40,13 @@ def ls(context: typer.Context) -> Envelope:
         diagnostics=tuple(w for _, s in found for w in s.warnings),
         text=table(head, rows) if rows else "no projects",
     )
+
+
+def _named(ref: DatasetRef, catalog: Catalog) -> str:
+    """Return a reference by the name of its dataset, whatever it was said by."""
+    known = catalog.versions(ref.said)
+    name = known[-1].name if known else ref.said
+    return name if ref.version is None else f"{name}@{ref.version}"
 
 
 def _short(project: Project, stands: Standing) -> dict[str, Any]:
@@ -57,8 +69,12 @@ def show(context: typer.Context, name: Name) -> Envelope:
     project = project_of(workspace, name)
     with reading(workspace.settings, workspace.root) as reader:
         stands = standing(project, reader)
-        failures = check_project(project, catalog_of(workspace, reader))
-    lines = [f"{project.name} v{project.version} ({stands.status})  {project.id}", f"input {project.input}"]
+        catalog = catalog_of(workspace, reader)
+        failures = check_project(project, catalog)
+    lines = [
+        f"{project.name} v{project.version} ({stands.status})  {project.id}",
+        f"input {_named(project.input, catalog)}",
+    ]
     lines += [f"  {op.seq:>4} {op.name} ({op.type})" for op in project.operations]
     if stands.conflict is not None:
         lines += [

@@ -19,7 +19,7 @@ from weft.errors import ResolutionError, WorkspaceError
 if TYPE_CHECKING:
     from weft.plan.catalog import Catalog
     from weft.plan.resolver.location import Location, ResolverDiagnostic
-    from weft.spec.pipeline.resolver import Resolver
+    from weft.spec.pipeline.resolver import Resolver, Strategy
 
 app = typer.Typer(help="List, show and try resolvers.", no_args_is_help=True)
 
@@ -63,8 +63,16 @@ def show(context: typer.Context, name: Annotated[str, typer.Argument(help="Name 
     lines = [f"{found.name} v{found.version} ({found.status})  {found.id}"]
     for i, rule in enumerate(found.rules, 1):
         when = "always" if rule.when is None else f"when {rule.when.text}"
-        lines.append(f"  {i} {rule.name}: {when}, data level {rule.data_level}")
+        lines.append(f"  {i} {rule.name}: {when}, data level {rule.data_level}, {_leads_to(rule.strategy)}")
     return Envelope(command="resolver", data=found.to_dict(), text="\n".join(lines))
+
+
+def _leads_to(strategy: Strategy) -> str:
+    said = strategy.to_dict()
+    if said["type"] == "catalog":
+        return f"asks {said['endpoint']}"
+    name = said.get("path") or ".".join(filter(None, (said.get("schema"), said["table"])))
+    return f"{said['type']} {name} of {said['datasource_id']}"
 
 
 @app.command("test")

@@ -126,7 +126,7 @@ def record(run: RunRecord) -> dict[str, Any]:
 
 @contextmanager
 def _store(call: Call) -> Iterator[tuple[Store, Path]]:
-    """Give the store of a workspace that has one, to change it; runs whose process died are ended first."""
+    """Give the store of a workspace that has one, to change it."""
     workspace = call.remembered()
     with reading(workspace.settings, workspace.root) as reader:
         if reader is None:
@@ -236,29 +236,36 @@ def _joins(op: OperationRecord) -> str:
 
 @app.command("cancel")
 def cancel(context: typer.Context, run: Run) -> Envelope:
-    """End a run that is at work, or give up one that failed; its process notices within seconds."""
-    from weft.run.places import remove_stage
+    """End a run that is at work; its process notices within seconds."""
+    from weft.run.publish import discard
 
     with _store(call_of(context)) as (store, root):
         found = store.run(run)
-        alive = found.status in ("queued", "running")
+        dead = any(left.id == found.id for left in store.abandoned())
         ended = store.cancel(found.id)
-        if not alive:
-            remove_stage(root, ended.id, store.outputs(ended.id))
-    return Envelope(command="runs", data=record(ended), text=f"run {ended.id} is {ended.status}")
+        # A process that lives removes what it has staged itself.
+        notes = discard(store, root, ended.id) if dead else ()
+    return Envelope(
+        command="runs", data=record(ended), diagnostics=notes, text=f"run {ended.id} is {ended.status}"
+    )
 
 
 @app.command("rm")
 def rm(context: typer.Context, run: Run) -> Envelope:
     """Forget a run that has ended; what it published stays."""
-    from weft.run.places import remove_stage
+    from weft.run.publish import discard, recover
 
     with _store(call_of(context)) as (store, root):
+        recover(store, root)
         found = store.run(run)
-        outputs = store.outputs(found.id)
+        notes = discard(store, root, found.id) if found.is_over else ()
         store.remove_run(found.id)
-        remove_stage(root, found.id, outputs)
-    return Envelope(command="runs", data={"run_id": found.id}, text=f"run {found.id} is forgotten")
+    return Envelope(
+        command="runs",
+        data={"run_id": found.id},
+        diagnostics=notes,
+        text=f"run {found.id} is forgotten",
+    )
 
 
 def reader_of(reader: StoreReader | None) -> StoreReader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -82,6 +83,8 @@ def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]
     for project in workspace.projects:
         checked = examined(project, catalog)
         told += [*(failure.diagnostic for failure in checked.failures), *checked.warnings]
+    if troubles:
+        told = [_perhaps_there(found) for found in told]
     if only is not None:
         told = [f for f in told if _is_within(f, only, workspace.root)]
     return loaded.merged(told)
@@ -102,6 +105,17 @@ def _catalog(loaded: Loaded) -> tuple[Catalog, tuple[Diagnostic, ...]]:
         StoreError
     ) as problem:  # files can be judged without it; datasets that runs made are not known then
         return Catalog.of(workspace), as_warnings(problem)
+
+
+def _perhaps_there(found: Diagnostic) -> Diagnostic:
+    """Return a finding about a missing dataset as a warning: the store that may know it did not answer."""
+    if found.code not in ("W1201", "W1203", "W1213") or "disabled" in found.message:
+        return found
+    return replace(
+        found,
+        severity="warning",
+        help=f"a run may have registered it, and the store was not read; {found.help}",
+    )
 
 
 def _is_within(found: Diagnostic, only: Path, root: Path) -> bool:

@@ -106,6 +106,14 @@ def _table_target(
             table=table,
             period=period,
         )
+    if source.type in ("iceberg", "delta"):
+        context.mistake(
+            "W1509",
+            f"datasource {source.id!r} holds {source.type} tables, which Weft reads and does not write",
+            "write files, a table of Spark's catalog or a table of PostgreSQL",
+            destination.at.of("datasource_id") or at,
+        )
+        return None
     where = ".".join(filter(None, (schema, table)))
     return Target(
         kind="jdbc" if source.type == "jdbc" else "table",

@@ -33,7 +33,10 @@ def locate(
     """
     by = chosen or resolver_for(dataset, project, catalog)
     if by.resolver is None:
-        return resolve_published(dataset, table, period, calendar, catalog, source=by.source)
+        known = resolve_published(dataset, table, period, calendar, catalog, source=by.source)
+        for location in known.locations:
+            datasource_of(location, catalog)
+        return known
     found = resolve_table(by.resolver, dataset, table, period, calendar, source=by.source)
     rule = next(r for r in by.resolver.rules if r.name == found.locations[0].rule_name)
     for location in found.locations:

@@ -17,6 +17,7 @@ from weft.plan.catalog import Catalog, PublishedLocation
 from weft.plan.resolver.location import Location, Resolution, ResolverDiagnostic, RuleTrace
 from weft.plan.temporal import period_identifiers
 from weft.spec.pipeline.dataset import Dataset, TableDef
+from weft.spec.pipeline.resolver import ANY_LEVEL
 from weft.spec.pipeline.words import PUBLISHED, ResolverSource
 
 RULE = "published"
@@ -57,7 +58,9 @@ def resolve_published(
         )
         error.resolution = told
         raise error
-    return Resolution(locations=tuple(_location(p) for p in found), diagnostic=told)
+    # A table that several periods were published to is one place, and is read once.
+    places = {(p.datasource, p.schema, p.table or p.path): _location(p) for p in found}
+    return Resolution(locations=tuple(places.values()), diagnostic=told)
 
 
 def _inside(
@@ -84,12 +87,16 @@ def _other(
 
 
 def _location(found: PublishedLocation) -> Location:
+    """Return the place; rows of a table say their period, files are of the period they were published for."""
+    is_table = found.table is not None
     return Location(
-        datasource_id=PUBLISHED,
-        path=found.path,
-        catalog=FrozenMap(format=found.format),
+        datasource_id=str(found.datasource) if is_table else PUBLISHED,
+        path=None if is_table else found.path,
+        table=found.table,
+        schema=found.schema,
+        catalog=None if is_table else FrozenMap(format=found.format),
         period_identifier=found.period,
-        data_level=RULE,
+        data_level=ANY_LEVEL if is_table else RULE,
         resolver_id=PUBLISHED,
         resolver_version=1,
         rule_name=RULE,

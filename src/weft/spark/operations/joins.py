@@ -87,6 +87,17 @@ def with_join(left: Joined, step: ResolvedJoinStep, env: Lowering) -> Joined:
     return _made(left, right, step, env, keys)
 
 
+def has_match(step: ResolvedJoinStep, F: ModuleType) -> Column:
+    """Return whether a row has a match.
+
+    A key that meets is not NULL, and every reader of the joined side carries the keys: with the mark
+    instead, two readers of one join would differ in a column, and Spark would build its side twice.
+    """
+    prefix = joined_name("j", step.alias)
+    found: Column = F.col(prefix if step.spec.nulls_equal else f"{prefix}${step.right_keys[0]}").isNotNull()
+    return found
+
+
 def count_name(prefix: str) -> str:
     """Return the column that tells how many rows match."""
     return f"{prefix}$#count"

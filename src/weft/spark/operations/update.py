@@ -43,6 +43,7 @@ from weft.spark.operations.joins import (
     Joined,
     count_name,
     fan_id,
+    has_match,
     number_name,
     with_join,
     with_lookup,
@@ -76,8 +77,7 @@ def lower_update(frame: WorkingFrame, op: ResolvedUpdate, env: Lowering) -> Work
     for step in op.joins:
         rows = with_join(rows, step, env)
         if step.on_multiple == "all":
-            here = F.col(joined_name("j", step.alias)).isNotNull()
-            new = F.when(here, fan_id(step, F)).otherwise(F.col(ROW_ID))
+            new = F.when(has_match(step, F), fan_id(step, F)).otherwise(F.col(ROW_ID))
             rows = Joined(rows.df.withColumn(ROW_ID, new), rows.fields)
     active = None if gate is None else F.col(ACTIVE)
     if op.selector_after_joins and op.selector is not None:
@@ -208,7 +208,7 @@ def _marks(op: ResolvedUpdate, active: Column | None, F: ModuleType) -> _Marks:
     copies: list[Column] = []
     for index, step in enumerate(op.joins):
         prefix = joined_name("j", step.alias)
-        found = F.col(prefix).isNotNull()
+        found = has_match(step, F)
         own = found if active is None else found & active
         matched = join_field(op.seq, index, "m")
         made.append((matched, own))

@@ -1,0 +1,71 @@
+"""What is wrong with a run is told before a session is opened and before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine_data import CONVERT, RATES_ID, WRITE, project_text, sample_workspace
+from weft.errors import ActivationError
+from weft.front.workspace import load_workspace
+from weft.run.execute import run_project
+from weft.run.session import Session
+from weft.store.open import open_store
+
+RATES = "datasets/exchange_rates.v1.yml"
+
+
+def never() -> Session:
+    raise AssertionError("nobody may start Spark")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "message"),
+    [
+        (RATES_ID, "nothing", "W1201", "Dataset nothing not found in MetadataStore"),
+        (
+            f"dataset_id: {RATES_ID}",
+            f"dataset_id: {RATES_ID}\n        dataset_version: 4",
+            "W1203",
+            f"Dataset {RATES_ID} version 4 not found",
+        ),
+        (
+            "fx.from_currency",
+            "fx.from_curency",
+            "W1207",
+            "Unknown column 'fx.from_curency' in join condition",
+        ),
+        ("fx.rate", "fx.rat", "W1208", "Unknown column 'fx.rat' in assignment expression"),
+        ("AND fx.to", "AND AND fx.to", "W1206", None),
+    ],
+)
+def test_a_join_that_is_wrong_stops_a_run_before_it_begins(
+    tmp_path: Path, before: str, after: str, code: str, message: str | None
+) -> None:
+    operation = CONVERT.replace("fx.rate_type", "fx.RATE_TYPE")  # keeps the other names apart
+    wrong = operation.replace(before, after).replace("fx.RATE_TYPE", "fx.rate_type")
+    root = sample_workspace(tmp_path, projects__fx_reporting=project_text(wrong + WRITE))
+    workspace = load_workspace(root).workspace
+    with open_store(workspace.settings.store, root) as store:
+        with pytest.raises(ActivationError) as caught:
+            run_project(workspace, workspace.projects[0], "2026-01", store=store, session=never)
+        assert store.runs() == ()
+    told = {d.code: d.message for d in caught.value.diagnostics}
+    assert code in told
+    assert message in (None, told[code])
+
+
+def test_a_disabled_dataset_stops_a_run_before_it_begins(tmp_path: Path) -> None:
+    root = sample_workspace(tmp_path)
+    file = root / RATES
+    file.write_text(file.read_text().replace("status: active", "status: disabled"))
+    workspace = load_workspace(root).workspace
+    with (
+        open_store(workspace.settings.store, root) as store,
+        pytest.raises(
+            ActivationError, match=f"W1202.*Dataset {RATES_ID} is disabled and cannot be used in joins"
+        ),
+    ):
+        run_project(workspace, workspace.projects[0], "2026-01", store=store, session=never)
+    assert not (root / "out").exists()
