@@ -167,9 +167,17 @@ def _window(both: DataFrame, sides: Sides, match: AsOf, *, descending: bool) -> 
 
 
 def ties(sides: Sides, match: AsOf, row: str) -> list[Column]:
-    """Return what settles ties: ascending in both directions, since the last row seen is the greatest."""
-    packed = sides.F.col(row)
-    return [packed.getField(internal(RIGHT, s.index)).asc() for s in tie_slots(sides.join, match)]
+    """Return what settles ties: ascending in both directions, since the last row seen is the greatest.
+
+    It is one value.  Several would be pushed down to where the row is packed, and Spark, which notes every
+    way of writing the packed row with them, would note twice as many for each.
+    """
+    F, packed = sides.F, sides.F.col(row)
+    fields = [packed.getField(internal(RIGHT, s.index)) for s in tie_slots(sides.join, match)]
+    if not fields:
+        return []
+    rank = F.struct(*(field.alias(f"p{n}") for n, field in enumerate(fields)))
+    return [F.when(packed.isNotNull(), rank).asc()]
 
 
 def running(sides: Sides, match: AsOf, row_name: str) -> dict[str, Column]:

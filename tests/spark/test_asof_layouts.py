@@ -1,0 +1,116 @@
+"""The rows of an as-of join do not depend on partitions, files, row order, settings or cores, by any plan."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import asof_layouts
+from join_cases import frame_of, rows_of
+from weft import AsofOrder, AsofSpec, asof_strategies, relation
+from weft.errors import StrategyRefusedError
+from weft.testing import assert_rows_equal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = ("spec", "k", "t", "a", "u", "b", "c")
+SIDES = ("left", "right")
+WIDTH = 200
+
+
+@pytest.fixture(scope="module")
+def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with both sides as one file and as nine, whose rows lie in other orders."""
+    folder = tmp_path_factory.mktemp("asof")
+    for side, table in zip(SIDES, asof_layouts.tables(), strict=True):
+        frame = frame_of(spark, table)
+        frame.orderBy(frame.columns[1], frame.columns[2]).coalesce(1).write.parquet(f"{folder}/one/{side}")
+        frame.orderBy(frame.columns[2]).repartition(9).write.parquet(f"{folder}/nine/{side}")
+    return folder
+
+
+@pytest.fixture
+def other_settings(spark: SparkSession) -> Iterator[SparkSession]:
+    """Let five tasks share a shuffle that Spark may not replan, and put every file into a partition of its own."""
+    settings = {
+        "spark.sql.shuffle.partitions": "5",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.files.maxPartitionBytes": "1024",
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, old in before.items():
+        spark.conf.set(name, old or "")
+
+
+def sides(session: SparkSession, folder: Path) -> list[DataFrame]:
+    return [session.read.parquet(f"{folder}/{side}") for side in SIDES]
+
+
+@pytest.mark.parametrize("strategy", asof_strategies())
+def test_one_file_in_order_gives_what_the_reference_says(
+    spark: SparkSession, files: Path, strategy: str
+) -> None:
+    rows = rows_of(asof_layouts.joined(*sides(spark, files / "one"), strategy))
+    assert_rows_equal(rows, asof_layouts.expected(strategy), COLUMNS)
+
+
+@pytest.mark.parametrize("strategy", asof_strategies())
+def test_nine_files_in_other_partitions_give_the_same(
+    other_settings: SparkSession, files: Path, strategy: str
+) -> None:
+    left, right = sides(other_settings, files / "nine")
+    assert min(left.rdd.getNumPartitions(), right.rdd.getNumPartitions()) >= 9
+    rows = rows_of(asof_layouts.joined(left, right, strategy))
+    assert_rows_equal(rows, asof_layouts.expected(strategy), COLUMNS)
+
+
+@pytest.mark.slow
+def test_one_core_and_four_give_the_same(files: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, asof_layouts.__file__, str(files / "nine")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout.splitlines()[-1])
+    assert list(found) == ["local[1]", "local[4]"]
+    for plans in found.values():
+        for strategy in asof_strategies():
+            assert_rows_equal(
+                [tuple(row) for row in plans[strategy]], asof_layouts.expected(strategy), COLUMNS
+            )
+
+
+@pytest.mark.parametrize("strategy", asof_strategies())
+def test_two_hundred_columns_on_each_side(spark: SparkSession, strategy: str) -> None:
+    ids = spark.range(60)
+    left = ids.selectExpr("id % 3 k", "id t", *(f"id + {i} l{i}" for i in range(2, WIDTH)))
+    right = ids.selectExpr("id % 3 k", "id + 1 u", *(f"id * 1000 + {i} r{i}" for i in range(2, WIDTH)))
+    spec = AsofSpec([("k", "k")], order=AsofOrder("t", "u"))
+    if strategy == "broadcast":
+        with pytest.raises(StrategyRefusedError, match="refuses 400 columns"):
+            relation(left).asof_join(relation(right), spec, strategy=strategy, order_check="ignore")
+        return
+    result = relation(left).asof_join(relation(right), spec, strategy=strategy, order_check="ignore")
+    assert len(result.columns) == 2 * WIDTH - 1
+    for row in rows_of(result.df):
+        number = row[1]
+        found = number - 3  # the row of the same key before it, which begins one later
+        wanted = (
+            [found + 1, *(found * 1000 + i for i in range(2, WIDTH))] if found >= 0 else [None] * (WIDTH - 1)
+        )
+        assert list(row) == [number % 3, number, *(number + i for i in range(2, WIDTH)), *wanted]
