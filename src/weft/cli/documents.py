@@ -108,6 +108,8 @@ _DATA: Mapping[str, Mapping[str, Any]] = {
     "doctor": {"checks": _list(_object({"name": _TEXT, "ok": {"type": "boolean"}, "found": _TEXT}))},
     "explain": {},
     "schema": {},
+    "stream": {},
+    "connectors": {},
 }
 COMMANDS = tuple(_DATA)
 """The commands whose documents have a schema."""

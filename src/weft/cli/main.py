@@ -17,6 +17,7 @@ import typer
 
 from weft.cli.call import Call
 from weft.cli.commands import (
+    connectors,
     dataset,
     doctor,
     explain,
@@ -29,6 +30,7 @@ from weft.cli.commands import (
     run,
     runs,
     schema,
+    stream,
     test,
     validate,
 )
@@ -78,6 +80,8 @@ for _name, _group in {
     "resolver": resolver.app,
     "project": project.app,
     "schema": schema.app,
+    "stream": stream.app,
+    "connectors": connectors.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=_EVERYWHERE)
 

@@ -97,6 +97,11 @@ class Session:
         return max(self.spark.sparkContext.statusTracker().getJobIdsForGroup(tag), default=-1)
 
 
+def cores_of(spark: SparkSession) -> int:
+    """Return how many tasks a classic session runs at once."""
+    return int(spark.sparkContext.defaultParallelism)
+
+
 @contextmanager
 def session_for(
     settings: SparkSettings, root: Path, *, spark: SparkSession | None = None

@@ -1,0 +1,119 @@
+"""Places: files and folders of a checkpoint, written so that a crash leaves all of one or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from weft.kernel.spec import KernelProblem
+
+
+class Places:
+    """A folder on a filesystem that pyarrow knows; local ones are synced and memory mapped."""
+
+    def __init__(self, root: str) -> None:
+        if "://" in root:
+            self.fs, self.root = pafs.FileSystem.from_uri(root)
+        else:
+            self.fs, self.root = pafs.LocalFileSystem(), str(Path(root).absolute())
+        self.is_local = isinstance(self.fs, pafs.LocalFileSystem)
+
+    def path(self, name: str) -> str:
+        """Return the full path of a file below the root."""
+        return f"{self.root}/{name}"
+
+    def read(self, name: str) -> Any:
+        """Return the content of a file as a buffer, memory mapped where that is possible."""
+        try:
+            if self.is_local:
+                if Path(self.path(name)).stat().st_size == 0:
+                    return pa.py_buffer(b"")
+                return pa.memory_map(self.path(name)).read_buffer()
+            with self.fs.open_input_file(self.path(name)) as file:
+                return file.read_buffer()
+        except (OSError, pa.ArrowInvalid) as cause:
+            raise damaged(self.path(name), str(cause)) from cause
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Return a document."""
+        try:
+            found: dict[str, Any] = json.loads(self.read(name).to_pybytes())
+        except ValueError as cause:
+            raise damaged(self.path(name), str(cause)) from cause
+        return found
+
+    def write(self, name: str, put: Callable[[Any], None]) -> None:
+        """Write a file; `put` gets the open stream.  It is not yet brought to the disk."""
+        path = self.path(name)
+        with pa.OSFile(path, "wb") if self.is_local else self.fs.open_output_stream(path) as stream:
+            put(stream)
+
+    def folder(self, name: str) -> str:
+        """Make a folder for unfinished files below `name` and return its name."""
+        made = f"{name}/.tmp-{uuid.uuid4().hex}"
+        self.fs.create_dir(self.path(made), recursive=True)
+        return made
+
+    def place_folder(self, made: str, name: str) -> None:
+        """Rename a finished folder; when another attempt was first, its folder stays and ours goes."""
+        self.fs.create_dir(self.path(name.rpartition("/")[0]), recursive=True)
+        if not self.is_local:
+            self._place_far(made, name)
+            return
+        folder = Path(self.path(made))
+        with ThreadPoolExecutor(max_workers=4) as pool:  # together they cost little more than one
+            list(pool.map(_synced, [str(folder), *(str(path) for path in folder.iterdir())]))
+        try:
+            os.rename(self.path(made), self.path(name))  # noqa: PTH104  # a folder that is there is refused
+        except OSError:
+            if not Path(self.path(name)).is_dir():
+                raise
+            shutil.rmtree(self.path(made))
+        _synced(str(Path(self.path(name)).parent))
+
+    def _place_far(self, made: str, name: str) -> None:
+        there = self.fs.get_file_info(self.path(name)).type != pafs.FileType.NotFound
+        if not there:
+            with suppress(OSError):
+                self.fs.move(self.path(made), self.path(name))
+                return
+        self.fs.delete_dir(self.path(made))
+
+    def place_file(self, name: str, put: Callable[[Any], None]) -> None:
+        """Write a file beside its place and rename it."""
+        folder, _, last = name.rpartition("/")
+        self.fs.create_dir(self.path(folder), recursive=True)
+        beside = f"{folder}/.tmp-{uuid.uuid4().hex}-{last}"
+        self.write(beside, put)
+        if self.is_local:
+            _synced(self.path(beside))
+            Path(self.path(beside)).replace(self.path(name))
+        else:
+            self.fs.move(self.path(beside), self.path(name))
+
+
+def _synced(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def damaged(path: str, why: str) -> KernelProblem:
+    """Return the problem of a file of the state that does not read."""
+    return KernelProblem(
+        "W2202",
+        f"{path!r} is no state of a join: {why}",
+        "the checkpoint was changed or cut short; bring it back from a copy, or begin again with --fresh",
+    )

@@ -1,0 +1,175 @@
+"""Opening a statement: its checkpoint is found, checked against the plan, and taken by this process."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.core.frozen import FrozenMap
+from weft.core.names import listed
+from weft.errors import StreamError
+from weft.plan.streams.explain import explain_job
+from weft.plan.streams.identity import Change, parts, verdict
+from weft.plan.streams.resolved import JobPlan, StatementPlan
+from weft.run.execute import engine_version
+from weft.run.streams.abandon import abandon
+from weft.store.streams.checkpoint import (
+    Checkpoint,
+    JobRecord,
+    begin,
+    current,
+    note_change,
+    record_of,
+    statement_folder,
+    use,
+)
+from weft.store.streams.commit import check_open
+from weft.store.streams.lock import held
+from weft.store.streams.manifest import last_batch
+from weft.store.streams.status import facts
+
+Keep = Literal["state", "offsets"]
+_FEW_ROWS = 1_000_000
+
+
+def checkpoint_base(job: JobPlan) -> Path:
+    """Return the folder below which the statements of a job have their checkpoints."""
+    said = job.settings.get("checkpoint")
+    return job.root / (str(said) if said else f".weft/streams/{job.name}")
+
+
+@contextmanager
+def opened(
+    job: JobPlan, plan: StatementPlan, *, cores: int, fresh: bool = False, keep: Keep | None = None
+) -> Iterator[Checkpoint]:
+    """Give the checkpoint of a statement, locked while the block runs.
+
+    Raises `StreamError`: W2203 when the statement is not the one of the checkpoint and `keep` does not
+    say what happens, W2204 when it is sealed, W2205 when another process has it.
+    """
+    folder = statement_folder(checkpoint_base(job), plan.name)
+    found = current(folder)
+    if found is None:
+        found = _begun(folder, job, plan, groups_of(job, plan, cores))
+    else:
+        with held(found.lock, plan.name):
+            found = _continued(folder, job, plan, found, cores=cores, fresh=fresh, keep=keep)
+    with held(found.lock, plan.name):
+        yield found
+
+
+def groups_of(job: JobPlan, plan: StatementPlan, cores: int) -> int:
+    """Return into how many groups of keys the state is cut; it stays so for the life of a checkpoint."""
+    said = job.settings.get("groups")
+    if said is not None:
+        return int(said)
+    limits = [s.limits.max_state_rows for s in plan.kernel_steps if s.limits.max_state_rows is not None]
+    # A limit on rows is held in each group apart: few rows in many groups would be cut unevenly.
+    return 1 if limits and min(limits) < _FEW_ROWS else max(cores, 1)
+
+
+def _begun(
+    folder: Path, job: JobPlan, plan: StatementPlan, groups: int, replaces: str | None = None
+) -> Checkpoint:
+    found = begin(
+        folder,
+        JobRecord(
+            groups=groups,
+            parts=parts(plan, groups=groups),
+            plan=_shown(job, plan),
+            weft=engine_version(),
+            replaces=replaces,
+        ),
+    )
+    use(found)
+    return found
+
+
+def _shown(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
+    """Return what may be read of a plan without the job: its text, and what `status` asks for."""
+    return FrozenMap({"text": explain_job(job, plan.name).text, **facts(plan)})
+
+
+def _continued(
+    folder: Path,
+    job: JobPlan,
+    plan: StatementPlan,
+    found: Checkpoint,
+    *,
+    cores: int,
+    fresh: bool,
+    keep: Keep | None,
+) -> Checkpoint:
+    if fresh:
+        return _begun(folder, job, plan, groups_of(job, plan, cores), replaces=found.name)
+    check_open(found, plan.name)
+    record = record_of(found)
+    groups = int(job.settings.get("groups") or record.groups)
+    now = parts(plan, groups=groups)
+    change = verdict(record.parts, now)
+    if change.keeps == "same":
+        return found
+    if change.keeps == "all" or (change.keeps == "state" and keep == "state"):
+        note_change(found, now, _shown(job, plan), keep or "all")
+        return found
+    if keep == "offsets" and not _other_inputs(change):
+        return _with_offsets(folder, job, plan, found, groups)
+    raise _changed(plan, found, change, keep)
+
+
+def _other_inputs(change: Change) -> bool:
+    return any(part.part == "inputs" for part in change.parts)
+
+
+def _with_offsets(
+    folder: Path, job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int
+) -> Checkpoint:
+    """Begin a checkpoint with an empty state whose sources go on where the old one's are."""
+    last = last_batch(old)
+    record = JobRecord(
+        groups=groups,
+        parts=parts(plan, groups=groups),
+        plan=_shown(job, plan),
+        weft=engine_version(),
+        first_batch=0 if last is None else last + 1,
+    )
+    found = begin(folder, record)
+    if old.spark.exists():
+        beside = found.root / f".tmp-spark-{uuid.uuid4().hex[:8]}"
+        shutil.copytree(old.spark, beside)
+        beside.rename(found.spark)
+    if last is not None:
+        abandon(old, found, last)
+    use(found)
+    return found
+
+
+def _changed(plan: StatementPlan, found: Checkpoint, change: Change, keep: Keep | None) -> StreamError:
+    lines = []
+    for part in change.parts:
+        if part.keeps in ("same", "all"):
+            continue
+        lines += [
+            f"{part.part} was: {part.old or '(nothing)'}",
+            f"{' ' * len(part.part)}  is: {part.new or '(nothing)'}",
+        ]
+        lines.append(f"    {part.why}")
+    names = listed([p.part for p in change.parts if p.keeps not in ("same", "all")])
+    ways = []
+    if change.keeps == "state":
+        ways.append("`--keep state` goes on with the state and the offsets")
+    if not _other_inputs(change):
+        ways.append(
+            "`--keep offsets` reads on with an empty state; rows that wait become rejects (ABANDONED)"
+        )
+    ways.append("`--fresh` reads everything again and replaces the output")
+    said = f", and --keep {keep} cannot go on with it" if keep else ""
+    return StreamError(
+        f"the query of {plan.name!r} is not the one of its checkpoint {found.name}: it changed in {names}{said}",
+        code="W2203",
+        help="\n".join((*lines, *ways)),
+    )
