@@ -1,7 +1,9 @@
 """Orders and shipments for the streaming benchmark: seeded JSON files, the same for every engine.
 
 A day of orders; four of five are shipped, 1 to 50 minutes later.  Each file is a stretch of time, and rows come
-up to 20 seconds out of order.  Files are written with growing times of writing, for engines read in that order.
+up to 20 seconds out of order.  Files are written with growing times of writing: Spark reads them in that order.
+Flink's file source reads files in an order of its own, which makes most rows late; so the same rows lie in two files
+a side too, one for each slot, each in the order of time, as two partitions of a topic would hold them.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ DAY = 86_400_000
 SHIPPED = 0.8
 DISORDER = 20_000
 FILES = 22
+SLOTS = 2
 CARRIERS = ("FedEx", "UPS", "USPS", "DHL")
 
 
@@ -31,9 +34,13 @@ CARRIERS = ("FedEx", "UPS", "USPS", "DHL")
 class StreamData:
     """Where both sides lie, and what a join of them must give."""
 
-    orders: Path
-    shipments: Path
+    place: Path
     rows: tuple[int, int]
+
+    def folders(self, *, slots: bool = False) -> dict[str, str]:
+        """Return the folders of both sides: cut by time, or a file for each slot."""
+        below = self.place / "slots" if slots else self.place
+        return {side: str((below / side).resolve()) for side in ("orders", "shipments")}
 
     @property
     def events(self) -> int:
@@ -54,7 +61,7 @@ def stream_data(orders: int) -> StreamData:
         shutil.rmtree(place, ignore_errors=True)
         unfinished.rename(place)
     first, second = json.loads(about.read_text(encoding="utf-8"))["rows"]
-    return StreamData(place / "orders", place / "shipments", (first, second))
+    return StreamData(place, (first, second))
 
 
 def _write(place: Path, orders: int) -> tuple[int, int]:
@@ -78,8 +85,8 @@ def _write(place: Path, orders: int) -> tuple[int, int]:
             f'"event_time":{START + later[i]}}}'
         )
 
-    _files(place / "orders", [order(i) for i in _arrival(rng, times)])
-    _files(place / "shipments", [shipment(i) for i in _arrival(rng, later)])
+    _files(place, "orders", [order(i) for i in _arrival(rng, times)])
+    _files(place, "shipments", [shipment(i) for i in _arrival(rng, later)])
     return orders, len(shipped)
 
 
@@ -88,9 +95,15 @@ def _arrival(rng: np.random.Generator, times: NDArray[np.int64]) -> NDArray[np.i
     return np.argsort(times + rng.integers(0, DISORDER, len(times)), kind="stable")
 
 
-def _files(place: Path, lines: list[str]) -> None:
-    place.mkdir()
+def _files(place: Path, side: str, lines: list[str]) -> None:
+    (place / side).mkdir()
     for number, part in enumerate(np.array_split(np.arange(len(lines)), FILES)):
-        file = place / f"{number:03}.json"
-        file.write_text("\n".join(lines[i] for i in part) + "\n", encoding="utf-8")
-        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+        _file(place / side / f"{number:03}.json", [lines[i] for i in part], number)
+    (place / "slots" / side).mkdir(parents=True)
+    for slot in range(SLOTS):
+        _file(place / "slots" / side / f"{slot}.json", lines[slot::SLOTS], slot)
+
+
+def _file(file: Path, lines: list[str], number: int) -> None:
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))

@@ -24,13 +24,11 @@ def loaded(path: Path = RESULTS) -> Results:
     results: Results = json.loads(path.read_text(encoding="utf-8"))
     engines = results["engines"]
     sums = {name: e["checksum"] for name, e in engines.items() if e["checksum"]}
-    measure = next(iter(sums.values()), None)
+    measure: dict[str, int] = next(iter(sums.values()), {})
     for name, told in sums.items():
-        if any(told[k] != measure[k] for k in ("matched", "sum")):  # type: ignore[index]  # there is one
-            engines[name] |= {
-                "status": "MISMATCH",
-                "reason": f"{told['matched']:,} pairs for {measure['matched']:,}",
-            }  # type: ignore[index]
+        if any(told[k] != measure[k] for k in ("matched", "sum")):
+            reason = f"{told['matched']:,} pairs for {measure['matched']:,}"
+            engines[name] |= {"status": "MISMATCH", "reason": reason}
     return results
 
 

@@ -65,11 +65,10 @@ PACED = {
 }
 
 
-def job_of(data: StreamData, repeat: int, *, check: bool) -> dict[str, Any]:
+def job_of(engine: StreamEngine, data: StreamData, repeat: int, *, check: bool) -> dict[str, Any]:
     """Return what an engine's process is told."""
     return {
-        "orders": str(data.orders.resolve()),
-        "shipments": str(data.shipments.resolve()),
+        **data.folders(slots=engine.is_peer),
         "rows": list(data.rows),
         "cores": 2,
         "repeat": repeat,
@@ -103,7 +102,7 @@ def throughput(data: StreamData, chosen: list[StreamEngine], repeat: int, found:
             if before is not None and before["status"] != "ok":
                 continue
             about = machine()
-            outcome = measured(engine, job_of(data, times, check=turn == 0), LIMIT)
+            outcome = measured(engine, job_of(engine, data, times, check=turn == 0), LIMIT)
             record = merged(before, outcome)
             found[engine.name] = record | {
                 "machine": about,

@@ -49,7 +49,8 @@ def joined(
 
 def hash_of(key: str) -> int:
     """Return a hash that is easy to follow."""
-    return sum(ord(c) * 31**n for n, c in enumerate(key))
+    found: int = sum(ord(c) * 31**n for n, c in enumerate(key)) % 2**62
+    return found
 
 
 def arrivals(

@@ -59,6 +59,7 @@ class Run:
     batches: tuple[Batch | Crash, ...] = ()
     groups: int = 2
     collide: int = 0
+    final: bool = True
     idle: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -95,7 +96,7 @@ class Run:
 
     def __str__(self) -> str:
         fed = "\n".join(f"  {b}" for b in self.batches)
-        return f"seed {self.seed}, groups {self.groups}, collide {self.collide}\n{self.sql}\n{fed}"
+        return f"seed {self.seed}, groups {self.groups}, collide {self.collide}, final {self.final}\n{self.sql}\n{fed}"
 
 
 def random_run(seed: int) -> Run:
@@ -114,6 +115,7 @@ def random_run(seed: int) -> Run:
         emit=rng.choice(("", "EMIT CHANGES", "EMIT FINAL")),
         groups=rng.randint(1, 3),
         collide=rng.choice((0, 0, 1, 2)),
+        final=rng.random() < 0.8,
     )
     run = _formed(run, kind, rng)
     if run.how == "INNER" and rng.random() < 0.2:

@@ -67,9 +67,7 @@ def run_memory(
 ) -> Done:
     """Run a job whose streams are in memory."""
     memory = {**fed(plan, given), **(tables or {})}
-    return done(
-        spark, run_job(spark, plan, mode="final" if final else "available", memory=memory, **named)
-    )
+    return done(spark, run_job(spark, plan, mode="final" if final else "available", memory=memory, **named))
 
 
 def done(spark: SparkSession, report: JobReport) -> Done:

@@ -1,7 +1,7 @@
 """PyFlink: the interval join in Flink SQL, from the same files, with state in memory or in RocksDB.
 
-``flink:hashmap`` keeps state in memory, ``flink:rocksdb`` on disk; checkpoints every 5 seconds, two slots.
-Flink writes its result once the input has ended, with the unmatched rows of an outer join.
+``flink:hashmap`` keeps state in memory, ``flink:rocksdb`` on disk; checkpoints every 5 seconds, two slots, a file of
+each side for each slot.  Flink gives the unmatched rows of an outer join when the input ends.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pyflink.version import __version__
 SOURCES = """
 CREATE TABLE orders (
   order_id STRING, customer_id BIGINT, amount DECIMAL(10,2), event_time BIGINT,
-  at AS TO_TIMESTAMP_LTZ(event_time, 3), WATERMARK FOR at AS at - INTERVAL '30' SECOND
+  ts AS TO_TIMESTAMP_LTZ(event_time, 3), WATERMARK FOR ts AS ts - INTERVAL '30' SECOND
 ) WITH ('connector'='filesystem', 'path'='file://{orders}', 'format'='json');
 
 CREATE TABLE shipments (
   shipment_id STRING, order_id STRING, carrier STRING, event_time BIGINT,
-  at AS TO_TIMESTAMP_LTZ(event_time, 3), WATERMARK FOR at AS at - INTERVAL '30' SECOND
+  ts AS TO_TIMESTAMP_LTZ(event_time, 3), WATERMARK FOR ts AS ts - INTERVAL '30' SECOND
 ) WITH ('connector'='filesystem', 'path'='file://{shipments}', 'format'='json');
 
 CREATE TABLE shipped (
@@ -39,7 +39,7 @@ JOIN = """
 INSERT INTO shipped
 SELECT o.order_id, o.customer_id, o.amount, o.event_time, s.shipment_id, s.carrier, s.event_time
 FROM orders o LEFT JOIN shipments s
-  ON o.order_id = s.order_id AND s.at BETWEEN o.at AND o.at + INTERVAL '1' HOUR
+  ON o.order_id = s.order_id AND s.ts BETWEEN o.ts AND o.ts + INTERVAL '1' HOUR
 """
 
 

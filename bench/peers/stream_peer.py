@@ -63,8 +63,8 @@ class SqlEngine:
         """Run the job to its end."""
         self.spark.sparkContext.setJobGroup(name, name)
         report = weft.streams.run(self.spark, self.text, final=True, fresh=True, listener=_Peak(self))
-        ledger = report.query("shipped").ledger or {}
-        self.about["ledger"] = {side: dict(counts) for side, counts in ledger.items()}
+        ledger = report.query("shipped").ledger
+        self.about["ledger"] = ledger and {side: dict(counts) for side, counts in ledger.items()}
 
     def close(self) -> None:
         """Stop Spark."""

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from command_line import weft
+from weft.cli.envelope import exit_code_of
+from weft.errors import ConnectorError, StreamError, StreamPlanError, StreamSqlError, WeftError
 
 ACCEPTANCE = Path(__file__).parents[1] / "data" / "streams" / "orders_shipments"
 SRC = Path(__file__).parents[2] / "src"
@@ -146,3 +148,21 @@ def test_words_that_mean_nothing_are_refused(
     ran = weft("stream", "run", "orders_shipments.sql", *words, "--json", root=folder)
     assert (ran.code, ran.codes) == (code, codes)
     assert not (folder / ".weft").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StreamSqlError("x", help="y"), 3),
+        (StreamPlanError("x", help="y"), 3),
+        (StreamError("x", help="y"), 1),
+        (StreamError("x", code="W2210", help="y"), 1),
+        (ConnectorError("x", help="y"), 1),
+        (StreamError("x", code="W2203", help="y"), 8),
+        (StreamError("x", code="W2204", help="y"), 8),
+        (StreamError("x", code="W2205", help="y"), 8),
+        (StreamError("x", code="W2215", help="y"), 8),
+    ],
+)
+def test_an_error_of_a_stream_has_its_exit_code(error: WeftError, code: int) -> None:
+    assert exit_code_of(error) == code

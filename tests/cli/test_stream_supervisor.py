@@ -48,13 +48,13 @@ sys.exit(1)
 """
 
 
-def eventually(what: Callable[[], Any], seconds: float = 60.0) -> Any:
+def eventually(what: Callable[[], Any], seconds: float = 60.0, every: float = 0.05) -> Any:
     """Wait until something holds and return it."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if found := what():
             return found
-        time.sleep(0.05)
+        time.sleep(every)
     return pytest.fail(f"it did not happen within {seconds} s", pytrace=True)
 
 
@@ -192,6 +192,9 @@ def test_jobs_that_have_not_run_are_told_so(job: Job) -> None:
     ran = job.weft("status", f"{JOB}.sql", "--json")
     assert (ran.code, ran.codes) == (8, ["W2215"])
     assert job.weft("status", "nothing", "--json").code == 2
+    for words in (("--rejects",), ("--rejects", "5"), ("--rejects=5",)):
+        assert job.weft("status", f"{JOB}.sql", *words, "--json").codes == ["W2215"]
+        assert job.weft("status", *words, f"{JOB}.sql", "--json").codes == ["W2215"]
 
 
 @pytest.mark.usefixtures("jvm")
@@ -212,7 +215,7 @@ def test_a_real_job_runs_until_it_is_stopped_and_goes_on_where_it_was(
     assert started.code == 0, started.out
     child = process(started.data["child"])
     try:
-        found = eventually(lambda: next((s for s in told()["statements"] if s["batches"]), None), 180)
+        found = eventually(lambda: next((s for s in told()["statements"] if s["batches"]), None), 400, 1)
         assert (found["rows"], found["state"]) == (8, "running")
         assert found["ledger"]["left"] | {"evicted": 0} == {
             "in": 10, "matched": 8, "waiting": 2, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0,

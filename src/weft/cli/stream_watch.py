@@ -16,7 +16,9 @@ class Watching(Listener):
         self._wide = max((len(s.name) for s in plan.statements), default=0)
 
     def on_batch(self, report: BatchReport) -> None:
-        """Say what came in and went out."""
+        """Say what came in and went out; a batch in which nothing happened is not worth a line."""
+        if not (report.final or report.rows_out or any(report.rows_in.values())):
+            return
         what = "flush" if report.final else f"batch {report.batch}"
         came = ", ".join(f"{name} {count:,}" for name, count in report.rows_in.items() if count)
         mark = (

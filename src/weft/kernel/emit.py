@@ -12,7 +12,7 @@ What is held until then are places of rows.  When even these are many, the pairs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,10 @@ from weft.kernel.spec import LEFT_ALONE, NEVER, PAIR, RIGHT_ALONE, JoinTask, Sid
 
 ROWS = 65_536
 """How many rows a batch of the output has at most."""
+BYTES = 64 * 1024**2
+"""About how many bytes a batch of the output has at most."""
+KNOWN = 8_000_000
+"""Up to so many pairs of a batch are remembered until they are asked for; more are found again then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,6 +42,13 @@ class Pairs:
     def chunks(self) -> Iterable[tuple[Longs, Longs]]:
         """Return the pairs piece by piece."""
         return self.matching.chunks() if self.known is None else self.known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Again:
+    """Pairs of several segments that are found again when they are asked for."""
+
+    find: Callable[[], Iterator[tuple[Matching, Longs, Longs]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,14 +68,18 @@ class Output:
     task: JoinTask
     left: Any  # Arrow schemas of the children
     right: Any
-    blocks: tuple[Pairs | Alone, ...] = ()
+    blocks: tuple[Pairs | Again | Alone, ...] = ()
 
     def __iter__(self) -> Iterator[Any]:
         for block in self.blocks:
             if isinstance(block, Alone):
                 yield from self._alone(block)
+            elif isinstance(block, Again):
+                for matching, left, right in block.find():
+                    yield from self._pairs(matching, left, right)
             else:
-                yield from self._pairs(block)
+                for left, right in block.chunks():
+                    yield from self._pairs(block.matching, left, right)
 
     @property
     def schema(self) -> Any:
@@ -72,8 +87,9 @@ class Output:
         return output_schema(self.task, self.left, self.right)
 
     def _alone(self, block: Alone) -> Iterator[Any]:
-        for first in range(0, len(block.places), ROWS):
-            places, times = block.places[first : first + ROWS], block.times[first : first + ROWS]
+        most = _most(block.rows)
+        for first in range(0, len(block.places), most):
+            places, times = block.places[first : first + most], block.times[first : first + most]
             here = _struct(block.rows, places)
             absent = pa.nulls(len(places), _struct_type(self.right if block.side == "left" else self.left))
             sides = (here, absent) if block.side == "left" else (absent, here)
@@ -81,25 +97,24 @@ class Output:
             windows = first_window(self.task.reach, times) if self.task.window_columns else None
             yield self._batch(kind, times, windows, *sides)
 
-    def _pairs(self, block: Pairs) -> Iterator[Any]:
-        matching = block.matching
-        for left, right in block.chunks():
-            for first in range(0, len(left), ROWS):
-                ours, theirs = left[first : first + ROWS], right[first : first + ROWS]
-                if not self.task.window_columns and not self.task.reach.per_window:
-                    yield self._pair_batch(matching, ours, theirs, None)
-                    continue
-                start, last = shared_windows(matching, ours, theirs)
-                if not self.task.reach.per_window:
-                    yield self._pair_batch(matching, ours, theirs, start)
-                    continue
-                slide = self.task.reach.slide or self.task.reach.size
-                for pair, number in expanded(
-                    np.arange(len(ours)), np.zeros(len(ours), dtype=np.int64), (last - start) // slide + 1
-                ):
-                    for cut in range(0, len(pair), ROWS):
-                        some, nth = pair[cut : cut + ROWS], number[cut : cut + ROWS]
-                        yield self._pair_batch(matching, ours[some], theirs[some], start[some] + nth * slide)
+    def _pairs(self, matching: Matching, left: Longs, right: Longs) -> Iterator[Any]:
+        reach = self.task.reach
+        most = _most(matching.left.rows, matching.right.rows)
+        for first in range(0, len(left), most):
+            ours, theirs = left[first : first + most], right[first : first + most]
+            if not self.task.window_columns and not reach.per_window:
+                yield self._pair_batch(matching, ours, theirs, None)
+                continue
+            start, last = shared_windows(matching, ours, theirs)
+            if not reach.per_window:
+                yield self._pair_batch(matching, ours, theirs, start)
+                continue
+            slide = reach.slide or reach.size
+            none = np.zeros(len(ours), dtype=np.int64)
+            for pair, number in expanded(np.arange(len(ours)), none, (last - start) // slide + 1):
+                for cut in range(0, len(pair), most):
+                    some, nth = pair[cut : cut + most], number[cut : cut + most]
+                    yield self._pair_batch(matching, ours[some], theirs[some], start[some] + nth * slide)
 
     def _pair_batch(self, matching: Matching, left: Longs, right: Longs, windows: Longs | None) -> Any:
         times = np.maximum(matching.left.times[left], matching.right.times[right])
@@ -121,6 +136,17 @@ class Output:
                 pa.array(moved(windows, self.task.reach.size), mask=mask),
             ]
         return pa.RecordBatch.from_arrays([*columns, left, right], schema=self.schema)
+
+
+def _most(*tables: Any) -> int:
+    """Return how many rows of these tables side by side make a batch; wide rows make small batches."""
+    width: int = sum(table.nbytes // max(1, table.num_rows) for table in tables)
+    return max(1, min(ROWS, BYTES // max(1, width)))
+
+
+def is_too_many(pairs: int) -> bool:
+    """Whether so many pairs are found again rather than remembered."""
+    return pairs > KNOWN
 
 
 def output_schema(task: JoinTask, left: Any, right: Any) -> Any:

@@ -54,6 +54,7 @@ class Admitted:
     rejected: int = 0
     missing_keys: int = 0
     missing_times: int = 0
+    min_time: int | None = None
     max_time: int | None = None
     max_lateness: int = 0
 
@@ -164,6 +165,8 @@ def _judge(judged: _Judged, no_time: Mask | None, *, timed: bool, watermark: int
     if timed:
         shown = judged.times[judged.open & (judged.times != NEVER)]
         found.max_time = int(shown.max()) if len(shown) else None
+        on_time = shown[shown >= watermark]
+        found.min_time = int(on_time.min()) if len(on_time) else None
         if no_time is not None:
             _without_time(judged, no_time, wall_clock)
         _late(judged, watermark)

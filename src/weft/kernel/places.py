@@ -8,7 +8,6 @@ import shutil
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,23 +70,29 @@ class Places:
             self._place_far(made, name)
             return
         folder = Path(self.path(made))
-        with ThreadPoolExecutor(max_workers=4) as pool:  # together they cost little more than one
-            list(pool.map(_synced, [str(folder), *(str(path) for path in folder.iterdir())]))
+        _all_synced([folder, *folder.iterdir()])
         try:
             os.rename(self.path(made), self.path(name))  # noqa: PTH104  # a folder that is there is refused
         except OSError:
             if not Path(self.path(name)).is_dir():
                 raise
             shutil.rmtree(self.path(made))
-        _synced(str(Path(self.path(name)).parent))
+        place = Path(self.path(name))
+        _all_synced([place.parent, place.parent.parent])  # the names too, the batch's own among them
 
     def _place_far(self, made: str, name: str) -> None:
-        there = self.fs.get_file_info(self.path(name)).type != pafs.FileType.NotFound
-        if not there:
-            with suppress(OSError):
+        if not self._is_there(name):
+            try:
                 self.fs.move(self.path(made), self.path(name))
+            except OSError:
+                if not self._is_there(name):
+                    raise
+            else:
                 return
         self.fs.delete_dir(self.path(made))
+
+    def _is_there(self, name: str) -> bool:
+        return bool(self.fs.get_file_info(self.path(name)).type != pafs.FileType.NotFound)
 
     def place_file(self, name: str, put: Callable[[Any], None]) -> None:
         """Write a file beside its place and rename it."""
@@ -96,13 +101,20 @@ class Places:
         beside = f"{folder}/.tmp-{uuid.uuid4().hex}-{last}"
         self.write(beside, put)
         if self.is_local:
-            _synced(self.path(beside))
+            _synced(Path(self.path(beside)))
             Path(self.path(beside)).replace(self.path(name))
+            _all_synced([Path(self.path(folder)), Path(self.path(folder)).parent])
         else:
             self.fs.move(self.path(beside), self.path(name))
 
 
-def _synced(path: str) -> None:
+def _all_synced(paths: list[Path]) -> None:
+    """Bring files and names in folders to the disk; together they cost little more than one."""
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        list(pool.map(_synced, paths))
+
+
+def _synced(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from weft.kernel.segments import Longs, Segment
 from weft.kernel.spec import KernelProblem, Residual
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": pc.equal,
     "<>": pc.not_equal,
     "<": pc.less,
@@ -37,6 +37,7 @@ _TYPES: dict[str, Any] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "null": pa.null(),
 }
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
@@ -95,8 +96,10 @@ def _answer(code: tuple[Any, ...], child: Callable[[str, str], Any]) -> Any:
     if word == "lit":
         return pa.scalar(code[1], arrow_type(code[2]))
     operands = [_answer(operand, child) for operand in code[1:]]
-    if word == "not":
-        return pc.invert(operands[0])
     if word == "isnull":
         return pc.is_null(operands[0])
-    return _COMPARISONS[word](*operands)
+    if word in ("and", "or", "not"):  # a bare NULL is an unknown truth
+        operands = [o.cast(pa.bool_()) if pa.types.is_null(o.type) else o for o in operands]
+    elif all(pa.types.is_null(o.type) for o in operands):
+        return pa.scalar(None, pa.bool_())
+    return pc.invert(operands[0]) if word == "not" else _OPERATIONS[word](*operands)

@@ -7,13 +7,14 @@ brings the pairs across its parts and no other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.kernel.emit import Pairs
+from weft.kernel.emit import Again, Pairs, is_too_many
 from weft.kernel.keys import key_numbers
 from weft.kernel.pairs import Matching, expanded
 from weft.kernel.residual import holds
@@ -58,27 +59,30 @@ class _Rows:
         )
 
 
-def session_pairs(task: JoinTask, left: Working, right: Working, clock: Clock) -> list[Pairs]:
+def session_pairs(task: JoinTask, left: Working, right: Working, clock: Clock) -> list[Pairs | Again]:
     """Bring the sessions up to date, set flags and return the pairs to give now."""
     sides = (left, right)
-    blocks: list[Pairs] = []
-    rows = _touched(sides)
-    if rows is not None:
-        numbers = _sessions(task, sides, rows)
-        if not task.final:
-            for ours, theirs in _given_now(rows, numbers):
-                blocks += _blocks(task, sides, rows, ours, theirs)
+    touched = _touched(sides)
+    numbers = np.empty(0, dtype=np.int64) if touched is None else _sessions(task, sides, touched)
+    rows = _closing(task, sides, clock) if task.final else touched
+    if rows is None:
+        return []
     if task.final:
-        closing = _closing(task, sides, clock)
-        if closing is not None:
-            keys = key_numbers(task.keys, closing.pieces)
-            _, numbers = np.unique(np.stack((keys, closing.start)), axis=1, return_inverse=True)
-            everyone = np.arange(len(closing.places))
-            for ours, theirs in _across(
-                numbers.reshape(-1), everyone[closing.is_left], everyone[~closing.is_left]
-            ):
-                blocks += _blocks(task, sides, closing, ours, theirs)
-    return blocks
+        keys = key_numbers(task.keys, rows.pieces)
+        _, found = np.unique(np.stack((keys, rows.start)), axis=1, return_inverse=True)
+        numbers = found.reshape(-1)
+    find = partial(_pieces, task, (tuple(left.parts), tuple(right.parts)), rows, numbers)
+    known: list[Pairs | Again] = []
+    count = 0
+    for here, there, matching, one, other in find():
+        left.set(here, one, MATCHED)
+        right.set(there, other, MATCHED)
+        count += len(one)
+        if not is_too_many(count):
+            known.append(Pairs(matching=matching, known=((one, other),)))
+    left.matches += count
+    right.matches += count
+    return [Again(find=partial(_found_again, find))] if is_too_many(count) else known
 
 
 def _touched(sides: tuple[Working, Working]) -> _Rows | None:
@@ -192,33 +196,41 @@ def _across(numbers: Longs, ours: Longs, theirs: Longs) -> Iterator[tuple[Longs,
         yield one, theirs[place]
 
 
-def _blocks(
-    task: JoinTask, sides: tuple[Working, Working], rows: _Rows, ours: Longs, theirs: Longs
-) -> Iterator[Pairs]:
-    """Yield pairs part by part, after the residual condition, and set the flags."""
+Segments = tuple[Segment, ...]
+Piece = tuple[int, int, Matching, Longs, Longs]
+
+
+def _pieces(task: JoinTask, sides: tuple[Segments, Segments], rows: _Rows, numbers: Longs) -> Iterator[Piece]:
+    """Yield the pairs to give now, part by part, after the residual condition."""
+    everyone = np.arange(len(numbers))
+    if task.final:
+        pairs = _across(numbers, everyone[rows.is_left], everyone[~rows.is_left])
+    else:
+        pairs = _given_now(rows, numbers)
+    none = np.empty(0, dtype=np.int64)
     left, right = sides
-    code = rows.part[ours] * len(right.parts) + rows.part[theirs]
-    for number in np.unique(code):
-        mine = np.flatnonzero(code == number)
-        here, there = divmod(int(number), len(right.parts))
-        one, other = rows.places[ours[mine]], rows.places[theirs[mine]]
-        if task.residual is not None:
-            true = holds(task.residual, left.parts[here], one, right.parts[there], other)
-            one, other = one[true], other[true]
-        if not len(one):
-            continue
-        left.set(here, one, MATCHED)
-        right.set(there, other, MATCHED)
-        left.matches += len(one)
-        right.matches += len(one)
-        nothing = np.empty(0, dtype=np.int64)
-        matching = Matching(
-            task=task,
-            left=left.parts[here],
-            right=right.parts[there],
-            probe_side="left",
-            probe=nothing,
-            start=nothing,
-            stop=nothing,
-        )
-        yield Pairs(matching=matching, known=((one, other),))
+    for ours, theirs in pairs:
+        code = rows.part[ours] * len(right) + rows.part[theirs]
+        for number in np.unique(code):
+            mine = np.flatnonzero(code == number)
+            here, there = divmod(int(number), len(right))
+            one, other = rows.places[ours[mine]], rows.places[theirs[mine]]
+            if task.residual is not None:
+                true = holds(task.residual, left[here], one, right[there], other)
+                one, other = one[true], other[true]
+            if len(one):
+                matching = Matching(
+                    task=task,
+                    left=left[here],
+                    right=right[there],
+                    probe_side="left",
+                    probe=none,
+                    start=none,
+                    stop=none,
+                )
+                yield here, there, matching, one, other
+
+
+def _found_again(find: Callable[[], Iterator[Piece]]) -> Iterator[tuple[Matching, Longs, Longs]]:
+    for _, _, matching, one, other in find():
+        yield matching, one, other

@@ -170,6 +170,7 @@ class SideStats:
     missing_key_count: int = 0
     missing_time_count: int = 0
     limit_hits: int = 0
+    min_time: int | None = None  # least event time shown on time
     max_time: int | None = None  # greatest event time shown; moves the watermark of the side
     max_lateness: int = 0  # how far the latest late row was below the watermark
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.kernel.emit import Alone, Output, Pairs
+from weft.kernel.emit import Again, Alone, Output, Pairs, is_too_many
 from weft.kernel.gate import Arrivals, admit
 from weft.kernel.limits import hold
 from weft.kernel.pairs import Matching, probed
@@ -43,9 +43,6 @@ from weft.kernel.spec import (
     SideStats,
 )
 from weft.kernel.working import SideState, Working, leave
-
-KNOWN = 8_000_000
-"""Up to so many pairs of a batch are remembered until they are asked for; more are found again then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,7 +107,7 @@ def step(
         )
         sides.append(Working.of(name, rules, before, admitted))
     ours, theirs = sides
-    blocks: list[Pairs | Alone] = [*_at_once(ours), *_at_once(theirs)]
+    blocks: list[Pairs | Again | Alone] = [*_at_once(ours), *_at_once(theirs)]
     if task.reach.kind == "session":
         blocks += session_pairs(task, ours, theirs, clock)
     else:
@@ -168,10 +165,10 @@ def _found(task: JoinTask, left: Working, right: Working, before: Clock, clock: 
                 right.set(there, other, MATCHED)
                 left.matches += len(one)
                 right.matches += len(one)
-                if remembered <= KNOWN:
+                if not is_too_many(remembered):
                     known.append((one, other))
-        if known or remembered > KNOWN:
-            yield Pairs(matching=matching, known=tuple(known) if remembered <= KNOWN else None)
+        if known or is_too_many(remembered):
+            yield Pairs(matching=matching, known=None if is_too_many(remembered) else tuple(known))
 
 
 Probe = tuple[int, int, Side, Longs | None, tuple[int, int]]
@@ -302,6 +299,7 @@ def _merge(segments: list[Segment], flags: list[Flags], sessions: list[Longs]) -
 def _stats(working: Working, segments: list[Segment], flags: list[Flags], live: int) -> SideStats:
     old, admitted = working.before.stats, working.admitted
     times = [t for t in (old.max_time, admitted.max_time) if t is not None]
+    first = [t for t in (old.min_time, admitted.min_time) if t is not None]
     return replace(
         old,
         records_stored=old.records_stored + len(working.parts[working.fresh]),
@@ -316,23 +314,35 @@ def _stats(working: Working, segments: list[Segment], flags: list[Flags], live: 
         missing_key_count=old.missing_key_count + admitted.missing_keys,
         missing_time_count=old.missing_time_count + admitted.missing_times,
         limit_hits=old.limit_hits + working.limit_hits,
+        min_time=min(first) if first else None,
         max_time=max(times) if times else None,
         max_lateness=max(old.max_lateness, admitted.max_lateness),
     )
 
 
 def _distinct(segments: list[Segment], flags: list[Flags]) -> int:
-    """Return how many keys the live rows have, told by their hashes."""
+    """Return how many keys the live rows have, told by their hashes.
+
+    The largest segment is in order already; only the others are sorted together and looked up in it.
+    """
     found = []
     for segment, mine in zip(segments, flags, strict=True):
         live = (mine & DEAD) == 0
-        hashes = segment.hashes if live.all() else segment.hashes[live]
-        if len(hashes):
-            found.append(hashes[np.append(True, hashes[1:] != hashes[:-1])])
-    if len(found) < 2:
-        return len(found[0]) if found else 0
-    together = np.sort(np.concatenate(found))
-    return 1 + int(np.count_nonzero(together[1:] != together[:-1]))
+        found.append(_once(segment.hashes if live.all() else segment.hashes[live]))
+    found = sorted((hashes for hashes in found if len(hashes)), key=len)
+    if not found:
+        return 0
+    largest, rest = found[-1], found[:-1]
+    if not rest:
+        return len(largest)
+    others = _once(np.sort(np.concatenate(rest)))
+    place = np.minimum(np.searchsorted(largest, others), len(largest) - 1)
+    return len(largest) + int(np.count_nonzero(largest[place] != others))
+
+
+def _once(hashes: Longs) -> Longs:
+    """Return sorted hashes without those that come again."""
+    return hashes[np.append(True, hashes[1:] != hashes[:-1])] if len(hashes) > 1 else hashes
 
 
 def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = HELD) -> None:

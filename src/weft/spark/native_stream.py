@@ -120,7 +120,7 @@ def _between(sides: Sides, match: Within | SameWindow, lower: int, upper: int) -
     left, right = sides.left_column(match.left), sides.right_column(match.right)
     if max(abs(lower), abs(upper)) < DAY or has_even_days(_zone(sides)):
         return (right >= left + _length(F, lower)) & (right <= left + _length(F, upper))
-    apart = F.unix_micros(right) - F.unix_micros(left)
+    apart: Column = F.unix_micros(right) - F.unix_micros(left)
     loose = (right >= left + _length(F, lower - _UNEVEN)) & (right <= left + _length(F, upper + _UNEVEN))
     return loose & (apart >= F.lit(lower).cast("long")) & (apart <= F.lit(upper).cast("long"))
 

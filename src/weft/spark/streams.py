@@ -128,8 +128,8 @@ def _refuse(join: ResolvedJoin, mistakes: Mistakes) -> None:
             )
         )
     if isinstance(match, Within):
-        ends = {"lower": match.lower, "upper": match.upper}
-        missing = [name for name, end in ends.items() if end is None or abs(end) >= _LONGEST]
+        ends = (("lower", match.lower), ("upper", match.upper))
+        missing = [name for name, end in ends if end is None or abs(end) >= _LONGEST]
         if missing:
             mistakes.add(
                 StreamPlanError(

@@ -27,7 +27,7 @@ from weft.plan.streams.layout import is_raw, layout
 from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, TableStep
 from weft.store.streams.checkpoint import Checkpoint, JobRecord, begin, current, statement_folder, use
 from weft.store.streams.commit import STAGING, check_open, commit, seal
-from weft.store.streams.ledger import COUNTS, read_indexes, side_name
+from weft.store.streams.ledger import read_indexes, side_name
 from weft.store.streams.manifest import (
     Counts,
     Heartbeat,
@@ -44,9 +44,9 @@ from weft.store.streams.manifest import (
 )
 from weft.store.streams.recover import recover
 from weft.testing.crash import Crash
-from weft.testing.stream_arrow import Flowing, HashOf, Packed, read, stable_hash, unpacked, written
+from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, read, stable_hash, unpacked, written
 from weft.testing.stream_items import Row, of_stream, of_table
-from weft.testing.values import as_type
+from weft.testing.stream_lookup import looked_up
 
 Batch = Mapping[str, Sequence[Row]]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -278,7 +278,9 @@ class _Run:
         due = iter(heartbeat.clocks)
         for one in self.plan.steps:
             if isinstance(one, TableStep):
-                flowing, counts[side_name(one.number, "left")] = self._looked_up(one, flowing, turned_away)
+                flowing, counts[side_name(one.number, "left")] = looked_up(
+                    one, flowing, self._table(one), turned_away
+                )
                 turned_away = 0
             else:
                 left, right = next(due)
@@ -331,25 +333,9 @@ class _Run:
                 out.extend(unpacked(given, children))
         return out
 
-    def _looked_up(
-        self, one: TableStep, rows: list[Flowing], turned_away: int
-    ) -> tuple[list[Flowing], Counts]:
+    def _table(self, one: TableStep) -> list[Values]:
         source = next(t for t in self.plan.tables if t.number == one.right)
-        table = [of_table(source, row).values for row in self.tables[source.table.name]]
-        counts = dict.fromkeys(COUNTS, 0)
-        counts["in"] = counts["rejected"] = turned_away
-        out = []
-        for row in rows:
-            if row.unread is not None:
-                out.append(row)
-                continue
-            found = [other for other in table if _meets(one, row.values, other)]
-            counts["in"] += 1
-            counts["matched" if found else "unmatched"] += 1
-            out.extend(Flowing({**row.values, **other}) for other in found)
-            if not found and one.how == "left":
-                out.append(row)
-        return out, FrozenMap(counts)
+        return [of_table(source, row).values for row in self.tables[source.table.name]]
 
     def _inputs(self) -> dict[str, str]:
         """Return the sides that read a stream, with its alias."""
@@ -375,14 +361,6 @@ class _Run:
 
 def _first(plan: StatementPlan) -> int:
     return plan.steps[0].left[0] if plan.steps else plan.inputs[0].number
-
-
-def _meets(one: TableStep, left: Mapping[Any, Any], right: Mapping[Any, Any]) -> bool:
-    for key in one.keys:
-        mine, other = as_type(left.get(key.left), key.dtype), as_type(right.get(key.right), key.dtype)
-        if mine is None or mine != other:
-            return False
-    return one.residual is None or evaluate(one.residual, {**left, **right}.get) is True
 
 
 def _code(problem: KernelProblem) -> Code:

@@ -13,10 +13,10 @@ from typing import Any
 from weft.expr import evaluate
 from weft.kernel.spec import FOREVER, Clock
 from weft.plan.streams.clocks import clocks, watermark
-from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, TableStep
+from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, TableStep, event_time
 from weft.testing.stream_items import Count, Item, Rejected, Row, of_stream, of_table
 from weft.testing.stream_join import JoinReference, is_true
-from weft.testing.values import as_type, compare
+from weft.testing.values import as_type, compare, microseconds
 
 Batch = Mapping[str, Sequence[Row]]
 """The rows of one batch by the name of their stream."""
@@ -26,7 +26,8 @@ Batch = Mapping[str, Sequence[Row]]
 class ReferenceResult:
     """What a statement gives: rows with the batch they come out in, counts, rejected rows, clocks.
 
-    `marks` are the watermarks that judged each batch.
+    `times` are the event times of the rows in microseconds; `marks` are the watermarks that judged each
+    batch.
     """
 
     rows: tuple[tuple[int, Mapping[str, Any]], ...]
@@ -34,6 +35,7 @@ class ReferenceResult:
     rejects: tuple[Rejected, ...]
     clocks: tuple[tuple[Clock, ...], ...]
     marks: tuple[int | None, ...]
+    times: tuple[int | None, ...]
 
 
 def run_reference(
@@ -69,6 +71,7 @@ class _Run:
         self.marks: list[int | None] = []
         self.clocks: list[tuple[Clock, ...]] = []
         self.rows: list[tuple[int, Mapping[str, Any]]] = []
+        self.times: list[int | None] = []
         self.rejects: list[Rejected] = []
 
     def batch(self, number: int, batch: Batch, wall_clock: int, idle: Collection[str]) -> None:
@@ -115,7 +118,10 @@ class _Run:
                 watermark=self.mark,
                 wall_clock=wall_clock,
             )
-        self.rows.extend((number, self._selected(item)) for item in flowing if self._passes(item))
+        for item in flowing:
+            if self._passes(item):
+                self.rows.append((number, self._selected(item)))
+                self.times.append(self._time(item))
 
     def _first(self) -> Input:
         """Return the stream whose rows the first step takes from the left."""
@@ -165,6 +171,14 @@ class _Run:
         values: dict[Hashable, Any] = item.values
         return {c.name: evaluate(c.typed, values.get) for c in self.plan.output}
 
+    def _time(self, item: Item) -> int | None:
+        """Return the event time of a row: what the statement says, else the greatest of its sources."""
+        if self.plan.event_time is None:
+            told = (item.values.get(event_time(i.number)) for i in self.plan.inputs)
+            return max((t for t in told if t is not None), default=None)
+        value: Any = evaluate(self.plan.event_time, item.values.get)
+        return value * 1000 if isinstance(value, int) else None if value is None else microseconds(value)
+
     def result(self) -> ReferenceResult:
         """Return what came out so far."""
         ledger: dict[str, Mapping[str, int]] = {}
@@ -188,6 +202,7 @@ class _Run:
             rejects=tuple(self.rejects),
             clocks=tuple(self.clocks),
             marks=tuple(self.marks),
+            times=tuple(self.times),
         )
 
 

@@ -110,7 +110,8 @@ def test_ends_that_cross_leave_nothing_and_say_where_they_stand() -> None:
 
 def test_a_sum_of_times_keeps_signs_and_lengths() -> None:
     told = time_difference(typed("r.t - INTERVAL '3' SECOND - a.t"), TIMES)
-    assert told == Affine(coefficients=FrozenMap[Hashable, int]({R: 1, A: -1}), constant_us=-3 * SECOND)
+    factors: dict[Hashable, int] = {R: 1, A: -1}
+    assert told == Affine(coefficients=FrozenMap(factors), constant_us=-3 * SECOND)
     assert time_difference(typed("r.v"), TIMES) is None
     assert comparison(typed("r.t + INTERVAL '1' SECOND > a.t"), TIMES, 2) is not None
     assert comparison(typed("r.t > b.t"), TIMES, 1) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_the_watermark_moves_while_a_side_is_idle_and_is_judged_with_when_it_wak
 ) -> None:
     """The right side jumps: what it shows after its silence is late below the watermark it was left out of."""
     statement = plan(shipments="10s")
-    batches = [
+    batches: list[Any] = [
         {"orders": [order("a", 0)], "shipments": [shipment("a", 1)]},
         {"orders": [order("b", 100)]},
         {"orders": [order("c", 101)]},

@@ -34,7 +34,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 @cache
 def wanted(seed: int) -> tuple[Run, ReferenceResult]:
     run = random_run(seed)
-    return run, run_reference(run.plan, run.fed, wall_clock=WALL_CLOCK, idle=run.idle)
+    return run, run_reference(run.plan, run.fed, final=run.final, wall_clock=WALL_CLOCK, idle=run.idle)
 
 
 def agrees(seed: int) -> bool:
@@ -48,6 +48,7 @@ def agrees(seed: int) -> bool:
             run.fed,
             root=root,
             groups=run.groups,
+            final=run.final,
             hash_of=run.hash_of,
             wall_clock=WALL_CLOCK,
             idle=run.idle,

@@ -10,7 +10,9 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from random_streams import START, Run, Side, as_set, random_run
@@ -45,6 +47,7 @@ def engine(run: Run, root: Path, *, seed: int = 0) -> StreamResult:
         run.batches,
         root=place,
         groups=run.groups,
+        final=run.final,
         hash_of=run.hash_of,
         wall_clock=WALL_CLOCK,
         idle=run.idle,
@@ -52,14 +55,30 @@ def engine(run: Run, root: Path, *, seed: int = 0) -> StreamResult:
     )
 
 
+def rejects(found: StreamResult) -> list[tuple[Any, ...]]:
+    """Return what the table of rejected rows holds, as the reference tells it."""
+    names = ("side", "reason", "event_time", "watermark", "batch")
+    tables = [
+        pq.read_table(path, columns=list(names)) for path in found.checkpoint.rejects.rglob("*.parquet")
+    ]
+    return _in_order([tuple(row[n] for n in names) for table in tables for row in table.to_pylist()])
+
+
+def _in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=repr)
+
+
 def test_random_runs_equal_the_reference(first_seed: int, root: Path) -> None:
     for seed in range(first_seed, first_seed + TOGETHER):
         run = random_run(seed)
-        wanted = run_reference(run.plan, run.fed, wall_clock=WALL_CLOCK, idle=run.idle)
+        wanted = run_reference(run.plan, run.fed, final=run.final, wall_clock=WALL_CLOCK, idle=run.idle)
         found = engine(run, root)
         assert as_set(found.rows) == as_set(wanted.rows), str(run)
         assert {s: dict(c) for s, c in found.ledger.items()} == dict(wanted.ledger), str(run)
         assert found.clocks == wanted.clocks, str(run)
+        assert rejects(found) == _in_order(
+            [(r.side, r.reason, r.time, r.watermark, r.batch) for r in wanted.rejects]
+        ), str(run)
         for counts in found.ledger.values():
             assert Counters.from_dict(dict(counts)).balances, str(run)
 
@@ -67,10 +86,12 @@ def test_random_runs_equal_the_reference(first_seed: int, root: Path) -> None:
 def test_the_random_runs_reach_every_kind_of_row() -> None:
     """So many runs would say little if all their rows were unmatched."""
     runs = [random_run(seed) for seed in range(RUNS)]
-    ledgers = [run_reference(r.plan, r.fed, wall_clock=WALL_CLOCK, idle=r.idle).ledger for r in runs]
+    ledgers = [
+        run_reference(r.plan, r.fed, final=r.final, wall_clock=WALL_CLOCK, idle=r.idle).ledger for r in runs
+    ]
     totals = {
         name: sum(counts[name] for ledger in ledgers for counts in ledger.values())
-        for name in ("in", "matched", "unmatched", "late", "rejected")
+        for name in ("in", "matched", "waiting", "unmatched", "late", "rejected")
     }
     assert totals["matched"] > 2000
     assert min(totals.values()) > 100
@@ -85,7 +106,7 @@ def calm(seed: int) -> Run:
     """Return a random run of two streams in which nothing is late and nothing comes twice."""
     run = random_run(seed)
     sides = tuple(replace(s, delay=10_000, late="side_output", dedup="") for s in run.sides)
-    return replace(run, sides=sides, idle={})
+    return replace(run, sides=sides, idle={}, final=True)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -208,3 +208,19 @@ def test_a_run_that_is_continued_gives_what_one_run_gives(tmp_path: Path) -> Non
         root = tmp_path / str(batches)
         run(root, BATCHES[:batches], final=False)
         assert as_set(run(root).rows) == as_set(whole.rows)
+
+
+def test_output_is_found_even_when_the_replaced_checkpoint_is_damaged(tmp_path: Path) -> None:
+    sink = tmp_path / "out"
+    sink.mkdir()
+    first = begin(tmp_path / "cp", JobRecord(groups=1))
+    second = begin(tmp_path / "cp", JobRecord(groups=1, replaces=first.name))
+    files = [sink / f"part-{record_of(cp).id}-000000-00000.json" for cp in (first, second)]
+    other = sink / "part-00000-0.json"
+    for path in (*files, other):
+        path.write_text("{}")
+    first.commits.mkdir()
+    first.commit_file(0).write_text("damaged")
+    third = begin(tmp_path / "cp", JobRecord(groups=1, replaces=second.name))
+    assert recover(third, sink=sink) is None
+    assert list(sink.iterdir()) == [other]

@@ -119,3 +119,30 @@ def test_watermarks_and_clocks_of_every_batch_are_told() -> None:
     start = (START - EPOCH) // dt.timedelta(microseconds=1)
     assert result.marks[:3] == (None, None, start - 10_000_000)
     assert len(result.clocks) == 4
+
+
+def at(second: int) -> dt.datetime:
+    return START + dt.timedelta(seconds=second)
+
+
+def times(select: str, left: dt.datetime, right: dt.datetime) -> list[dt.timedelta | None]:
+    """Return the event times of the result of two rows, as distances from the epoch."""
+    batch = {"a": [{"id": "l", "k": 1, "n": 5, "t": left}], "b": [{"id": "r", "k": 1, "t": right}]}
+    told = run_reference(planned(select), [batch]).times
+    return [None if t is None else dt.timedelta(microseconds=t) for t in told]
+
+
+def test_a_row_has_the_greatest_time_of_its_sources_and_a_padded_one_its_own() -> None:
+    far, old = dt.datetime(2999, 1, 1, tzinfo=dt.UTC), dt.datetime(1960, 1, 1, tzinfo=dt.UTC)
+    full = "SELECT a.id, b.id AS other FROM a FULL JOIN b ON a.k = b.k WITHIN '10s'"
+    assert times(full, at(0), at(7)) == [at(7) - EPOCH]
+    assert times(full, at(7), at(0)) == [at(7) - EPOCH]
+    assert times(full, EPOCH, EPOCH) == [EPOCH - EPOCH]
+    assert sorted(t for t in times(full, far, old) if t is not None) == [old - EPOCH, far - EPOCH]
+
+
+def test_event_time_of_the_result_is_what_the_statement_says_in_any_case_of_its_name() -> None:
+    said = "SELECT a.id, a.t AS _EVENT_TIME FROM a JOIN b ON a.k = b.k WITHIN '10s'"
+    for name in ("_EVENT_TIME", "_event_time", "_Event_Time"):
+        assert times(said.replace("_EVENT_TIME", name), at(0), at(7)) == [at(0) - EPOCH]
+    assert times(said.replace("a.t AS", "a.n AS"), at(0), at(7)) == [dt.timedelta(milliseconds=5)]

@@ -60,6 +60,15 @@ def test_a_condition_on_nothing_holds_for_all_or_none() -> None:
     assert answers(("lit", None, "boolean"), [1, 2], [1, 2]) == [False, False]
 
 
+def test_a_bare_null_is_unknown_wherever_it_stands() -> None:
+    null = ("lit", None, "null")
+    assert answers(("=", V, null), [1, 2], [1, 2]) == [False, False]
+    assert answers(("not", ("=", null, null)), [1, 2], [1, 2]) == [False, False]
+    assert answers(("or", null, ("=", V, W)), [1, 2], [1, 3]) == [True, False]
+    assert answers(("not", null), [1], [1]) == [False]
+    assert answers(("isnull", null), [1], [1]) == [True]
+
+
 @pytest.mark.parametrize(
     ("value", "said", "kind"),
     [

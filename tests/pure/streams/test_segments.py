@@ -198,7 +198,7 @@ def test_a_segment_is_dropped_when_no_row_is_left_and_rewritten_when_few_are() -
 def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("a", t, t) for t in range(30)]
     wanted = Kernel(WIDE).feed(rows, rows)
-    monkeypatch.setattr("weft.kernel.transition.KNOWN", 100)
+    monkeypatch.setattr("weft.kernel.emit.KNOWN", 100)
     monkeypatch.setattr("weft.kernel.pairs.CHUNK", 64)
     monkeypatch.setattr("weft.kernel.emit.ROWS", 50)
     kernel = Kernel(WIDE)
@@ -210,11 +210,39 @@ def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.Mon
 
 
 def test_pairs_found_again_leave_out_rows_that_were_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.kernel.transition.KNOWN", 0)
+    monkeypatch.setattr("weft.kernel.emit.KNOWN", 0)
     kernel = Kernel(interval(0, 10, left={"retention": 1000}))
     kernel.feed([("a", 5, 1), ("a", 50, 2)])
     kernel.feed(watermark=40)
     assert kernel.feed([], [("a", 55, 3)], watermark=40) == [(0, 55, ("a", 2), ("a", 3))]
+
+
+def test_wide_rows_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.kernel.emit.BYTES", 400)
+    kernel = Kernel(WIDE)
+    rows = [("a" * 30, t, t) for t in range(5)]
+    assert len(kernel.feed(rows, rows)) == 25
+    assert kernel.last is not None
+    sizes = [given.num_rows for given in kernel.last.out]
+    assert sum(sizes) == 25
+    assert max(sizes) <= 5
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_pairs_of_sessions_are_found_again_too(monkeypatch: pytest.MonkeyPatch, *, final: bool) -> None:
+    task = joined(Reach(kind="session", gap=5), final=final)
+
+    def run() -> list[list[tuple[object, ...]]]:
+        kernel = Kernel(task)
+        first = [("a", t, t) for t in range(0, 40, 3)]
+        second = [("a", t, t) for t in (60, 64)]
+        bridge = [("a", t, t) for t in range(41, 60, 3)]
+        return [kernel.feed(first, second), kernel.feed(second, first), kernel.feed(bridge), kernel.flush()]
+
+    wanted = run()
+    monkeypatch.setattr("weft.kernel.emit.KNOWN", 0)
+    assert run() == wanted
+    assert sum(len(batch) for batch in wanted) > 300
 
 
 def test_a_group_that_is_too_large_says_how_many_groups_there_should_be() -> None:

@@ -88,6 +88,13 @@ def test_within_of_two_lengths_is_before_and_after() -> None:
     assert interval(f"{JOIN} WITHIN (- INTERVAL '5' MINUTE, '1h')") == (5 * MINUTE, HOUR)
 
 
+def test_within_may_stand_before_the_on() -> None:
+    said = "SELECT * FROM orders o LEFT JOIN shipments s WITHIN (0s, 1h) ON o.order_id = s.order_id"
+    assert interval(said) == (dt.timedelta(0), HOUR)
+    with pytest.raises(StreamSqlError, match="W2003"):
+        statement(f"{said} WITHIN 1h")
+
+
 @pytest.mark.parametrize(
     ("written", "wanted"),
     [
@@ -97,6 +104,7 @@ def test_within_of_two_lengths_is_before_and_after() -> None:
         ("TUMBLING(event_time, '1h')", ("tumbling", HOUR, None, None)),
         ("SLIDING(SIZE INTERVAL '1' HOUR, SLIDE INTERVAL '10' MINUTE)", ("sliding", HOUR, 10 * MINUTE, None)),
         ("SLIDING('1h', ADVANCE '10m')", ("sliding", HOUR, 10 * MINUTE, None)),
+        ("SLIDING('1h', ADVANCE BY 10 MINUTES)", ("sliding", HOUR, 10 * MINUTE, None)),
         ("SLIDING(s.event_time, 1h, 10m)", ("sliding", HOUR, 10 * MINUTE, None)),
         ("SLIDING('1h', '1h')", ("sliding", HOUR, HOUR, None)),
         ("SESSION('30m')", ("session", None, None, 30 * MINUTE)),

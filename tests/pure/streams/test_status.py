@@ -101,7 +101,7 @@ def test_the_state_of_a_job_is_that_of_its_processes_and_statements(tmp_path: Pa
     gone = SupervisorRecord(job="job", state="running", pid=2**22 + 1, began="1", since=0, restarts=(1, 2))
     write_record(files, gone)
     assert (job_status("job", folder).state, job_status("job", folder).restarts) == ("stopped", 2)
-    error = FrozenMap(code="W2217", message="it fell", help="see")
+    error: FrozenMap[str, str] = FrozenMap(code="W2217", message="it fell", help="see")
     write_record(files, replace(gone, state="failed", error=error))
     told = job_status("job", folder)
     assert (told.state, told.error, told.statements[0].state) == ("failed", error, "failed")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from weft.errors import StreamError
+from weft.run.streams import supervise as supervising
 from weft.run.streams.supervise import (
     MOST_RESTARTS,
     World,
@@ -131,7 +134,7 @@ def test_falls_that_lie_far_apart_are_never_too_many(files: SupervisorFiles) -> 
 def test_a_coded_error_is_not_tried_again(files: SupervisorFiles) -> None:
     record = run(files, refused(files, "W2203"))
     assert (record.state, record.restarts) == ("failed", ())
-    assert record.error == {"code": "W2203", "message": "no", "help": "do"}
+    assert dict(record.error or {}) == {"code": "W2203", "message": "no", "help": "do"}
 
 
 def test_lost_workers_are(files: SupervisorFiles) -> None:
@@ -209,3 +212,18 @@ def test_a_job_that_does_not_run_cannot_be_stopped(files: SupervisorFiles) -> No
             stop_job(files, "job")
         assert caught.value.code == "W2215"
         assert not files.stop.exists()
+
+
+def test_a_process_is_started_in_a_session_of_its_own_and_a_long_log_is_put_aside(
+    files: SupervisorFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import os; print(os.getsid(0) == os.getpid(), flush=True); os.write(2, b'said'); os._exit(7)"
+    monkeypatch.setattr(supervising, "PROGRAM", (sys.executable, "-c", code))
+    monkeypatch.setattr(supervising, "LARGEST_LOG", 5)
+    for _ in range(2):
+        started = supervising.spawn(["stream"], files)
+        while (ended := started.poll()) is None:
+            time.sleep(0.01)
+        assert ended == started.poll() == 7
+        assert files.log.read_text() == "True\nsaid"
+    assert files.log.with_name("log.1.txt").read_text() == "True\nsaid"

@@ -6,7 +6,6 @@ sources and restarts, so a few short ones are enough here.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ def short_runs() -> list[Run]:
 @pytest.mark.parametrize("run", short_runs(), ids=lambda run: f"seed-{run.seed}")
 def test_a_random_run_equals_the_reference(run: Run, spark: SparkSession, tmp_path: Path) -> None:
     plan = job_of(run.sql, tmp_path, groups=min(run.groups, 2))
-    wanted = run_reference(replace(plan.statements[0]), run.fed)
-    found = run_memory(spark, plan, run.batches)
+    wanted = run_reference(plan.statements[0], run.fed, final=run.final)
+    found = run_memory(spark, plan, run.batches, final=run.final)
     assert as_set(found.rows) == as_set(wanted.rows), str(run)
     assert found.ledger == {side: dict(counts) for side, counts in wanted.ledger.items()}, str(run)

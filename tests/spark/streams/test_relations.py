@@ -107,7 +107,7 @@ def window(kind: str, how: str, **more: Any) -> WindowSpec:
     return WindowSpec(KEYS, order=ORDER, window=kind, how=how, **more)  # type: ignore[arg-type]
 
 
-SPECS = {
+SPECS: dict[str, IntervalSpec | WindowSpec] = {
     "interval full": interval("full"),
     "interval left": interval("left", "0s", "1m"),
     "interval right, before": interval("right", "-61s", "-1s"),

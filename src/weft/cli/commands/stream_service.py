@@ -77,7 +77,7 @@ def status(
     job: Annotated[str | None, typer.Argument(metavar="JOB", help="One job; all without it.")] = None,
     *,
     rejects: Annotated[
-        int | None, typer.Option("--rejects", metavar="N", min=1, help="Also the last N rejected rows.")
+        int | None, typer.Option("--rejects", metavar="[N]", min=1, help="Also the last N rejected rows; 20.")
     ] = None,
     define: Define = None,
 ) -> Envelope:

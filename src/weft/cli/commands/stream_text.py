@@ -198,12 +198,8 @@ def job_text(status: JobStatus) -> str:
 
 def _statement_text(status: StatementStatus) -> str:
     where = f" in {status.location}" if status.location else ""
-    lines = [
-        "",
-        f"{status.name}  {status.state}, {many(status.rows, 'row')}{where}, {many(status.batches, 'batch')}".replace(
-            "batchs", "batches"
-        ),
-    ]
+    batches = "1 batch" if status.batches == 1 else f"{status.batches:,} batches"
+    lines = ["", f"{status.name}  {status.state}, {many(status.rows, 'row')}{where}, {batches}"]
     if status.watermark is not None:
         lines.append(f"  watermark {moment(status.watermark)}")
     if status.held_back_by is not None and status.state != "sealed":

@@ -21,7 +21,8 @@ _NEEDS = {
     "sliding": ("size", "slide"),
     "session": ("gap",),
 }
-_SHAPES = ("lower_bound", "upper_bound", "size", "slide", "gap")
+_EXAMPLES = {"lower_bound": "0s", "upper_bound": "1h", "size": "1h", "slide": "10m", "gap": "30m"}
+_SHAPES = tuple(_EXAMPLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,9 @@ def _by_options(
     missing = [name for name in _NEEDS[kind] if name not in options.values]
     if missing and not any(name in options.said for name in missing):
         needs = " and ".join(repr(f"join.{name}") for name in missing)
-        note("W2008", f"{article} {kind} join by options needs {needs}", f"add {needs}", anchor.value_at)
+        clause = ", ".join(f"'join.{name}' = '{_EXAMPLES[name]}'" for name in missing)
+        message = f"{article} {kind} join by options needs {needs}"
+        note("W2008", message, f"add, with the length that is right: {clause}", anchor.value_at)
     if strange or missing:
         return None
     lengths = {name: options.values[name] for name in _NEEDS[kind]}

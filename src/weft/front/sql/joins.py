@@ -53,10 +53,10 @@ class Joins(WithOptions):
     def _join(self, how: StreamHow, start: int) -> JoinSyntax:
         how_at = self.place(start)
         source = self.source("JOIN")
+        within, window = self.within() if self.word() == "WITHIN" else None, None
         help = f"write ON and the keys: ON a.key = {source.alias.text}.key"
         self.need("ON", "ON and a condition", help)
         on = self.condition()
-        within, window = None, None
         while not self.ended:
             if self.word() == "WITHIN" and within is None:
                 within = self.within()
@@ -123,6 +123,7 @@ class Joins(WithOptions):
             if said != name.upper():
                 self.unexpected(f"the {name} of the {kind} window", help)
             self.advance()
+            self.take("BY")
         start = self.start
         found = self.duration(f"the {name} of the window")
         if not found.microseconds:

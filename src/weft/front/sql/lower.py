@@ -134,10 +134,17 @@ class _Lowering:
             if isinstance(statement, CreateTable):
                 self.inputs[key] = table_spec(statement, self.mistakes)
             elif statement.query is not None or key in written:
-                self.inputs[key] = sink_spec(statement, self.mistakes)
+                # Of a stream that is written and read, the planner tells that, not which options are too many.
+                told = [] if statement.query is None and key in self._read() else self.mistakes
+                self.inputs[key] = sink_spec(statement, told)
                 self.options[key] = statement.options
             else:
                 self.inputs[key] = stream_spec(statement, idle, self.mistakes)
+
+    def _read(self) -> set[str]:
+        queries = [q for s in self.syntax.statements if (q := getattr(s, "query", None)) is not None]
+        sources = [source for q in queries for source in (q.source, *(join.source for join in q.joins))]
+        return {source.name.text.casefold() for source in sources}
 
     # -- what it runs and explains
 

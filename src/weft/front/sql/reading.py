@@ -71,7 +71,8 @@ class Reading(Cursor):
         if absent is not None:
             what, help, words = absent
             last = self.tokens[self.index + words - 1]
-            self.fail("W2004", f"{what} is not part of streaming SQL", self.start, last.end + 1, help)
+            end = max(last.end, self.curr.end) + 1  # the text may end before the last of the words
+            self.fail("W2004", f"{what} is not part of streaming SQL", self.start, end, help)
 
     def note(self, code: Code, message: str, at: Source, help: str = "") -> None:
         """Note a mistake and go on."""

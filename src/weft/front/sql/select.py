@@ -114,7 +114,9 @@ class Selects(Joins):
         self.advance()
         emit = _EMITS.get(self.word())
         if emit is None:
-            self.unexpected("CHANGES or FINAL after EMIT")
+            close = bool(self.word()) and bool(near(self.word(), _EMITS, most=1))  # a word misspelt
+            help = "CHANGES gives rows as soon as they are known, FINAL when nothing can change any more"
+            self.unexpected("CHANGES or FINAL after EMIT", "" if close else help)
         self.advance()
         found["emit_at"] = self.place(start)
         return emit

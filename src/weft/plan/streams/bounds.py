@@ -23,7 +23,7 @@ from weft.core.source import Source
 from weft.expr import Typed
 from weft.plan.conditions import conjuncts as conjuncts  # noqa: PLC0414  # asked for together with bounds
 
-_MICROSECOND = dt.timedelta(microseconds=1)
+MICROSECOND = dt.timedelta(microseconds=1)
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
@@ -94,7 +94,7 @@ def time_difference(typed: Typed, times: Mapping[Hashable, int]) -> Affine | Non
     if typed.op == "lit":
         if not isinstance(typed.value, dt.timedelta):
             return None
-        return Affine(constant_us=typed.value // _MICROSECOND)
+        return Affine(constant_us=typed.value // MICROSECOND)
     if typed.op == "cast":
         (arg,) = typed.args
         return time_difference(arg, times) if arg.dtype == typed.dtype else None

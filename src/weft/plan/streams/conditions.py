@@ -16,6 +16,7 @@ _ANYTHING: Outcome = frozenset({_TRUE, _FALSE, _NULL, _VALUE})
 _ONLY_NULL: Outcome = frozenset({_NULL})
 _CONDITION: Outcome = frozenset({_TRUE, _FALSE, _NULL})
 _COMPARES = frozenset({"=", "<>", "<", "<=", ">", ">=", "like"})
+_OF_SOURCES = ("i", "t")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class EqualKey:
 
 def sources(typed: Typed) -> frozenset[int]:
     """Return the numbers of the sources whose columns an expression reads."""
-    return frozenset(s[1] for s in typed.slots if isinstance(s, tuple) and s[0] == "i")
+    return frozenset(s[1] for s in typed.slots if isinstance(s, tuple) and s[0] in _OF_SOURCES)
 
 
 def equal_keys(conjuncts: Iterable[Typed], right: int) -> tuple[tuple[EqualKey, ...], tuple[Typed, ...]]:
@@ -89,7 +90,7 @@ def _outcomes(typed: Typed, inputs: frozenset[int]) -> Outcome:
             return _literal(typed)
         case "ref":
             slot = typed.slot
-            padded = isinstance(slot, tuple) and slot[0] == "i" and slot[1] in inputs
+            padded = isinstance(slot, tuple) and slot[0] in _OF_SOURCES and slot[1] in inputs
             return _ONLY_NULL if padded else _unknown(typed)
     args = [_outcomes(arg, inputs) for arg in typed.args]
     match typed.op:

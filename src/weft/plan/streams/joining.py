@@ -20,7 +20,9 @@ from weft.plan.streams.conditions import EqualKey, is_key_expression
 from weft.plan.streams.findings import Found
 from weft.plan.streams.forms import Form, Interval
 from weft.plan.streams.resolved import ColumnSlot, StepKey, column
+from weft.plan.streams.scope import StatementScope
 from weft.plan.streams.sources import FromSource
+from weft.plan.streams.times import time_condition
 from weft.spec.asof import AsofOrder
 from weft.spec.join import JoinSpec
 from weft.spec.projection import JoinProjection
@@ -39,11 +41,15 @@ class JoinConditions:
     is_misplaced: bool = False
 
 
-def checked(expr: Expr, scope: Scope, found: Found) -> tuple[Typed, ...] | None:
+def checked(expr: Expr, scope: StatementScope, found: Found) -> tuple[Typed, ...] | None:
     """Return the typed conjuncts of a condition; None after noting every mistake in it."""
     parts: list[Typed] = []
     good = True
     for part in _conjuncts(expr):
+        times = time_condition(part, scope)
+        if times is not None:
+            parts.extend(_flat(times))
+            continue
         if _keys_do_not_meet(part, scope, found):
             good = False
             continue
@@ -95,11 +101,15 @@ def _keys_do_not_meet(part: Expr, scope: Scope, found: Found) -> bool:
 
 
 def settled_keys(
-    join: JoinStepSpec, conditions: JoinConditions, right: FromSource, found: Found
+    join: JoinStepSpec,
+    conditions: JoinConditions,
+    lefts: Sequence[FromSource],
+    right: FromSource,
+    found: Found,
 ) -> tuple[StepKey, ...]:
     """Return the keys with their common types; notes what is wrong or risky about them."""
     if not conditions.keys:
-        _no_key(join, conditions, right, found)
+        _no_key(join, conditions, lefts, right, found)
         return ()
     settled = []
     for key in conditions.keys:
@@ -133,7 +143,13 @@ def _said(typed: Typed) -> str:
     return written(typed.expr)
 
 
-def _no_key(join: JoinStepSpec, conditions: JoinConditions, right: FromSource, found: Found) -> None:
+def _no_key(
+    join: JoinStepSpec,
+    conditions: JoinConditions,
+    lefts: Sequence[FromSource],
+    right: FromSource,
+    found: Found,
+) -> None:
     computed = [c for c in conditions.residual if is_key_expression(c, right.number)]
     if computed:
         found.add(
@@ -147,8 +163,25 @@ def _no_key(join: JoinStepSpec, conditions: JoinConditions, right: FromSource, f
         "W2101",
         f"the join of {right.alias} has no equal key",
         join.on.span.place if join.on.span else join.at,
-        f"add <alias>.<column> = {right.alias}.<column> to ON",
+        _key_to_add(lefts, right),
     )
+
+
+def _key_to_add(lefts: Sequence[FromSource], right: FromSource) -> str:
+    """Return the equality to add to ON; columns of one name on both sides are a likely one."""
+    for left in lefts:
+        for index, field in enumerate(right.columns):
+            place = left.columns.find(field.name)
+            if place is None or place == left.time or index == right.time:
+                continue
+            other = left.columns.fields[place]
+            common = common_type(other.dtype, field.dtype)
+            if common is not None and not common.is_fraction:
+                return (
+                    "add to ON the columns that are equal:\n"
+                    f"AND {left.said(other.name)} = {right.said(field.name)}"
+                )
+    return f"add <alias>.<column> = {right.alias}.<column> to ON"
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,4 +124,6 @@ def is_raw(plan: StatementPlan, step: KernelStep, number: int) -> bool:
 
 
 def _has_window_before(plan: StatementPlan, step: KernelStep) -> bool:
-    return any(s.gives_window and s.number < step.number for s in plan.kernel_steps)
+    """Whether the window that the result shows was made by a join before this one."""
+    windowed = [s.number for s in plan.kernel_steps if s.gives_window]
+    return bool(windowed) and windowed[-1] < step.number

@@ -26,6 +26,7 @@ from weft.plan.streams.resolved import (
 )
 from weft.plan.streams.select_list import SelectList, fitted
 from weft.plan.streams.sources import FromSource, read_sources
+from weft.plan.streams.times import in_microseconds
 from weft.spec.streams import JobSpec, StatementSpec, StreamSpec, TableSpec
 
 KERNEL = "kernel"
@@ -78,7 +79,7 @@ def _plan(job: JobSpec, statement: StatementSpec, found: Found) -> StatementPlan
     if found.errors:
         return None
     executor = KERNEL if kernel else LOOKUP if steps else PASS
-    return _assembled(statement, sources, steps, all_of(kept), output, selected, executor)
+    return _assembled(statement, sources, steps, in_microseconds(all_of(kept)), output, selected, executor)
 
 
 def _assembled(
@@ -114,7 +115,7 @@ def _assembled(
         emit=emits[-1] if emits else "changes",
         sink=replace(statement.sink, columns=_sink_columns(output)),
         executor=executor,
-        reason=_REASONS[executor],
+        reason=_REASONS[executor] if emits or executor != KERNEL else _KEPT_TABLE,
         spec=statement,
     )
 
@@ -128,6 +129,11 @@ _REASONS = {
     LOOKUP: "each row looks into tables that do not change; nothing is kept between batches",
     PASS: "one stream without a join; nothing is kept between batches",
 }
+
+
+_KEPT_TABLE = (
+    "match flags of the table's rows and flush; Spark refuses RIGHT and FULL JOIN of a stream with a table"
+)
 
 
 def _where(statement: StatementSpec, chain: Chain, found: Found) -> tuple[Typed, ...] | None:

@@ -2,7 +2,7 @@
 
 Sources of a statement are numbered in the order of FROM, tables too.  Expressions refer to columns by
 slots: ``("i", source, column)`` is a column as declared, ``("w", 0)`` and ``("w", 1)`` are the start and
-the end of the window, ``("t", source)`` is the event time in microseconds, which no expression names.
+the end of the window, ``("t", source)`` is the event time in microseconds, which conditions read as a number.
 """
 
 from __future__ import annotations

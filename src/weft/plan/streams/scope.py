@@ -6,23 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.core.names import fold, listed, near
-from weft.core.types import TIMESTAMP, Field, Schema
+from weft.core.types import TIMESTAMP, DType, Field, Schema
 from weft.errors import Diagnostic
 from weft.expr import Column
 from weft.plan.streams.resolved import WINDOW_END, WINDOW_START, column
+from weft.spec.streams import MESSAGE_TIME
 
 _WINDOW = {"window_start": WINDOW_START, "window_end": WINDOW_END}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A source as an expression sees it; `padded` says whether an outer join may leave it out."""
+    """A source as an expression sees it; `padded` says whether an outer join may leave it out.
+
+    `time` is its event-time column.  `time_unit` is how many microseconds one is in that column when it
+    holds numbers.  `has_message_time` says whether the time is that of the message and no column.
+    """
 
     number: int
     alias: str
     name: str
     columns: Schema
     padded: bool = False
+    time: int | None = None
+    time_unit: int | None = None
+    has_message_time: bool = False
+
+    @property
+    def time_type(self) -> DType | None:
+        """The declared type of the event time."""
+        return None if self.time is None else self.columns.fields[self.time].dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +78,9 @@ class StatementScope:
         if slot is not None:
             return self._window(name, slot)
         return Diagnostic(
-            "W0207", f"there is no column {name!r} in {self._said()}", help=_nearest(name, self.names())
+            "W0207",
+            f"there is no column {name!r} in {self._said()}",
+            help=_undeclared(name, self.sources) or _nearest(name, self.names()),
         )
 
     def names(self) -> tuple[str, ...]:
@@ -95,7 +110,7 @@ class StatementScope:
             return Diagnostic(
                 "W0207",
                 f"{source.alias!r} ({source.name}) has no column {name!r}",
-                help=_nearest(name, source.columns.names),
+                help=_undeclared(name, (source,)) or _nearest(name, source.columns.names),
             )
         return _column(source, index)
 
@@ -128,6 +143,14 @@ class StatementScope:
 def _column(source: Named, index: int) -> Column:
     field = source.columns.fields[index]
     return Column(column(source.number, index), field.dtype, field.nullable or source.padded)
+
+
+def _undeclared(name: str, sources: Sequence[Named]) -> str:
+    """Return what to do about the time of a message that is read but not declared."""
+    timed = [s for s in sources if s.has_message_time]
+    if not timed or fold(name) != fold(MESSAGE_TIME):
+        return ""
+    return f"declare it: CREATE STREAM {timed[0].name} (.., {MESSAGE_TIME} TIMESTAMP)"
 
 
 def _nearest(wanted: str, known: Sequence[str]) -> str:

@@ -52,7 +52,7 @@ class SelectList:
             told = ", ".join(f"{column} is called {name}" for column, name in renamed)
             self.found.add(
                 "W2116",
-                f"in the result {told}: their names are taken",
+                f"in the result {told}: the name{'s are' if len(renamed) > 1 else ' is'} taken",
                 item.at,
                 f"write {renamed[0][0]} AS <name> to choose a name",
                 severity="note",

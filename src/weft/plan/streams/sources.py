@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from weft.core.names import listed, near
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ, Schema
+from weft.expr import Ref, render
 from weft.plan.streams.findings import Found
-from weft.plan.streams.resolved import column
+from weft.plan.streams.resolved import column, event_time
 from weft.plan.streams.scope import Named
 from weft.spec.streams import MESSAGE_TIME, JobSpec, StatementSpec, StreamSpec, TableSpec
+
+_EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,16 @@ class FromSource:
 
     def named(self, *, padded: bool) -> Named:
         """Return the source as an expression sees it."""
+        stream = self.spec if isinstance(self.spec, StreamSpec) else None
         return Named(
-            number=self.number, alias=self.alias, name=self.spec.name, columns=self.columns, padded=padded
+            number=self.number,
+            alias=self.alias,
+            name=self.spec.name,
+            columns=self.columns,
+            padded=padded,
+            time=self.time,
+            time_unit=None if stream is None else _EPOCHS.get(stream.time_format),
+            has_message_time=stream is not None and self.time is None and stream.event_time is not None,
         )
 
     @property
@@ -46,7 +57,11 @@ class FromSource:
         if isinstance(self.spec, StreamSpec) and self.time is None and self.spec.event_time is None:
             return f"{self.alias}.<event time>"
         name = self.columns.fields[self.time].name if self.time is not None else MESSAGE_TIME
-        return f"{self.alias}.{name}"
+        return self.said(name)
+
+    def said(self, column: str) -> str:
+        """Return a column as a clause writes it."""
+        return render(Ref(self.alias, column))
 
 
 def read_sources(job: JobSpec, statement: StatementSpec, found: Found) -> tuple[FromSource, ...] | None:
@@ -121,9 +136,7 @@ def _timed(stream: StreamSpec, found: Found, *, wanted: bool) -> tuple[StreamSpe
 
 
 def time_slots(sources: Iterable[FromSource]) -> dict[Hashable, int]:
-    """Return the slots of event-time columns that expressions can compute with, each with its source."""
-    return {
-        column(s.number, s.time): s.number
-        for s in sources
-        if s.time is not None and s.columns.fields[s.time].dtype in (TIMESTAMP, TIMESTAMP_NTZ)
-    }
+    """Return the slots of event times, as declared columns and as times, each with its source."""
+    streams = [s for s in sources if s.is_stream]
+    columns = {column(s.number, s.time): s.number for s in streams if s.time is not None}
+    return {**columns, **{event_time(s.number): s.number for s in streams}}

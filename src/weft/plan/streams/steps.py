@@ -14,6 +14,7 @@ from weft.plan.streams.joining import JoinConditions, all_of, batch_names, resol
 from weft.plan.streams.programs import is_vectorised
 from weft.plan.streams.resolved import JoinHow, KernelStep, Step, StepKey, TableStep, event_time
 from weft.plan.streams.sources import FromSource
+from weft.plan.streams.times import in_microseconds
 from weft.spec.streams import Bounds, JoinStepSpec, TableSpec
 
 
@@ -99,14 +100,18 @@ def stream_step(said: Joining) -> KernelStep | None:
 
 
 def _settled(said: Joining, form: Form | None, rest: Sequence[Typed]) -> _Settled | None:
-    keys = settled_keys(said.join, said.conditions, said.right, said.found)
+    keys = settled_keys(said.join, said.conditions, said.lefts, said.right, said.found)
     needs_form = said.right.is_stream and form is None
     if needs_form or not keys or len(keys) < len(said.conditions.keys):
         return None
     residual = all_of(rest)
     names = batch_names(said.lefts, said.right)
     resolved = resolved_join(said.join, said.how, keys, form, residual, names, said.right.number, said.found)
-    return None if resolved is None else _Settled(keys=keys, residual=residual, resolved=resolved)
+    return (
+        None
+        if resolved is None
+        else _Settled(keys=keys, residual=in_microseconds(residual), resolved=resolved)
+    )
 
 
 def _said_by(form: Form, conditions: JoinConditions) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,10 @@ def _written(plan: JobPlan, statement: StatementPlan, rows: DataFrame, sink: Sin
         earlier.unlink()
     for move in moves:
         move.source.rename(move.to)
-    remove(staging_of(folder, _MARK))
+    staging = staging_of(folder, _MARK)
+    remove(staging)
+    with suppress(OSError):  # others may stage files there too
+        staging.parent.rmdir()
     return _report(statement, sink, moves)
 
 
@@ -151,7 +155,7 @@ def _report(statement: StatementPlan, sink: SinkSpec, moves: Sequence[Move]) -> 
         sink=statement.name,
         location=str(sink.connector["path"]),
         format=str(sink.connector["format"]),
-        rows=sum(move.rows for move in moves),
+        rows=sum(move.rows or 0 for move in moves),
         ledger=None,
         sides=side_names(statement),
         batches=1,

@@ -27,8 +27,8 @@ from weft.core.names import listed, near
 from weft.errors import ConnectorError, Diagnostic
 from weft.spark.jars import jars_folder
 
-Artifact = tuple[str, str]
-"""Name of an artifact of the group org.apache.spark, and its version."""
+Artifact = tuple[str, str, str]
+"""Group, name and version of an artifact."""
 
 _GROUP = "org.apache.spark"
 _NOT_FOUND = ("Could not find artifact", "was not found in", "Could not resolve dependencies")
@@ -53,8 +53,8 @@ CONNECTORS: tuple[Connector, ...] = (
         what="streams and sinks of connector 'kafka'",
         elder=(
             (
-                ("spark-sql-kafka-0-10_2.13", "4.2.0"),
-                ("spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+                (_GROUP, "spark-sql-kafka-0-10_2.13", "4.2.0"),
+                (_GROUP, "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
             ),
         ),
     ),
@@ -62,7 +62,7 @@ CONNECTORS: tuple[Connector, ...] = (
         name="avro",
         artifact="spark-avro_2.13",
         what="files and messages of format 'avro'",
-        elder=((("spark-avro_2.13", "4.1.1"),),),
+        elder=(((_GROUP, "spark-avro_2.13", "4.1.1"),),),
     ),
 )
 
@@ -148,29 +148,25 @@ def spark_version() -> str:
 def maven_project(artifacts: Iterable[Artifact]) -> str:
     """Return the project file by which Maven fetches artifacts with all they need.
 
-    >>> "<version>4.3.0</version>" in maven_project([("spark-avro_2.13", "4.3.0")])
+    Where several are named, the parts of their own group that they need are the ones that are named.
+
+    >>> "<version>4.3.0</version>" in maven_project([("org.apache.spark", "spark-avro_2.13", "4.3.0")])
     True
     """
-    wanted = "".join(
-        f"<dependency><groupId>{_GROUP}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
-        # Parts of Spark are there; the ones that are not are named on their own.
-        f"{'' if alone else _EXCLUDE_SPARK}</dependency>"
-        for name, number, alone in _with_exclusions(artifacts)
+    wanted = tuple(artifacts)
+    listed = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
+        f"{_without_group(group) if len(wanted) > 1 else ''}</dependency>"
+        for group, name, number in wanted
     )
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>weft</groupId><artifactId>jars</artifactId>"
-        f"<version>1</version><dependencies>{wanted}</dependencies></project>"
+        f"<version>1</version><dependencies>{listed}</dependencies></project>"
     )
 
 
-_EXCLUDE_SPARK = (
-    f"<exclusions><exclusion><groupId>{_GROUP}</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-)
-
-
-def _with_exclusions(artifacts: Iterable[Artifact]) -> Iterable[tuple[str, str, bool]]:
-    named = tuple(artifacts)
-    return ((name, number, len(named) == 1) for name, number in named)
+def _without_group(group: str) -> str:
+    return f"<exclusions><exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
 def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
@@ -184,10 +180,10 @@ def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
             f"weft connectors install {connector.name} --offline DIR",
         )
     said = ""
-    for choice in (((connector.artifact, wanted),), *connector.elder):
-        done, said = _maven(program, choice, stage)
+    for choice in (((_GROUP, connector.artifact, wanted),), *connector.elder):
+        done, said = fetched(program, choice, stage)
         if done:
-            return () if choice[0][1] == wanted else (_elder(connector, wanted, choice[0][1]),)
+            return () if choice[0][2] == wanted else (_elder(connector, wanted, choice[0][2]),)
         if not any(mark in said for mark in _NOT_FOUND):
             break
     raise ConnectorError(
@@ -198,7 +194,8 @@ def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
     )
 
 
-def _maven(program: str, artifacts: tuple[Artifact, ...], stage: Path) -> tuple[bool, str]:
+def fetched(program: str, artifacts: tuple[Artifact, ...], stage: Path) -> tuple[bool, str]:
+    """Let Maven copy artifacts with all they need into a folder; return whether it could, and what it said."""
     with tempfile.TemporaryDirectory(prefix="weft-connector-") as work:
         project = Path(work, "pom.xml")
         project.write_text(maven_project(artifacts), encoding="utf-8")

@@ -8,6 +8,7 @@ from typing import Any, cast, get_args
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.kernel.spec import KernelProblem
+from weft.spark.streaming.failures import told_by_spark
 from weft.spark.streaming.kafka import kafka_failure
 
 _PROBLEM = re.compile(r"KernelProblem: (W\d{4}): (.+?) \(help: (.+?)\)\s*(?:\n|$)", re.DOTALL)
@@ -19,7 +20,6 @@ _COLUMN_TYPE = re.compile(
     r"CANNOT_CONVERT_COLUMN|PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported"
 )
 _FILE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
-_TABLE = re.compile(r"\[STREAM_TABLE\] (W\d{4}) ([^\n]+)")
 _FULL = ("No space left on device", "Disk quota exceeded")
 _LOST = (
     "Python worker exited unexpectedly",
@@ -31,7 +31,7 @@ _LOST = (
     "Py4JNetworkError",
     "Connection refused",
 )
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.+?)(?:\n|$)")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\[\n]+)")
 _OUTER = ("STREAM_FAILED", "FAILED_READ_FILE", "TASK_WRITE_FAILED")
 _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _AGAIN = (
@@ -88,12 +88,7 @@ def _of_source(text: str) -> WeftError | None:
             code="W2303",
             help=f"write all files of a stream with the same types; {_AGAIN}",
         )
-    table = _TABLE.search(text)
-    if table is not None:
-        return ConnectorError(
-            table[2].strip(), code=cast("Code", table[1]), help="correct the row: a table has no rejects"
-        )
-    return None
+    return told_by_spark(StreamError(text, help=_AGAIN))
 
 
 def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError | None:

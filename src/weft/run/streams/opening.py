@@ -52,7 +52,7 @@ def opened(
     say what happens, W2204 when it is sealed, W2205 when another process has it.
     """
     folder = statement_folder(checkpoint_base(job), plan.name)
-    found = current(folder)
+    found = _current(folder, fresh=fresh)
     if found is None:
         found = _begun(folder, job, plan, groups_of(job, plan, cores))
     else:
@@ -60,6 +60,15 @@ def opened(
             found = _continued(folder, job, plan, found, cores=cores, fresh=fresh, keep=keep)
     with held(found.lock, plan.name):
         yield found
+
+
+def _current(folder: Path, *, fresh: bool) -> Checkpoint | None:
+    try:
+        return current(folder)
+    except StreamError:
+        if fresh:  # beginning again is the way out of a damaged checkpoint
+            return None
+        raise
 
 
 def groups_of(job: JobPlan, plan: StatementPlan, cores: int) -> int:

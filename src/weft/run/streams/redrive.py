@@ -29,11 +29,10 @@ from weft.run.streams.opening import checkpoint_base
 from weft.run.streams.redrive_state import looked_up
 from weft.run.streams.redrive_whole import whole_difference
 from weft.spark.frames import functions_of
-from weft.spark.streaming.sink_files import prepare, sink_folder, stage, staging_of
+from weft.spark.streaming.sink_files import prepare, sink_folder, stage
 from weft.spec.streams import SinkSpec
 from weft.store.streams.checkpoint import Checkpoint, current, record_of, statement_folder
 from weft.store.streams.commit import is_sealed
-from weft.store.streams.durable import remove
 from weft.store.streams.lock import held
 from weft.store.streams.manifest import Move
 from weft.store.streams.recover import recover
@@ -143,11 +142,10 @@ def _redriven(
         changes = _changes(spark, job, plan, checkpoint, open_rows, before, time_column)
         folder = sink_folder(sink, job.root)
         number = len(before) + 1
-        moves, counts = _staged(changes.frame, sink, folder, record_of(checkpoint).id, number)
+        own = record_of(checkpoint).id
+        moves, counts = _staged(changes.frame, sink, folder, own, number, dry_run=dry_run)
         taken = {f.name: places for f, places in changes.taken.items() if places}
-        if dry_run:
-            remove(staging_of(folder, record_of(checkpoint).id))
-        elif taken or counts[PLUS] or counts[MINUS]:
+        if not dry_run and (taken or counts[PLUS] or counts[MINUS]):
             record = RedriveRecord(
                 number=number,
                 at=time.time_ns() // 1000,
@@ -235,7 +233,7 @@ def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
 
 
 def _staged(
-    frame: DataFrame, sink: SinkSpec, folder: Path, checkpoint: str, number: int
+    frame: DataFrame, sink: SinkSpec, folder: Path, checkpoint: str, number: int, *, dry_run: bool
 ) -> tuple[tuple[Move, ...], dict[str, int]]:
     """Write corrections aside; return the renames that will show them and how many of each kind there are."""
     F: Any = functions_of(frame)
@@ -243,7 +241,7 @@ def _staged(
     try:
         found = kept.groupBy(OP).agg(F.count(F.lit(1)).alias("n")).collect()
         counts = {PLUS: 0, MINUS: 0} | {row[OP]: int(row["n"]) for row in found}
-        if not any(counts.values()):
+        if dry_run or not any(counts.values()):
             return (), counts
         prepare(sink, folder)
         return stage(kept, sink, folder, checkpoint=checkpoint, batch=number, keep_empty=False), counts

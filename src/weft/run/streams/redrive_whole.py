@@ -101,7 +101,7 @@ def _rows(spark: SparkSession, source: Input, root: Path) -> DataFrame:
 def _as_files(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
     if plan.sink.connector["connector"] == "files":
         return plan.sink
-    said = FrozenMap(connector="files", path=str(checkpoint.memory), format="parquet")
+    said: FrozenMap[str, Any] = FrozenMap(connector="files", path=str(checkpoint.memory), format="parquet")
     return replace(plan.sink, connector=said)
 
 

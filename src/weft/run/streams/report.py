@@ -9,7 +9,8 @@ from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ArgumentError, Diagnostic
-from weft.kernel.spec import SideStats
+from weft.kernel.spec import NEVER, SideStats
+from weft.plan.resolved import SameWindow
 from weft.plan.streams.clocks import held_back_by
 from weft.plan.streams.resolved import KernelStep, StatementPlan
 from weft.store.streams.ledger import SIDES, side_name
@@ -19,7 +20,11 @@ from weft.store.streams.status import sides_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorStats:
-    """What a join did from the first batch on, both sides together."""
+    """What a join did from the first batch on, both sides together.
+
+    Windows are counted from the one of the first row on: those that the watermark has closed, and those between it
+    and the last row.  Joins without windows, and sessions, count none.
+    """
 
     left_records_processed: int = 0
     right_records_processed: int = 0
@@ -142,12 +147,14 @@ def batch_report(plan: StatementPlan, manifest: Manifest) -> BatchReport:
 
 def join_reports(plan: StatementPlan, manifest: Manifest) -> tuple[JoinReport, ...]:
     """Return the statistics of each join with state after a batch."""
-    return tuple(_join_report(step, manifest) for step in plan.kernel_steps)
+    due = manifest.clocks or ((NEVER, NEVER),) * len(plan.kernel_steps)
+    return tuple(_join_report(s, manifest, min(c)) for s, c in zip(plan.kernel_steps, due, strict=True))
 
 
-def _join_report(step: KernelStep, manifest: Manifest) -> JoinReport:
+def _join_report(step: KernelStep, manifest: Manifest, clock: int) -> JoinReport:
     names = [side_name(step.number, side) for side in SIDES]
     left, right = (_stats(manifest.stats.get(name, EMPTY)) for name in names)
+    closed, active = windows(step, left, right, clock)
     came = [manifest.ledger.get(name, EMPTY).get("in", 0) for name in names]
     return JoinReport(
         number=step.number,
@@ -163,8 +170,24 @@ def _join_report(step: KernelStep, manifest: Manifest) -> JoinReport:
             right_store_size=right.current_size,
             left_evictions=left.records_evicted,
             right_evictions=right.records_evicted,
+            windows_closed=closed,
+            active_windows=active,
         ),
     )
+
+
+def windows(step: KernelStep, left: SideStats, right: SideStats, clock: int) -> tuple[int, int]:
+    """Return how many windows time has closed since the first row, and how many up to the last row are open."""
+    match = step.match
+    firsts = [s.min_time for s in (left, right) if s.min_time is not None]
+    lasts = [s.max_time for s in (left, right) if s.max_time is not None]
+    if not isinstance(match, SameWindow) or not match.size or not firsts or not lasts:
+        return 0, 0
+    slide = match.slide or match.size
+    first = (min(firsts) - match.size) // slide + 1
+    last = max(lasts) // slide
+    closed = min(last, (clock - match.size) // slide) - first + 1
+    return max(closed, 0), last - first + 1 - max(closed, 0)
 
 
 def _stats(said: Mapping[str, Any]) -> SideStats:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.kernel.spec import Clock, JoinTask
+from weft.kernel.spec import Clock
 from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, TableInput, TableStep
 from weft.run.streams.turned_away import write_malformed
 from weft.spark.frames import functions_of, observation_of
@@ -26,6 +26,7 @@ from weft.spark.streaming.kernel_stage import (
     raw_rows,
     table_rows,
 )
+from weft.spark.streaming.shipping import Carried
 from weft.spark.streaming.table_stage import join_table, table_slots
 from weft.store.streams.ledger import COUNTS, side_name
 from weft.store.streams.manifest import Ledger
@@ -38,7 +39,7 @@ class Stages:
     """Builds the frame of a batch; nothing runs until the sink writes it."""
 
     plan: StatementPlan
-    tasks: Mapping[int, JoinTask]
+    joins: Mapping[int, Carried]
     tables: Mapping[int, Callable[[], DataFrame]]
     clocks: tuple[Clock, ...]
     moment: Moment
@@ -91,7 +92,7 @@ class Stages:
         self, step: KernelStep, batch: DataFrame, current: DataFrame | None, clock: Clock
     ) -> DataFrame:
         rows = self._arriving(step, batch, current)
-        return kernel_stage(self.plan, step, self.tasks[step.number], rows, clock=clock, moment=self.moment)
+        return kernel_stage(self.plan, step, self.joins[step.number], rows, clock=clock, moment=self.moment)
 
     def _arriving(self, step: KernelStep, batch: DataFrame, current: DataFrame | None) -> DataFrame:
         right = self.plan.source(step.right)

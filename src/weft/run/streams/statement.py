@@ -13,6 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
+from weft.kernel.spec import KernelProblem
+from weft.plan.streams.kernel_spec import kernel_spec
 from weft.plan.streams.resolved import JobPlan, StatementPlan
 from weft.run.streams.failing import told
 from weft.run.streams.finish import flushed
@@ -22,6 +24,7 @@ from weft.run.streams.report import QueryReport, join_reports, side_names
 from weft.run.streams.sinks import Sink
 from weft.run.streams.sources import Reader
 from weft.run.streams.step import Batches, StoppedError
+from weft.spark.streaming.shipping import carried
 from weft.store.streams.checkpoint import Checkpoint, record_of
 from weft.store.streams.commit import is_sealed
 from weft.store.streams.manifest import Manifest, batches, last_manifest, sink_files
@@ -29,6 +32,7 @@ from weft.store.streams.recover import recover
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2
+_FOREIGN = (PySparkException, OSError, KernelProblem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +64,14 @@ class Statement:
         """Bring the checkpoint to its last commit and make everything ready that a batch needs."""
         record = record_of(checkpoint)
         sink = Sink.of(plan, running.job.root, checkpoint, record)
-        recover(checkpoint, sink.staging)
+        recover(checkpoint, sink.staging, sink=sink.folder)
         done = Batches(
             spark=running.spark,
             plan=plan,
             checkpoint=checkpoint,
             record=record,
             sink=sink,
+            joins={s.number: carried(kernel_spec(plan, s, groups=record.groups)) for s in plan.kernel_steps},
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             idle=lambda last_rows: _idle(running, plan, last_rows),
             listener=running.listener,
@@ -108,12 +113,10 @@ class Statement:
             raise self._failure(cause) from cause
 
     def _failure(self, cause: Exception) -> Exception:
-        kept = self.batches.error
-        if kept is None:
-            return told(cause, self.plan.name)
-        if isinstance(kept, PySparkException) or type(kept).__module__.startswith("py4j"):
-            return told(kept, self.plan.name)
-        return kept
+        """Return what stopped the query: what its batches raised, as it was, unless it is Spark's or the disk's."""
+        kept = self.batches.error or cause
+        foreign = isinstance(kept, _FOREIGN) or type(kept).__module__.startswith("py4j")
+        return told(kept, self.plan.name) if foreign else kept
 
     def end(self) -> None:
         """End the query between two batches."""
@@ -128,7 +131,7 @@ class Statement:
         if not is_sealed(self.checkpoint):
             try:
                 flushed(self.batches)
-            except PySparkException as cause:
+            except _FOREIGN as cause:
                 raise told(cause, self.plan.name) from cause
 
     def report(self) -> QueryReport:

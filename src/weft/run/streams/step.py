@@ -23,7 +23,6 @@ from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.kernel.spec import FOREVER, Clock
 from weft.plan.streams.clocks import clocks, watermark
-from weft.plan.streams.kernel_spec import kernel_spec
 from weft.plan.streams.layout import is_raw
 from weft.plan.streams.resolved import Input, StatementPlan
 from weft.run.streams.listener import Listener
@@ -33,6 +32,7 @@ from weft.run.streams.stages import Stages
 from weft.spark.streaming.kernel_stage import Moment
 from weft.spark.streaming.packed import empty_batch
 from weft.spark.streaming.select_stage import select_stage
+from weft.spark.streaming.shipping import Carried
 from weft.store.streams.checkpoint import Checkpoint, JobRecord
 from weft.store.streams.commit import commit, finish
 from weft.store.streams.ledger import SIDES, read_indexes, side_name
@@ -64,6 +64,7 @@ class Batches:
     checkpoint: Checkpoint
     record: JobRecord
     sink: Sink
+    joins: Mapping[int, Carried]
     tables: Mapping[int, Callable[[], DataFrame]]
     idle: Callable[[Mapping[str, int]], FrozenMap[str, Any]]
     listener: Listener
@@ -105,9 +106,7 @@ class Batches:
         crash_point("stream_heartbeat")
         stages = Stages(
             plan=self.plan,
-            tasks={
-                s.number: kernel_spec(self.plan, s, groups=self.record.groups) for s in self.plan.kernel_steps
-            },
+            joins=self.joins,
             tables=self.tables,
             clocks=tuple(Clock(left=left, right=right) for left, right in heartbeat.clocks),
             moment=Moment(

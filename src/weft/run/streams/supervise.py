@@ -43,6 +43,9 @@ _LOOK = 0.2
 PROGRAM = (sys.executable, "-m", "weft")
 """This program, as another process starts it."""
 
+LARGEST_LOG = 10_000_000
+"""A log of more bytes is put aside when a process is started; the one put aside before goes."""
+
 _RESTARTABLE = frozenset({"W2214"})
 _MICROS = 1_000_000
 
@@ -271,6 +274,8 @@ class Started:
 def spawn(words: Sequence[str], files: SupervisorFiles) -> Started:
     """Start this program with other words, in a session of its own; what it prints goes to log.txt."""
     files.folder.mkdir(parents=True, exist_ok=True)
+    if files.log.exists() and files.log.stat().st_size > LARGEST_LOG:
+        files.log.replace(files.log.with_name("log.1.txt"))
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     outputs = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

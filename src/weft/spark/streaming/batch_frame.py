@@ -201,9 +201,15 @@ def _output(
     for side, slots in sides.items():
         for index, (slot, dtype) in enumerate(slots):
             if slot_name(slot) in there[side]:
-                where = {"left": index} if side == "left" else {"right": index}
                 found.append(
-                    OutputColumn(name=slot_name(slot), dtype=dtype, nullable=True, source=side, **where)
+                    OutputColumn(
+                        name=slot_name(slot),
+                        dtype=dtype,
+                        nullable=True,
+                        source=side,
+                        left=index if side == "left" else None,
+                        right=index if side == "right" else None,
+                    )
                 )
     return found
 

@@ -10,12 +10,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -66,7 +68,11 @@ def read_stream(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFram
     if (most := stream.connector.get("max.files.per.trigger")) is not None:
         options["maxFilesPerTrigger"] = str(most)
     reader = spark.readStream.format(reading.format).options(**options).schema(reading.schema)
-    return _rows(reader.load(streamed(path)), stream, reading)
+    try:
+        frame = reader.load(streamed(path))
+    except PySparkException as cause:
+        raise not_read(stream, reading.format, cause, f"{path!r} does not read") from cause
+    return _rows(frame, stream, reading)
 
 
 def read_batch(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
@@ -209,21 +215,33 @@ def _typed(spark: SparkSession, source: StreamSpec | TableSpec, form: str, files
 def _schema_of(spark: SparkSession, source: StreamSpec | TableSpec, form: str, file: Path) -> StructType:
     try:
         return spark.read.format(form).load(escaped(str(file))).schema
-    except AnalysisException as cause:
-        said = str(cause)
-        if form == "avro" and ("AVRO" in said.upper() and "FIND" in said.upper()):
-            raise ConnectorError(
-                f"{source.name!r} reads avro files, for which Spark needs its avro jar",
-                code="W2305",
-                help="weft connectors install avro",
-                at=source.at,
-            ) from cause
-        raise ConnectorError(
-            f"{str(file)!r} does not read as {form}: {said.splitlines()[0]}",
-            code="W2303",
-            help=f"see that every file of {source.name!r} is a {form} file",
+    except (PySparkException, Py4JJavaError) as cause:
+        raise not_read(source, form, cause, f"{str(file)!r} does not read as {form}") from cause
+
+
+def not_read(source: StreamSpec | TableSpec, form: str, cause: Exception, what: str) -> ConnectorError:
+    """Return why Spark does not read files of a format: W2305 when it has no such format, W2303 otherwise."""
+    said = _reason(cause)
+    if form == "avro" and re.search(r"(?i)find.*avro|avro.*(?:not loaded|not found)", said):
+        return ConnectorError(
+            f"{source.name!r} reads avro files, for which Spark needs its avro jar",
+            code="W2305",
+            help="weft connectors install avro",
             at=source.at,
-        ) from cause
+        )
+    return ConnectorError(
+        f"{what}: {said}",
+        code="W2303",
+        help=f"see that every file of {source.name!r} is a {form} file",
+        at=source.at,
+    )
+
+
+def _reason(cause: Exception) -> str:
+    """Return the line of an exception that says what is wrong; those of Java begin with where it was called."""
+    lines = str(cause).strip().splitlines() or [type(cause).__name__]
+    told = [line for line in lines if "[" in line]
+    return (told or lines)[0].partition("SQLSTATE")[0].strip()
 
 
 def _check_known(source: StreamSpec | TableSpec, file: Path, types: dict[str, Any]) -> None:

@@ -17,17 +17,15 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
-import weft.kernel
 from weft.kernel import arrow_task as worker
 from weft.kernel.spec import NEVER, Clock, JoinTask
 from weft.plan.streams.layout import Child, Layout, layout
 from weft.plan.streams.resolved import Input, KernelStep, Slot, StatementPlan
 from weft.spark.frames import functions_of
 from weft.spark.hashing import balanced_group, even_numbers
-from weft.spark.shipping import sent_by_value
 from weft.spark.streaming.packed import INPUT, struct_name
 from weft.spark.streaming.readable import RAW, TIME, column_name
-from weft.spark.streaming.shipping import with_its_condition
+from weft.spark.streaming.shipping import Carried, worker_task
 from weft.spark.streaming.slots import slot_name
 from weft.spark.types import cast_to, to_spark
 
@@ -52,7 +50,7 @@ class Moment:
 def kernel_stage(
     plan: StatementPlan,
     step: KernelStep,
-    task: JoinTask,
+    join: Carried,
     rows: DataFrame,
     *,
     clock: Clock,
@@ -60,8 +58,8 @@ def kernel_stage(
 ) -> DataFrame:
     """Return the joined rows as flat columns; `rows` come from `both_raw`, `side_rows` or their union."""
     children = layout(plan, step)
-    work = worker.arrow_task(
-        task,
+    work = worker_task(
+        join,
         clock,
         root=moment.root,
         batch=moment.batch,
@@ -70,10 +68,11 @@ def kernel_stage(
         wall_clock=moment.wall_clock,
         groups=moment.groups,
     )
-    shipped = with_its_condition(task, sent_by_value(weft.kernel, work))
     ticking = rows.unionByName(_ticks(rows, moment.groups))
-    joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(shipped, result_type(task, children))
-    return flat(plan, task, joined, children)
+    joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(
+        work, result_type(join.task, children)
+    )
+    return flat(plan, join.task, joined, children)
 
 
 def both_raw(plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: Moment) -> DataFrame:

@@ -2,13 +2,14 @@
 
 ::
 
-    <path>/.weft-staging/<checkpoint>/<batch>/part-00000-*.parquet      what Spark wrote
-    <path>/part-<checkpoint>-<batch>-<n>.parquet                       what readers see after the commit
+    <path>/.weft-staging/<checkpoint>/<batch>-<attempt>/part-*.parquet   what Spark wrote
+    <path>/part-<checkpoint>-<batch>-<n>.parquet                        what readers see after the commit
 """
 
 from __future__ import annotations
 
 import csv
+import uuid
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,7 +19,6 @@ from weft.errors import ConnectorError
 from weft.spark.streaming.paths import is_remote, located
 from weft.spec.streams import SinkSpec
 from weft.store.streams.commit import STAGING
-from weft.store.streams.durable import remove
 from weft.store.streams.manifest import Move
 
 _ENDINGS = {"parquet": "parquet", "json": "json", "csv": "csv", "avro": "avro"}
@@ -74,8 +74,8 @@ def stage(
     Files without rows are left out; with `keep_empty` one of them stays when there is no other, so
     that a sealed sink has its columns.
     """
-    staging = staging_of(folder, checkpoint) / str(batch)
-    remove(staging)
+    # A name of its own: tasks of a process that was killed may go on for a moment and end up in theirs.
+    staging = staging_of(folder, checkpoint) / f"{batch}-{uuid.uuid4().hex[:8]}"
     form = str(sink.connector["format"])
     writer = frame.write.format(form).mode("overwrite")
     if form == "csv":

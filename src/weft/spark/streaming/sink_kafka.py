@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 from weft.errors import ConnectorError
 from weft.plan.streams.resolved import StatementPlan
-from weft.spark.frames import functions_of, observation_of, window_of
+from weft.spark.frames import functions_of, window_of
 from weft.spark.streaming.avro_values import avro_writer
 from weft.spark.streaming.kafka import FORMAT, client_options, connector_missing, kafka_failure, refused
 from weft.spark.streaming.select_stage import EVENT_TIME
@@ -39,19 +39,21 @@ def write_kafka(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch
     """
     sink = plan.sink
     options = client_options(sink) | {"topic": str(sink.connector["topic"])}
-    counted = observation_of(frame, f"weft-sink-{batch}")
-    messages = as_messages(frame, plan, checkpoint=checkpoint, batch=batch)
-    F: Any = functions_of(frame)
-    watched = messages.observe(counted, F.count(F.lit(1)).alias("rows"))
+    # Spark tells no observer of what this connector writes: the batch is done before, and counted then.
+    held = frame.localCheckpoint(eager=True)
+    _written(as_messages(held, plan, checkpoint=checkpoint, batch=batch), sink, options)
+    return held.count()
+
+
+def _written(messages: DataFrame, sink: SinkSpec, options: dict[str, str]) -> None:
     try:
-        watched.write.format(FORMAT).options(**options).save()
+        messages.write.format(FORMAT).options(**options).save()
     except AnalysisException as cause:
         raise connector_missing(sink.name, sink.at) from cause
     except IllegalArgumentException as cause:
         raise refused(sink.name, cause, sink.at) from cause
     except (PySparkException, Py4JJavaError) as cause:
         raise (kafka_failure(str(cause)) or _not_written(sink, cause)) from cause
-    return int(counted.get["rows"])
 
 
 def as_messages(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch: int) -> DataFrame:

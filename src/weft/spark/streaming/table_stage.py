@@ -154,8 +154,8 @@ def join_table(
     ]
     looked = frame.join(grouped, met, "left_outer")
     rows = F.col(_ROWS)
-    if step.residual is not None:
-        rows = F.filter(rows, lambda row: compile_expr(step.residual, _inside(F, row, step.right), F))  # type: ignore[arg-type]  # not None
+    if (residual := step.residual) is not None:
+        rows = F.filter(rows, lambda row: compile_expr(residual, _inside(F, row, step.right), F))
     looked = looked.withColumn(_ROWS, rows).drop(*numbered)
     found = F.coalesce(F.size(F.col(_ROWS)) > 0, F.lit(False))
     counts = observation_of(frame, f"weft_table_{uuid.uuid4().hex}")

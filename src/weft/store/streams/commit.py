@@ -35,6 +35,8 @@ from weft.store.streams.manifest import Heartbeat, Ledger, Manifest, Move, last_
 STAGING = ".weft-staging"
 """Folder in a sink with the files of batches that have not happened yet; readers of folders pass it over."""
 
+_HEARTBEATS = 100
+
 
 def commit(
     checkpoint: Checkpoint,
@@ -87,6 +89,7 @@ def commit(
     finish(manifest)
     crash_point("stream_renamed")
     clean(checkpoint, found, before)
+    remove(checkpoint.heartbeat_file(batch - _HEARTBEATS))
     crash_point("stream_cleaned")
     return manifest
 

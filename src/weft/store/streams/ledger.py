@@ -24,6 +24,7 @@ COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted"
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
 _GREATEST = frozenset({"max_time", "max_lateness"})
+_LEAST = frozenset({"min_time"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +158,8 @@ def summed_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
             for name, value in stats.items():
                 if value is None or into.get(name) is None:
                     into[name] = into.get(name) if value is None else value
-                elif name in _GREATEST:
-                    into[name] = max(into[name], value)
+                elif name in _GREATEST | _LEAST:
+                    into[name] = (max if name in _GREATEST else min)(into[name], value)
                 else:
                     into[name] += value
     return FrozenMap({side: FrozenMap(stats) for side, stats in totals.items()})

@@ -13,15 +13,15 @@ from weft.store.streams.manifest import (
     last_batch,
     read_heartbeat,
     read_manifest,
-    sink_files,
 )
 
 
-def recover(checkpoint: Checkpoint, staging: Path | None = None) -> int | None:
+def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path | None = None) -> int | None:
     """Bring a checkpoint to its last commit and return the number of that batch.
 
     Files of the last batch go where readers see them, and what later batches began is removed; `staging`
-    is the folder in which the sink's files of this checkpoint wait.  A flush that was committed is sealed.
+    is the folder in which the sink's files of this checkpoint wait, `sink` the one where they appear.  A
+    flush that was committed is sealed.
     """
     record = record_of(checkpoint)
     last = last_batch(checkpoint)
@@ -32,18 +32,41 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None) -> int | None:
         if manifest.final and not is_sealed(checkpoint):
             seal(checkpoint, manifest)
     elif record.replaces is not None:
-        forget_output(Checkpoint(checkpoint.root.parent / record.replaces))
+        forget_output(Checkpoint(checkpoint.root.parent / record.replaces), sink)
     _remove_later(checkpoint, record.first_batch - 1 if last is None else last)
     if staging is not None:
         remove(staging)
     return last
 
 
-def forget_output(replaced: Checkpoint) -> None:
-    """Remove the files that a checkpoint gave to its sink; they come again."""
-    if replaced.job_file.exists():
-        for path in sink_files(replaced):
+def forget_output(replaced: Checkpoint, sink: Path | None = None) -> None:
+    """Remove the files that a checkpoint gave to its sink, and those before it that it replaced; they come again.
+
+    What a damaged checkpoint does not tell any more is found in `sink` by its name.
+    """
+    seen: set[str] = set()
+    name: str | None = replaced.name
+    while name is not None and name not in seen:
+        seen.add(name)
+        name = _forget(Checkpoint(replaced.root.parent / name), sink)
+
+
+def _forget(replaced: Checkpoint, sink: Path | None) -> str | None:
+    try:
+        record = record_of(replaced)
+    except StreamError:
+        return None
+    if sink is not None and record.id:
+        for path in sink.glob(f"part-{record.id}-*"):
             remove(path)
+    for batch in batches(replaced.commits):
+        try:
+            moves = read_manifest(replaced, batch).sink
+        except StreamError:
+            continue
+        for move in moves:
+            remove(move.to)
+    return record.replaces
 
 
 def _check_offsets(checkpoint: Checkpoint, last: int | None, first: int) -> None:
