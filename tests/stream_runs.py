@@ -21,7 +21,7 @@ from weft.testing.stream_reference import run_reference
 FOLDER = Path(__file__).parent / "cases" / "streams"
 FILES = (
     *("acceptance", "chains", "emit", "interval", "late", "limits", "nulls", "peers", "self", "session"),
-    *("sliding", "tables", "tumbling"),
+    *("sliding", "tables", "times", "tumbling"),
 )
 
 

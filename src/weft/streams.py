@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weft.core.names import listed
 from weft.errors import ArgumentError
-from weft.front.sql.lower import load_spec, read_spec
+from weft.front.sql.job import text_of
 from weft.plan.streams.explain import JobExplanation, explain_job
-from weft.plan.streams.resolve import plan_job
+from weft.plan.streams.text import plan_text
 from weft.run.streams.batch import run_batch
 from weft.run.streams.job import run_job
 from weft.run.streams.listener import Listener
@@ -112,22 +112,21 @@ def explain(
 
 def _planned(sql: str | Path, root: str | Path, variables: Mapping[str, str] | None) -> JobPlan:
     env = {**os.environ, **(variables or {})}
+    folder = Path(root).absolute()
     if isinstance(sql, Path):
-        spec = load_spec(sql, env)
-    elif isinstance(sql, str) and not _is_a_path(sql):
-        spec = read_spec(sql, env=env)
-    elif isinstance(sql, str):
+        return plan_text(text_of(sql), folder, file=str(sql), env=env)
+    if isinstance(sql, str) and not _is_a_path(sql):
+        return plan_text(sql, folder, env=env)
+    if isinstance(sql, str):
         raise ArgumentError(
             f"{sql!r} is the name of a file, not the text of a job",
             code="W0302",
             help=f"write Path({sql!r})",
         )
-    else:
-        raise ArgumentError(
-            f"sql must be the text of a job or the Path of its file, not {type(sql).__name__}",
-            help="write Path('streams/orders.sql'), or the statements themselves",
-        )
-    return plan_job(spec, Path(root).absolute())
+    raise ArgumentError(
+        f"sql must be the text of a job or the Path of its file, not {type(sql).__name__}",
+        help="write Path('streams/orders.sql'), or the statements themselves",
+    )
 
 
 def _is_a_path(sql: str) -> bool:

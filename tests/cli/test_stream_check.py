@@ -50,8 +50,8 @@ def test_every_mistake_is_told_at_its_place(folder: Path) -> None:
     (folder / "broken.sql").write_text(BROKEN)
     ran = weft("stream", "check", "broken.sql", "--json", root=folder)
     assert ran.code == 3
-    (found,) = ran.document["diagnostics"]
-    assert (found["code"], found["file"]) == ("W2005", "broken.sql")
+    found, other = ran.document["diagnostics"]
+    assert (found["code"], found["file"], other["code"]) == ("W2005", "broken.sql", "W0207")
     line = BROKEN.splitlines()[2]
     assert found["range"]["start"] == {"line": 2, "character": line.index("'fromat'")}
     assert found["range"]["end"] == {"line": 2, "character": line.index("'fromat'") + len("'fromat'")}

@@ -53,13 +53,17 @@ class JobCall:
         from weft.front.sql.job import text_of
         from weft.front.sql.lower import read_spec
 
-        return read_spec(text_of(self.file), file=self.shown, env={**os.environ, **dict(self.variables)})
+        return read_spec(text_of(self.file), file=self.shown, env=self._env())
 
     def plan(self) -> JobPlan:
         """Return the job with everything settled; every mistake is raised together."""
-        from weft.plan.streams.resolve import plan_job
+        from weft.front.sql.job import text_of
+        from weft.plan.streams.text import plan_text
 
-        return plan_job(self.spec(), self.root)
+        return plan_text(text_of(self.file), self.root, file=self.shown, env=self._env())
+
+    def _env(self) -> dict[str, str]:
+        return {**os.environ, **dict(self.variables)}
 
     def folder(self) -> Path:
         """Return where the job keeps its checkpoints; a job that does not read keeps them where most do."""

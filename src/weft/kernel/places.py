@@ -110,6 +110,10 @@ class Places:
 
 def _all_synced(paths: list[Path]) -> None:
     """Bring files and names in folders to the disk; together they cost little more than one."""
+    if len(paths) <= 2:  # not worth the threads
+        for path in paths:
+            _synced(path)
+        return
     with ThreadPoolExecutor(max_workers=4) as pool:
         list(pool.map(_synced, paths))
 

@@ -120,9 +120,10 @@ def _between(sides: Sides, match: Within | SameWindow, lower: int, upper: int) -
     left, right = sides.left_column(match.left), sides.right_column(match.right)
     if max(abs(lower), abs(upper)) < DAY or has_even_days(_zone(sides)):
         return (right >= left + _length(F, lower)) & (right <= left + _length(F, upper))
-    apart: Column = F.unix_micros(right) - F.unix_micros(left)
+    apart = F.unix_micros(right) - F.unix_micros(left)
     loose = (right >= left + _length(F, lower - _UNEVEN)) & (right <= left + _length(F, upper + _UNEVEN))
-    return loose & (apart >= F.lit(lower).cast("long")) & (apart <= F.lit(upper).cast("long"))
+    exact: Column = (apart >= F.lit(lower).cast("long")) & (apart <= F.lit(upper).cast("long"))
+    return loose & exact
 
 
 def _length(F: Any, microseconds: int) -> Column:

@@ -129,7 +129,7 @@ def _refuse(join: ResolvedJoin, mistakes: Mistakes) -> None:
         )
     if isinstance(match, Within):
         ends = (("lower", match.lower), ("upper", match.upper))
-        missing = [name for name, end in ends if end is None or abs(end) >= _LONGEST]
+        missing = [name for name, end in ends if end is None or not -_LONGEST < end < _LONGEST]
         if missing:
             mistakes.add(
                 StreamPlanError(

@@ -150,7 +150,8 @@ def test_messages_may_be_csv_or_avro(spark: SparkSession, broker: str, form: str
     (tmp_path / "in" / "a.json").write_text("\n".join(lines))
     there = read_spec(COPY.format(source=files, into=topic, more=""), file=f"{form}.sql")
     done = run_job(spark, plan_job(there, tmp_path), mode="final").queries[0]
-    counts = (done.ledger or {})["left"]
+    assert done.ledger is not None
+    counts = done.ledger["left"]
     assert (done.rows, counts["in"], counts["matched"], counts["unmatched"]) == (2, 2, 1, 1)
     back = read_spec(
         COPY.format(source=topic, into="'connector' = 'console'", more=", known STRING"), file="back.sql"

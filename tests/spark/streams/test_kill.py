@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parents[2]
 FILES = "'connector' = 'files', 'path' = '{name}', 'format' = 'json', 'max.files.per.trigger' = 1"
-WAIT = 240
+WAIT = 600
 BY_CLOCK = ""
 POINTS = (
     "stream_kernel:2",

@@ -93,7 +93,8 @@ def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
 def test_a_job_runs_from_python_with_streams_and_a_table_of_the_program(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    settings = dict(spark.sparkContext.getConf().getAll())
+    spark.range(1).collect()  # a session that has run something has all its settings
+    settings = spark.conf.getAll
     heard = Heard()
     report = weft.streams.run(spark, JOB, root=tmp_path, final=True, memory=MEMORY, listener=heard)
     assert report.sealed
@@ -115,7 +116,7 @@ def test_a_job_runs_from_python_with_streams_and_a_table_of_the_program(
     assert heard.batches[0].left.current_size == 2
     assert heard.batches[-1].coordinator.matches_emitted == 1
     assert [q.sink for q in heard.sealed] == ["priced"]
-    assert dict(spark.sparkContext.getConf().getAll()) == settings
+    assert spark.conf.getAll == settings
     assert not spark.catalog.listTables()
     with pytest.raises(StreamError) as caught:
         weft.streams.run(spark, JOB, root=tmp_path, memory=MEMORY)

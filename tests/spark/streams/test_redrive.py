@@ -22,8 +22,17 @@ CREATE STREAM orders (id STRING, at TIMESTAMP) WITH ('path' = 'orders', 'format'
 CREATE STREAM shipments (id STRING, nr INT, at TIMESTAMP) WITH ('path' = 'shipments', 'format' = 'json',
   'event.time.field' = 'at', 'event.time.format' = 'epoch_millis', 'max.files.per.trigger' = '1');
 CREATE STREAM shipped WITH ('path' = 'out', 'format' = '{form}')
-  AS SELECT o.id, s.nr, s.at FROM orders o LEFT JOIN shipments s ON o.id = s.id WITHIN ('0s', '10s')
+  AS SELECT o.id, s.nr, s.at, '' AS note FROM orders o LEFT JOIN shipments s ON o.id = s.id WITHIN ('0s', '10s')
   WITH ({options});
+SET 'groups' = '2'
+"""
+TIMELESS = """
+CREATE STREAM orders (id STRING, at TIMESTAMP) WITH ('path' = 'orders', 'format' = 'json',
+  'event.time.field' = 'at', 'event.time.format' = 'epoch_millis');
+CREATE STREAM shipments (id STRING, seen TIMESTAMP, at TIMESTAMP) WITH ('path' = 'shipments', 'format' = 'json',
+  'event.time.field' = 'at', 'event.time.format' = 'epoch_millis');
+CREATE STREAM shipped WITH ('path' = 'out', 'format' = 'json')
+  AS SELECT o.id, s.seen FROM orders o JOIN shipments s ON o.id = s.id WITHIN ('0s', '10s');
 SET 'groups' = '2'
 """
 ORDERS: tuple[list[Any], ...] = ([("a", 0), ("b", 0), ("c", 0), ("d", 1)], [("z", 100)], [("y", 200)])
@@ -66,14 +75,16 @@ def run(root: Path, spark: SparkSession, *words: str) -> Ran:
 
 
 def rows(spark: SparkSession, folder: Path, form: str = "json") -> Counter[tuple[Any, ...]]:
-    """Return rows (op, id, nr), the op empty in the sink itself."""
+    """Return rows (op, id, nr, note), the op empty in the sink itself."""
     if not folder.exists():
         return Counter()
-    schema = "id string, nr int, at string"
+    schema = "id string, nr int, at string, note string"
     marked = folder.suffix == ".corrections"
     reader = spark.read.format(form).schema(f"_op string, {schema}" if marked else schema)
-    frame = (reader.option("header", "true") if form == "csv" else reader).load(str(folder))
-    return Counter((row._op if marked else "", row.id, row.nr) for row in frame.collect())
+    if form == "csv":
+        reader = reader.options(header="true", emptyValue="(empty)", escape='"')
+    frame = reader.load(str(folder))
+    return Counter((row._op if marked else "", row.id, row.nr, row.note) for row in frame.collect())
 
 
 def corrected(spark: SparkSession, root: Path, form: str = "json") -> Counter[tuple[Any, ...]]:
@@ -95,7 +106,7 @@ def test_late_rows_become_corrections_before_and_after_the_end(spark: SparkSessi
     assert not (root / "out.corrections").exists()
     run(root, spark, "redrive", "job.sql", "shipped")
     # The pair of a is new beside its first one; b was given padded and is no more.
-    wanted = {("+I", "a", 3): 1, ("+I", "b", 4): 1, ("-D", "b", None): 1}
+    wanted = {("+I", "a", 3, ""): 1, ("+I", "b", 4, ""): 1, ("-D", "b", None, ""): 1}
     assert rows(spark, root / "out.corrections") == wanted
     again = run(root, spark, "redrive", "job.sql").data["redriven"][0]
     assert (again["taken"], again["plus"], again["minus"], again["undecided"]) == (0, 0, 0, 1)
@@ -107,20 +118,44 @@ def test_late_rows_become_corrections_before_and_after_the_end(spark: SparkSessi
     assert corrected(spark, root) == Counter({r[1:]: n for r, n in rows(spark, root / "batch").items()})
     nothing = weft("stream", "redrive", "job.sql", "--json", root=root, spark=spark)
     assert (nothing.code, nothing.codes) == (1, ["W2216"])
+    (root / "job.sql").write_text((root / "job.sql").read_text().replace("'10s')", "'20s')"))
+    other = weft("stream", "redrive", "job.sql", "--json", root=root, spark=spark)
+    assert (other.code, other.codes) == (8, ["W2203"])
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_after_the_end_the_corrections_are_the_whole_difference(
     spark: SparkSession, root: Path, form: str
 ) -> None:
-    job(root, form, "'join.max_state_rows' = '3'")
+    job(root, form, "'join.max_state_rows' = '2'")
     done = run(root, spark, "run", "job.sql", "--final").data["queries"][0]
-    assert done["ledger"]["left"]["evicted"] == 1
+    assert done["ledger"]["left"]["evicted"] == 2
     run(root, spark, "redrive", "job.sql")
     run(root, spark, "run", "job.sql", "--batch", "--to", "batch")
     assert corrected(spark, root, form) == Counter(
         {r[1:]: n for r, n in rows(spark, root / "batch", form).items()}
     )
+
+
+def test_rows_without_a_time_are_taken_with_that_of_another_column(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "job.sql").write_text(TIMELESS)
+    write(tmp_path, "orders", 0, [("a", 0), ("b", 0), ("z", 100)])
+    lines = [{"id": "a", "seen": "2025-01-14T10:00:05Z"}, {"id": "b", "seen": "2025-01-14T10:00:50Z"}]
+    (tmp_path / "shipments").mkdir()
+    (tmp_path / "shipments" / "0.json").write_text("\n".join(map(json.dumps, lines)))
+    run(tmp_path, spark, "run", "job.sql")
+    words = ("redrive", "job.sql", "--reason", "no_event_time", "--time", "seen")
+    done = run(tmp_path, spark, *words).data["redriven"][0]
+    assert (done["taken"], done["plus"], done["minus"], done["undecided"]) == (1, 1, 0, 1)
+    corrections = tmp_path / "out.corrections"
+    assert [row.id for row in spark.read.json(str(corrections)).collect()] == ["a"]
+    run(tmp_path, spark, "run", "job.sql", "--final", "--fresh")
+    assert not list(corrections.glob("part-*"))
+    whole = run(tmp_path, spark, *words).data["redriven"][0]
+    assert (whole["taken"], whole["plus"], whole["minus"], whole["undecided"]) == (2, 1, 0, 0)
+    assert [row.id for row in spark.read.json(str(corrections)).collect()] == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from weft.run.streams.listener import Listener
 from weft.run.streams.report import BatchReport, QueryReport
 from weft.store.streams.checkpoint import Checkpoint, current, record_of
 from weft.store.streams.lock import held
-from weft.store.streams.manifest import last_batch, read_manifest
+from weft.store.streams.manifest import batches, last_batch, read_heartbeat, read_manifest
 from weft.store.streams.rejects import last_rejects
 from weft.testing import CRASH
 
@@ -144,6 +144,26 @@ def test_a_job_goes_on_until_it_is_told_to_stop(spark: SparkSession, tmp_path: P
     report = run_job(spark, plan, mode="continuous", memory=memory, listener=Stopping(), stop=done.is_set)
     assert (report.sealed, report.queries[0].batches, report.queries[0].rows) == (False, 2, 2)
     assert run_job(spark, plan, mode="final", memory=memory).queries[0].rows == 2
+
+
+def test_a_side_that_shows_nothing_stops_holding_the_other_back(spark: SparkSession, tmp_path: Path) -> None:
+    plan = job_of("SET 'trigger' = '100ms'; SET 'idle.timeout' = '1s';" + MEMORY, tmp_path)
+    out = threading.Event()
+
+    class Waiting(Listener):
+        def on_batch(self, report: BatchReport) -> None:
+            if report.rows_out:
+                out.set()
+
+    memory = {"orders": [[order("a", 0)], [order("b", 100)]], "shipments": [[], []]}
+    report = run_job(spark, plan, mode="continuous", memory=memory, listener=Waiting(), stop=out.is_set)
+    assert report.queries[0].rows == 1
+    assert report.queries[0].checkpoint is not None
+    found = Checkpoint(report.queries[0].checkpoint)
+    beats = [read_heartbeat(found, batch) for batch in batches(found.commits)]
+    assert any("s" in beat.idle for beat in beats if beat is not None)
+    # Without the idle side there was no watermark, so nothing could come out.
+    assert all(beat.watermark is None for beat in beats if beat is not None and "s" not in beat.idle)
 
 
 def test_what_cannot_run_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,55 @@ def read_spec(text: str, *, file: str | None = None, env: Mapping[str, str] = {}
     >>> list(job.streams), [s.name for s in job.statements]
     (['a'], ['b'])
     """
+    found = read_partly(text, file=file, env=env)
+    if found.mistakes:
+        raise StreamSqlError(found.mistakes)
+    return found.spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partly:
+    """A job as far as it reads: its specs, every mistake, and the statements that a mistake touches.
+
+    Statements whose sources are not all there are left out of the spec.
+    """
+
+    spec: JobSpec
+    mistakes: tuple[Diagnostic, ...]
+    doubtful: frozenset[str]
+
+
+def read_partly(text: str, *, file: str | None = None, env: Mapping[str, str] = {}) -> Partly:
+    """Read what can be read of a job, so that a mistake in one statement hides no mistake in another."""
     syntax, mistakes = read_with_mistakes(text, file=file, env=env)
     # A statement with a variable that has no value is still there; any other that does not read is not.
-    lowering = _Lowering(syntax, mistakes, complete=all(d.code == "W2011" for d in mistakes))
-    return lowering.whole()
+    complete = all(d.code == "W2011" for d in mistakes)
+    lowering = _Lowering(syntax, mistakes, complete=complete)
+    spec = lowering.spec()
+    if not lowering.mistakes:
+        return Partly(spec=spec, mistakes=(), doubtful=frozenset())
+    wrong = [d.at.start for d in lowering.mistakes if isinstance(d.at, Source)]
+    bad = [s for s in syntax.statements if any(s.at.start <= at <= s.at.end for at in wrong)]
+    everywhere = not complete or any(isinstance(s, SetOption) for s in bad)
+
+    def is_touched(statement: StatementSpec) -> bool:
+        places = [statement.at, statement.sink.at, *(_places(spec, statement))]
+        inside = [at for at in places if at is not None]
+        return everywhere or any(s.at.start <= at.start <= s.at.end for s in bad for at in inside)
+
+    there = {*spec.streams, *spec.tables}
+    kept = [s for s in spec.statements if {s.first[0], *(j.input for j in s.joins)} <= there]
+    return Partly(
+        spec=replace(spec, statements=tuple(kept), explains=()),
+        mistakes=in_order(lowering.mistakes),
+        doubtful=frozenset(s.name for s in kept if is_touched(s)),
+    )
+
+
+def _places(spec: JobSpec, statement: StatementSpec) -> Iterator[Source | None]:
+    for name in (statement.first[0], *(join.input for join in statement.joins)):
+        source = spec.streams.get(name) or spec.tables.get(name)
+        yield None if source is None else source.at
 
 
 def load_spec(path: Path, env: Mapping[str, str]) -> JobSpec:

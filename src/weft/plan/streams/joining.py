@@ -170,16 +170,16 @@ def _no_key(
 def _key_to_add(lefts: Sequence[FromSource], right: FromSource) -> str:
     """Return the equality to add to ON; columns of one name on both sides are a likely one."""
     for left in lefts:
-        for index, field in enumerate(right.columns):
-            place = left.columns.find(field.name)
+        for index, mine in enumerate(right.columns):
+            place = left.columns.find(mine.name)
             if place is None or place == left.time or index == right.time:
                 continue
             other = left.columns.fields[place]
-            common = common_type(other.dtype, field.dtype)
+            common = common_type(other.dtype, mine.dtype)
             if common is not None and not common.is_fraction:
                 return (
                     "add to ON the columns that are equal:\n"
-                    f"AND {left.said(other.name)} = {right.said(field.name)}"
+                    f"AND {left.said(other.name)} = {right.said(mine.name)}"
                 )
     return f"add <alias>.<column> = {right.alias}.<column> to ON"
 

@@ -138,5 +138,5 @@ def _timed(stream: StreamSpec, found: Found, *, wanted: bool) -> tuple[StreamSpe
 def time_slots(sources: Iterable[FromSource]) -> dict[Hashable, int]:
     """Return the slots of event times, as declared columns and as times, each with its source."""
     streams = [s for s in sources if s.is_stream]
-    columns = {column(s.number, s.time): s.number for s in streams if s.time is not None}
+    columns: dict[Hashable, int] = {column(s.number, s.time): s.number for s in streams if s.time is not None}
     return {**columns, **{event_time(s.number): s.number for s in streams}}

@@ -15,6 +15,7 @@ the event times in microseconds that every row carries.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from weft.core.names import fold
@@ -23,7 +24,7 @@ from weft.errors import Diagnostic, ExpressionError
 from weft.expr import Between, Binary, Column, Expr, Lit, Negate, Typed, check
 from weft.expr.ast import Logic, Not, references
 from weft.plan.streams.bounds import MICROSECOND, time_difference
-from weft.plan.streams.resolved import event_time
+from weft.plan.streams.resolved import column, event_time
 from weft.plan.streams.scope import Named, StatementScope
 from weft.spec.streams import MESSAGE_TIME
 
@@ -54,14 +55,14 @@ class _Times:
     def timed(self, qualifier: str | None, name: str) -> Named | None:
         """Return the source whose event time a reference means."""
         found = self.base.resolve(qualifier, name)
-        for source in self.base.sources:
-            if isinstance(found, Column):
-                if source.time is not None and found.slot == ("i", source.number, source.time):
-                    return source
-            elif source.has_message_time and fold(name) == fold(MESSAGE_TIME):
-                if qualifier is not None and fold(qualifier) == fold(source.alias):
-                    return source
-        return None
+        if isinstance(found, Column):
+            slots: dict[Hashable, Named] = {
+                column(s.number, s.time): s for s in self.base.sources if s.time is not None
+            }
+            return slots.get(found.slot)
+        source = None if qualifier is None else self.base.find(qualifier)
+        is_message_time = source is not None and source.has_message_time and fold(name) == fold(MESSAGE_TIME)
+        return source if is_message_time else None
 
 
 def time_condition(part: Expr, scope: StatementScope) -> Typed | None:
@@ -77,11 +78,11 @@ def time_condition(part: Expr, scope: StatementScope) -> Typed | None:
         typed = check(_measured(part, times), times, expect=BOOLEAN)
     except ExpressionError:
         return None  # the condition is read with the declared types, and that tells what is wrong
-    slots = {event_time(s.number): s.number for s in said}
+    slots: dict[Hashable, int] = {event_time(s.number): s.number for s in said}
     return typed if _compares_times(typed, slots) else None
 
 
-def _compares_times(typed: Typed, slots: dict[tuple[str, int], int]) -> bool:
+def _compares_times(typed: Typed, slots: Mapping[Hashable, int]) -> bool:
     if typed.op in ("and", "or", "not"):
         return all(_compares_times(arg, slots) for arg in typed.args)
     if typed.op not in _COMPARES:

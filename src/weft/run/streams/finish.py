@@ -11,4 +11,5 @@ def flushed(batches: Batches) -> Manifest:
     """Flush a statement and seal its checkpoint: it refuses to go on from here."""
     manifest = batches.flush()
     seal(batches.checkpoint, manifest)
+    batches.sink.forget_staging()
     return manifest

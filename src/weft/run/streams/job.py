@@ -14,12 +14,14 @@ from weft.errors import Diagnostic, StreamError
 from weft.plan.streams.resolved import JobPlan, StatementPlan
 from weft.run.session import cores_of
 from weft.run.streams.listener import Listener
-from weft.run.streams.opening import Keep, checkpoint_base, opened
+from weft.run.streams.opening import Keep, checkpoint_base, opened, sealed_already
 from weft.run.streams.report import JobReport, QueryReport
 from weft.run.streams.sources import Reader
 from weft.run.streams.statement import Mode, Running, Statement, refuse_connect, watch
 from weft.spark.streaming.files import order_warnings
+from weft.store.streams.checkpoint import Checkpoint
 from weft.store.streams.durable import remove
+from weft.store.streams.lock import held
 from weft.testing.crash import Crash
 
 Memory = Mapping[str, Sequence[Any]]
@@ -101,27 +103,47 @@ def source_warnings(plan: JobPlan, chosen: Sequence[StatementPlan]) -> tuple[Dia
 def _run(
     running: Running, chosen: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> tuple[QueryReport, ...]:
-    def start(stack: ExitStack, plan: StatementPlan) -> Statement:
-        taken = opened(running.job, plan, cores=cores_of(running.spark), fresh=fresh, keep=keep)
-        statement = Statement.opened(running, plan, stack.enter_context(taken))
-        statement.start()
-        return statement
-
+    ended = sealed_already(running.job, chosen, fresh=fresh, keep=keep)
+    found = {name: _report_of(running, chosen, name, checkpoint) for name, checkpoint in ended.items()}
+    left = [plan for plan in chosen if plan.name not in ended]
     if running.mode == "continuous":
         with ExitStack() as stack:
-            together = [start(stack, plan) for plan in chosen]
+            together = [_started(running, plan, stack, fresh=fresh, keep=keep) for plan in left]
             watch(together, running.stop)
-            return tuple(statement.report() for statement in together)
-    found = []
-    for plan in chosen:
-        with ExitStack() as stack:
-            statement = start(stack, plan)
-            watch([statement], running.stop)
-            if running.mode == "final":
-                statement.finish()
-                running.listener.on_sealed(statement.report())
-            found.append(statement.report())
-    return tuple(found)
+            found |= {statement.plan.name: statement.report() for statement in together}
+    else:
+        for plan in left:
+            found[plan.name] = _run_to_the_end(running, plan, fresh=fresh, keep=keep)
+    return tuple(found[plan.name] for plan in chosen)
+
+
+def _run_to_the_end(running: Running, plan: StatementPlan, *, fresh: bool, keep: Keep | None) -> QueryReport:
+    with ExitStack() as stack:
+        statement = _started(running, plan, stack, fresh=fresh, keep=keep)
+        watch([statement], running.stop)
+        if running.mode == "final":
+            statement.finish()
+            running.listener.on_sealed(statement.report())
+        return statement.report()
+
+
+def _started(
+    running: Running, plan: StatementPlan, stack: ExitStack, *, fresh: bool, keep: Keep | None
+) -> Statement:
+    taken = opened(running.job, plan, cores=cores_of(running.spark), fresh=fresh, keep=keep)
+    statement = Statement.opened(running, plan, stack.enter_context(taken))
+    # When a later statement does not start, this one ends before its lock is free.
+    stack.callback(statement.end)
+    statement.start()
+    return statement
+
+
+def _report_of(
+    running: Running, chosen: Sequence[StatementPlan], name: str, checkpoint: Checkpoint
+) -> QueryReport:
+    plan = next(plan for plan in chosen if plan.name == name)
+    with held(checkpoint.lock, name):
+        return Statement.opened(running, plan, checkpoint).report()
 
 
 def _lives(memory: Memory) -> list[Memory]:

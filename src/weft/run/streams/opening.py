@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from weft.core.frozen import FrozenMap
+from weft.core.mistakes import Mistakes
 from weft.core.names import listed
 from weft.errors import StreamError
 from weft.plan.streams.explain import explain_job
@@ -17,6 +18,7 @@ from weft.plan.streams.identity import Change, parts, verdict
 from weft.plan.streams.resolved import JobPlan, StatementPlan
 from weft.run.execute import engine_version
 from weft.run.streams.abandon import abandon
+from weft.run.streams.sinks import check_sink
 from weft.store.streams.checkpoint import (
     Checkpoint,
     JobRecord,
@@ -27,7 +29,7 @@ from weft.store.streams.checkpoint import (
     statement_folder,
     use,
 )
-from weft.store.streams.commit import check_open
+from weft.store.streams.commit import check_open, is_sealed
 from weft.store.streams.lock import held
 from weft.store.streams.manifest import last_batch
 from weft.store.streams.status import facts
@@ -42,6 +44,54 @@ def checkpoint_base(job: JobPlan) -> Path:
     return job.root / (str(said) if said else f".weft/streams/{job.name}")
 
 
+def sealed_already(
+    job: JobPlan, chosen: Sequence[StatementPlan], *, fresh: bool = False, keep: Keep | None = None
+) -> FrozenMap[str, Checkpoint]:
+    """Return the checkpoints of statements that an earlier final run has ended: they are not run again.
+
+    Raises everything that keeps a statement from running, of all of them at once, before the first one runs:
+    W2203, W2205, W2308, W2309, and W2204 when no statement is left to run.
+    """
+    mistakes = Mistakes()
+    ended: dict[str, Checkpoint] = {}
+    for plan in chosen:
+        with mistakes.noted():
+            found = _checked(job, plan, fresh=fresh, keep=keep)
+            if found is not None:
+                ended[plan.name] = found
+    if len(ended) == len(chosen):
+        for name, checkpoint in ended.items():
+            with mistakes.noted():
+                check_open(checkpoint, name)
+    mistakes.raise_all()
+    return FrozenMap(ended)
+
+
+def _checked(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None) -> Checkpoint | None:
+    """Return the checkpoint of a statement when it is sealed; raise what keeps the statement from running."""
+    folder = statement_folder(checkpoint_base(job), plan.name)
+    with held(folder / "lock", plan.name):
+        check_sink(plan.sink, job.root)
+        found = _current(folder, fresh=fresh)
+    if found is None or fresh:
+        return None
+    record = record_of(found)
+    change = verdict(record.parts, parts(plan, groups=int(job.settings.get("groups") or record.groups)))
+    if is_sealed(found):
+        if change.needs_consent:
+            check_open(found, plan.name)
+        return found
+    if not _goes_on(change, keep):
+        raise _changed(plan, found, change, keep)
+    return None
+
+
+def _goes_on(change: Change, keep: Keep | None) -> bool:
+    if not change.needs_consent or (change.keeps == "state" and keep == "state"):
+        return True
+    return keep == "offsets" and not _other_inputs(change)
+
+
 @contextmanager
 def opened(
     job: JobPlan, plan: StatementPlan, *, cores: int, fresh: bool = False, keep: Keep | None = None
@@ -52,13 +102,12 @@ def opened(
     say what happens, W2204 when it is sealed, W2205 when another process has it.
     """
     folder = statement_folder(checkpoint_base(job), plan.name)
-    found = _current(folder, fresh=fresh)
-    if found is None:
-        found = _begun(folder, job, plan, groups_of(job, plan, cores))
-    else:
-        with held(found.lock, plan.name):
+    with held(folder / "lock", plan.name):
+        found = _current(folder, fresh=fresh)
+        if found is None:
+            found = _begun(folder, job, plan, groups_of(job, plan, cores))
+        else:
             found = _continued(folder, job, plan, found, cores=cores, fresh=fresh, keep=keep)
-    with held(found.lock, plan.name):
         yield found
 
 
@@ -120,14 +169,14 @@ def _continued(
     groups = int(job.settings.get("groups") or record.groups)
     now = parts(plan, groups=groups)
     change = verdict(record.parts, now)
+    if not _goes_on(change, keep):
+        raise _changed(plan, found, change, keep)
     if change.keeps == "same":
         return found
-    if change.keeps == "all" or (change.keeps == "state" and keep == "state"):
-        note_change(found, now, _shown(job, plan), keep or "all")
-        return found
-    if keep == "offsets" and not _other_inputs(change):
+    if change.keeps == "offsets" or (change.keeps == "state" and keep == "offsets"):
         return _with_offsets(folder, job, plan, found, groups)
-    raise _changed(plan, found, change, keep)
+    note_change(found, now, _shown(job, plan), keep or "all")
+    return found
 
 
 def _other_inputs(change: Change) -> bool:

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near
 from weft.errors import StreamError
+from weft.plan.streams.identity import parts, verdict
 from weft.plan.streams.resolved import JobPlan, StatementPlan
 from weft.run.streams.opening import checkpoint_base
 from weft.run.streams.redrive_state import looked_up
@@ -131,6 +132,7 @@ def _redriven(
     if checkpoint is None:
         return None
     with held(checkpoint.lock, plan.name):
+        _check_same(plan, checkpoint)
         recover(checkpoint)
         before = redrives(checkpoint)
         if before:
@@ -166,6 +168,29 @@ def _redriven(
         minus=counts[MINUS],
         undecided=all_open - count,
         location=str(sink.connector["path"]),
+    )
+
+
+def _check_same(plan: StatementPlan, checkpoint: Checkpoint) -> None:
+    """Raise `StreamError` W2203 when the statement is not the one whose rows are in the sink."""
+    record = record_of(checkpoint)
+    change = verdict(record.parts, parts(plan, groups=record.groups))
+    if change.keeps in ("same", "all"):
+        return
+    told = [p for p in change.parts if p.keeps not in ("same", "all")]
+    raise StreamError(
+        f"the query of {plan.name!r} is not the one of its checkpoint {checkpoint.name}: it changed in "
+        f"{listed([p.part for p in told])}",
+        code="W2203",
+        help="\n".join(
+            (
+                *(
+                    f"{p.part} was: {p.old or '(nothing)'}\n{' ' * len(p.part)}  is: {p.new or '(nothing)'}"
+                    for p in told
+                ),
+                "corrections are those of the query that wrote the rows: bring it back, or begin again with --fresh",
+            )
+        ),
     )
 
 

@@ -29,6 +29,7 @@ from weft.store.streams.manifest import sink_files
 
 _OP = "_op"
 _AGAIN = ("files", "kafka")
+_EMPTY = "\x00empty\x00"
 
 
 def whole_difference(
@@ -115,6 +116,17 @@ def _as_written(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink:
         return _read(spark, plan, sink, [move.source for move in moves]).localCheckpoint(eager=True)
 
 
+def _with_empty_texts(read: DataFrame) -> DataFrame:
+    F: Any = functions_of(read)
+    columns = []
+    for field in read.schema.fields:
+        column = read["`" + field.name.replace("`", "``") + "`"]
+        if isinstance(field.dataType, st.StringType):
+            column = F.when(column == F.lit(_EMPTY), F.lit("")).otherwise(column)
+        columns.append(column.alias(field.name))
+    return read.select(*columns)
+
+
 def _read(
     spark: SparkSession, plan: StatementPlan, sink: SinkSpec, files: Sequence[Path], *, marked: bool = False
 ) -> DataFrame:
@@ -126,7 +138,10 @@ def _read(
     form = str(sink.connector["format"])
     reader = spark.read.format(form).schema(schema)
     if form == "csv":
-        reader = reader.options(**csv_options(sink), multiLine="true", mode="FAILFAST")
+        # Without a mark of its own an empty text would read as NULL.
+        said = csv_options(sink) | {"emptyValue": _EMPTY}
+        read = reader.options(**said, multiLine="true", mode="FAILFAST").load(there)
+        return _with_empty_texts(read)
     if form == "json":
         reader = reader.options(
             timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", timeZone="UTC", mode="FAILFAST"

@@ -10,13 +10,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
 from weft.plan.streams.resolved import StatementPlan
-from weft.spark.streaming.sink_files import prepare, sink_folder, stage, staging_of
+from weft.spark.streaming.sink_files import forget_staging, prepare, sink_folder, stage, staging_of
 from weft.spark.streaming.sink_kafka import write_kafka
 from weft.spec.streams import SinkSpec
 from weft.store.streams.checkpoint import Checkpoint, JobRecord
 from weft.store.streams.manifest import Manifest, Move
 
 _SHOWN = 20
+
+
+def check_sink(sink: SinkSpec, root: Path) -> None:
+    """Raise `ConnectorError` W2308 or W2309 when the folder of a sink cannot take files."""
+    if sink.connector["connector"] == "files":
+        prepare(sink, sink_folder(sink, root))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,11 @@ class Sink:
             frame, self.spec, self.folder, checkpoint=self.checkpoint, batch=batch, keep_empty=keep_empty
         )
         return Written(moves=moves)
+
+    def forget_staging(self) -> None:
+        """Leave nothing of ours in the folder but the files that readers see."""
+        if self.folder is not None:
+            forget_staging(self.folder, self.checkpoint)
 
     def shown(self, spark: SparkSession, manifest: Manifest) -> str:
         """Return what a console is told of a committed batch, an empty text for other sinks."""

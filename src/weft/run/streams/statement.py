@@ -71,6 +71,7 @@ class Statement:
             checkpoint=checkpoint,
             record=record,
             sink=sink,
+            before=last_manifest(checkpoint),
             joins={s.number: carried(kernel_spec(plan, s, groups=record.groups)) for s in plan.kernel_steps},
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             idle=lambda last_rows: _idle(running, plan, last_rows),
@@ -175,7 +176,9 @@ def watch(statements: list[Statement], stop: Callable[[], bool] | None) -> None:
     """Wait while queries run; end them when `stop` says so or when one of them fails."""
     try:
         while not (stop is not None and stop()):
-            if all(statement.wait(_LOOK) for statement in statements):
+            # Each of them is asked: one that fails while another goes on must be heard.
+            ended = [statement.wait(_LOOK) for statement in statements]
+            if all(ended):
                 return
     finally:
         for statement in statements:

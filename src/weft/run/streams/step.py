@@ -39,7 +39,6 @@ from weft.store.streams.ledger import SIDES, read_indexes, side_name
 from weft.store.streams.manifest import (
     Heartbeat,
     Manifest,
-    last_manifest,
     read_heartbeat,
     read_manifest,
     write_heartbeat,
@@ -56,7 +55,8 @@ class StoppedError(Exception):
 class Batches:
     """Does the batches of one statement; Spark calls it with each.
 
-    `idle` gives the sides that are left out of the watermark now, by what each last showed.
+    `before` is what the last committed batch did; the lock of the checkpoint lets nobody else commit.  `idle`
+    gives the sides that are left out of the watermark now, by what each last showed.
     """
 
     spark: SparkSession
@@ -64,6 +64,7 @@ class Batches:
     checkpoint: Checkpoint
     record: JobRecord
     sink: Sink
+    before: Manifest | None
     joins: Mapping[int, Carried]
     tables: Mapping[int, Callable[[], DataFrame]]
     idle: Callable[[Mapping[str, int]], FrozenMap[str, Any]]
@@ -90,8 +91,7 @@ class Batches:
     def flush(self) -> Manifest:
         """Do one batch without rows after which nothing more can come."""
         crash_point("stream_flush")
-        before = last_manifest(self.checkpoint)
-        batch = self.record.first_batch if before is None else before.batch + 1
+        batch = self.record.first_batch if self.before is None else self.before.batch + 1
         return self.done(empty_batch(self.spark, self.plan), batch, final=True)
 
     def done(self, frame: DataFrame, batch: int, *, final: bool) -> Manifest:
@@ -101,7 +101,7 @@ class Batches:
             finish(committed)
             return committed
         began = time.monotonic()
-        before = last_manifest(self.checkpoint)
+        before = self.before
         heartbeat = self._heartbeat(batch, before, final=final)
         crash_point("stream_heartbeat")
         stages = Stages(
@@ -136,12 +136,14 @@ class Batches:
             batch,
             read_indexes(self.checkpoint, batch, joins, self.record.groups),
             written.moves,
+            before=before,
             heartbeat=heartbeat,
             inputs=raw_sides(self.plan),
             tables=stages.table_counts(),
             rows=written.rows,
             seconds=time.monotonic() - began,
         )
+        self.before = manifest
         self._tell(manifest)
         return manifest
 

@@ -9,7 +9,9 @@
 from __future__ import annotations
 
 import csv
+import sys
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,6 +21,7 @@ from weft.errors import ConnectorError
 from weft.spark.streaming.paths import is_remote, located
 from weft.spec.streams import SinkSpec
 from weft.store.streams.commit import STAGING
+from weft.store.streams.durable import remove
 from weft.store.streams.manifest import Move
 
 _ENDINGS = {"parquet": "parquet", "json": "json", "csv": "csv", "avro": "avro"}
@@ -120,14 +123,29 @@ def _counted(frame: DataFrame, sink: SinkSpec, staging: Path) -> list[tuple[Path
     if form == "avro":
         rows = frame.sparkSession.read.format(form).load(str(staging)).count()
         return [(p, None if number else rows) for number, p in enumerate(files)]
-    return [(p, _rows(p, form, header=bool(sink.connector.get("header", True)))) for p in files]
+    if form == "csv":
+        return [(p, csv_rows(p, sink)) for p in files]
+    return [(p, _rows(p, form)) for p in files]
 
 
-def _rows(file: Path, form: str, *, header: bool) -> int:
+def _rows(file: Path, form: str) -> int:
     if form == "parquet":
         return int(pq.read_metadata(file).num_rows)
-    if form == "json":
-        with file.open("rb") as lines:
-            return sum(1 for _ in lines)
+    with file.open("rb") as lines:
+        return sum(1 for _ in lines)
+
+
+def csv_rows(file: Path, sink: SinkSpec) -> int:
+    """Return the records of a file as it was written: a quoted field may hold line ends, and be of any length."""
+    said = csv_options(sink)
+    csv.field_size_limit(sys.maxsize)
     with file.open(encoding="utf-8", newline="") as lines:
-        return max(sum(1 for _ in csv.reader(lines)) - header, 0)
+        records = csv.reader(lines, delimiter=said["sep"], quotechar=said["quote"], doublequote=True)
+        return max(sum(1 for _ in records) - (said["header"] == "true"), 0)
+
+
+def forget_staging(folder: Path, checkpoint: str) -> None:
+    """Remove the staging folder of a checkpoint that writes no more, and the folder above when it is empty."""
+    remove(staging_of(folder, checkpoint))
+    with suppress(OSError):
+        (folder / STAGING).rmdir()

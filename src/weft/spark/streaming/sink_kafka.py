@@ -25,6 +25,7 @@ from weft.spark.frames import functions_of, window_of
 from weft.spark.streaming.avro_values import avro_writer
 from weft.spark.streaming.kafka import FORMAT, client_options, connector_missing, kafka_failure, refused
 from weft.spark.streaming.select_stage import EVENT_TIME
+from weft.spark.streaming.sink_files import csv_options
 from weft.spec.streams import SinkSpec
 
 ROW_ID, TIME_HEADER = "weft-row-id", "weft-event-time"
@@ -100,12 +101,7 @@ def _value(F: Any, plan: StatementPlan, columns: list[Any]) -> Any:
     if form == "json":
         return F.to_json(row, _JSON)
     if form == "csv":
-        said = sink.connector
-        options = {k: v for k, v in _JSON.items() if k != "ignoreNullFields"} | {
-            "sep": str(said.get("delimiter") or ","),
-            "quote": str(said.get("quote") or '"'),
-            "nullValue": str(said.get("null.value") or ""),
-        }
+        options = {key: value for key, value in csv_options(sink).items() if key != "header"}
         return F.to_csv(row, options)
     if form == "avro" and sink.columns is not None:
         return avro_writer(sink.name, sink.columns.fields, sink.at)(row)

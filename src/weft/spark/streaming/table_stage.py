@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from weft.core.types import DType
@@ -27,7 +28,7 @@ from weft.errors import ConnectorError
 from weft.plan.streams.resolved import StatementPlan, TableInput, TableStep
 from weft.spark.columns import compile_expr
 from weft.spark.frames import functions_of, observation_of
-from weft.spark.streaming.failures import TABLE
+from weft.spark.streaming.failures import TABLE, told_by_spark
 from weft.spark.streaming.files import declared_values, reading_of
 from weft.spark.streaming.memory import Rows, write_memory
 from weft.spark.streaming.paths import check_there, escaped, files_of, is_remote, located
@@ -35,6 +36,7 @@ from weft.spark.streaming.readable import RAW, column_name, readable
 from weft.spark.streaming.slots import lookup, slot_name
 from weft.spark.types import to_spark
 from weft.spec.streams import StreamSpec, TableSpec
+from weft.store.streams.durable import sync_folder
 
 _ROWS, _ROW = "__weft_rows", "__weft_row"
 _SHOWN = 200
@@ -106,9 +108,17 @@ def pinned_table(
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = folder.parent / f".tmp-{folder.name}-{uuid.uuid4().hex[:8]}"
-        read().write.parquet(escaped(str(unfinished)))
+        try:
+            read().write.parquet(str(unfinished))
+        except PySparkException as cause:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise told_by_spark(cause) or cause from cause
+        for file in unfinished.iterdir():
+            sync_folder(file)  # a file is brought to the disk in the same way
+        sync_folder(unfinished)
         try:
             unfinished.rename(folder)
+            sync_folder(folder.parent)
         except OSError:
             # Somebody else was sooner; theirs is as good.
             shutil.rmtree(unfinished, ignore_errors=True)

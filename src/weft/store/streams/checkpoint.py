@@ -94,8 +94,8 @@ class Checkpoint:
 
     @property
     def lock(self) -> Path:
-        """Held by the process that runs the statement."""
-        return self.root / "lock"
+        """Held by the process that runs the statement; all checkpoints of a statement have one."""
+        return self.root.parent / "lock"
 
     def join_state(self, join: int) -> Path:
         """Return the state folder of one join."""

@@ -45,6 +45,7 @@ def commit(
     staged: tuple[Move, ...] = (),
     *,
     heartbeat: Heartbeat,
+    before: Manifest | None = None,
     inputs: Mapping[str, str] = EMPTY,
     tables: Ledger = EMPTY,
     rows: int | None = None,
@@ -52,19 +53,18 @@ def commit(
 ) -> Manifest:
     """Let a batch happen and return what it did.
 
-    `inputs` maps the sides that read a stream to its alias, `tables` are the counts that joins
+    `before` is what the last committed batch did, looked up when it is not given; `inputs` maps the sides that read a stream to its alias, `tables` are the counts that joins
     with tables made in this batch, and `rows` is how many rows went to a sink that has no files.
     """
     found = tuple(indexes)
-    before = last_manifest(checkpoint) or Manifest(batch=-1)
+    before = before or last_manifest(checkpoint) or Manifest(batch=-1)
     for index in found:
         check_group(index)
     joined = summed(found)
     ledger = added(joined, added(_others(before.ledger, joined), tables))
     check_total(ledger, batch, before.ledger)
     crash_point("stream_counted")
-    for move in staged:
-        _sync_file(move.source)
+    _sync(checkpoint, found, staged)
     written = sum(m.rows or 0 for m in staged) if rows is None else rows
     arrived = _arrived(ledger, before.ledger, inputs)
     manifest = Manifest(
@@ -178,6 +178,18 @@ def _rename(move: Move) -> None:
             code="W2309",
             help="the batch is committed; see the permissions of the folder and start the job again to finish it",
         ) from cause
+
+
+def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[Move, ...]) -> None:
+    """Bring everything that a manifest lists to the disk before it: files, and the names of files in their folders."""
+    for move in staged:
+        _sync_file(move.source)
+    folders = {checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}
+    folders |= {checkpoint.join_state(index.join) for index in indexes}
+    folders |= {folder for move in staged for folder in (move.source.parent, move.source.parent.parent)}
+    for folder in sorted(folders):
+        if folder.is_dir():
+            sync_folder(folder)
 
 
 def _sync_file(path: Path) -> None:

@@ -130,7 +130,8 @@ def check_total(ledger: Ledger, batch: int, before: Ledger = EMPTY) -> None:
 def _unbalanced(side: str, where: str, counts: Counts) -> StreamError:
     lost = missing(counts)
     said = ", ".join(f"{name} {counts[name]}" for name in COUNTS)
-    what = f"{lost} rows are nowhere" if lost > 0 else f"{-lost} rows are counted twice"
+    rows = "1 row is" if abs(lost) == 1 else f"{abs(lost)} rows are"
+    what = f"{rows} nowhere" if lost > 0 else f"{rows} counted twice"
     return StreamError(
         f"the ledger of {side} does not balance in {where}: {what} ({said})",
         code="W2210",

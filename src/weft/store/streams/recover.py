@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from weft.errors import StreamError
@@ -14,6 +15,7 @@ from weft.store.streams.manifest import (
     read_heartbeat,
     read_manifest,
 )
+from weft.store.streams.redriven import redrives
 
 
 def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path | None = None) -> int | None:
@@ -40,7 +42,7 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path |
 
 
 def forget_output(replaced: Checkpoint, sink: Path | None = None) -> None:
-    """Remove the files that a checkpoint gave to its sink, and those before it that it replaced; they come again.
+    """Remove what a checkpoint gave to its sink, and what those gave that it replaced; it comes again.
 
     What a damaged checkpoint does not tell any more is found in `sink` by its name.
     """
@@ -65,6 +67,9 @@ def _forget(replaced: Checkpoint, sink: Path | None) -> str | None:
         except StreamError:
             continue
         for move in moves:
+            remove(move.to)
+    with suppress(StreamError):
+        for move in (move for redrive in redrives(replaced) for move in redrive.files):
             remove(move.to)
     return record.replaces
 
