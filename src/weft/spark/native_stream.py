@@ -7,11 +7,12 @@ Before::
 After::
 
     l FULL JOIN r ON l.k = r.k AND r.t >= l.t AND r.t <= l.t + 1h
-                 AND l.k IS NOT NULL AND r.k IS NOT NULL AND l.t IS NOT NULL AND r.t IS NOT NULL
+                 AND l.k IS NOT NULL AND r.k IS NOT NULL
 
-Spark's full join alone would match NULL keys, and rows with a NULL time would stay in its state for
-ever.  A condition about one side is asked before a row is stored: a row that fails it is padded at
-once on an outer side and gone on the other.
+Spark's full join alone would match NULL keys.  A condition about one side is asked before a row is
+stored: a row that fails it is padded at once on an outer side and gone on the other.  Rows with a NULL
+time would stay in its state for ever: on an outer side they fail the query or are left out before the
+join, on the other a condition keeps them out.
 
 Spark adds days by the calendar of the session's zone, where a day may have 23 or 25 hours.  There a bound
 of a day or more is asked of the microseconds, beside a wider one that Spark can read.  Each side may carry one column with a watermark, so the watermark of all
@@ -21,8 +22,10 @@ others is taken off before the join.
 from __future__ import annotations
 
 import datetime as dt
+import operator
 import re
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from weft.core.names import LEFT, RIGHT, internal
@@ -86,7 +89,7 @@ def _joined(sides: Sides, how: str, meets: Column, match: Within | SameWindow) -
     """Return the joined rows; an anti join is the padded rows of a left one, which Spark can do."""
     said = sides.condition()
     assert said is not None  # noqa: S101  # a stream join has a key
-    condition = said & meets & _guards(sides, match)
+    condition = said & meets & _guards(sides, how, match)
     if how != "anti":
         return sides.left.join(sides.right, condition, SPARK_HOW[how])
     marked = sides.right.withColumn(RIGHT_HERE, sides.F.lit(True))
@@ -94,13 +97,20 @@ def _joined(sides: Sides, how: str, meets: Column, match: Within | SameWindow) -
     return both.filter(sides.F.col(RIGHT_HERE).isNull()).select(*sides.left.columns)
 
 
-def _guards(sides: Sides, match: Within | SameWindow) -> Column:
-    """Return that keys and times are there; NULL keys may meet when the join says so."""
-    guard = sides.left_column(match.left).isNotNull() & sides.right_column(match.right).isNotNull()
+def _guards(sides: Sides, how: str, match: Within | SameWindow) -> Column:
+    """Return that keys and times are there; NULL keys may meet when the join says so.
+
+    The times of an outer side are there already: `_timed` has seen to it.
+    """
+    there = []
+    if how not in _OUTER["left"]:
+        there.append(sides.left_column(match.left))
+    if how not in _OUTER["right"]:
+        there.append(sides.right_column(match.right))
     if not sides.join.nulls_equal:
         for key in sides.join.keys:
-            guard &= sides.left_column(key.left).isNotNull() & sides.right_column(key.right).isNotNull()
-    return guard
+            there += [sides.left_column(key.left), sides.right_column(key.right)]
+    return reduce(operator.and_, (c.isNotNull() for c in there), sides.F.lit(True))
 
 
 def _meets(sides: Sides, match: Within | SameWindow) -> Column:
@@ -119,16 +129,16 @@ def _between(sides: Sides, match: Within | SameWindow, lower: int, upper: int) -
     F = sides.F
     left, right = sides.left_column(match.left), sides.right_column(match.right)
     if max(abs(lower), abs(upper)) < DAY or has_even_days(_zone(sides)):
-        return (right >= left + _length(F, lower)) & (right <= left + _length(F, upper))
+        return (right >= _moved(F, left, lower)) & (right <= _moved(F, left, upper))
     apart = F.unix_micros(right) - F.unix_micros(left)
-    loose = (right >= left + _length(F, lower - _UNEVEN)) & (right <= left + _length(F, upper + _UNEVEN))
+    loose = (right >= _moved(F, left, lower - _UNEVEN)) & (right <= _moved(F, left, upper + _UNEVEN))
     exact: Column = (apart >= F.lit(lower).cast("long")) & (apart <= F.lit(upper).cast("long"))
     return loose & exact
 
 
-def _length(F: Any, microseconds: int) -> Column:
-    found: Column = F.lit(dt.timedelta(microseconds=microseconds))
-    return found
+def _moved(F: Any, time: Column, microseconds: int) -> Column:
+    # Spark's sum of a time and an interval is dear, even where the interval is nothing.
+    return time + F.lit(dt.timedelta(microseconds=microseconds)) if microseconds else time
 
 
 def _zone(sides: Sides) -> str:

@@ -10,8 +10,14 @@ import pytest
 from stream_checkpoints import run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.store.streams.checkpoint import JobRecord, begin, current, note_change, record_of, use
-from weft.store.streams.manifest import last_batch, last_manifest, read_heartbeat, sink_files
+from weft.store.streams.checkpoint import JobRecord, begin, current, note_change, record_of, show_plan, use
+from weft.store.streams.manifest import (
+    last_batch,
+    last_manifest,
+    read_heartbeat,
+    sink_files,
+    with_aliases,
+)
 
 PARTS: FrozenMap[str, str] = FrozenMap(keys="o.id = s.id", where="")
 
@@ -115,6 +121,26 @@ def test_a_manifest_names_its_files_relative_to_the_checkpoint(tmp_path: Path) -
     assert after.name == before.name
     assert sink_files(after)
     assert all(path.exists() for path in sink_files(after))
+
+
+def test_inputs_that_are_renamed_keep_what_they_have_shown(tmp_path: Path) -> None:
+    manifest = last_manifest(run(tmp_path).checkpoint)
+    assert manifest is not None
+    assert manifest.aliases == {"left": "o", "right": "s"}
+    assert with_aliases(manifest, {"left": "o", "right": "s"}) is manifest
+    turned = with_aliases(manifest, {"left": "s", "right": "x"})
+    assert turned.max_times == {"s": manifest.max_times["o"], "x": manifest.max_times["s"]}
+    assert turned.last_rows == {"s": manifest.last_rows["o"], "x": manifest.last_rows["s"]}
+    assert turned.aliases == {"left": "s", "right": "x"}
+
+
+def test_how_an_unchanged_statement_reads_is_kept_up_to_date(tmp_path: Path) -> None:
+    made = begin(tmp_path, JobRecord(groups=2, parts=PARTS, plan=FrozenMap(text="o JOIN s")))
+    before = made.job_file.stat().st_mtime_ns
+    show_plan(made, {"text": "o JOIN s"})
+    assert made.job_file.stat().st_mtime_ns == before
+    show_plan(made, {"text": "a JOIN b"})
+    assert (record_of(made).plan, record_of(made).changes) == (FrozenMap(text="a JOIN b"), ())
 
 
 def test_a_heartbeat_is_there_before_and_stays(tmp_path: Path) -> None:

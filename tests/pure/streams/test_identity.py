@@ -94,6 +94,59 @@ def test_the_speed_of_reading_is_no_part_of_the_identity() -> None:
     assert job("") != job(", 'late'='drop'")
 
 
+def test_another_alias_or_a_column_without_its_alias_changes_nothing() -> None:
+    new = "SELECT one.id, two.n FROM a AS one LEFT JOIN b AS two ON one.k = two.k AND one.n < two.n WITHIN ('0s', '1h')"
+    assert change(new) == Change(keeps="same")
+    alone = "SELECT tab.{name} FROM a JOIN tab ON a.k = tab.k WHERE {name} > 'x'"
+    qualified = alone.replace("WHERE ", "WHERE tab.")
+    texts = [parts(planned(q.format(name="name")), groups=1) for q in (alone, qualified)]
+    assert texts[0] == texts[1]
+
+
+def test_both_uses_of_a_stream_are_told_apart() -> None:
+    text = "SELECT x.id FROM a x JOIN a y ON x.k = y.k AND x.n < y.n WITHIN '1m'"
+    one, other = (parts(planned(q), groups=1) for q in (text, text.replace("x.n < y.n", "y.n < x.n")))
+    assert one["residual"] != other["residual"]
+
+
+def test_a_changed_bound_is_told_as_it_is_explained() -> None:
+    (told,) = (p for p in change(BASE.replace("'1h'", "'30m'")).parts if p.part == "match")
+    assert (told.old, told.new) == ("b.t - a.t in [0s, 1h]", "b.t - a.t in [0s, 30m]")
+    (limits,) = (p for p in change(BASE.replace("'1h'", "'30m'")).parts if p.part == "limits")
+    assert limits.new == "rows none, rows of a key none, eviction oldest, kept 30m and 0s"
+
+
+@pytest.mark.parametrize(
+    ("window", "said"),
+    [
+        ("TUMBLING('1h')", "a.t and b.t in one tumbling window of 1h"),
+        ("SLIDING('1h', '20m')", "a.t and b.t in one sliding window of 1h every 20m"),
+        ("SESSION('30s')", "a.t and b.t in one session window, gap 30s"),
+    ],
+)
+def test_a_window_is_told_in_words(window: str, said: str) -> None:
+    new = BASE.replace("WITHIN ('0s', '1h')", f"WINDOW {window}")
+    assert parts(planned(new), groups=1)["match"] == said
+
+
+def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> None:
+    def job(topic: str, option: str) -> FrozenMap[str, str]:
+        stream = (
+            f"CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('topic'='{topic}', 'format'='json',"
+            f" 'event.time.field'='t', 'bootstrap.servers'='one:9092'{option});"
+        )
+        return parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1)
+
+    before = job("f", "")
+    options = (
+        ", 'kafka.sasl.jaas.config'='password', 'starting.offsets'='latest', 'fail.on.data.loss'='false'"
+    )
+    assert job("f", options) == before
+    assert "password" not in str(job("f", options))
+    assert "one:9092" not in str(before)
+    assert verdict(before, job("g", "")).parts[0].part == "inputs"
+
+
 def test_a_part_that_only_one_side_has_is_a_change() -> None:
     told = verdict({"format": "1"}, {"format": "1", "extra": "x"})
     assert [(p.part, p.old, p.new, p.keeps) for p in told.parts] == [("extra", "", "x", "offsets")]

@@ -118,13 +118,9 @@ def test_beginning_again_is_the_way_out_of_a_damaged_checkpoint(tmp_path: Path) 
         assert fresh != found
 
 
-TWO = (
-    SQL
-    + """;
-CREATE STREAM other WITH ('connector' = 'files', 'path' = 'other', 'format' = 'json')
-  AS SELECT o.id FROM orders o JOIN shipments s ON o.id = s.id WITHIN '5s';
-"""
-)
+OTHER = "CREATE STREAM other WITH ('connector' = 'files', 'path' = 'other', 'format' = 'json') AS"
+PAIRS = "SELECT o.id FROM orders o JOIN shipments s ON o.id = s.id WITHIN '5s'"
+TWO = ";".join((SQL, f"{OTHER} {PAIRS}"))
 
 
 def ended(root: Path, names: tuple[str, ...], sql: str = TWO, **named: Any) -> set[str]:

@@ -80,7 +80,9 @@ def rows(spark: SparkSession, folder: Path, form: str = "json") -> Counter[tuple
         return Counter()
     schema = "id string, nr int, at string, note string"
     marked = folder.suffix == ".corrections"
-    reader = spark.read.format(form).schema(f"_op string, {schema}" if marked else schema)
+    reader = spark.read.format(form)
+    if form != "parquet":
+        reader = reader.schema(f"_op string, {schema}" if marked else schema)
     if form == "csv":
         reader = reader.options(header="true", emptyValue="(empty)", escape='"')
     frame = reader.load(str(folder))

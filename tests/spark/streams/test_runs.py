@@ -155,7 +155,7 @@ def test_a_side_that_shows_nothing_stops_holding_the_other_back(spark: SparkSess
             if report.rows_out:
                 out.set()
 
-    memory = {"orders": [[order("a", 0)], [order("b", 100)]], "shipments": [[], []]}
+    memory: dict[str, list[Any]] = {"orders": [[order("a", 0)], [order("b", 100)]], "shipments": [[], []]}
     report = run_job(spark, plan, mode="continuous", memory=memory, listener=Waiting(), stop=out.is_set)
     assert report.queries[0].rows == 1
     assert report.queries[0].checkpoint is not None

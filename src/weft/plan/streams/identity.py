@@ -2,6 +2,8 @@
 
 A checkpoint holds the parts of the plan that made it.  A changed plan is told which part differs, what
 it was, and what of the old checkpoint still fits: everything, the state, or the offsets alone.
+Sources go by the names of their streams and tables, so another alias changes nothing; secrets and the
+way to a broker are no part of it.
 """
 
 from __future__ import annotations
@@ -11,19 +13,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap, thawed
-from weft.expr import Typed
-from weft.expr.render import render
+from weft.expr import Expr, Ref, Typed, render
+from weft.expr.ast import map_children
 from weft.kernel.spec import FORMAT
 from weft.plan.resolved import SameWindow
 from weft.plan.streams.layout import layout
-from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, Step
+from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, Step, TableInput
 
 Keeps = Literal["same", "all", "state", "offsets"]
 """How much of a checkpoint a plan can go on with: unchanged, everything, its state, its offsets only."""
 
-_SETTINGS = frozenset({"max.files.per.trigger", "max.offsets.per.trigger"})
-"""Options of a source that say how fast it is read, not what."""
+_SETTINGS = frozenset(
+    {
+        *("max.files.per.trigger", "max.offsets.per.trigger"),
+        *("bootstrap.servers", "starting.offsets", "fail.on.data.loss"),
+    }
+)
+"""Options of a connector that say how it is reached or how fast it is read, not what."""
 
 _KEEPS: dict[str, Keeps] = {
     "limits": "all",
@@ -63,27 +71,30 @@ def parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
     """Return each part of a statement as one text; equal texts are equal parts."""
     steps = plan.steps
     streams = plan.inputs
+    said = _Names(plan)
     return FrozenMap(
         {
-            "inputs": "; ".join((*map(_input, streams), *(_table(t) for t in plan.tables))),
-            "schemas": "; ".join(f"{s.stream.name}({_columns(s.stream.columns)})" for s in streams),
-            "times": "; ".join(f"{s.alias}: {s.stream.event_time} {s.stream.time_format}" for s in streams),
-            "delays": "; ".join(f"{s.alias}: {s.stream.delay}" for s in streams),
-            "keys": "; ".join(_keys(s) for s in steps),
-            "match": "; ".join(_match(s) for s in steps),
+            "inputs": "; ".join((*(said.input(s) for s in streams), *(said.table(t) for t in plan.tables))),
+            "schemas": "; ".join(f"{said.of(s)}({_columns(s.stream.columns)})" for s in streams),
+            "times": "; ".join(
+                f"{said.of(s)}: {s.stream.event_time} {s.stream.time_format}" for s in streams
+            ),
+            "delays": "; ".join(f"{said.of(s)}: {s.stream.delay}" for s in streams),
+            "keys": "; ".join(said.keys(s) for s in steps),
+            "match": "; ".join(said.match(s) for s in steps),
             "how": "; ".join(s.how for s in steps),
-            "residual": "; ".join(_text(s.residual) for s in steps),
+            "residual": "; ".join(said.text(s.residual) for s in steps),
             "emit": "; ".join(s.emit for s in plan.kernel_steps),
-            "select": "; ".join(f"{_text(c.typed)} AS {c.name} {c.dtype}" for c in plan.output)
-            + f" KEY {','.join(plan.key_columns)} TIME {_text(plan.event_time)}",
-            "where": _text(plan.where),
+            "select": "; ".join(f"{said.text(c.typed)} AS {c.name} {c.dtype}" for c in plan.output)
+            + f" KEY {','.join(plan.key_columns)} TIME {said.text(plan.event_time)}",
+            "where": said.text(plan.where),
             "state_columns": "; ".join(_state(plan, s) for s in plan.kernel_steps),
             "sink": _connector(plan.sink.connector),
             "limits": "; ".join(_limits(s) for s in plan.kernel_steps),
-            "policies": "; ".join(_policies(s) for s in streams)
+            "policies": "; ".join(f"{said.of(s)}: {s.stream.late} {s.stream.malformed}" for s in streams)
             + " missing "
             + ",".join(s.missing_event_time for s in plan.kernel_steps),
-            "dedup": "; ".join(f"{s.alias}: {', '.join(s.stream.dedup)}" for s in streams),
+            "dedup": "; ".join(f"{said.of(s)}: {', '.join(s.stream.dedup)}" for s in streams),
             "groups": str(groups),
             "format": str(FORMAT),
         }
@@ -138,51 +149,91 @@ def _fits(old: str, new: str) -> bool:
     before, now = (_INTERVAL.fullmatch(text) for text in (old, new))
     if before is None or now is None or before["axis"] != now["axis"]:
         return False
-    return int(before["low"]) <= int(now["low"]) and int(now["high"]) <= int(before["high"])
+    low, high, new_low, new_high = (
+        Duration.parse(text, signed=True).microseconds
+        for text in (before["low"], before["high"], now["low"], now["high"])
+    )
+    return low <= new_low and new_high <= high
 
 
-_INTERVAL = re.compile(r"interval (?P<low>-?\d+) (?P<high>-?\d+) (?P<axis>of \d+ and \d+)")
+_INTERVAL = re.compile(r"(?P<axis>.+ - .+) in \[(?P<low>[^,]+), (?P<high>[^\]]+)\]", re.DOTALL)
 
 
-def _input(source: Input) -> str:
-    return f"{source.stream.name} {source.alias}: {_connector(source.stream.connector)}"
+class _Names:
+    """Says parts with the names of streams and tables; the second use of one is ``name#2``."""
 
+    def __init__(self, plan: StatementPlan) -> None:
+        self.plan = plan
+        self.names: dict[int, str] = {}
+        used: dict[str, int] = {}
+        sources: list[Input | TableInput] = [*plan.inputs, *plan.tables]
+        for source in sorted(sources, key=lambda s: s.number):
+            name = source.stream.name if isinstance(source, Input) else source.table.name
+            used[name] = used.get(name, 0) + 1
+            self.names[source.number] = name if used[name] == 1 else f"{name}#{used[name]}"
 
-def _table(source: Any) -> str:
-    table = source.table
-    return f"{table.name} {source.alias}: {_connector(table.connector)} {table.reload} ({_columns(table.columns)})"
+    def of(self, source: Input | TableInput) -> str:
+        return self.names[source.number]
+
+    def input(self, source: Input) -> str:
+        return f"{self.of(source)}: {_connector(source.stream.connector)}"
+
+    def table(self, source: TableInput) -> str:
+        table = source.table
+        said = _connector(table.connector)
+        return f"{self.of(source)}: {said} {table.reload} ({_columns(table.columns)})"
+
+    def column(self, slot: Sequence[Any]) -> str:
+        source = self.plan.source(slot[1])
+        if slot[0] == "t":
+            name = source.stream.event_time if isinstance(source, Input) else None
+            return f"{self.names[slot[1]]}.{name}"
+        schema = source.stream.columns if isinstance(source, Input) else source.table.columns
+        return f"{self.names[slot[1]]}.{schema.fields[slot[2]].name}"
+
+    def keys(self, step: Step) -> str:
+        return ", ".join(f"{self.column(k.left)} = {self.column(k.right)} ({k.dtype})" for k in step.keys)
+
+    def match(self, step: Step) -> str:
+        if not isinstance(step, KernelStep) or step.axis is None:
+            return "table"
+        left, right = (self.column(slot) for slot in step.axis)
+        match = step.match
+        if not isinstance(match, SameWindow):
+            return f"{right} - {left} in [{Duration(step.lower)}, {Duration(step.upper)}]"
+        both = f"{left} and {right} in one {match.kind} window"
+        if match.kind == "session":
+            return f"{both}, gap {Duration(match.gap or 0)}"
+        every = f" every {Duration(match.slide)}" if match.slide else ""
+        rows = ", a row for each" if match.per_window else ""
+        return f"{both} of {Duration(match.size or 0)}{every}{rows}"
+
+    def text(self, typed: Typed | None) -> str:
+        """Return an expression with the names of streams and tables before its columns."""
+        if typed is None:
+            return ""
+        slots = {n.expr: n.slot for n in typed.walk() if n.op == "ref" and isinstance(n.expr, Ref)}
+
+        def renamed(expr: Expr) -> Expr:
+            slot = slots.get(expr) if isinstance(expr, Ref) else None
+            if isinstance(expr, Ref) and isinstance(slot, tuple) and slot[0] in ("i", "t"):
+                return Ref(self.names[slot[1]], expr.name)
+            return map_children(expr, renamed)
+
+        return render(renamed(typed.expr))
 
 
 def _connector(options: FrozenMap[str, Any]) -> str:
-    told = {k: v for k, v in thawed(options).items() if k not in _SETTINGS and v is not None}
+    told = {
+        k: v
+        for k, v in thawed(options).items()
+        if k not in _SETTINGS and not k.startswith("kafka.") and v is not None
+    }
     return ", ".join(f"{k}={v}" for k, v in sorted(told.items()))
 
 
 def _columns(schema: Any) -> str:
     return ", ".join(str(f) for f in schema)
-
-
-def _keys(step: Step) -> str:
-    return ", ".join(f"{_slot(k.left)}={_slot(k.right)} {k.dtype}" for k in step.keys)
-
-
-def _slot(slot: Sequence[object]) -> str:
-    return ".".join(str(s) for s in slot[1:])
-
-
-def _match(step: Step) -> str:
-    if not isinstance(step, KernelStep) or step.axis is None:
-        return "table"
-    axis = f"of {step.axis[0][1]} and {step.axis[1][1]}"
-    if isinstance(step.match, SameWindow):
-        m = step.match
-        rows = "window" if m.per_window else "pair"
-        return f"{m.kind} window size={m.size} slide={m.slide} gap={m.gap} rows={rows} {axis}"
-    return f"interval {step.lower} {step.upper} {axis}"
-
-
-def _text(typed: Typed | None) -> str:
-    return "" if typed is None else render(typed.expr)
 
 
 def _state(plan: StatementPlan, step: KernelStep) -> str:
@@ -193,9 +244,6 @@ def _state(plan: StatementPlan, step: KernelStep) -> str:
 
 def _limits(step: KernelStep) -> str:
     limits = step.limits
-    return f"{limits.max_state_rows} {limits.max_rows_per_key} {limits.eviction} {step.retention}"
-
-
-def _policies(source: Input) -> str:
-    stream = source.stream
-    return f"{source.alias}: {stream.late} {stream.malformed}"
+    rows, of_key = ("none" if n is None else str(n) for n in (limits.max_state_rows, limits.max_rows_per_key))
+    kept = " and ".join(str(Duration(length)) for length in step.retention)
+    return f"rows {rows}, rows of a key {of_key}, eviction {limits.eviction}, kept {kept}"

@@ -51,8 +51,6 @@ def run_job(
     heard = listener or Listener()
     lives = _lives(memory or {})
     folder = checkpoint_base(plan) / ".memory"
-    if fresh:
-        remove(folder)
     try:
         queries: tuple[QueryReport, ...] = ()
         for number, rows in enumerate(lives, start=1):
@@ -104,6 +102,8 @@ def _run(
     running: Running, chosen: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> tuple[QueryReport, ...]:
     ended = sealed_already(running.job, chosen, fresh=fresh, keep=keep)
+    if fresh:
+        remove(running.reader.memory_folder)
     found = {name: _report_of(running, chosen, name, checkpoint) for name, checkpoint in ended.items()}
     left = [plan for plan in chosen if plan.name not in ended]
     if running.mode == "continuous":

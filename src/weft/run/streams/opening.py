@@ -26,6 +26,7 @@ from weft.store.streams.checkpoint import (
     current,
     note_change,
     record_of,
+    show_plan,
     statement_folder,
     use,
 )
@@ -172,6 +173,7 @@ def _continued(
     if not _goes_on(change, keep):
         raise _changed(plan, found, change, keep)
     if change.keeps == "same":
+        show_plan(found, _shown(job, plan))
         return found
     if change.keeps == "offsets" or (change.keeps == "state" and keep == "offsets"):
         return _with_offsets(folder, job, plan, found, groups)

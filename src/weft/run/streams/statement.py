@@ -23,11 +23,11 @@ from weft.run.streams.listener import Listener
 from weft.run.streams.report import QueryReport, join_reports, side_names
 from weft.run.streams.sinks import Sink
 from weft.run.streams.sources import Reader
-from weft.run.streams.step import Batches, StoppedError
+from weft.run.streams.step import Batches, StoppedError, raw_sides
 from weft.spark.streaming.shipping import carried
 from weft.store.streams.checkpoint import Checkpoint, record_of
 from weft.store.streams.commit import is_sealed
-from weft.store.streams.manifest import Manifest, batches, last_manifest, sink_files
+from weft.store.streams.manifest import Manifest, batches, last_manifest, sink_files, with_aliases
 from weft.store.streams.recover import recover
 
 Mode = Literal["final", "available", "continuous"]
@@ -71,7 +71,7 @@ class Statement:
             checkpoint=checkpoint,
             record=record,
             sink=sink,
-            before=last_manifest(checkpoint),
+            before=_last(plan, checkpoint),
             joins={s.number: carried(kernel_spec(plan, s, groups=record.groups)) for s in plan.kernel_steps},
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             idle=lambda last_rows: _idle(running, plan, last_rows),
@@ -153,6 +153,11 @@ class Statement:
             files=sink_files(self.checkpoint) if sink.folder is not None else (),
             joins=join_reports(self.plan, manifest),
         )
+
+
+def _last(plan: StatementPlan, checkpoint: Checkpoint) -> Manifest | None:
+    found = last_manifest(checkpoint)
+    return None if found is None else with_aliases(found, raw_sides(plan))
 
 
 def _idle(running: Running, plan: StatementPlan, last_rows: Mapping[str, int]) -> FrozenMap[str, Any]:

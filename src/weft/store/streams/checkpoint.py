@@ -202,6 +202,14 @@ def note_change(checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mapping[
     write_document(checkpoint.job_file, after.to_dict())
 
 
+def show_plan(checkpoint: Checkpoint, plan: Mapping[str, Any]) -> None:
+    """Write into job.json how an unchanged statement reads now; nothing is written when it reads as before."""
+    record = record_of(checkpoint)
+    now = frozen(dict(plan))
+    if record.plan != now:
+        write_document(checkpoint.job_file, replace(record, plan=now).to_dict())
+
+
 def _number(path: Path, stem: str) -> int:
     said = path.name.removeprefix(f"{stem}-")
     return int(said) if said.isdigit() else 0

@@ -81,6 +81,7 @@ def commit(
         last_rows=FrozenMap(
             {**before.last_rows, **{a: heartbeat.wall_clock for a, n in arrived.items() if n}}
         ),
+        aliases=FrozenMap(inputs),
         seconds=round(seconds, 3),
         final=heartbeat.final,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ class Manifest:
 
     The ledger, `max_times`, `stats` and `total_rows` count from the first batch on; `rows` and `rows_in`
     (by alias) are of this batch, and `last_rows` says when each alias showed rows, by the clock on the wall.
+    `aliases` says which alias each side of the ledger had.
     """
 
     batch: int
@@ -63,6 +64,7 @@ class Manifest:
     total_rows: int = 0
     rows_in: FrozenMap[str, int] = EMPTY
     last_rows: FrozenMap[str, int] = EMPTY
+    aliases: FrozenMap[str, str] = EMPTY
     seconds: float = 0.0
     final: bool = False
 
@@ -106,6 +108,24 @@ def read_manifest(checkpoint: Checkpoint, batch: int) -> Manifest:
         return Manifest(**{**_known(Manifest, said), "sink": sink})
     except (KeyError, TypeError) as cause:
         raise damaged(path, f"{type(cause).__name__} {cause}") from cause
+
+
+def with_aliases(manifest: Manifest, aliases: Mapping[str, str]) -> Manifest:
+    """Return a manifest whose inputs are called as they are now: a statement may rename them and go on."""
+    renamed = {old: aliases.get(side, old) for side, old in manifest.aliases.items()}
+    if all(old == now for old, now in renamed.items()):
+        return manifest
+
+    def named(values: FrozenMap[str, int]) -> FrozenMap[str, int]:
+        return FrozenMap({renamed.get(alias, alias): value for alias, value in values.items()})
+
+    return replace(
+        manifest,
+        max_times=named(manifest.max_times),
+        last_rows=named(manifest.last_rows),
+        rows_in=named(manifest.rows_in),
+        aliases=FrozenMap(aliases),
+    )
 
 
 def write_heartbeat(checkpoint: Checkpoint, heartbeat: Heartbeat) -> None:

@@ -178,7 +178,9 @@ def job_status(name: str, folder: Path) -> JobStatus:
         statement_status(checkpoint, failed=record is not None and record.state == "failed")
         for checkpoint in checkpoints(folder)
     )
-    running = (record is not None and record.alive is not None) or any(s.state == "running" for s in statements)
+    running = (record is not None and record.alive is not None) or any(
+        s.state == "running" for s in statements
+    )
     state: State = "stopped"
     if running:
         state = "running"
