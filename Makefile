@@ -1,14 +1,15 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-quick bench-peers golden fix clean
+.PHONY: help setup demo test check kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
 .SUFFIXES:
 
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PEERS := bench/.venv-peers
+FLINK := bench/.venv-flink
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with weft and all that the tests need; check Java
 
@@ -16,9 +17,10 @@ $(READY): pyproject.toml scripts/setup
 	@scripts/setup $(VENV)
 	@touch $@
 
-demo: setup ## run the FX pipeline and the main joins on small tables, print the results
+demo: setup ## run the FX pipeline, the main joins and a stream join on small tables, print the results
 	@$(PY) examples/pipeline_demo.py
 	@$(PY) examples/join_demo.py
+	@$(PY) examples/stream_demo.py
 
 test: setup ## run every test
 	@$(PY) -m pytest
@@ -29,14 +31,21 @@ check: setup ## lint, formatting, types, layers
 	@$(PY) -m mypy
 	@$(PY) -m pytest -q tests/test_layers.py
 
-bench: setup bench-peers ## time joins on generated data, Weft beside other engines (hours; BENCH="--only W1" for a part)
+kafka: setup ## run a Kafka broker on port 9092 until Ctrl-C (its jars come by Maven once)
+	@$(PY) tests/kafka_broker.py
+
+bench: setup bench-peers bench-flink ## time joins on generated data, Weft beside other engines (hours; BENCH="--only W1" for a part)
 	@$(PY) bench/joins.py
 	@$(PY) bench/pipeline.py
 	@WEFT_BENCH_PEERS=$(abspath $(PEERS))/bin/python $(PY) bench/temporal.py $(BENCH)
 	@$(PEERS)/bin/python bench/plot.py
+	@$(PY) bench/streams.py
 
 bench-quick: setup bench-peers ## the same temporal joins on small tables (minutes); nothing is kept
 	@WEFT_BENCH_PEERS=$(abspath $(PEERS))/bin/python $(PY) bench/temporal.py --quick $(BENCH)
+
+bench-streams: setup bench-flink ## time stream joins alone, Weft beside Spark by hand and PyFlink (BENCH="--quick" for a glance)
+	@$(PY) bench/streams.py $(BENCH)
 
 bench-peers: $(PEERS)/.ready ## make bench/.venv-peers with the engines that Weft is compared with
 
@@ -45,6 +54,16 @@ $(PEERS)/.ready: bench/peers/requirements.txt | $(READY)
 		uv venv --quiet --clear --python $(PY) $(PEERS) && uv pip install --quiet --python $(PEERS)/bin/python -r $<; \
 	else \
 		$(PY) -m venv --clear $(PEERS) && $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; \
+	fi
+	@touch $@
+
+bench-flink: $(FLINK)/.ready ## make bench/.venv-flink with PyFlink, whose libraries do not fit beside Spark's
+
+$(FLINK)/.ready: bench/peers/flink-requirements.txt | $(READY)
+	@if command -v uv >/dev/null; then \
+		uv venv --quiet --clear --python $(PY) $(FLINK) && uv pip install --quiet --python $(FLINK)/bin/python -r $<; \
+	else \
+		$(PY) -m venv --clear $(FLINK) && $(FLINK)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; \
 	fi
 	@touch $@
 

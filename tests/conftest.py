@@ -155,9 +155,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that `make golden` uses."""
+    """Add the option that `make golden` uses, and the one for a long search."""
     parser.addoption(
         "--rewrite-golden", action="store_true", help="write golden texts instead of comparing them"
+    )
+    parser.addoption(
+        "--streams-long", action="store_true", help="2,000 random runs of streams instead of 200"
     )
 
 

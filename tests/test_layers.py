@@ -21,14 +21,20 @@ from weft import errors
 SRC = Path(__file__).parents[1] / "src"
 
 # Imports point up this list: a module may import its own layer and those above it.
-PURE_LAYERS = ("codes", "errors", "core", "expr", "spec", "front", "plan", "store", "testing")
+PURE_LAYERS = ("codes", "errors", "core", "kernel", "expr", "spec", "front", "plan", "store", "testing")
 # Below the line pyspark may be imported.
 SPARK_LAYERS = ("spark", "relation", "run", "cli", "__main__", "web")
 LAYERS = {name: rank for rank, name in enumerate((*PURE_LAYERS, *SPARK_LAYERS))}
 # What stands beside the class Relation and is one layer with it.
 LAYERS |= dict.fromkeys(("relations", "explain"), LAYERS["relation"])
+LAYERS |= {"streams": LAYERS["run"]}
 COMPUTED = "<computed>"  # below the line, a name may depend on the kind of session
 JVM_PACKAGES = frozenset({"pyspark", "py4j"})
+NUMBER_PACKAGES = frozenset({"numpy", "pyarrow"})
+# Of the kernel, what every pure layer may import: it needs the standard library alone.
+PLAIN_KERNEL = frozenset({"weft.kernel", "weft.kernel.spec"})
+# Reads the rows that the kernel rejected, which lie in Parquet files.
+NUMBER_READERS = frozenset({"weft.store.streams.rejects"})
 # Modules that may make and set up a session of their own; the user's is read-only for us.
 SESSION_MAKERS: frozenset[str] = frozenset({"weft.run.session"})
 # Reads the optimiser's size estimate, which classic Spark shows through no public door.
@@ -145,6 +151,34 @@ def pyspark_stays_below_the_line(module: Module) -> Iterator[str]:
                 yield f"{module.name}:{line} imports {name} above the line"
 
 
+def the_kernel_travels_alone(module: Module) -> Iterator[str]:
+    """The kernel is sent to workers that have no Weft, and its values load without numpy."""
+    if module.layer != "kernel":
+        return
+    allowed = sys.stdlib_module_names | {"weft"}
+    allowed |= set() if module.name in PLAIN_KERNEL else NUMBER_PACKAGES
+    top = {id(node) for node in module_level(module.tree)}
+    for node in ast.walk(module.tree):
+        for line, name in imported(iter((node,))):
+            if id(node) not in top:
+                yield f"{module.name}:{line} imports {name} inside a function: it would not travel"
+            elif name.split(".")[0] not in allowed:
+                yield f"{module.name}:{line} imports {name}: workers may not have it"
+            elif name.split(".")[0] == "weft" and not name.startswith("weft.kernel."):
+                yield f"{module.name}:{line} imports {name}: the kernel imports only itself"
+
+
+def numbers_stay_in_the_kernel(module: Module) -> Iterator[str]:
+    """Planning and checking need no numpy: of the pure layers only the kernel and the tests have it."""
+    if not module.is_pure or module.layer in ("kernel", "testing") or module.name in NUMBER_READERS:
+        return
+    for line, name in imported(ast.walk(module.tree)):
+        if name.split(".")[0] in NUMBER_PACKAGES:
+            yield f"{module.name}:{line} imports {name}: numbers stay in the kernel"
+        elif name.startswith("weft.kernel.") and not f"{name}.".startswith("weft.kernel.spec."):
+            yield f"{module.name}:{line} imports {name}: take weft.kernel.spec"
+
+
 def imports_are_absolute(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -249,6 +283,8 @@ def _undocumented(body: list[ast.stmt], owner: str) -> Iterator[str]:
 RULES: tuple[Rule, ...] = (
     imports_point_up,
     pyspark_stays_below_the_line,
+    the_kernel_travels_alone,
+    numbers_stay_in_the_kernel,
     imports_are_absolute,
     files_stay_short,
     functions_stay_short,
@@ -331,6 +367,14 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (pyspark_stays_below_the_line, "weft.spec.a", "import_module('pyspark.sql')"),
     (pyspark_stays_below_the_line, "weft.core.a", "import py4j.protocol"),
     (pyspark_stays_below_the_line, "weft", "try:\n    import pyspark\nfinally:\n    pass"),
+    (the_kernel_travels_alone, "weft.kernel.a", "from weft.core.types import DType"),
+    (the_kernel_travels_alone, "weft.kernel.a", "import pandas"),
+    (the_kernel_travels_alone, "weft.kernel.a", "def f():\n    from weft.kernel import spec"),
+    (the_kernel_travels_alone, "weft.kernel.spec", "import numpy as np"),
+    (numbers_stay_in_the_kernel, "weft.plan.a", "import numpy as np"),
+    (numbers_stay_in_the_kernel, "weft.store.a", "def f():\n    import pyarrow.fs"),
+    (numbers_stay_in_the_kernel, "weft.plan.a", "from weft.kernel.pairs import expand"),
+    (numbers_stay_in_the_kernel, "weft.plan.a", "from weft.kernel import pairs"),
     (imports_are_absolute, "weft.plan.a", "from .resolved import Slot"),
     (imports_are_absolute, "weft.plan.a", "from .. import core"),
     (files_stay_short, "weft.core.a", "\n" * (MOST_FILE_LINES + 1)),
@@ -373,6 +417,19 @@ GOOD: tuple[tuple[Rule, str, str], ...] = (
     (pyspark_stays_below_the_line, "weft.spark.a", "import pyspark"),
     (pyspark_stays_below_the_line, "weft", "def __getattr__(name):\n    import pyspark"),
     (pyspark_stays_below_the_line, "weft.core.a", "import pysparkling"),
+    (
+        the_kernel_travels_alone,
+        "weft.kernel.a",
+        "import json\nimport numpy as np\nimport pyarrow.compute as pc\nfrom weft.kernel.spec import Clock",
+    ),
+    (the_kernel_travels_alone, "weft.spark.a", "import pandas"),
+    (
+        numbers_stay_in_the_kernel,
+        "weft.plan.a",
+        "from weft.kernel.spec import Clock\nimport weft.kernel.spec",
+    ),
+    (numbers_stay_in_the_kernel, "weft.testing.a", "import numpy\nfrom weft.kernel.pairs import expand"),
+    (numbers_stay_in_the_kernel, "weft.spark.a", "import numpy"),
     (files_stay_short, "weft.core.a", "\n" * MOST_FILE_LINES),
     (
         functions_stay_short,

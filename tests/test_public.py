@@ -34,6 +34,7 @@ BESIDES = (
     "ArgumentError",
     "AsofOrderWarning",
     "ColumnCollisionError",
+    "ConnectorError",
     "Diagnostic",
     "JoinContractError",
     "JoinExplanation",
@@ -44,10 +45,14 @@ BESIDES = (
     "MatchStats",
     "NoJoinKeysError",
     "SessionMismatchError",
+    "StreamError",
+    "StreamPlanError",
+    "StreamSqlError",
     "UnknownColumnError",
     "WeftError",
     "contract_failure",
     "inspect_keys",
+    "streams",
 )
 JOINS = (
     "natural_inner natural_left natural_right natural_full natural_semi natural_anti "

@@ -14,6 +14,7 @@ from weft.errors import (
     ArgumentError,
     AsofOrderWarning,
     ColumnCollisionError,
+    ConnectorError,
     Diagnostic,
     JoinContractError,
     JoinKeyWarning,
@@ -21,6 +22,9 @@ from weft.errors import (
     JoinTypeError,
     NoJoinKeysError,
     SessionMismatchError,
+    StreamError,
+    StreamPlanError,
+    StreamSqlError,
     UnknownColumnError,
     WeftError,
 )
@@ -39,6 +43,7 @@ from weft.spec import (
 )
 
 if TYPE_CHECKING:
+    from weft import streams
     from weft.plan.explain import JoinExplanation
     from weft.relations import Relation, relation
     from weft.relations.explaining import build_join_spec, explain_join, inspect_keys
@@ -64,6 +69,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "streams":
+        return importlib.import_module("weft.streams")
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'weft' has no attribute {name!r}")
@@ -81,6 +88,7 @@ __all__ = [
     "AsofSpec",
     "ColumnCollisionError",
     "ColumnPredicate",
+    "ConnectorError",
     "Diagnostic",
     "ExpressionPredicate",
     "IntervalSpec",
@@ -96,6 +104,9 @@ __all__ = [
     "NoJoinKeysError",
     "Relation",
     "SessionMismatchError",
+    "StreamError",
+    "StreamPlanError",
+    "StreamSqlError",
     "UnknownColumnError",
     "WeftError",
     "WindowSpec",
@@ -105,4 +116,5 @@ __all__ = [
     "explain_join",
     "inspect_keys",
     "relation",
+    "streams",
 ]

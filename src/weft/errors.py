@@ -27,6 +27,10 @@
      +- ScenarioError              (ValueError)  a scenario that does not read or does not hold
      +- RunError                   (RuntimeError) a run that failed, was refused or cannot go on
      +- StoreError                 (RuntimeError) a metadata store that cannot be used
+     +- StreamSqlError             (ValueError)  a streaming SQL job that does not read
+     +- StreamPlanError            (ValueError)  a streaming statement that cannot be planned
+     +- StreamError                (RuntimeError) a streaming query that failed, was refused or cannot go on
+     +- ConnectorError             (RuntimeError) a source or sink that is not there or does not fit
 
     JoinKeyWarning                 (UserWarning) a key that was dropped or is risky
     AsofOrderWarning               (UserWarning) an as-of join without an order marker
@@ -292,6 +296,30 @@ class StoreError(WeftError, RuntimeError):
     """A metadata store that cannot be reached or does not fit."""
 
     default_code = "W1601"
+
+
+class StreamSqlError(WeftError, ValueError):
+    """A streaming SQL job that does not read; holds every finding."""
+
+    default_code = "W2001"
+
+
+class StreamPlanError(WeftError, ValueError):
+    """Statements of a streaming SQL job that cannot be planned; holds every finding."""
+
+    default_code = "W2104"
+
+
+class StreamError(WeftError, RuntimeError):
+    """A streaming query that failed, was refused or cannot go on."""
+
+    default_code = "W2201"
+
+
+class ConnectorError(WeftError, RuntimeError):
+    """A source, sink or connector of a stream that is not there or does not fit."""
+
+    default_code = "W2301"
 
 
 class JoinKeyWarning(UserWarning):

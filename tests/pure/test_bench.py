@@ -5,10 +5,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
+import stream_report
 from measure import spark_costs
 from report import loaded, losses, summary_table
+from stream_data import stream_data
 from targets import TARGETS
 from workloads import WORKLOADS
 
@@ -101,3 +105,85 @@ def test_costs_of_tasks_are_added_up_for_the_run_that_started_their_job(tmp_path
         "peak_task_bytes": 7,
     }
     assert costs["warm-up"]["peak_task_bytes"] == 99
+
+
+def stream_record(median: float | None, **more: Any) -> dict[str, Any]:
+    return {
+        "status": "ok",
+        "reason": "",
+        "median": median,
+        "seconds": [median] if median else [],
+        "checksum": {"rows": 1000, "matched": 800, "sum": 5},
+        "about": {"pyspark": "4.3.0"},
+        "peak_rss_bytes": 2**30,
+        "machine": {
+            "cpu": "a cpu",
+            "cores": 2,
+            "memory_gib": 24,
+            "python": "3.11",
+            "pyspark": "4.3.0",
+            "load_before": 0.5,
+        },
+        "date": "2026-01-15T00:00:00+00:00",
+        "code": "abc",
+    } | more
+
+
+def stream_results(tmp_path: Path, **engines: dict[str, Any]) -> dict[str, Any]:
+    named = {name.replace("_", ":"): told for name, told in engines.items()}
+    path = tmp_path / "streams.json"
+    path.write_text(json.dumps({"rows": [1000, 800], "engines": named, "paced": {}}), encoding="utf-8")
+    return stream_report.loaded(path)
+
+
+def test_no_stream_engine_with_other_pairs_has_a_time(tmp_path: Path) -> None:
+    other = stream_record(0.1, checksum={"rows": 1000, "matched": 799, "sum": 4})
+    told = stream_results(tmp_path, weft_sql=stream_record(1.0), flink_hashmap=other)
+    assert told["engines"]["flink:hashmap"]["status"] == "MISMATCH"
+    assert "| flink:hashmap | MISMATCH | | | | | | 799 pairs for 800 |" in stream_report.engine_table(told)
+    assert not any("PyFlink" in line for line in stream_report.aims(told))
+
+
+def test_rows_that_stay_in_state_are_told_beside_the_time(tmp_path: Path) -> None:
+    left = stream_record(2.0, checksum={"rows": 990, "matched": 800, "sum": 5})
+    told = stream_results(tmp_path, weft_sql=stream_record(1.0), spark_hand=left)
+    lines = stream_report.engine_table(told)
+    assert lines[2].startswith("| **weft:sql** | 1.0 |")
+    assert lines[2].endswith("| every order, flushed at the end |")
+    assert lines[3].endswith("| 10 unmatched orders stay in state |")
+
+
+def test_the_aims_of_the_streaming_benchmark(tmp_path: Path) -> None:
+    told = stream_results(
+        tmp_path,
+        weft_sql=stream_record(2.0),
+        weft_relation=stream_record(4.3),
+        spark_hand=stream_record(4.0),
+        flink_hashmap=stream_record(1.0),
+    )
+    assert stream_report.aims(told)[2:] == [
+        "| streaming relations at most 1.05 x the join by hand | 1.07 x | **missed** |",
+        "| streaming SQL no slower than the join by hand | 0.50 x | met |",
+        "| at least the throughput of PyFlink, state in memory | 0.50 x | **missed** |",
+    ]
+
+
+def test_stream_data_is_the_same_rows_cut_in_two_ways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_BENCH_DATA", str(tmp_path))
+    data = stream_data(500)
+    by_time, by_slot = data.folders(), data.folders(slots=True)
+    for side, rows in zip(("orders", "shipments"), data.rows, strict=True):
+        files = sorted(Path(by_time[side]).iterdir())
+        assert [f.stat().st_mtime for f in files] == sorted({f.stat().st_mtime for f in files})
+        whole = [line for f in files for line in f.read_text(encoding="utf-8").splitlines()]
+        slots = [f.read_text(encoding="utf-8").splitlines() for f in sorted(Path(by_slot[side]).iterdir())]
+        assert len(whole) == rows
+        assert [whole[i::2] for i in range(2)] == slots
+    ordered = {json.loads(line)["order_id"] for line in _lines(by_time["orders"])}
+    assert {json.loads(line)["order_id"] for line in _lines(by_time["shipments"])} < ordered
+
+
+def _lines(folder: str) -> list[str]:
+    return [line for file in Path(folder).iterdir() for line in file.read_text(encoding="utf-8").splitlines()]

@@ -199,6 +199,50 @@ _PLACE = _object(
 )
 _FAILURE = _object({"rule": _TEXT, "type": _TEXT, "operation_order": _COUNT, "detail": _TEXT})
 _PROJECT = {"name": _TEXT, "version": _NUMBER, "status": _TEXT}
+_COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
+_LEDGER = {"type": "object", "additionalProperties": _object(dict.fromkeys(_COUNTS, _NUMBER))}
+_EXPLAINED = _object({"sink": _TEXT, "inputs": _list({}), "joins": _list({"type": "object"})})
+_QUERY = _object(
+    {
+        "sink": _TEXT,
+        "location": _TEXT_OR_NONE,
+        "format": _TEXT_OR_NONE,
+        "rows": _NUMBER,
+        "ledger": _or_none(_LEDGER),
+        "sides": {"type": "object", "additionalProperties": _TEXT},
+        "batches": _NUMBER,
+        "watermark": _TEXT_OR_NONE,
+        "sealed": _FLAG,
+        "joins": _list({"type": "object"}),
+    }
+)
+_STREAM_STATUS = {
+    "job": _TEXT,
+    "state": {"enum": ["running", "stopped", "failed", "sealed"]},
+    "pid": _COUNT,
+    "restarts": _NUMBER,
+    "error": _or_none({"type": "object"}),
+    "checkpoint": _TEXT,
+    "statements": _list(_object({"sink": _TEXT, "state": _TEXT, "rows": _NUMBER, "ledger": _LEDGER})),
+}
+_REDRIVEN = _object(
+    {
+        "sink": _TEXT,
+        "taken": _NUMBER,
+        "plus": _NUMBER,
+        "minus": _NUMBER,
+        "undecided": _NUMBER,
+        "location": _TEXT,
+    }
+)
+_CONNECTOR = {
+    "name": _TEXT,
+    "installed": _FLAG,
+    "version": _TEXT_OR_NONE,
+    "spark": _TEXT_OR_NONE,
+    "folder": _TEXT,
+    "jars": _list(_TEXT),
+}
 _DATA: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "init": ({"root": _TEXT, "template": _TEXT, "files": _list(_TEXT)},),
     "validate": (
@@ -266,6 +310,16 @@ _DATA: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "doctor": ({"checks": _list(_object({"name": _TEXT, "ok": _FLAG, "found": _TEXT, "help": _TEXT}))},),
     "explain": ({"code": _TEXT, "title": _TEXT, "text": _TEXT}, {"codes": {"type": "object"}}),
     "schema": ({"files": _list(_TEXT)}, {"kind": _TEXT, "schema": {"type": "object"}}),
+    "stream": (
+        {"job": _TEXT, "statements": _list(_EXPLAINED)},
+        {"job": _TEXT, "queries": _list(_QUERY), "sealed": _FLAG, "checkpoint": _TEXT_OR_NONE},
+        {"job": _TEXT, "state": _TEXT, "pid": _COUNT, "child": _COUNT, "checkpoint": _TEXT, "log": _TEXT},
+        _STREAM_STATUS,
+        {"jobs": _list(_object(_STREAM_STATUS))},
+        {"job": _TEXT, "stopped": _TEXT},
+        {"dry_run": _FLAG, "redriven": _list(_REDRIVEN)},
+    ),
+    "connectors": ({"connectors": _list(_object(_CONNECTOR))}, _CONNECTOR),
 }
 COMMANDS = tuple(_DATA)
 """The commands whose documents have a schema."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from weft.errors import (
     Code,
+    ConnectorError,
     Diagnostic,
     EvaluationError,
     JoinContractError,
@@ -21,6 +22,7 @@ from weft.errors import (
     RunError,
     ScenarioError,
     StoreError,
+    StreamError,
     WeftError,
     WorkspaceError,
 )
@@ -43,6 +45,10 @@ _IN_THE_WAY: frozenset[Code] = frozenset(
         "W1510",
         "W1514",
         "W1605",
+        "W2203",
+        "W2204",
+        "W2205",
+        "W2215",
     }
 )
 _SAID_WRONGLY: frozenset[Code] = frozenset({"W1606", "W1607", "W1608"})
@@ -106,7 +112,7 @@ def exit_code_of(error: WeftError) -> int:
     if codes <= _SAID_WRONGLY or (isinstance(error, PeriodError) and "W0402" not in codes):
         return USAGE
     if codes & _WHILE_READING or isinstance(
-        error, RunError | StoreError | JoinContractError | EvaluationError
+        error, RunError | StoreError | StreamError | ConnectorError | JoinContractError | EvaluationError
     ):
         return FAILED
     if isinstance(error, WorkspaceError):

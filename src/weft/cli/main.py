@@ -17,6 +17,7 @@ import typer
 
 from weft.cli.call import Call
 from weft.cli.commands import (
+    connectors,
     dataset,
     doctor,
     explain,
@@ -29,6 +30,7 @@ from weft.cli.commands import (
     run,
     runs,
     schema,
+    stream,
     test,
     validate,
 )
@@ -78,6 +80,8 @@ for _name, _group in {
     "resolver": resolver.app,
     "project": project.app,
     "schema": schema.app,
+    "stream": stream.app,
+    "connectors": connectors.app,
 }.items():
     app.add_typer(_group, name=_name, epilog=_EVERYWHERE)
 
@@ -157,7 +161,21 @@ def taken(argv: Sequence[str]) -> tuple[Call, list[str]]:
             rest.append(word)
     if rest[:2] == ["test", "record"]:  # `test` takes names of scenarios, so this is a command of its own
         rest[:2] = ["test-record"]
-    return Call(**said), rest
+    return Call(**said), _with_counts(rest)
+
+
+def _with_counts(words: Sequence[str]) -> list[str]:
+    """Return words in which an option whose number may be left out has one.
+
+    >>> _with_counts(["stream", "status", "--rejects", "job.sql"])
+    ['stream', 'status', '--rejects', '20', 'job.sql']
+    """
+    found: list[str] = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        found.append(word)
+        if word == "--rejects" and not following.isdigit():
+            found.append("20")
+    return found
 
 
 def _printed(answer: Envelope, call: Call) -> int:

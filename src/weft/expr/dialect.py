@@ -1,12 +1,14 @@
-"""The two sqlglot dialects: how texts of Weft fall into tokens.
+"""The three sqlglot dialects: how texts of Weft fall into tokens.
 
 Words are left to the grammar: only marks are keywords here, so a column may be called
 ``left``, ``order`` or ``date``.  Comment and template marks are tokens of their own, so
-that they can be refused where they stand instead of being skipped.
+that they can be refused where they stand instead of being skipped; streaming SQL, whose
+texts are whole files, has comments, and they are blanked out beforehand.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from sqlglot.dialects.dialect import Dialect as SqlglotDialect
@@ -14,7 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-Dialect = Literal["pipeline", "fragment"]
+Dialect = Literal["pipeline", "fragment", "stream"]
 
 _MARKS = {
     "<>": TokenType.NEQ,
@@ -40,7 +42,7 @@ _MARKS = {
 
 
 class _Marks(Tokenizer):
-    """What both dialects share."""
+    """What all dialects share."""
 
     KEYWORDS = _MARKS
     COMMENTS = []
@@ -74,7 +76,20 @@ class WeftFragment(SqlglotDialect):
         IDENTIFIERS = ["`", '"']
 
 
-DIALECTS: dict[Dialect, SqlglotDialect] = {"pipeline": WeftPipeline(), "fragment": WeftFragment()}
+class WeftStream(SqlglotDialect):
+    """Streaming SQL: texts and names as in join predicates; the text comes without its comments."""
+
+    class Tokenizer(WeftFragment.Tokenizer):
+        """Double quotes are names."""
+
+
+DIALECTS: dict[Dialect, SqlglotDialect] = {
+    "pipeline": WeftPipeline(),
+    "fragment": WeftFragment(),
+    "stream": WeftStream(),
+}
+_LEAPS = re.compile(r"""'[^']*'?|"[^"]*"?|`[^`]*`?|--[^\n]*|/\*""")
+_COMMENT_MARKS = re.compile(r"/\*|\*/")
 
 
 def tokenize(text: str, dialect: Dialect) -> tuple[list[Token], bool]:
@@ -84,3 +99,39 @@ def tokenize(text: str, dialect: Dialect) -> tuple[list[Token], bool]:
         return tokenizer.tokenize(text), True
     except TokenError:
         return list(tokenizer.tokens), False
+
+
+def without_comments(text: str) -> tuple[str, int | None]:
+    r"""Return `text` with blanks for its comments, as long as before, and where one that never ends starts.
+
+    Comments run from ``--`` to the end of the line, or from ``/*`` to its ``*/``; these may be nested.
+
+    >>> without_comments("a -- b\n/* c */ + '--'")
+    ("a     \n        + '--'", None)
+    """
+    pieces: list[str] = []
+    at = 0
+    while (leap := _LEAPS.search(text, at)) is not None:
+        end: int | None = leap.end()
+        if leap[0] == "/*":
+            end = _end_of_comment(text, leap.end())
+        if end is None:
+            return "".join((*pieces, text[at : leap.start()], _blanked(text[leap.start() :]))), leap.start()
+        found = text[leap.start() : end]
+        comment = found[:2] in ("--", "/*")
+        pieces += (text[at : leap.start()], _blanked(found) if comment else found)
+        at = end
+    return "".join((*pieces, text[at:])), None
+
+
+def _end_of_comment(text: str, at: int) -> int | None:
+    depth = 1
+    for mark in _COMMENT_MARKS.finditer(text, at):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    return None
+
+
+def _blanked(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)

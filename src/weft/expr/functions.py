@@ -134,11 +134,12 @@ def in_fragments(function: Function) -> bool:
     return not function.aggregate and function.name != "TODAY"
 
 
-def refused(name: str, *, fragment: bool = False) -> tuple[str, str] | None:
+def refused(name: str, *, fragment: bool = False, stream: bool = False) -> tuple[str, str] | None:
     """Return why a well-known function is left out on purpose and what to do, or None."""
     found = _REFUSED.get(name.upper())
-    if found is not None and fragment and found[1].startswith("TODAY()"):
-        return found[0], "pass the time as a value: write ? and args=[...]"
+    if found is not None and found[1].startswith("TODAY()") and (fragment or stream):
+        help = "a row of a stream has its event time: use that column"
+        return found[0], help if stream else "pass the time as a value: write ? and args=[...]"
     return found
 
 

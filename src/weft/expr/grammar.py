@@ -24,7 +24,17 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.expr.ast import Origin
 from weft.expr.cursor import DEEPEST, Cursor, ends
-from weft.expr.words import AFTER_NUMBER, BEGINNINGS, NEGATABLE, NEVER_NAMES, OPENERS, UNITS, VALUE
+from weft.expr.words import (
+    AFTER_NUMBER,
+    BEGINNINGS,
+    CLAUSE_WORDS,
+    JOIN_KINDS,
+    NEGATABLE,
+    NEVER_NAMES,
+    OPENERS,
+    UNITS,
+    VALUE,
+)
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(1, 8)
 _SYMBOLS: dict[TokenType, tuple[int, type[exp.Expr]]] = {
@@ -57,11 +67,24 @@ def syntax_tree(tokens: list[Token], origin: Origin, *, fragment: bool) -> exp.E
     return _Grammar(tokens, origin, fragment=fragment).whole()
 
 
+def syntax_tree_from(tokens: list[Token], index: int, origin: Origin) -> tuple[exp.Expr, int]:
+    """Return the tree of the longest expression that starts at a token of a statement, and where it stops."""
+    grammar = _Grammar(tokens, origin, statement=True)
+    grammar.index = index
+    return grammar.part(), grammar.index
+
+
 class _Grammar(Cursor):
-    def __init__(self, tokens: list[Token], origin: Origin, *, fragment: bool) -> None:
+    def __init__(
+        self, tokens: list[Token], origin: Origin, *, fragment: bool = False, statement: bool = False
+    ) -> None:
         super().__init__(tokens, origin)
         self.fragment = fragment
+        self.statement = statement
         self.cases = 0
+
+    def part(self) -> exp.Expr:
+        return self._climb(0, 1)
 
     def whole(self) -> exp.Expr:
         tree = self._climb(0, 1)
@@ -164,7 +187,7 @@ class _Grammar(Cursor):
                 return self.node(exp.Neg(this=self._climb(_UNARY, depth + 1)), token.start)
             case TokenType.PLACEHOLDER | TokenType.COLON if self.fragment:
                 return self._placeholder()
-            case TokenType.BLOCK_START if not self.fragment:
+            case TokenType.BLOCK_START if not (self.fragment or self.statement):
                 return self._selector()
             case TokenType.STAR:
                 self.fail("W0205", "* is not allowed in an expression", *ends(token), "only COUNT(*) has it")
@@ -232,7 +255,13 @@ class _Grammar(Cursor):
             self.unexpected(VALUE)
         if word == "SELECT" or (word in OPENERS and following in BEGINNINGS):
             self.unexpected(VALUE)
+        if self.statement and self._begins_clause(word):
+            self.fail("W0201", f"expected {VALUE}, found {token.text!r}", *ends(token))
         return self._column()
+
+    def _begins_clause(self, word: str) -> bool:
+        following = self.word(self.next)
+        return word in CLAUSE_WORDS or (word in JOIN_KINDS and following in ("JOIN", "OUTER", *JOIN_KINDS))
 
     def _column(self) -> exp.Expr:
         start, parts = self.curr.start, [self._identifier()]
@@ -280,7 +309,7 @@ class _Grammar(Cursor):
         self.close(opening)
         node = self.node(exp.Anonymous(this=name.text, expressions=args), name.start)
         node.meta["name_end"] = name.end + 1
-        if self.word() in ("OVER", "FILTER", "WITHIN"):
+        if self.word() in ("OVER", "FILTER", "WITHIN") and not self.statement:
             self.unexpected("an operator")
         return node
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from weft.core.types import (
     BOOLEAN,
     DATE,
@@ -17,11 +19,13 @@ from weft.core.types import (
     Map,
     Scalar,
 )
+from weft.errors import EvaluationError
 from weft.expr.ast import Binary, Expr
 from weft.expr.checking import Findings, cast_help, convert, exact, meet, meet_help
 from weft.expr.decimals import result_type
 from weft.expr.render import written
 from weft.expr.typed import Typed
+from weft.expr.values import in_interval
 
 
 def binary(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed | None:
@@ -122,10 +126,25 @@ def _shift(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed
             return Typed("time_diff", INTERVAL, nullable, (left, right), expr=node)
         if a == NULL and b.is_temporal and node.op == "-":
             return _shift(node, convert(left, b), right, findings)
+        if node.op == "+" and a == INTERVAL and b in (TIMESTAMP, TIMESTAMP_NTZ):
+            return Typed("time+", b, nullable, (right, left), expr=node)
         if b == NULL:
             return _shift(node, left, convert(right, INTERVAL), findings)
+    if node.op == "*" and {left.op, right.op} == {"lit"} and (times := _multiple(left, right)) is not None:
+        return Typed("lit", INTERVAL, value=times, expr=node)
     findings.add("W0209", _sides(node.op, left, right), node, _shift_help(node, left, right))
     return None
+
+
+def _multiple(left: Typed, right: Typed) -> dt.timedelta | None:
+    """Return the product of a length of time and a whole number, in either order."""
+    length, times = (left, right) if left.dtype == INTERVAL else (right, left)
+    if not (isinstance(length.value, dt.timedelta) and isinstance(times.value, int)):
+        return None
+    try:
+        return in_interval(length.value * times.value)
+    except (OverflowError, EvaluationError):
+        return None
 
 
 def _shift_help(node: Binary, left: Typed, right: Typed) -> str:

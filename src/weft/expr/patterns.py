@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 _BLANK = r"[ \t\r\n]*"
 _FRACTION = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
@@ -53,9 +52,11 @@ def pattern_problem(pattern: str) -> str | None:
     return None
 
 
-@lru_cache(maxsize=256)
 def like_regex(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression that matches whole texts as LIKE does."""
+    """Return the regular expression that matches whole texts as LIKE does; `re` remembers what it compiled.
+
+    A plain function: conditions travel to workers by value, and a cached function would travel by name.
+    """
     signs = {"%": ".*", "_": "."}
     parts = (re.escape(c) if escaped else signs.get(c, re.escape(c)) for c, escaped in pieces(pattern))
     return re.compile("".join(parts), re.DOTALL)

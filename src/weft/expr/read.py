@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token
 
 from weft.core.duration import Duration
 from weft.core.names import listed
@@ -37,8 +38,8 @@ from weft.expr.ast import (
     Span,
     When,
 )
-from weft.expr.dialect import DIALECTS, Dialect, tokenize
-from weft.expr.grammar import syntax_tree
+from weft.expr.dialect import DIALECTS, Dialect, tokenize, without_comments
+from weft.expr.grammar import syntax_tree, syntax_tree_from
 from weft.expr.literals import read_date, read_number, read_time
 from weft.expr.patterns import pattern_problem
 from weft.expr.words import describe_refused
@@ -60,7 +61,8 @@ def parse(text: str, *, dialect: Dialect = "pipeline", source: Source | None = N
 
     ``pipeline`` is the language of operations: both quotes are text, ``{{NAME}}`` names a
     selector.  ``fragment`` is the language of join predicates: double quotes are names, ``?``
-    and ``:name`` are filled in by `bind`.  `source` says where the text stands, for messages.
+    and ``:name`` are filled in by `bind`.  ``stream`` is the language of streaming SQL: names as in
+    fragments, no placeholders, and comments.  `source` says where the text stands, for messages.
 
     >>> parse("a.x = 1")
     Binary(op='=', left=Ref(qualifier='a', name='x'), right=Lit(value=1, dtype=Scalar(name='integer', collation='')))
@@ -75,17 +77,48 @@ def parse(text: str, *, dialect: Dialect = "pipeline", source: Source | None = N
         )
     if dialect not in DIALECTS:
         raise ArgumentError(f"unknown dialect {dialect!r}", help=f"dialects are {listed(DIALECTS)}")
+    if dialect == "stream":
+        text = _uncommented(text, source)
     origin = Origin(text, source)
+    return _read(origin, dialect, lambda: (_syntax_tree(origin, dialect), 0))[0]
+
+
+def parse_prefix(tokens: list[Token], index: int, origin: Origin) -> tuple[Expr, int]:
+    """Read the expression that starts at a token of a statement; return it and the token after it.
+
+    >>> text = "o.total > 5 EMIT CHANGES"
+    >>> expr, after = parse_prefix(tokenize(text, "stream")[0], 0, Origin(text))
+    >>> after
+    5
+    """
+    return _read(origin, "stream", lambda: syntax_tree_from(tokens, index, origin))
+
+
+def _read(origin: Origin, dialect: Dialect, tree: Callable[[], tuple[exp.Expr, int]]) -> tuple[Expr, int]:
     reader = _Reader(origin, dialect)
     try:
-        expr = reader.read(_syntax_tree(origin, dialect))
+        found, after = tree()
+        expr = reader.read(found)
     except (SqlglotError, RecursionError) as cause:
         raise ExpressionError(
             f"the expression does not read: {cause}", help="write it in smaller parts", at=_whole(origin)
         ) from cause
     if expr is None or reader.errors:
         raise ExpressionError(reader.errors)
-    return expr
+    return expr, after
+
+
+def _uncommented(text: str, source: Source | None) -> str:
+    """Return the text with blanks for its comments."""
+    plain, unclosed = without_comments(text)
+    if unclosed is not None:
+        raise ExpressionError(
+            "the comment that starts here is not closed",
+            code="W0202",
+            help="add the missing */",
+            at=Span(unclosed, len(text), Origin(text, source)).place,
+        )
+    return plain
 
 
 def _syntax_tree(origin: Origin, dialect: Dialect) -> exp.Expr:
@@ -138,6 +171,7 @@ class _Reader:
     def __init__(self, origin: Origin, dialect: Dialect) -> None:
         self.origin = origin
         self.fragment = dialect == "fragment"
+        self.stream = dialect == "stream"
         self.errors: list[Diagnostic] = []
 
     def span(self, node: exp.Expr) -> Span:
@@ -287,10 +321,10 @@ class _Reader:
         name = Span(node.meta["start"], node.meta["name_end"], self.origin)
         function = functions.find(node.this)
         if function is None:
-            if refused := functions.refused(node.this, fragment=self.fragment):
+            if refused := functions.refused(node.this, fragment=self.fragment, stream=self.stream):
                 self.fail("W0205", f"{node.this} {refused[0]}", name, refused[1])
             else:
-                close = functions.nearest(node.this, fragment=self.fragment)
+                close = functions.nearest(node.this, fragment=self.fragment or self.stream)
                 self.fail("W0206", f"there is no function {node.this!r}", name, close)
         starred = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
         if starred and function is not None and function.name == "COUNT":

@@ -37,8 +37,9 @@ def _order_items(a: list[Any] | tuple[Any, ...], b: list[Any] | tuple[Any, ...])
     return (len(a) > len(b)) - (len(a) < len(b))
 
 
-sort_key = cmp_to_key(order)
-"""Key of values in the order of `order`."""
+def sort_key(value: Any) -> Any:
+    """Return the key of a value in the order of `order`; a function, for a ready-made key cannot be pickled."""
+    return cmp_to_key(order)(value)
 
 
 def in_long(value: int) -> int:

@@ -14,6 +14,12 @@ OPENERS = frozenset({"DISTINCT", "EXISTS"})
 RESERVED = NEVER_NAMES | OPENERS | {"TRUE", "FALSE", "NULL", "SELECT", "WHEN", "THEN", "ELSE", "END"}
 """Words that a column can be called only in backticks or after a dot."""
 
+CLAUSE_WORDS = frozenset({"FROM", "WHERE", "ON", "JOIN", "EMIT", "WITH", "WITHIN", "AS"})
+"""Words that begin a clause of a statement: there a column is called so only in backticks or after a dot."""
+
+JOIN_KINDS = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "NATURAL"})
+"""Words that begin a clause when JOIN or another of them follows."""
+
 REFUSED_TOKENS = {
     TokenType.DCOLON: ("a cast with ::", "write CAST(x AS type)"),
     TokenType.L_BRACKET: ("access by [ ]", "name a column"),

@@ -18,6 +18,7 @@ from weft.relations.notices import notice
 from weft.spark.fanout import fan_out
 from weft.spark.frames import check_one_session
 from weft.spark.ground import ground_of
+from weft.spark.streams import is_stream_join, stream_choice
 from weft.spec.join import FROM_KWARGS, JoinSpec, Keys, checked_predicates
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> Join
         spec, inference = JoinSpec(found.pairs), Inference(origins=found.origins)
     resolved = resolve_join(spec, source.schema, target.schema, how=how, project=project, inference=inference)
     choice = None
-    if isinstance(resolved.match, AsOf):
+    if is_stream_join(source.df, target.df, resolved):
+        choice = stream_choice(source.df, target.df, resolved)
+    elif isinstance(resolved.match, AsOf):
         choice = choose(resolved, ground=ground_of(source.df, target.df))
     return explain_resolved(resolved, spec, ordering=source.ordering, choice=choice)
 

@@ -11,12 +11,14 @@ from weft.plan.ground import UNKNOWN, Ground
 from weft.plan.resolve_join import Inference, resolve_join
 from weft.plan.resolved import AsOf, ResolvedJoin
 from weft.relations.frame import Frame, JoinLineage
+from weft.spark import native_stream
 from weft.spark.facts import sampled_facts
 from weft.spark.frames import check_one_session
 from weft.spark.ground import ground_of
 from weft.spark.lowering import lower
+from weft.spark.native_stream import NullTime
 from weft.spark.stats import MatchStats
-from weft.spark.streams import check_promises
+from weft.spark.streams import check_promises, check_static_side, is_stream_join, stream_choice
 from weft.spec.join import JoinSpec
 from weft.spec.projection import JoinProjection
 from weft.spec.words import Statistics, one_of
@@ -74,6 +76,21 @@ def _ground(left: Frame, right: Frame, join: ResolvedJoin, strategy: str) -> Gro
     return ground_of(left.df, right.df) if isinstance(join.match, AsOf) and strategy == "auto" else UNKNOWN
 
 
+def _settled_null_time(said: NullTime | None) -> NullTime:
+    one_of(said or "error", NullTime, "on_null_time")
+    return said or "error"
+
+
+def _refuse_null_time(said: object) -> None:
+    if said is not None:
+        raise ArgumentError(
+            "on_null_time= is about two streams; elsewhere a row without a time matches nothing, and an outer join "
+            "shows it",
+            code="W0305",
+            help="leave on_null_time= out, or filter the rows first",
+        )
+
+
 def join_frames(
     left: R,
     right: Frame,
@@ -85,6 +102,7 @@ def join_frames(
     stats: MatchStats | None = None,
     strategy: str = "auto",
     statistics: Statistics | None = None,
+    on_null_time: NullTime | None = None,
 ) -> R:
     """Join two frames by a spec; every check runs before Spark is asked for anything."""
     check_one_session(left.session, right.session)
@@ -95,14 +113,20 @@ def join_frames(
         )
     resolved = resolve_join(spec, left.schema, right.schema, how=how, project=project, inference=inference)
     check_promises(left.df, right.df, resolved)
-    choice = choose(
-        resolved,
-        strategy,
-        facts=_facts(left, right, resolved, strategy, statistics),
-        ground=_ground(left, right, resolved, strategy),
-    )
+    check_static_side(left.df, right.df, resolved)
     observation = stats.attach(left.df, right.df) if stats is not None else None
-    df = lower(left.df, right.df, resolved, choice, observation=observation)
+    if is_stream_join(left.df, right.df, resolved):
+        choice = stream_choice(left.df, right.df, resolved)
+        df = native_stream.lower(left.df, right.df, resolved, on_null_time=_settled_null_time(on_null_time))
+    else:
+        _refuse_null_time(on_null_time)
+        choice = choose(
+            resolved,
+            strategy,
+            facts=_facts(left, right, resolved, strategy, statistics),
+            ground=_ground(left, right, resolved, strategy),
+        )
+        df = lower(left.df, right.df, resolved, choice, observation=observation)
     lineage = JoinLineage(
         spec=spec,
         project=project,

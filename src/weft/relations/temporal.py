@@ -22,6 +22,7 @@ from weft.spec.temporal import IntervalSpec, WindowSpec
 from weft.spec.words import OrderCheck, Statistics, one_of
 
 if TYPE_CHECKING:
+    from weft.spark.native_stream import NullTime
     from weft.spark.stats import MatchStats
     from weft.spec.amount import Distance
     from weft.spec.asof import AsofHow
@@ -207,15 +208,25 @@ class TemporalJoins(Frame):
         project: JoinProjection | None = None,
         suffixes: tuple[str, str] | None = None,
         stats: MatchStats | None = None,
+        on_null_time: NullTime | None = None,
         **unexpected: Any,
     ) -> Self:
         """Pairs whose times lie within bounds of each other, or whose ranges meet.
 
-        Order columns with one name do not collide: the right one gets the right suffix.
+        Order columns with one name do not collide: the right one gets the right suffix.  Two streams
+        need a watermark on their order columns; ``on_null_time`` says what happens to a row of an outer
+        side without a time: it fails the query (``"error"``) or is left out (``"drop"``).
         """
         _expect(spec, IntervalSpec, "interval_join", unexpected)
         right = a_relation(other, "interval_join")
-        return join_frames(self, right, spec, project=settled_projection(project, suffixes), stats=stats)
+        return join_frames(
+            self,
+            right,
+            spec,
+            project=settled_projection(project, suffixes),
+            stats=stats,
+            on_null_time=on_null_time,
+        )
 
     def window_join(
         self,
@@ -226,25 +237,31 @@ class TemporalJoins(Frame):
         project: JoinProjection | None = None,
         suffixes: tuple[str, str] | None = None,
         stats: MatchStats | None = None,
+        on_null_time: NullTime | None = None,
         **unexpected: Any,
     ) -> Self:
         """Pairs whose times fall into one tumbling, sliding or session window.
 
-        Order columns with one name do not collide: the right one gets the right suffix.
+        Order columns with one name do not collide: the right one gets the right suffix.  Two streams
+        need a watermark on their order columns; ``on_null_time`` says what happens to a row of an outer
+        side without a time: it fails the query (``"error"``) or is left out (``"drop"``).
         """
         _expect(spec, WindowSpec, "window_join", unexpected)
         right = a_relation(other, "window_join")
-        return join_frames(self, right, spec, project=settled_projection(project, suffixes), stats=stats)
+        return join_frames(
+            self,
+            right,
+            spec,
+            project=settled_projection(project, suffixes),
+            stats=stats,
+            on_null_time=on_null_time,
+        )
 
 
 def _expect(spec: object, kind: type[TemporalSpec], method: str, unexpected: dict[str, Any]) -> None:
     taken = ("project", "suffixes", "stats")
-    refuse_keywords(
-        method,
-        unexpected,
-        kind,
-        (*taken, "order_check", "strategy", "statistics") if kind is AsofSpec else taken,
-    )
+    more = ("order_check", "strategy", "statistics") if kind is AsofSpec else ("on_null_time",)
+    refuse_keywords(method, unexpected, kind, (*taken, *more))
     if not isinstance(spec, kind):
         raise ArgumentError(
             f"{method} takes a {kind.__name__}, not {type(spec).__name__}",

@@ -33,6 +33,8 @@ _START: Mapping[str, str] = {
     "spark.log.level": "ERROR",
     # PySpark would tell the JVM where each column expression was written: several messages for each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Spark's default is a format of 96 bits that other readers take for nanoseconds: they end in 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 LOG = Path(".weft") / "logs" / "spark.log"
 """What Spark says itself, below the workspace."""
@@ -101,6 +103,11 @@ class Session:
     def last_job(self, tag: str) -> int:
         """Return the number of the last job of a tag, -1 when it has none; classic sessions only."""
         return max(self.spark.sparkContext.statusTracker().getJobIdsForGroup(tag), default=-1)
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Return how many tasks a classic session runs at once."""
+    return int(spark.sparkContext.defaultParallelism)
 
 
 @contextmanager

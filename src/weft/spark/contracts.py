@@ -113,13 +113,13 @@ def _guarded(joined: DataFrame, sides: Sides, broken: Column, text: str, side: S
     start = F.lit(f"{PREFIX} {text}")
     join = sides.join
     end = F.lit(f" (spec {join.spec_fingerprint[:12]}, join {join.fingerprint[:12]})")
-    message = F.concat(start, _key_text(sides, side), end)
+    message = F.concat(start, key_text(sides, side), end)
     return joined.filter(
         F.when(broken, F.raise_error(message).cast("boolean")).otherwise(F.spark_partition_id() >= 0)
     )
 
 
-def _key_text(sides: Sides, side: Side) -> Column:
+def key_text(sides: Sides, side: Side) -> Column:
     """Return the key of a row as text, ``order_id = 7, region = 'EU'``."""
     F = sides.F
     schema = sides.join.left if side == "left" else sides.join.right

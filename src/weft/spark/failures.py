@@ -8,8 +8,11 @@ from weft.errors import Code, JoinContractError
 from weft.spark.contracts import PREFIX
 
 _CONTRACT = re.compile(
-    re.escape(PREFIX) + r" (W050\d) (.*?\(spec [0-9a-f]{12}, join [0-9a-f]{12}\))", re.DOTALL
+    re.escape(PREFIX) + r" (W050[12]|W2207) (.*?\(spec [0-9a-f]{12}, join [0-9a-f]{12}\))", re.DOTALL
 )
+
+_RELAX = "correct the data, or relax relationship= or unmatched="
+_NEXT = {"W2207": "correct the data, or leave such rows out: on_null_time='drop'"}
 
 
 def contract_failure(failure: BaseException) -> JoinContractError | None:
@@ -25,7 +28,5 @@ def contract_failure(failure: BaseException) -> JoinContractError | None:
     found = _CONTRACT.search(str(failure))
     if found is None:
         return None
-    code: Code = "W0502" if found[1] == "W0502" else "W0501"
-    return JoinContractError(
-        found[2], code=code, help="correct the data, or relax relationship= or unmatched="
-    )
+    code: Code = found[1]  # type: ignore[assignment]  # the pattern names our codes
+    return JoinContractError(found[2], code=code, help=_NEXT.get(code, _RELAX))

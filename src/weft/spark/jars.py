@@ -1,4 +1,4 @@
-"""Jars that came with the installation: drivers that Spark itself does not bring."""
+"""Jars that came with the installation: drivers and connectors that Spark itself does not bring."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import sys
 from pathlib import Path
 
 
+def jars_folder() -> Path:
+    """Return the folder of the Python environment that holds them; connectors have folders of their own in it."""
+    return Path(sys.prefix, "share", "weft", "jars")
+
+
 def installed_jars() -> tuple[Path, ...]:
-    """Return the jars below ``share/weft/jars`` of the Python environment; ``scripts/jars`` puts them there.
+    """Return the jars below ``share/weft/jars``; ``scripts/jars`` and ``weft connectors install`` put them there.
 
     They go into ``spark.jars`` of a session that Weft starts.
     """
-    return tuple(sorted(Path(sys.prefix, "share", "weft", "jars").glob("*.jar")))
+    return tuple(sorted(p for p in jars_folder().rglob("*.jar") if ".tmp-" not in str(p)))

@@ -48,7 +48,7 @@ def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, observation:
     # Promises are about pairs, so they are checked before a pair is copied.
     joined = checked(join_by(places, how, match), sides)
     if match.kind == "sliding" and match.per_window and how not in ("semi", "anti"):
-        joined = _per_window(joined, places, match)
+        joined = per_window_rows(joined, places, match)
     return shown(joined, sides, observation)
 
 
@@ -70,16 +70,24 @@ def _window_start(F: ModuleType, time: Column, size: int) -> Column:
 
 
 def _sliding(places: Places, how: str, match: SameWindow) -> DataFrame:
+    size = _steps(match.size, places.axis)
+    meets = shared_window(places, match)
+    reach = Reach(1 - size, size - 1)
+    if reach.way == "equal":
+        earlier, later = _in_order(places, match)
+        return join_by_keys(places.sides, how, earlier == later)
+    return join_near(places, Bounds.of(places, match, reach), how, meets, reach)
+
+
+def shared_window(places: Places, match: SameWindow) -> Column:
+    """Return the condition that a sliding window holds both times of a pair."""
     F, size = places.sides.F, _steps(match.size, places.axis)
     earlier, later = _in_order(places, match)
     into_window = F.pmod(earlier, F.lit(_steps(match.slide, places.axis)).cast("long"))
     # NULL past the end of longs: times that far apart share nothing.
     last = F.try_add(F.try_subtract(later, earlier), into_window)
-    meets = last < F.lit(size).cast("long")
-    reach = Reach(1 - size, size - 1)
-    if reach.way == "equal":
-        return join_by_keys(places.sides, how, earlier == later)
-    return join_near(places, Bounds.of(places, match, reach), how, meets, reach)
+    found: Column = last < F.lit(size).cast("long")
+    return found
 
 
 def _in_order(places: Places, match: SameWindow) -> tuple[Column, Column]:
@@ -89,7 +97,7 @@ def _in_order(places: Places, match: SameWindow) -> tuple[Column, Column]:
     return F.when(left <= right, left).otherwise(right), F.when(left <= right, right).otherwise(left)
 
 
-def _per_window(joined: DataFrame, places: Places, match: SameWindow) -> DataFrame:
+def per_window_rows(joined: DataFrame, places: Places, match: SameWindow) -> DataFrame:
     """Return each pair once for every window it shares, rows without a partner once.
 
     Shared windows start after ``later - size`` and not after `earlier`.

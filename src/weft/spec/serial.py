@@ -65,6 +65,11 @@ class Serial:
 
     @classmethod
     def _build(cls, values: dict[str, Any]) -> Any:
+        cls._check_fields(values)
+        return cls(**{name: _value(value) for name, value in values.items()})
+
+    @classmethod
+    def _check_fields(cls, values: dict[str, Any]) -> None:
         known = {f.name: f for f in _stored_fields(cls)}
         for name in map(str, values):
             if name not in known:
@@ -81,7 +86,6 @@ class Serial:
                     code="W0306",
                     help=f"add {name!r}; fields are {listed(known, most=30)}",
                 )
-        return cls(**{name: _value(value) for name, value in values.items()})
 
     def to_json(self) -> str:
         """Return `to_dict` as one JSON text, fields in their declared order."""

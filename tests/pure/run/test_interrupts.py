@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from weft.core import crash
 from weft.errors import ResolutionError, RunError
-from weft.run import crash
 from weft.run.cancel import cancellable
 from weft.run.failing import OperationFailedError, told
 from weft.run.progress import Meter
@@ -65,7 +65,7 @@ def test_outside_of_the_main_thread_nothing_changes() -> None:
 
 def test_a_crash_point_ends_the_process_at_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[tuple[int, int]] = []
-    monkeypatch.setattr("weft.run.crash.os.kill", lambda pid, number: killed.append((pid, number)))
+    monkeypatch.setattr("weft.core.crash.os.kill", lambda pid, number: killed.append((pid, number)))
     monkeypatch.setattr(crash, "_passed", type(crash._passed)())
     monkeypatch.setenv(crash.VARIABLE, "staged:2")
     crash.crash_point("operation")

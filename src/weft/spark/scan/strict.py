@@ -46,7 +46,7 @@ def strict(F: ModuleType, column: Any, source: DType, target: DType, *, name: st
 
     `place` is a column or constant that says where the value lies.
     """
-    read = _exact(F, column, source, target)
+    read = exact(F, column, source, target)
     if read is None:
         raise ResolutionError(
             f"column {name!r} is {source} in the data and {target} in the dataset",
@@ -67,7 +67,7 @@ def strict(F: ModuleType, column: Any, source: DType, target: DType, *, name: st
     return found
 
 
-def _exact(F: ModuleType, column: Any, source: DType, target: DType) -> tuple[Any, Any] | None:
+def exact(F: ModuleType, column: Any, source: DType, target: DType) -> tuple[Any, Any] | None:
     """Return the converted column and the condition under which it is exact; None there means always."""
     if str(source) == str(target) or (source == STRING and target == STRING):
         return column, None

@@ -1,0 +1,153 @@
+"""``weft stream start``, ``status`` and ``stop``: jobs that run on their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli.call import Call, call_of
+from weft.cli.commands.stream_text import job_data, job_text, jobs_text, rejects_text
+from weft.cli.envelope import FAILED, Envelope
+from weft.cli.stream_call import STREAMS, Define, Job, job_of, stream_root
+from weft.core.duration import Duration
+from weft.errors import Diagnostic, StreamError, WorkspaceError
+
+if TYPE_CHECKING:
+    from weft.store.streams.status import JobStatus
+
+
+def start(
+    context: typer.Context,
+    job: Job,
+    *,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Watch it here instead.")] = False,
+    define: Define = None,
+) -> Envelope:
+    """Start a job that runs until it is stopped; it is started again when it falls."""
+    from weft.run.streams.supervise import leave_behind, spawn, supervise
+    from weft.store.streams.supervisor import SupervisorFiles
+
+    chosen = job_of(call_of(context), job, define)
+    plan = chosen.plan()
+    files = SupervisorFiles(chosen.folder())
+    _check_open(files.job)
+    words = ["-C", str(chosen.root), "stream"]
+    if foreground:
+        child = [*words, "run", *chosen.words(), "--continuous"]
+        record = supervise(files, plan.name, lambda: spawn(child, files))
+    else:
+        record = leave_behind([*words, "start", *chosen.words(), "--foreground"], files)
+    data = {
+        "job": plan.name,
+        "state": record.state,
+        "pid": record.pid,
+        "child": record.child_pid,
+        "checkpoint": str(files.job),
+        "log": str(files.log),
+    }
+    if record.state == "failed":
+        error = dict(record.error or {})
+        found = Diagnostic(
+            error.get("code", "W2201"),
+            str(error.get("message", "it failed")),
+            help=str(error.get("help", "")),
+        )
+        return Envelope(command="stream", data=data, diagnostics=(found,), exit_code=FAILED)
+    return Envelope(
+        command="stream",
+        data=data,
+        diagnostics=plan.warnings,
+        text=f"{plan.name} is {record.state}, process {record.pid}; it writes to {files.log}",
+        next=() if foreground else (f"weft stream status {plan.name}", f"weft stream stop {plan.name}"),
+    )
+
+
+def _check_open(folder: Path) -> None:
+    from weft.store.streams.commit import check_open
+    from weft.store.streams.status import checkpoints
+
+    for checkpoint in checkpoints(folder):
+        check_open(checkpoint, checkpoint.root.parent.name)
+
+
+def status(
+    context: typer.Context,
+    job: Annotated[str | None, typer.Argument(metavar="JOB", help="One job; all without it.")] = None,
+    *,
+    rejects: Annotated[
+        int | None, typer.Option("--rejects", metavar="[N]", min=1, help="Also the last N rejected rows; 20.")
+    ] = None,
+    define: Define = None,
+) -> Envelope:
+    """Tell how it stands with jobs, from their files alone."""
+    from weft.store.streams.status import job_status, jobs
+
+    call = call_of(context)
+    if job is None:
+        base = stream_root(call) / ".weft" / STREAMS
+        found = [job_status(name, base / name) for name in jobs(base)]
+        text = jobs_text(found) if found else "no job has run here yet"
+        return Envelope(command="stream", data={"jobs": [job_data(s) for s in found]}, text=text)
+    name, folder = _known(call, job, define)
+    told = job_status(name, folder)
+    data, text = job_data(told), job_text(told)
+    if rejects is not None:
+        rows = _rejects(told, rejects)
+        data["rejects"] = rows
+        text = f"{text}\n\n{rejects_text(rows)}"
+    warnings = tuple(
+        Diagnostic("W2209", sentence, help="see 'join.max_state_rows' and the bound", severity="warning")
+        for statement in told.statements
+        for sentence in statement.warnings
+    )
+    return Envelope(command="stream", data=data, diagnostics=warnings, text=text)
+
+
+def _known(call: Call, said: str, define: list[str] | None) -> tuple[str, Path]:
+    """Return the name and folder of a job that has run: by its file, or by its name when the file is gone."""
+    folder = stream_root(call) / ".weft" / STREAMS / said
+    try:
+        chosen = job_of(call, said, define)
+    except WorkspaceError:
+        if folder.is_dir():
+            return said, folder
+        raise
+    found = chosen.folder()
+    if not found.is_dir():
+        raise StreamError(
+            f"the job {chosen.file.stem!r} has not run yet",
+            code="W2215",
+            help=f"`weft stream run {chosen.shown}` runs it, `weft stream start {chosen.shown}` keeps it running",
+        )
+    return chosen.file.stem, found
+
+
+def _rejects(told: JobStatus, most: int) -> list[dict[str, Any]]:
+    from weft.store.streams.checkpoint import Checkpoint
+    from weft.store.streams.rejects import last_rejects
+
+    found: list[dict[str, Any]] = []
+    for statement in told.statements:
+        last = last_rejects(Checkpoint(statement.checkpoint), most)
+        found.extend({"sink": statement.name, **row.to_dict()} for row in last)
+    return found
+
+
+def stop(
+    context: typer.Context,
+    job: Job,
+    *,
+    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to wait.")] = "60s",
+    force: Annotated[bool, typer.Option("--force", help="Then kill its process.")] = False,
+    define: Define = None,
+) -> Envelope:
+    """End a job after its batch."""
+    from weft.run.streams.supervise import stop_job
+    from weft.store.streams.supervisor import SupervisorFiles
+
+    wait = Duration.parse(timeout).microseconds / 1_000_000
+    name, folder = _known(call_of(context), job, define)
+    how = stop_job(SupervisorFiles(folder), name, timeout=wait, force=force)
+    return Envelope(command="stream", data={"job": name, "stopped": how}, text=f"{name} has stopped, {how}")

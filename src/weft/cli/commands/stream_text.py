@@ -1,0 +1,259 @@
+"""What stream commands answer: documents for programs, tables for people."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.cli.terminal import many
+from weft.cli.terminal import table as terminal_table
+from weft.core.frozen import thawed
+
+if TYPE_CHECKING:
+    from weft.plan.streams.resolved import JobPlan
+    from weft.run.streams.redrive import Redriven
+    from weft.run.streams.report import JobReport, QueryReport
+    from weft.store.streams.status import JobStatus, SideStatus, StatementStatus
+
+COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
+MOST_ROWS = 20
+"""A sink with at most so many rows is printed."""
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+Rows = Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]]
+
+
+def explained(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the explanation of a job as documents have it."""
+    found: dict[str, Any] = thawed(data)
+    return found
+
+
+def moment(micros: int | None) -> str | None:
+    """Return a time of the engine as ISO text, None when there is none.
+
+    >>> moment(1736848800123000), moment(None)
+    ('2025-01-14T10:00:00.123Z', None)
+    """
+    if micros is None:
+        return None
+    try:
+        at = _EPOCH + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def report_data(report: JobReport, plan: JobPlan) -> dict[str, Any]:
+    """Return what `weft stream run` answers to programs."""
+    from weft.plan.streams.explain import explain_job
+
+    joins = {s["sink"]: s["joins"] for s in thawed(explain_job(plan).data)["statements"]}
+    checkpoints = [str(q.checkpoint.parent.parent) for q in report.queries if q.checkpoint is not None]
+    return {
+        "job": plan.name,
+        "queries": [_query_data(q, joins.get(q.sink, [])) for q in report.queries],
+        "sealed": report.sealed,
+        "checkpoint": checkpoints[0] if checkpoints else None,
+    }
+
+
+def _query_data(query: QueryReport, joins: list[Any]) -> dict[str, Any]:
+    return {
+        "sink": query.sink,
+        "location": query.location,
+        "format": query.format,
+        "rows": query.rows,
+        "ledger": None if query.ledger is None else thawed(query.ledger),
+        "sides": thawed(query.sides),
+        "batches": query.batches,
+        "watermark": moment(query.watermark),
+        "sealed": query.sealed,
+        "joins": joins,
+    }
+
+
+def report_text(report: JobReport, rows: Rows) -> str:
+    """Return what `weft stream run` answers to people: each sink, its rows when they are few, its ledger."""
+    return "\n\n".join(_query_text(q, rows) for q in report.queries)
+
+
+def _query_text(query: QueryReport, rows: Rows) -> str:
+    sealed = ", sealed" if query.sealed else ""
+    form = f" ({query.format})" if query.format else ""
+    where = f" in {query.location}{form}" if query.location else ""
+    lines = [f"{query.sink}  {many(query.rows, 'row')}{where}{sealed}"]
+    if query.ledger:
+        lines.append(ledger_text(query.ledger, query.sides))
+    if query.sink in rows:
+        head, found = rows[query.sink]
+        shown = [["NULL" if value is None else str(value) for value in row] for row in found]
+        lines.append(indented(terminal_table(head, shown)))
+    return "\n".join(lines)
+
+
+def ledger_text(ledger: Mapping[str, Mapping[str, int]], sides: Mapping[str, str]) -> str:
+    """Return a ledger as a table, a side in each line.
+
+    >>> print(ledger_text({"left": dict.fromkeys(COUNTS, 1)}, {"left": "orders"}))
+      side    in  matched  waiting  unmatched  late  rejected  evicted
+      orders   1        1        1          1     1         1        1
+    """
+    head = ("side", *COUNTS)
+    rows = [
+        (sides.get(side, side), *(f"{counts.get(name, 0):,}" for name in COUNTS))
+        for side, counts in ledger.items()
+    ]
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    return "\n".join(
+        "  "
+        + "  ".join(
+            [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in (head, *rows)
+    )
+
+
+def indented(text: str) -> str:
+    """Return a text two places to the right."""
+    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+
+
+def job_data(status: JobStatus) -> dict[str, Any]:
+    """Return how it stands with a job, as documents have it."""
+    return {
+        "job": status.name,
+        "state": status.state,
+        "pid": status.pid,
+        "supervisor": status.supervisor,
+        "since": moment(status.since),
+        "restarts": status.restarts,
+        "error": None if status.error is None else thawed(status.error),
+        "checkpoint": str(status.folder),
+        "statements": [_statement_data(s) for s in status.statements],
+    }
+
+
+def _statement_data(status: StatementStatus) -> dict[str, Any]:
+    return {
+        "sink": status.name,
+        "state": status.state,
+        "pid": status.pid,
+        "location": status.location,
+        "checkpoint": str(status.checkpoint),
+        "batches": status.batches,
+        "rows": status.rows,
+        "watermark": moment(status.watermark),
+        "held_back_by": status.held_back_by,
+        "held_since": moment(status.held_since),
+        "ledger": thawed(status.ledger),
+        "sides": [_side_data(s) for s in status.sides],
+    }
+
+
+def _side_data(side: SideStatus) -> dict[str, Any]:
+    return {
+        "side": side.side,
+        "name": side.name,
+        "watermark": moment(side.watermark),
+        "last_rows": moment(side.last_rows),
+        "idle_since": moment(side.idle_since),
+        "state_rows": side.state_rows,
+        "state_bytes": side.state_bytes,
+        "limit": side.limit,
+        "fill_percent": side.fill,
+    }
+
+
+def jobs_text(found: Iterable[JobStatus]) -> str:
+    """Return one line for each job."""
+    rows = [
+        (
+            s.name,
+            s.state,
+            str(s.pid or "-"),
+            f"{sum(t.batches for t in s.statements):,}",
+            f"{sum(t.rows for t in s.statements):,}",
+            str(s.restarts),
+            "" if s.error is None else f"{s.error.get('code')}: {s.error.get('message')}",
+        )
+        for s in found
+    ]
+    return terminal_table(("JOB", "STATE", "PID", "BATCHES", "ROWS", "RESTARTS", "LAST ERROR"), rows)
+
+
+def job_text(status: JobStatus) -> str:
+    """Return how it stands with a job, for people."""
+    who = f", process {status.pid}" if status.pid else ""
+    watched = f", watched by {status.supervisor}" if status.supervisor else ""
+    again = f", started again {many(status.restarts, 'time')}" if status.restarts else ""
+    lines = [f"{status.name} is {status.state}{who}{watched}{again}"]
+    if status.error is not None and status.state != "running":
+        lines.append(f"error[{status.error.get('code')}]: {status.error.get('message')}")
+        lines.append(f" = help: {status.error.get('help')}")
+    lines.extend(_statement_text(s) for s in status.statements)
+    return "\n".join(lines)
+
+
+def _statement_text(status: StatementStatus) -> str:
+    where = f" in {status.location}" if status.location else ""
+    batches = "1 batch" if status.batches == 1 else f"{status.batches:,} batches"
+    lines = ["", f"{status.name}  {status.state}, {many(status.rows, 'row')}{where}, {batches}"]
+    if status.watermark is not None:
+        lines.append(f"  watermark {moment(status.watermark)}")
+    if status.held_back_by is not None and status.state != "sealed":
+        since = (
+            f", whose last rows came {moment(status.held_since)}"
+            if status.held_since
+            else ", which shows no rows"
+        )
+        lines.append(f"  it waits for {status.held_back_by}{since}")
+    lines.extend(
+        f"  {side.name} is idle since {moment(side.idle_since)}: the watermark does not wait for it"
+        for side in status.sides
+        if side.idle_since is not None
+    )
+    if status.ledger:
+        lines.append(ledger_text(status.ledger, {s.side: s.name for s in status.sides}))
+    lines.extend(_state_text(side) for side in status.sides if side.state_rows or side.limit)
+    return "\n".join(lines)
+
+
+def _state_text(side: SideStatus) -> str:
+    full = "" if side.limit is None else f" of at most {side.limit:,} ({side.fill} %)"
+    return f"  {side.name} keeps {side.state_rows:,} rows{full}, {side.state_bytes:,} bytes"
+
+
+def rejects_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rejected rows as a table."""
+    if not rows:
+        return "no row was rejected"
+    head = ("SINK", "SIDE", "REASON", "EVENT TIME", "WATERMARK", "BATCH", "ROW")
+    shown = [
+        (
+            str(r["sink"]),
+            str(r["side"]),
+            str(r["reason"]),
+            str(r["event_time"] or "-"),
+            str(r["watermark"] or "-"),
+            str(r["batch"]),
+            str(r["row"]),
+        )
+        for r in rows
+    ]
+    return terminal_table(head, shown)
+
+
+def redriven_text(done: Sequence[Redriven], *, dry_run: bool) -> str:
+    """Return what a redrive did, a line for each statement."""
+    would = "would be " if dry_run else ""
+    lines = []
+    for one in done:
+        where = f" to {one.location}" if one.location and not dry_run and one.plus + one.minus else ""
+        left = f"; {many(one.undecided, 'row')} met nobody yet and stay" if one.undecided else ""
+        lines.append(
+            f"{one.sink}  {many(one.taken, 'row')} taken, {one.plus:,} added and {one.minus:,} taken back "
+            f"{would}written{where}{left}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""Variables in the text of a file: ``${NAME}``, ``${NAME:-default}``, ``${NAME:?message}``.
+
+::
+
+    before   'path' = '${DATA:-data}/orders.csv'     -- ${THIS} is in a comment and stays
+    after    'path' = '/mnt/in/orders.csv'           (DATA=/mnt/in)
+
+``$${`` is a plain ``${``.  Inside quotes the quote in a value is doubled, so that a value never
+ends the text it stands in.  Every character of the result knows where it comes from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from weft.core.names import listed, near
+from weft.core.source import Source
+from weft.errors import Diagnostic
+
+_FORM = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<how>:[-?])(?P<rest>[^}]*))?\}", re.ASCII)
+_STOP = re.compile(r"\$\$\{|\$\{[^}\n]*\}|\$\{\w*|['\"`]|--[^\n]*|/\*|\*/")
+_FORMS = "write ${NAME}, ${NAME:-default}, ${NAME:?message}, or $${ for the two signs themselves"
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A text with its variables filled in, and the place in the file of each of its characters.
+
+    `offsets` has one entry more than `text` has characters: the end.  `source` is the whole file
+    with those offsets, so ``source.inner(text, start, end)`` is the place of a stretch of `text`.
+    """
+
+    text: str
+    offsets: tuple[int, ...] = field(repr=False)
+    source: Source = field(repr=False)
+    mistakes: tuple[Diagnostic, ...] = ()
+
+
+def substituted(text: str, env: Mapping[str, str], file: str | None = None) -> Spelled:
+    """Return `text` with the variables of `env` filled in; those without a value are mistakes.
+
+    >>> substituted("'${A}', ${B:-2}, $${C}", {"A": "it's"}).text
+    "'it''s', 2, ${C}"
+    """
+    writer = _Writer(text, env, file)
+    writer.run()
+    offsets = (*writer.offsets, len(text))
+    source = Source(text, 0, len(text), file, offsets)
+    return Spelled("".join(writer.pieces), offsets, source, tuple(writer.mistakes))
+
+
+class _Writer:
+    """Walks from one sign of interest to the next; knows whether it is inside quotes or a comment."""
+
+    def __init__(self, text: str, env: Mapping[str, str], file: str | None) -> None:
+        self.text, self.env, self.file = text, env, file
+        self.pieces: list[str] = []
+        self.offsets: list[int] = []
+        self.mistakes: list[Diagnostic] = []
+        self.quote = ""
+        self.comments = 0
+
+    def run(self) -> None:
+        at = 0
+        while (stop := _STOP.search(self.text, at)) is not None:
+            self.keep(at, stop.start())
+            at = self.step(stop)
+        self.keep(at, len(self.text))
+
+    def keep(self, start: int, end: int) -> None:
+        self.pieces.append(self.text[start:end])
+        self.offsets.extend(range(start, end))
+
+    def step(self, stop: re.Match[str]) -> int:
+        """Handle one sign; return where to go on."""
+        sign, end = stop[0], stop.end()
+        if self.comments:
+            self.comments += {"/*": 1, "*/": -1}.get(sign, 0)
+            end = stop.start() + (2 if sign in ("/*", "*/") else 1)
+        elif sign.startswith("$"):
+            self.fill("${" if sign == "$${" else self.value(stop), stop)
+            return end
+        elif self.quote:
+            if sign == self.quote:
+                self.quote = ""
+            end = stop.start() + 1
+        elif sign == "/*":
+            self.comments = 1
+        elif len(sign) == 1:
+            self.quote = sign
+        self.keep(stop.start(), end)
+        return end
+
+    def fill(self, value: str, stop: re.Match[str]) -> None:
+        if self.quote:
+            value = value.replace(self.quote, self.quote * 2)
+        self.pieces.append(value)
+        self.offsets.extend([stop.start()] * len(value))
+
+    def value(self, stop: re.Match[str]) -> str:
+        form = _FORM.fullmatch(stop[0])
+        if form is None:
+            self.mistake(f"{stop[0]!r} is not a variable", _FORMS, stop)
+            return "x"
+        name, how, rest = form["name"], form["how"], form["rest"]
+        found = self.env.get(name)
+        if found is not None and (found or how is None):
+            return found
+        if how == ":-":
+            return str(rest)
+        if how == ":?" and rest:
+            self.mistake(f"variable {name!r} has no value: {rest}", self.advice(name), stop)
+        else:
+            self.mistake(f"variable {name!r} has no value", self.advice(name), stop)
+        return str(name)  # so that the rest of the text reads, and its own mistakes are found
+
+    def advice(self, name: str) -> str:
+        close = near(name, self.env, most=1)
+        hint = f"did you mean {listed(close)}?\n" if close else ""
+        return f"{hint}give it with -D {name}=value, in the environment, or a default: ${{{name}:-value}}"
+
+    def mistake(self, message: str, help: str, stop: re.Match[str]) -> None:
+        at = Source(self.text, stop.start(), stop.end(), self.file)
+        self.mistakes.append(Diagnostic("W2011", message, help=help, at=at))

@@ -1,0 +1,184 @@
+"""What a join of two streams is asked to do, and what it counts: plain values.
+
+A driver plans with these records and the kernel works by them.  Times are microseconds since
+the epoch, UTC.  This module needs neither numpy nor pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+FORMAT = 1
+"""The layout of the state on disk that this kernel writes."""
+FOREVER = 2**63 - 1
+"""A clock that has passed every time: nothing more will come."""
+NEVER = -(2**63)
+"""A clock that has passed no time: a side has not shown a row yet."""
+HELD = 2 * 1024**3
+"""How many bytes the state of a group and its rows of one batch may have together."""
+
+MATCHED, OVER, PADDED, GONE = 1, 2, 4, 8
+"""Bits of a row's flag: has matched; stays for redrive only; its padded row was given; is dropped."""
+PAIR, LEFT_ALONE, RIGHT_ALONE = 0, 1, 2
+"""What the column ``kind`` of the output holds."""
+
+Side = Literal["left", "right"]
+Kind = Literal["interval", "tumbling", "sliding", "session", "table"]
+Reason = Literal["MALFORMED", "NO_EVENT_TIME", "LATE", "DUPLICATE", "EVICTED", "ABANDONED"]
+
+
+class KernelProblem(Exception):  # noqa: N818  # a finding for the driver, who raises it as an error of Weft
+    """A batch that cannot go on; the driver raises it again as ``StreamError`` with its code."""
+
+    def __init__(self, code: str, message: str, help: str) -> None:
+        super().__init__(code, message, help)
+        self.code, self.message, self.help = code, message, help
+
+    def __str__(self) -> str:
+        """Return the problem in one line; workers' errors travel as text."""
+        return f"{self.code}: {self.message} (help: {self.help})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """For each side a lower bound of the times that are still to come.
+
+    >>> Clock(left=NEVER, right=NEVER).least == NEVER
+    True
+    """
+
+    left: int
+    right: int
+
+    @property
+    def least(self) -> int:
+        """The smaller of both."""
+        return min(self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Which times meet: ``right.t`` in ``left.t + [lower, upper]``, a shared window, a session, any."""
+
+    kind: Kind
+    lower: int = 0
+    upper: int = 0
+    size: int = 0
+    slide: int = 0  # of tumbling windows: their size, or 0
+    gap: int = 0
+    per_window: bool = False  # sliding: a row for each shared window instead of one a pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideTask:
+    """What holds for one side of a join."""
+
+    name: str
+    outer: bool
+    raw: bool  # rows come from a source: the gate judges them
+    late: Literal["keep", "drop", "fail"] = "keep"
+    missing: Literal["reject", "clock", "fail"] = "reject"
+    malformed: Literal["reject", "fail"] = "reject"
+    dedup: tuple[str, ...] = ()  # names of children
+    max_rows: int | None = None  # of this group
+    max_per_key: int | None = None
+    evict: Literal["oldest", "fail"] = "oldest"
+    retention: int = 0  # how long after its end a row stays for redrive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residual:
+    """A condition on pairs beside keys and time, in one of two forms.
+
+    ``program`` is prefix code that runs on whole columns: ``("ref", "left" | "right", child)``,
+    ``("lit", value, type)`` with the type as `weft.core.types` writes it, ``(op, a, b)`` with op of
+    ``= <> < <= > >= and or``, ``("not", a)``, ``("isnull", a)``.  NULL is unknown, and a pair needs true.
+    Operands of a comparison have one type.  ``rows`` is the exact slow way: it gets the children of
+    both sides as dicts and answers for each pair.
+    """
+
+    program: tuple[Any, ...] | None = None
+    rows: Callable[[list[dict[str, Any]], list[dict[str, Any]]], list[bool]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinTask:
+    """One join of a statement, the same in every group and batch."""
+
+    number: int
+    reach: Reach
+    left: SideTask
+    right: SideTask
+    keys: tuple[str, ...]  # names of the children, equal in both structs
+    final: bool = False  # EMIT FINAL
+    residual: Residual | None = None
+    window_columns: bool = False
+    format: int = FORMAT
+
+    def side(self, side: Side) -> SideTask:
+        """Return what holds for a side."""
+        return self.left if side == "left" else self.right
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """The ledger of one side, from the first batch on; each number is measured on its own.
+
+    >>> Counters(in_=3, matched=2, late=1).balances
+    True
+    """
+
+    in_: int = 0
+    matched: int = 0
+    waiting: int = 0
+    unmatched: int = 0
+    late: int = 0
+    rejected: int = 0
+    evicted: int = 0
+
+    @property
+    def balances(self) -> bool:
+        """Whether every row that came in is somewhere."""
+        parts = self.matched + self.waiting + self.unmatched + self.late + self.rejected + self.evicted
+        return self.in_ == parts
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counters by the names of the ledger (``in``, ``matched`` ...)."""
+        return {name.rstrip("_"): value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, said: dict[str, int]) -> Counters:
+        """Return what `to_dict` wrote."""
+        return cls(**{f.name: said[f.name.rstrip("_")] for f in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideStats:
+    """What one side of a group did from the first batch on, and what it holds now."""
+
+    records_stored: int = 0
+    records_expired: int = 0
+    records_evicted: int = 0
+    lookups: int = 0
+    matches_found: int = 0
+    current_size: int = 0
+    peak_size: int = 0
+    current_keys: int = 0
+    current_bytes: int = 0
+    missing_key_count: int = 0
+    missing_time_count: int = 0
+    limit_hits: int = 0
+    min_time: int | None = None  # least event time shown on time
+    max_time: int | None = None  # greatest event time shown; moves the watermark of the side
+    max_lateness: int = 0  # how far the latest late row was below the watermark
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return the figures by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, said: dict[str, Any]) -> SideStats:
+        """Return what `to_dict` wrote."""
+        return cls(**said)

@@ -1,0 +1,1 @@
+"""Streaming SQL jobs on Spark: run, supervised, redriven, and the connectors they need."""

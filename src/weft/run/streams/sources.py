@@ -1,0 +1,81 @@
+"""The streams and tables of a statement as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.errors import ConnectorError
+from weft.plan.streams.resolved import StatementPlan
+from weft.spark.streaming.files import read_stream
+from weft.spark.streaming.kafka import read_kafka
+from weft.spark.streaming.memory import write_memory
+from weft.spark.streaming.packed import packed, ticks
+from weft.spark.streaming.rate import read_rate, tick_source
+from weft.spark.streaming.table_stage import pinned_table, read_table, write_memory_table
+from weft.spec.streams import StreamSpec, TableSpec
+from weft.store.streams.checkpoint import Checkpoint
+
+Memory = Mapping[str, Sequence[Any]]
+"""Rows that a program hands in: a list of batches for a stream, a list of rows for a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Reads the streams and tables of a job; `memory` are the rows that a program hands in."""
+
+    spark: SparkSession
+    root: Path
+    memory: Memory
+    memory_folder: Path
+
+    def batches(self, plan: StatementPlan, *, with_ticks: bool) -> DataFrame:
+        """Return all streams of a statement as one unbounded frame; `with_ticks` lets a batch happen each second."""
+        frame = packed(plan, {i.number: self.stream(i.stream) for i in plan.inputs})
+        return frame.unionByName(ticks(plan, tick_source(self.spark))) if with_ticks else frame
+
+    def stream(self, stream: StreamSpec) -> DataFrame:
+        """Return the rows of a stream as `t`, `raw`, `c0` .."""
+        connector = stream.connector["connector"]
+        if connector == "kafka":
+            return read_kafka(self.spark, stream)
+        if connector == "rate":
+            return read_rate(self.spark, stream)
+        if connector == "memory":
+            files = write_memory(stream, self._given(stream), self.memory_folder / stream.name)
+            return read_stream(self.spark, files, self.root)
+        return read_stream(self.spark, stream, self.root)
+
+    def tables(self, plan: StatementPlan, checkpoint: Checkpoint) -> dict[int, Callable[[], DataFrame]]:
+        """Return for each table what gives its rows in a batch: the copy of the first start, or what lies there now."""
+        found: dict[int, Callable[[], DataFrame]] = {}
+        for source in plan.tables:
+            read = partial(self._table, source.table)
+            frame = pinned_table(self.spark, source.table, checkpoint.tables / source.table.name, read)
+            found[source.number] = read if source.table.reload == "batch" else partial(_same, frame)
+        return found
+
+    def _table(self, table: TableSpec) -> DataFrame:
+        if table.connector["connector"] == "memory":
+            table = write_memory_table(table, self.memory.get(table.name), self.memory_folder / table.name)
+        return read_table(self.spark, table, self.root)
+
+    def _given(self, stream: StreamSpec) -> Sequence[Any]:
+        rows = self.memory.get(stream.name)
+        if rows is None:
+            raise ConnectorError(
+                f"stream {stream.name!r} reads memory, and no rows are handed in for it",
+                code="W2301",
+                help=f"weft.streams.run(spark, sql, memory={{{stream.name!r}: [[...rows of a batch...]]}})",
+                at=stream.at,
+            )
+        return rows
+
+
+def _same(frame: DataFrame) -> DataFrame:
+    return frame

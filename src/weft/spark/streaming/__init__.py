@@ -1,0 +1,1 @@
+"""Streams as Spark frames: sources, the stages of a batch, and sinks."""

@@ -1,0 +1,119 @@
+"""Paths of stream files: what a job says, as Spark's file source reads it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft.core.names import listed, near
+from weft.errors import ConnectorError, Place
+
+_SIGNS = frozenset("{}[]*?\\")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def located(said: str, root: Path) -> str:
+    """Return a path of a job as an absolute one; other file systems than this machine's stay as said."""
+    if said.startswith("file:"):
+        return re.sub(r"^file:/*", "/", said)
+    return said if is_remote(said) else str((root / said).absolute())
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path names a file system of its own.
+
+    >>> is_remote("s3a://bucket/a"), is_remote("data/a.csv"), is_remote("file:/tmp/a.csv")
+    (True, False, False)
+    """
+    return bool(_SCHEME.match(path)) and not path.startswith("file:")
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path has signs of a pattern.
+
+    >>> is_pattern("data/2026-*/a.csv"), is_pattern("data/a.csv")
+    (True, False)
+    """
+    return any(sign in _SIGNS for sign in path)
+
+
+def files_of(path: str) -> tuple[Path, ...]:
+    """Return the data files that a local path means now, oldest first; names that Spark hides are left out."""
+    place = Path(path)
+    if place.is_file():
+        found = [place]
+    elif is_pattern(path) and not place.exists():
+        matched = sorted(Path("/").glob(_without_groups(path).lstrip("/")))
+        found = [f for m in matched for f in ([m] if m.is_file() else sorted(m.rglob("*")))]
+    else:
+        found = sorted(place.rglob("*")) if place.is_dir() else []
+    shown = [f for f in found if f.is_file() and not _hidden(f, place)]
+    return tuple(sorted(shown, key=lambda f: (f.stat().st_mtime_ns, str(f))))
+
+
+def _without_groups(path: str) -> str:
+    # Python's glob has no {a,b}; the files are only looked at, so more of them do no harm.
+    return re.sub(r"\{[^}]*\}", "*", path)
+
+
+def _hidden(file: Path, below: Path) -> bool:
+    inner = file.relative_to(below).parts if below in file.parents else (file.name,)
+    return any(part.startswith(("_", ".")) for part in inner)
+
+
+def check_there(path: str, what: str, at: Place | None) -> None:
+    """Raise `ConnectorError` W2301 when a local path leads nowhere."""
+    place = Path(path)
+    if is_remote(path) or place.exists():
+        return
+    if is_pattern(path):
+        fixed = place
+        while is_pattern(str(fixed)):
+            fixed = fixed.parent
+        if fixed.exists():
+            return
+        place = fixed
+    beside = sorted(p.name for p in place.parent.iterdir()) if place.parent.is_dir() else []
+    close = near(place.name, beside, most=3)
+    hint = f"did you mean {listed(close)}?" if close else "paths are relative to the workspace"
+    raise ConnectorError(
+        f"{what} reads {path!r}, which is not there",
+        code="W2301",
+        help=f"{hint}; a folder may be empty",
+        at=at,
+    )
+
+
+def streamed(path: str) -> str:
+    """Return a path as Spark's file source takes it: folders and patterns as they are, a file as a pattern of itself.
+
+    The source refuses a single file, because it is no folder, but takes a pattern that only this file fits.
+    """
+    place = Path(path)
+    if is_remote(path) or not place.is_file():
+        return path
+    return f"{escaped(str(place.parent))}/{_only(place.name)}"
+
+
+def _only(name: str) -> str:
+    first = next((i for i, sign in enumerate(name) if sign not in _SIGNS and sign not in "^-!"), 0)
+    return f"{escaped(name[:first])}[{name[first]}]{escaped(name[first + 1 :])}"
+
+
+def escaped(path: str) -> str:
+    r"""Return a path in which no sign is a pattern.
+
+    >>> print(escaped("/data/a[1].csv"))
+    /data/a\[1\].csv
+    """
+    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in path)
+
+
+def of_equal_time(files: Sequence[Path]) -> tuple[Path, Path] | None:
+    """Return two files that were last written at the same millisecond, None when there are none."""
+    for one, other in itertools.pairwise(files):
+        if one.stat().st_mtime_ns // 1_000_000 == other.stat().st_mtime_ns // 1_000_000:
+            return one, other
+    return None

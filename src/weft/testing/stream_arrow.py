@@ -1,0 +1,145 @@
+"""Rows of the in-process stream engine on their way into the kernel and out of it, and to files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from weft.core.types import Decimal as DecimalType
+from weft.core.types import DType, Scalar
+from weft.kernel.gate import Arrivals
+from weft.kernel.residual import arrow_type
+from weft.kernel.spec import JoinTask, Side
+from weft.plan.streams.layout import Child, Layout
+from weft.plan.streams.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn
+from weft.testing.values import EPOCH, as_type, microseconds
+
+Values = dict[Hashable, Any]
+HashOf = Callable[[tuple[Any, ...]], int]
+
+
+@dataclass(slots=True, eq=False)
+class Flowing:
+    """A row between two steps: its values by slot, or the text of a line that does not read."""
+
+    values: Values
+    unread: str | None = None
+
+
+def stable_hash(values: tuple[Any, ...]) -> int:
+    """Return 64 bits of a tuple of values, the same in every process.
+
+    >>> stable_hash(("a", 1)) == stable_hash(("a", 1)), stable_hash(("a", 1)) == stable_hash(("a1",))
+    (True, False)
+    """
+    digest = hashlib.blake2b(repr(values).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def schema_of(children: Iterable[Child]) -> Any:
+    """Return the Arrow schema of one side's struct."""
+    return pa.schema([(c.name, arrow_type(str(c.dtype))) for c in children])
+
+
+class Packed:
+    """Rows of one side of a join, by group, as the kernel takes them."""
+
+    def __init__(self, step: KernelStep, side: Side, layout: Layout, task: JoinTask, wall_clock: int) -> None:
+        self.side = side
+        self.children = layout.left if side == "left" else layout.right
+        self.keys = [(k.left if side == "left" else k.right, k.dtype) for k in step.keys]
+        self.axis = None if step.axis is None else step.axis[0 if side == "left" else 1]
+        rules = task.side(side)
+        self.fills_time = rules.raw and rules.missing == "clock"
+        self.wall_clock = wall_clock
+        self.schema = schema_of(self.children)
+
+    def by_group(self, rows: Sequence[Flowing], groups: int, hash_of: HashOf) -> list[Arrivals]:
+        """Return the arrivals of each group in turn."""
+        found: list[list[tuple[Flowing, int | None]]] = [[] for _ in range(groups)]
+        for row in rows:
+            key = tuple(as_type(row.values.get(slot), dtype) for slot, dtype in self.keys)
+            known = row.unread is None and None not in key
+            hashed = hash_of(key) if known else None
+            spread = hashed if hashed is not None else stable_hash(tuple(row.values.values()))
+            found[spread % groups].append((row, hashed))
+        return [self._arrivals(one) for one in found]
+
+    def _arrivals(self, rows: list[tuple[Flowing, int | None]]) -> Arrivals:
+        columns = [
+            pa.array([self._cell(row.values, child) for row, _ in rows], self.schema.field(child.name).type)
+            for child in self.children
+        ]
+        times = [None if self.axis is None else row.values.get(self.axis) for row, _ in rows]
+        return Arrivals(
+            hashes=pa.array([hashed for _, hashed in rows], pa.int64()),
+            times=pa.array(times, pa.int64()),
+            raw=pa.array([row.unread for row, _ in rows], pa.string()),
+            rows=pa.table(columns, schema=self.schema),
+        )
+
+    def _cell(self, values: Values, child: Child) -> Any:
+        value = values.get(child.slot)
+        if child.slot[0] == "t":
+            return self.wall_clock if value is None and self.fills_time and child.slot == self.axis else value
+        if child.slot[0] == "w":
+            return None if value is None else microseconds(value)
+        return as_type(value, child.dtype)
+
+
+def unpacked(batch: Any, layout: Layout) -> list[Flowing]:
+    """Return the rows of a batch of the kernel's output."""
+    return [_row(said, layout) for said in batch.to_pylist()]
+
+
+def _row(said: Mapping[str, Any], layout: Layout) -> Flowing:
+    values: Values = {}
+    for side, children in (("left", layout.left), ("right", layout.right)):
+        struct = said[side]
+        for child in children:
+            value = None if struct is None else struct[child.name]
+            values[child.slot] = _instant(value) if child.slot[0] == "w" else value
+    if "window_start" in said:
+        values[WINDOW_START] = _instant(said["window_start"])
+        values[WINDOW_END] = _instant(said["window_end"])
+    return Flowing(values)
+
+
+def _instant(at: int | None) -> dt.datetime | None:
+    return None if at is None else EPOCH + dt.timedelta(microseconds=at)
+
+
+def written(row: Mapping[str, Any]) -> str:
+    """Return a row of the output as a line of JSON."""
+    return json.dumps({name: _plain(value) for name, value in row.items()}, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def read(line: str, output: Sequence[OutputColumn]) -> dict[str, Any]:
+    """Return the row that `written` wrote."""
+    said = json.loads(line)
+    return {column.name: _typed(said[column.name], column.dtype) for column in output}
+
+
+def _typed(value: Any, dtype: DType) -> Any:
+    if value is None:
+        return None
+    if isinstance(dtype, DecimalType):
+        return Decimal(value)
+    if isinstance(dtype, Scalar) and dtype.name in ("timestamp", "timestamp_ntz"):
+        return dt.datetime.fromisoformat(value)
+    if isinstance(dtype, Scalar) and dtype.name == "date":
+        return dt.date.fromisoformat(value)
+    return value

@@ -1,0 +1,368 @@
+"""Whole streaming statements in this process: the real kernel, state files and commits, without a JVM.
+
+Sources are lists of rows, the sink is a folder of JSON lines; SELECT and WHERE are evaluated by
+`weft.expr`.  What a restart finds, it finds on disk.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.core.crash import crash_point
+from weft.core.frozen import FrozenMap
+from weft.errors import Code, StreamError
+from weft.expr import evaluate
+from weft.kernel.places import Places
+from weft.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
+from weft.kernel.state_files import GroupPlace, open_group, save_group
+from weft.kernel.transition import check_size, step
+from weft.plan.streams.clocks import clocks, watermark
+from weft.plan.streams.identity import parts
+from weft.plan.streams.kernel_spec import kernel_spec
+from weft.plan.streams.layout import is_raw, layout
+from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, TableStep
+from weft.store.streams.checkpoint import Checkpoint, JobRecord, begin, current, statement_folder, use
+from weft.store.streams.commit import STAGING, check_open, commit, seal
+from weft.store.streams.ledger import read_indexes, side_name
+from weft.store.streams.manifest import (
+    Counts,
+    Heartbeat,
+    Ledger,
+    Manifest,
+    Move,
+    last_manifest,
+    read_heartbeat,
+    read_manifest,
+    write_heartbeat,
+)
+from weft.store.streams.manifest import (
+    batches as committed,
+)
+from weft.store.streams.recover import recover
+from weft.testing.crash import Crash
+from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, read, stable_hash, unpacked, written
+from weft.testing.stream_items import Row, of_stream, of_table
+from weft.testing.stream_lookup import looked_up
+
+Batch = Mapping[str, Sequence[Row]]
+Tables = Mapping[str, Sequence[Mapping[str, Any]]]
+_DEATHS = ("heartbeat", "kernel", "staged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamResult:
+    """What a statement gave: rows with their batch, the ledger, clocks and watermarks of each batch."""
+
+    rows: tuple[tuple[int, Mapping[str, Any]], ...]
+    ledger: Mapping[str, Mapping[str, int]]
+    clocks: tuple[tuple[Clock, ...], ...]
+    marks: tuple[int | None, ...]
+    stats: Mapping[str, Mapping[str, Any]]
+    checkpoint: Checkpoint
+
+    @property
+    def late(self) -> int:
+        """How many rows came too late, on all sides."""
+        return sum(counts["late"] for counts in self.ledger.values())
+
+
+class _DiedError(Exception):
+    """The process that a CRASH in the input ends."""
+
+
+def run_statement(
+    plan: StatementPlan,
+    batches: Sequence[Batch | Crash],
+    *,
+    root: Path,
+    tables: Tables | None = None,
+    groups: int = 2,
+    final: bool = True,
+    hash_of: HashOf = stable_hash,
+    resume: bool = True,
+    wall_clock: int = 0,
+    idle: Mapping[int, Collection[str]] | None = None,
+    seed: int = 0,
+) -> StreamResult:
+    """Run a statement over batches of rows by stream and return everything it has given.
+
+    A CRASH lets the attempt at the next batch die before its commit; the batch is then done again from
+    what is on disk.  Batches that the checkpoint has committed are passed over, as Spark does.
+    `idle` names the aliases that are left out of the watermark of a batch.
+    """
+    run = _Run(
+        plan=plan,
+        root=root,
+        tables=tables or {},
+        groups=groups,
+        hash_of=hash_of,
+        wall_clock=wall_clock,
+        idle=idle or {},
+        seed=seed,
+    )
+    run.open(resume=resume)
+    number, deaths = 0, 0
+    todo: list[Batch | Crash | None] = [*batches, None] if final else list(batches)
+    dies = False
+    for one in todo:
+        if isinstance(one, Crash):
+            dies = True
+            continue
+        if dies:
+            run.dies_at, dies = _DEATHS[deaths % len(_DEATHS)], False
+            deaths += 1
+            try:
+                run.batch(number, one)
+            except _DiedError:
+                run = run.begun_again()
+        run.batch(number, one)
+        number += 1
+    if dies:
+        run = run.begun_again()
+    return read_result(plan, root)
+
+
+def read_result(plan: StatementPlan, root: Path) -> StreamResult:
+    """Return what the checkpoint below `root` has committed so far."""
+    checkpoint = current(statement_folder(root / "streams", plan.name))
+    if checkpoint is None:
+        raise StreamError(
+            f"nothing has run below {str(root)!r}",
+            code="W2215",
+            help="run the statement first: run_statement",
+        )
+    rows: list[tuple[int, Mapping[str, Any]]] = []
+    found, marks = [], []
+    manifest = Manifest(batch=-1)
+    for batch in committed(checkpoint.commits):
+        manifest = read_manifest(checkpoint, batch)
+        found.append(tuple(Clock(left=left, right=right) for left, right in manifest.clocks))
+        marks.append(manifest.watermark)
+        for move in manifest.sink:
+            lines = move.to.read_text(encoding="utf-8").splitlines()
+            rows.extend((batch, read(line, plan.output)) for line in lines)
+    return StreamResult(
+        rows=tuple(rows),
+        ledger=manifest.ledger,
+        clocks=tuple(found),
+        marks=tuple(marks),
+        stats=manifest.stats,
+        checkpoint=checkpoint,
+    )
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Run:
+    plan: StatementPlan
+    root: Path
+    tables: Tables
+    groups: int
+    hash_of: HashOf
+    wall_clock: int
+    idle: Mapping[int, Collection[str]]
+    seed: int
+    dies_at: str = ""
+    checkpoint: Checkpoint = field(init=False)
+
+    @property
+    def sink(self) -> Path:
+        return self.root / "sink"
+
+    def open(self, *, resume: bool = True) -> None:
+        """Find the checkpoint, or begin one, and bring it to its last commit."""
+        folder = statement_folder(self.root / "streams", self.plan.name)
+        found = current(folder) if resume else None
+        if found is None:
+            record = JobRecord(groups=self.groups, parts=parts(self.plan, groups=self.groups))
+            found = begin(folder, record)
+            use(found)
+        self.checkpoint = found
+        check_open(found, self.plan.name)
+        recover(found, self.sink / STAGING)
+
+    def begun_again(self) -> _Run:
+        """Return a run that knows what is on disk and nothing else."""
+        other = _Run(
+            plan=self.plan,
+            root=self.root,
+            tables=self.tables,
+            groups=self.groups,
+            hash_of=self.hash_of,
+            wall_clock=self.wall_clock,
+            idle=self.idle,
+            seed=self.seed + 1,
+        )
+        other.open()
+        return other
+
+    def batch(self, number: int, batch: Batch | None) -> None:
+        """Do one batch, the flush when there is none; a batch that has happened is passed over."""
+        before = last_manifest(self.checkpoint)
+        if before is not None and number <= before.batch:
+            return
+        if batch is None:
+            crash_point("stream_flush")
+        heartbeat = self._heartbeat(number, before, final=batch is None)
+        crash_point("stream_heartbeat")
+        self._may_die("heartbeat")
+        try:
+            rows, looked_up = self._rows(number, batch or {}, heartbeat, before)
+        except KernelProblem as problem:
+            raise StreamError(problem.message, code=_code(problem), help=problem.help) from problem
+        crash_point("stream_kernel")
+        self._may_die("kernel")
+        staged = self._staged(number, rows)
+        crash_point("stream_staged")
+        self._may_die("staged")
+        joins = [s.number for s in self.plan.kernel_steps]
+        manifest = commit(
+            self.checkpoint,
+            number,
+            read_indexes(self.checkpoint, number, joins, self.groups),
+            staged,
+            heartbeat=heartbeat,
+            inputs=self._inputs(),
+            tables=looked_up,
+        )
+        if batch is None:
+            seal(self.checkpoint, manifest)
+
+    def _may_die(self, point: str) -> None:
+        if self.dies_at == point:
+            raise _DiedError
+
+    def _heartbeat(self, number: int, before: Manifest | None, *, final: bool) -> Heartbeat:
+        known = read_heartbeat(self.checkpoint, number)
+        if known is not None and known.final == final:
+            return known
+        earlier = before or Manifest(batch=-1)
+        idle = self.idle.get(number, ())
+        mark = watermark(self.plan, earlier.max_times, earlier.watermark, idle=idle)
+        past = tuple(Clock(left=left, right=right) for left, right in earlier.clocks)
+        now = clocks(self.plan, FOREVER if final else mark, past)
+        heartbeat = Heartbeat(
+            batch=number,
+            wall_clock=self.wall_clock,
+            watermark=mark,
+            clocks=tuple((c.left, c.right) for c in now),
+            idle=FrozenMap({alias: {"since": 0} for alias in idle}),
+            final=final,
+        )
+        write_heartbeat(self.checkpoint, heartbeat)
+        return heartbeat
+
+    def _rows(
+        self, number: int, batch: Batch, heartbeat: Heartbeat, before: Manifest | None
+    ) -> tuple[list[Mapping[str, Any]], Ledger]:
+        """Return the rows that a batch gives to the sink, and the counts of joins with tables."""
+        mixed = random.Random(f"{self.seed} {number}")  # noqa: S311  # any order must give the same set
+        arrived: dict[int, list[Flowing]] = {}
+        for source in self.plan.inputs:
+            items = [of_stream(source, row, number) for row in batch.get(source.stream.name, ())]
+            arrived[source.number] = [Flowing(i.values, i.unread) for i in items]
+            mixed.shuffle(arrived[source.number])
+        for table in self.plan.tables:
+            rows = self.tables[table.table.name] if number == 0 else ()
+            arrived[table.number] = [Flowing(of_table(table, row).values) for row in rows]
+        flowing = arrived[_first(self.plan)]
+        turned_away = 0
+        if not self.plan.kernel_steps:
+            turned_away = len(flowing)
+            flowing = [row for row in flowing if row.unread is None]
+            turned_away -= len(flowing)
+        counts: dict[str, Counts] = {}
+        due = iter(heartbeat.clocks)
+        for one in self.plan.steps:
+            if isinstance(one, TableStep):
+                flowing, counts[side_name(one.number, "left")] = looked_up(
+                    one, flowing, self._table(one), turned_away
+                )
+                turned_away = 0
+            else:
+                left, right = next(due)
+                clock = Clock(left=left, right=right)
+                flowing = self._joined(one, flowing, arrived[one.right], clock, heartbeat, before)
+        where = self.plan.where
+        kept = [r for r in flowing if where is None or evaluate(where, r.values.get) is True]
+        selected: list[Mapping[str, Any]] = [
+            {c.name: evaluate(c.typed, r.values.get) for c in self.plan.output} for r in kept
+        ]
+        return selected, FrozenMap(counts)
+
+    def _joined(
+        self,
+        one: KernelStep,
+        left: list[Flowing],
+        right: list[Flowing],
+        clock: Clock,
+        heartbeat: Heartbeat,
+        before: Manifest | None,
+    ) -> list[Flowing]:
+        task, children = kernel_spec(self.plan, one, groups=self.groups), layout(self.plan, one)
+        ours = Packed(one, "left", children, task, heartbeat.wall_clock)
+        theirs = Packed(one, "right", children, task, heartbeat.wall_clock)
+        places = Places(str(self.checkpoint.root))
+        mark = NEVER if heartbeat.watermark is None else heartbeat.watermark
+        previous = None if before is None else before.batch
+        out: list[Flowing] = []
+        pairs = zip(
+            ours.by_group(left, self.groups, self.hash_of),
+            theirs.by_group(right, self.groups, self.hash_of),
+            strict=True,
+        )
+        for group, (mine, other) in enumerate(pairs):
+            place = GroupPlace(places, one.number, group)
+            state = open_group(place, previous, task, ours.schema, theirs.schema)
+            check_size(state, mine, other, groups=self.groups)
+            stepped = step(
+                task,
+                state,
+                mine,
+                other,
+                clock,
+                batch=heartbeat.batch,
+                watermark=mark,
+                wall_clock=heartbeat.wall_clock,
+            )
+            save_group(place, stepped.state, stepped.rejects, watermark=mark)
+            for given in stepped.out:
+                out.extend(unpacked(given, children))
+        return out
+
+    def _table(self, one: TableStep) -> list[Values]:
+        source = next(t for t in self.plan.tables if t.number == one.right)
+        return [of_table(source, row).values for row in self.tables[source.table.name]]
+
+    def _inputs(self) -> dict[str, str]:
+        """Return the sides that read a stream, with its alias."""
+        found: dict[str, str] = {}
+        for one in self.plan.steps:
+            for number, side in (*((n, "left") for n in one.left), (one.right, "right")):
+                source = self.plan.source(number)
+                if isinstance(source, Input) and (
+                    isinstance(one, TableStep) or is_raw(self.plan, one, number)
+                ):
+                    found.setdefault(side_name(one.number, side), source.alias)
+        return found
+
+    def _staged(self, number: int, rows: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
+        if not rows:
+            return ()
+        name = f"part-{number:06}-00000.jsonl"
+        source = self.sink / STAGING / str(number) / name
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text("".join(f"{written(row)}\n" for row in rows), encoding="utf-8")
+        return (Move(source=source, to=self.sink / name, rows=len(rows)),)
+
+
+def _first(plan: StatementPlan) -> int:
+    return plan.steps[0].left[0] if plan.steps else plan.inputs[0].number
+
+
+def _code(problem: KernelProblem) -> Code:
+    found: Code = problem.code  # type: ignore[assignment]  # the kernel knows no list of codes
+    return found

@@ -1,0 +1,101 @@
+"""Rows on their way through the reference of a statement, and the counts of a side."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.errors import ArgumentError
+from weft.plan.streams.resolved import Input, TableInput, column, event_time
+from weft.testing.values import microseconds
+
+Row = Mapping[str, Any] | str
+"""A row as a source brings it: values by column, or the text of a line that does not read."""
+
+_EPOCH = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One row: values by slot, the time that the next join compares, the batch it came in."""
+
+    values: dict[Hashable, Any]
+    time: int | None = None
+    batch: int = 0
+    unread: str | None = None
+    matched: bool = False
+    over: bool = False
+    evicted: bool = False
+
+
+@dataclass(slots=True)
+class Count:
+    """The ledger of one side; `waiting` is counted from the rows that are there."""
+
+    in_: int = 0
+    matched: int = 0
+    waiting: int = 0
+    unmatched: int = 0
+    late: int = 0
+    rejected: int = 0
+    evicted: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts by the names of the ledger."""
+        return {
+            "in": self.in_,
+            "matched": self.matched,
+            "waiting": self.waiting,
+            "unmatched": self.unmatched,
+            "late": self.late,
+            "rejected": self.rejected,
+            "evicted": self.evicted,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A row that was turned away: side, reason, its time, the watermark, the batch, its values."""
+
+    side: str
+    reason: str
+    time: int | None
+    watermark: int | None
+    batch: int
+    matched: bool = False
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+def of_stream(source: Input, row: Row, batch: int) -> Item:
+    """Return a row of a stream as an item."""
+    if isinstance(row, str):
+        return Item({event_time(source.number): None}, None, batch, unread=row)
+    values: dict[Hashable, Any] = {
+        column(source.number, i): row.get(f.name) for i, f in enumerate(source.stream.columns)
+    }
+    time = time_of(source, row)
+    values[event_time(source.number)] = time
+    return Item(values, time, batch)
+
+
+def of_table(source: TableInput, row: Mapping[str, Any]) -> Item:
+    """Return a row of a table as an item."""
+    return Item({column(source.number, i): row.get(f.name) for i, f in enumerate(source.table.columns)})
+
+
+def time_of(source: Input, row: Mapping[str, Any]) -> int | None:
+    """Return the event time of a row in microseconds, or None."""
+    name = source.stream.event_time
+    value = None if name is None else row.get(name)
+    if value is None or isinstance(value, dt.datetime):
+        return None if value is None else microseconds(value)
+    if isinstance(value, int) and source.stream.time_format in _EPOCH:
+        return value * _EPOCH[source.stream.time_format]
+    if isinstance(value, str):
+        return microseconds(dt.datetime.fromisoformat(value))
+    raise ArgumentError(
+        f"{value!r} is no event time in the format {source.stream.time_format!r}",
+        help="give a datetime, an ISO text, or a whole number with an epoch format",
+    )

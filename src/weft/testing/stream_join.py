@@ -1,0 +1,333 @@
+"""One stateful join of the reference: plain lists, every row against every row."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from weft.errors import Code, StreamError
+from weft.expr import Typed, evaluate
+from weft.kernel.spec import FOREVER, Clock
+from weft.plan.resolved import SameWindow, Within
+from weft.plan.streams.layout import is_raw, layout
+from weft.plan.streams.pruning import dedup_columns
+from weft.plan.streams.resolved import (
+    WINDOW_END,
+    WINDOW_START,
+    Input,
+    KernelStep,
+    StatementPlan,
+    column,
+    event_time,
+)
+from weft.testing.stream_items import Count, Item, Rejected
+from weft.testing.values import EPOCH, as_type, compare
+from weft.testing.windows import Window, shared_windows, windows_of
+
+
+class SideReference:
+    """The rows that one side of a join holds, and its counts."""
+
+    def __init__(self, plan: StatementPlan, step: KernelStep, side: str) -> None:
+        self.plan, self.step, self.side = plan, step, side
+        numbers = step.left if side == "left" else (step.right,)
+        raw = [s for n in numbers if isinstance(s := plan.source(n), Input) and is_raw(plan, step, n)]
+        self.raw = raw[0] if raw else None
+        self.outer = step.how in (side, "full")
+        self.rows: list[Item] = []
+        self.count = Count()
+        self.seen: list[tuple[tuple[Any, ...], int | None]] = []
+        children = layout(plan, step)
+        self.order = [c.slot for c in (children.left if side == "left" else children.right)]
+
+    def key(self, item: Item) -> tuple[Any, ...]:
+        """Return the key of a row in the common types."""
+        pairs = [(k.left if self.side == "left" else k.right, k.dtype) for k in self.step.keys]
+        return tuple(as_type(item.values.get(slot), dtype) for slot, dtype in pairs)
+
+    def time(self, item: Item) -> int | None:
+        """Return the time of a row on the axis of the join."""
+        if self.step.axis is None:
+            return None
+        return item.values.get(self.step.axis[0 if self.side == "left" else 1])
+
+    def content(self, item: Item) -> tuple[Any, ...]:
+        """Return the values by which rows of equal time are put in order."""
+        return tuple(item.values.get(slot) for slot in self.order)
+
+    def live(self) -> list[Item]:
+        """Return the rows that can still match."""
+        return [r for r in self.rows if not (r.over or r.evicted)]
+
+
+class JoinReference:
+    """A stateful join: takes the arrivals of a batch, gives the rows that leave it."""
+
+    def __init__(self, plan: StatementPlan, step: KernelStep) -> None:
+        self.plan, self.step = plan, step
+        self.left = SideReference(plan, step, "left")
+        self.right = SideReference(plan, step, "right")
+        self.given: set[tuple[int, int, Any]] = set()
+        self.rejects: list[Rejected] = []
+
+    def run(
+        self,
+        left: Sequence[Item],
+        right: Sequence[Item],
+        clock: Clock,
+        *,
+        batch: int,
+        watermark: int | None,
+        wall_clock: int,
+    ) -> list[Item]:
+        """Take one batch: gate, store, pairs, rows that are over, limits."""
+        out: list[Item] = []
+        for side, arrived in ((self.left, left), (self.right, right)):
+            items = self._admitted(side, arrived, batch, watermark, wall_clock)
+            for item in items:
+                if None in side.key(item) or (side.raw is None and self._has_no_time(side, item)):
+                    side.count.unmatched += 1
+                    out.extend(self._padded(side, item))
+                else:
+                    side.rows.append(item)
+        out.extend(self._pairs(clock))
+        for side in (self.left, self.right):
+            out.extend(self._ended(side, clock))
+        for side in (self.left, self.right):
+            self._limited(side, batch, watermark)
+            side.count.waiting = sum(1 for r in side.live() if not r.matched)
+        return out
+
+    def _has_no_time(self, side: SideReference, item: Item) -> bool:
+        return self.step.axis is not None and side.time(item) is None
+
+    def _admitted(
+        self, side: SideReference, arrived: Sequence[Item], batch: int, watermark: int | None, wall_clock: int
+    ) -> list[Item]:
+        side.count.in_ += len(arrived)
+        if side.raw is None:
+            return list(arrived)
+        stream, kept = side.raw.stream, []
+        for item in arrived:
+            if item.unread is not None:
+                self._refuse(stream.malformed == "fail", "W2208", "a row that does not read")
+                self._reject(side, item, "MALFORMED", batch, watermark)
+                continue
+            if self._has_no_time(side, item):
+                self._refuse(self.step.missing_event_time == "fail", "W2207", "a row without event time")
+                if self.step.missing_event_time == "reject":
+                    self._reject(side, item, "NO_EVENT_TIME", batch, watermark)
+                    continue
+                item.values[event_time(side.raw.number)] = wall_clock
+            time = side.time(item)
+            if watermark is not None and time is not None and time < watermark:
+                self._refuse(stream.late == "fail", "W2206", "a late row")
+                side.count.late += 1
+                self._note(side, item, "LATE", batch, watermark, kept=stream.late != "drop")
+                continue
+            kept.append(item)
+        return self._first_of_each(side, kept, batch, watermark)
+
+    def _first_of_each(
+        self, side: SideReference, items: list[Item], batch: int, watermark: int | None
+    ) -> list[Item]:
+        """Return the rows without those whose dedup keys were there before."""
+        assert side.raw is not None  # noqa: S101  # sides that are judged have a stream
+        slots = [column(side.raw.number, i) for i in dedup_columns(side.raw.stream)]
+        if not slots:
+            return items
+        side.seen = [(k, t) for k, t in side.seen if watermark is None or t is None or t >= watermark]
+        kept = []
+        for item in in_order(side, items):
+            key = tuple(item.values.get(slot) for slot in slots)
+            if any(compare(key, known) == 0 for known, _ in side.seen):
+                self._reject(side, item, "DUPLICATE", batch, watermark)
+            else:
+                side.seen.append((key, side.time(item)))
+                kept.append(item)
+        return kept
+
+    def _refuse(self, fails: bool, code: Code, what: str) -> None:  # noqa: FBT001  # the test is the argument
+        if fails:
+            raise StreamError(f"{what} came", code=code, help="nothing of the batch counts")
+
+    def _reject(
+        self, side: SideReference, item: Item, reason: str, batch: int, watermark: int | None
+    ) -> None:
+        side.count.rejected += 1
+        self._note(side, item, reason, batch, watermark)
+
+    def _note(
+        self,
+        side: SideReference,
+        item: Item,
+        reason: str,
+        batch: int,
+        watermark: int | None,
+        *,
+        kept: bool = True,
+    ) -> None:
+        if kept:
+            self.rejects.append(
+                Rejected(
+                    side=side.side,
+                    reason=reason,
+                    time=side.time(item),
+                    watermark=watermark,
+                    batch=batch,
+                    matched=item.matched,
+                    values={str(s): v for s, v in item.values.items()},
+                )
+            )
+
+    def _pairs(self, clock: Clock) -> list[Item]:
+        """Return the pairs that are due and were not given before."""
+        out = []
+        for one in self.left.live():
+            for other in self.right.live():
+                if not self._may_meet(one, other):
+                    continue
+                for window in self._meetings(one, other):
+                    mark = (id(one), id(other), window)
+                    if mark not in self.given and self._is_due(one, window, clock):
+                        self.given.add(mark)
+                        out.append(self._joined(one, other, window))
+                        self._flag(one, other)
+        return out
+
+    def _flag(self, one: Item, other: Item) -> None:
+        for side, item in ((self.left, one), (self.right, other)):
+            if not item.matched:
+                item.matched = True
+                side.count.matched += 1
+
+    def _may_meet(self, one: Item, other: Item) -> bool:
+        keys = zip(self.left.key(one), self.right.key(other), strict=True)
+        if any(compare(a, b) != 0 for a, b in keys):
+            return False
+        return self.step.residual is None or is_true(self.step.residual, {**one.values, **other.values})
+
+    def _meetings(self, one: Item, other: Item) -> list[Window | None]:
+        """Return the windows that a pair shares, ``[None]`` where there are none but the pair matches."""
+        match, at, then = self.step.match, self.left.time(one), self.right.time(other)
+        if isinstance(match, Within):
+            assert at is not None and then is not None  # noqa: S101, PT018  # stored rows have times
+            return [None] if at + self.step.lower <= then <= at + self.step.upper else []
+        if not isinstance(match, SameWindow):
+            return [None]
+        windows = shared_windows(match, at, then, self._events(one))
+        if match.kind == "session":
+            return [None] if windows else []
+        return list(windows if self.step.per_window else windows[:1])
+
+    def _events(self, item: Item) -> list[int]:
+        """Return the times of all live rows, of both sides, under the key of a row of either side."""
+        if not (isinstance(self.step.match, SameWindow) and self.step.match.kind == "session"):
+            return []
+        mine = self.left if any(item is r for r in self.left.rows) else self.right
+        key = mine.key(item)
+        found: list[int] = []
+        for side in (self.left, self.right):
+            same = (r for r in side.live() if compare(side.key(r), key) == 0)
+            found.extend(t for r in same if (t := side.time(r)) is not None)
+        return found
+
+    def _is_due(self, one: Item, window: Window | None, clock: Clock) -> bool:
+        if self.step.emit == "changes" or self.step.axis is None:
+            return True
+        if isinstance(self.step.match, Within):
+            return self._is_over(self.left, one, clock)
+        if window is not None:
+            return min(clock.left, clock.right) >= window.end
+        return self._is_over(self.left, one, clock)
+
+    def _is_over(self, side: SideReference, item: Item, clock: Clock) -> bool:
+        """Whether nothing that still comes can meet the row, and nothing waits for it."""
+        match, time = self.step.match, side.time(item)
+        least = min(clock.left, clock.right)
+        if time is None:
+            return side is self.left or clock.left == FOREVER
+        if not isinstance(match, SameWindow):
+            mine, other = (clock.left, clock.right) if side is self.left else (clock.right, clock.left)
+            if side is self.left:
+                return other > time + self.step.upper
+            last = time - self.step.lower
+            waits = self.step.emit == "final" and not mine > last + self.step.upper
+            return other > last and not waits
+        if match.kind == "session":
+            end = windows_of(match, time, self._events(item))[0].end
+            return least > end
+        last = int(windows_of(match, time)[-1].end) - 1
+        if self.step.emit == "final":
+            return least > last
+        return (clock.right if side is self.left else clock.left) > last
+
+    def _ended(self, side: SideReference, clock: Clock) -> list[Item]:
+        """Mark the rows that are over; return the padded rows that they leave."""
+        out: list[Item] = []
+        over = [r for r in side.live() if self._is_over(side, r, clock)]
+        for item in over:
+            item.over = True
+            if not item.matched:
+                side.count.unmatched += 1
+                out.extend(self._padded(side, item))
+        return out
+
+    def _limited(self, side: SideReference, batch: int, watermark: int | None) -> None:
+        limits = self.step.limits
+        groups: dict[Any, list[Item]] = {}
+        for item in side.live():
+            groups.setdefault(repr(side.key(item)), []).append(item)
+        if limits.max_rows_per_key is not None:
+            for rows in groups.values():
+                self._evict(side, rows, limits.max_rows_per_key, batch, watermark)
+        if limits.max_state_rows is not None:
+            self._evict(side, side.live(), limits.max_state_rows, batch, watermark)
+
+    def _evict(
+        self, side: SideReference, rows: list[Item], most: int, batch: int, watermark: int | None
+    ) -> None:
+        surplus = len(rows) - most
+        if surplus <= 0:
+            return
+        self._refuse(self.step.limits.eviction == "fail", "W2209", "more rows than the state may hold")
+        for item in in_order(side, rows)[:surplus]:
+            item.evicted = True
+            side.count.evicted += not item.matched
+            self._note(side, item, "EVICTED", batch, watermark)
+
+    def _padded(self, side: SideReference, item: Item) -> list[Item]:
+        if not side.outer:
+            return []
+        values = dict(item.values)
+        time = side.time(item)
+        if self.step.gives_window and isinstance(self.step.match, SameWindow) and time is not None:
+            values |= _window_values(windows_of(self.step.match, time)[0])
+        return [Item(values, time, item.batch)]
+
+    def _joined(self, one: Item, other: Item, window: Window | None) -> Item:
+        values = {**one.values, **other.values}
+        if self.step.gives_window and window is not None:
+            values |= _window_values(window)
+        return Item(values, None, max(one.batch, other.batch))
+
+
+def _window_values(window: Window) -> dict[Hashable, Any]:
+    ends = ((WINDOW_START, window.start), (WINDOW_END, window.end))
+    return {slot: EPOCH + dt.timedelta(microseconds=int(at)) for slot, at in ends}
+
+
+def in_order(side: SideReference, rows: Iterable[Item]) -> list[Item]:
+    """Return rows by time, batch and content, least first."""
+    found: list[Item] = []
+    for row in rows:
+        place = (side.time(row), row.batch, side.content(row))
+        at = sum(1 for r in found if compare((side.time(r), r.batch, side.content(r)), place) <= 0)
+        found.insert(at, row)
+    return found
+
+
+def is_true(typed: Typed, values: dict[Hashable, Any]) -> bool:
+    """Whether a condition is true of a row, which NULL is not."""
+    return evaluate(typed, values.get) is True

@@ -1,0 +1,210 @@
+"""The slow obvious twin of the streaming engine: what a planned statement means, batch by batch.
+
+It reads `StatementPlan`, keeps every row in plain lists and compares every row with every row.  It shares
+nothing with the kernel; rows, batches and counts of every engine must equal its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.expr import evaluate
+from weft.kernel.spec import FOREVER, Clock
+from weft.plan.streams.clocks import clocks, watermark
+from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, TableStep, event_time
+from weft.testing.stream_items import Count, Item, Rejected, Row, of_stream, of_table
+from weft.testing.stream_join import JoinReference, is_true
+from weft.testing.values import as_type, compare, microseconds
+
+Batch = Mapping[str, Sequence[Row]]
+"""The rows of one batch by the name of their stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceResult:
+    """What a statement gives: rows with the batch they come out in, counts, rejected rows, clocks.
+
+    `times` are the event times of the rows in microseconds; `marks` are the watermarks that judged each
+    batch.
+    """
+
+    rows: tuple[tuple[int, Mapping[str, Any]], ...]
+    ledger: Mapping[str, Mapping[str, int]]
+    rejects: tuple[Rejected, ...]
+    clocks: tuple[tuple[Clock, ...], ...]
+    marks: tuple[int | None, ...]
+    times: tuple[int | None, ...]
+
+
+def run_reference(
+    plan: StatementPlan,
+    batches: Sequence[Batch],
+    *,
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    final: bool = True,
+    wall_clock: int = 0,
+    idle: Mapping[int, Collection[str]] | None = None,
+) -> ReferenceResult:
+    """Return what the statement gives for the batches, and for the flush behind them when `final`.
+
+    `idle` names, for a batch by its number, the aliases that a heartbeat leaves out of the watermark.
+    """
+    run = _Run(plan, tables or {})
+    for number, batch in enumerate(batches):
+        run.batch(number, batch, wall_clock, (idle or {}).get(number, ()))
+    if final:
+        run.flush(len(batches), wall_clock)
+    return run.result()
+
+
+class _Run:
+    def __init__(self, plan: StatementPlan, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        self.plan = plan
+        self.tables = {t.number: [of_table(t, r) for r in tables[t.table.name]] for t in plan.tables}
+        self.joins = {s.number: JoinReference(plan, s) for s in plan.kernel_steps}
+        self.lookups = {s.number: Count() for s in plan.steps if isinstance(s, TableStep)}
+        self.gate = Count()
+        self.greatest: dict[str, int | None] = {}
+        self.mark: int | None = None
+        self.marks: list[int | None] = []
+        self.clocks: list[tuple[Clock, ...]] = []
+        self.rows: list[tuple[int, Mapping[str, Any]]] = []
+        self.times: list[int | None] = []
+        self.rejects: list[Rejected] = []
+
+    def batch(self, number: int, batch: Batch, wall_clock: int, idle: Collection[str]) -> None:
+        """Take one batch: all its rows are judged with the watermark of the batches before it."""
+        self.mark = watermark(self.plan, self.greatest, self.mark, idle=idle)
+        arrived = {
+            i.number: [of_stream(i, row, number) for row in batch.get(i.stream.name, ())]
+            for i in self.plan.inputs
+        }
+        self._step(number, arrived, self.mark, wall_clock)
+        for source in self.plan.inputs:
+            times = [i.time for i in arrived[source.number] if i.time is not None]
+            times += [t for t in (self.greatest.get(source.alias),) if t is not None]
+            self.greatest[source.alias] = max(times, default=None)
+
+    def flush(self, number: int, wall_clock: int) -> None:
+        """End the run: nothing more comes on any side."""
+        nothing: dict[int, list[Item]] = {i.number: [] for i in self.plan.inputs}
+        self._step(number, nothing, FOREVER, wall_clock)
+
+    def _step(
+        self, number: int, arrived: Mapping[int, list[Item]], mark: int | None, wall_clock: int
+    ) -> None:
+        before = self.clocks[-1] if self.clocks else ()
+        now = clocks(self.plan, mark, before)
+        self.clocks.append(now)
+        self.marks.append(mark)
+        flowing = list(arrived[self._first().number])
+        if not self.plan.kernel_steps:
+            flowing = self._readable(flowing, number)
+        due = iter(now)
+        for step in self.plan.steps:
+            if isinstance(step, TableStep):
+                flowing = self._looked_up(step, flowing)
+                continue
+            right = arrived.get(step.right, [])
+            if step.right in self.tables and number == 0:
+                right = self.tables[step.right]
+            flowing = self.joins[step.number].run(
+                flowing,
+                right,
+                next(due),
+                batch=number,
+                watermark=self.mark,
+                wall_clock=wall_clock,
+            )
+        for item in flowing:
+            if self._passes(item):
+                self.rows.append((number, self._selected(item)))
+                self.times.append(self._time(item))
+
+    def _first(self) -> Input:
+        """Return the stream whose rows the first step takes from the left."""
+        if not self.plan.steps:
+            return self.plan.inputs[0]
+        source = self.plan.source(self.plan.steps[0].left[0])
+        assert isinstance(source, Input)  # noqa: S101  # the left side of the first step is a stream
+        return source
+
+    def _readable(self, items: list[Item], batch: int) -> list[Item]:
+        """Return the rows that read, for statements that have no stateful join to judge them."""
+        unread = [i for i in items if i.unread is not None]
+        self.gate.rejected += len(unread)
+        self.rejects.extend(
+            Rejected(side="left", reason="MALFORMED", time=None, watermark=None, batch=batch) for _ in unread
+        )
+        return [i for i in items if i.unread is None]
+
+    def _looked_up(self, step: TableStep, items: list[Item]) -> list[Item]:
+        count, out = self.lookups[step.number], []
+        for item in items:
+            if item.unread is not None:
+                out.append(item)
+                continue
+            found = [row for row in self.tables[step.right] if self._meets(step, item, row)]
+            count.in_ += 1
+            count.matched += bool(found)
+            count.unmatched += not found
+            out.extend(_with(item, row) for row in found)
+            if not found and step.how == "left":
+                out.append(item)
+        return out
+
+    def _meets(self, step: TableStep, item: Item, row: Item) -> bool:
+        for key in step.keys:
+            one, other = (
+                as_type(i.values.get(s), key.dtype) for i, s in ((item, key.left), (row, key.right))
+            )
+            if one is None or other is None or compare(one, other) != 0:
+                return False
+        return step.residual is None or is_true(step.residual, {**item.values, **row.values})
+
+    def _passes(self, item: Item) -> bool:
+        return self.plan.where is None or is_true(self.plan.where, item.values)
+
+    def _selected(self, item: Item) -> dict[str, Any]:
+        values: dict[Hashable, Any] = item.values
+        return {c.name: evaluate(c.typed, values.get) for c in self.plan.output}
+
+    def _time(self, item: Item) -> int | None:
+        """Return the event time of a row: what the statement says, else the greatest of its sources."""
+        if self.plan.event_time is None:
+            told = (item.values.get(event_time(i.number)) for i in self.plan.inputs)
+            return max((t for t in told if t is not None), default=None)
+        value: Any = evaluate(self.plan.event_time, item.values.get)
+        return value * 1000 if isinstance(value, int) else None if value is None else microseconds(value)
+
+    def result(self) -> ReferenceResult:
+        """Return what came out so far."""
+        ledger: dict[str, Mapping[str, int]] = {}
+        for step in self.plan.steps:
+            name = "" if step.number == 1 else f"join{step.number}."
+            if isinstance(step, KernelStep):
+                join = self.joins[step.number]
+                ledger[f"{name}left"] = join.left.count.to_dict()
+                ledger[f"{name}right"] = join.right.count.to_dict()
+                self.rejects.extend(join.rejects)
+            else:
+                ledger[f"{name}left"] = self.lookups[step.number].to_dict()
+        if not self.plan.kernel_steps and "left" in ledger:
+            counted = dict(ledger["left"])
+            counted["in"] += self.gate.rejected
+            counted["rejected"] += self.gate.rejected
+            ledger["left"] = counted
+        return ReferenceResult(
+            rows=tuple(self.rows),
+            ledger=ledger,
+            rejects=tuple(self.rejects),
+            clocks=tuple(self.clocks),
+            marks=tuple(self.marks),
+            times=tuple(self.times),
+        )
+
+
+def _with(item: Item, row: Item) -> Item:
+    return Item({**item.values, **row.values}, item.time, item.batch)

@@ -1,0 +1,232 @@
+"""Jobs that run on their own: real processes, with a stand-in for the job, and one real job on Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Ran, weft
+from weft.run.streams import supervise as supervising
+from weft.store.streams.processes import process
+from weft.store.streams.supervisor import SupervisorFiles, SupervisorRecord, read_record
+
+DATA = Path(__file__).parents[1] / "data" / "streams" / "orders_shipments"
+SRC = Path(__file__).parents[2] / "src"
+JOB = "orders_shipments"
+# What stands in for the program: a supervisor is the real one, a job does what the file beside it says.
+STAND_IN = """
+import os, sys, time
+from pathlib import Path
+import weft.run.streams.supervise
+from weft.cli.main import main
+
+weft.run.streams.supervise.PROGRAM = (sys.executable, __file__)
+if "--continuous" not in sys.argv:
+    main()
+folder = Path({folder!r})
+lives = folder / "lives"
+lives.write_text(str(int(lives.read_text()) + 1) if lives.exists() else "1")
+exec((folder / "job.py").read_text())
+"""
+STOPPABLE = "stop = Path({stop!r})\nwhile not stop.exists(): time.sleep(0.05)\n"
+DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(0.05)\n"
+HARD = "while True: time.sleep(0.05)\n"
+FALLS_ONCE = "if lives.read_text() == '1': os.kill(os.getpid(), 9)\n" + STOPPABLE
+REFUSED = """
+import json
+Path({answer!r}).write_text(json.dumps(
+    {{"diagnostics": [{{"code": "W2301", "severity": "error", "message": "not there", "help": "see"}}]}}))
+sys.exit(1)
+"""
+
+
+def eventually(what: Callable[[], Any], seconds: float = 60.0, every: float = 0.05) -> Any:
+    """Wait until something holds and return it."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := what():
+            return found
+        time.sleep(every)
+    return pytest.fail(f"it did not happen within {seconds} s", pytrace=True)
+
+
+class Job:
+    """A job in a folder of its own, whose process is a stand-in."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        shutil.copytree(DATA, folder, dirs_exist_ok=True)
+        self.files = SupervisorFiles(folder / ".weft" / "streams" / JOB)
+        program = folder / "program.py"
+        program.write_text(STAND_IN.format(folder=str(folder)))
+        monkeypatch.setenv("PYTHONPATH", str(SRC))
+
+        monkeypatch.setattr(supervising, "PROGRAM", (sys.executable, str(program)))
+
+    def does(self, text: str) -> None:
+        said = text.format(stop=str(self.files.stop), answer=str(self.files.answer))
+        (self.folder / "job.py").write_text(said)
+
+    def weft(self, *words: str) -> Ran:
+        return weft("stream", *words, root=self.folder)
+
+    @property
+    def record(self) -> SupervisorRecord:
+        found = read_record(self.files)
+        assert found is not None
+        return found
+
+    @property
+    def lives(self) -> int:
+        return int((self.folder / "lives").read_text())
+
+    def end(self) -> None:
+        found = read_record(self.files)
+        for one in () if found is None else (found.supervisor, found.child):
+            if one.runs:
+                os.kill(one.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
+    found = Job(tmp_path / "job", monkeypatch)
+    yield found
+    found.end()
+
+
+def test_a_job_is_started_told_of_and_stopped(job: Job) -> None:
+    job.does(STOPPABLE)
+    ran = job.weft("start", f"{JOB}.sql", "--json")
+    assert ran.code == 0, ran.out
+    assert ran.data["state"] == "running"
+    assert ran.data["log"] == str(job.files.log)
+    told = job.weft("status", f"{JOB}.sql", "--json").data
+    assert (told["state"], told["supervisor"], told["restarts"]) == ("running", ran.data["pid"], 0)
+    assert told["pid"] == ran.data["child"] == job.record.child_pid
+    again = job.weft("start", f"{JOB}.sql", "--json")
+    assert (again.code, again.codes) == (8, ["W2215"])
+    stopped = job.weft("stop", f"{JOB}.sql", "--json")
+    assert (stopped.code, stopped.data["stopped"]) == (0, "after its batch")
+    assert job.record.state == "stopped"
+    assert job.weft("status", f"{JOB}.sql", "--json").data["state"] == "stopped"
+    once_more = job.weft("stop", f"{JOB}.sql", "--json")
+    assert (once_more.code, once_more.codes) == (8, ["W2215"])
+
+
+def test_a_job_that_is_killed_comes_back_and_says_how_often(job: Job) -> None:
+    job.does(FALLS_ONCE)
+    assert job.weft("start", f"{JOB}.sql").code == 0
+    eventually(lambda: job.record.state == "running" and len(job.record.restarts) == 1)
+    eventually(lambda: job.lives == 2)
+    told = job.weft("status", f"{JOB}.sql", "--json").data
+    assert (told["restarts"], told["error"]["code"]) == (1, "W2214")
+    assert job.weft("stop", f"{JOB}.sql").code == 0
+
+
+def test_a_job_that_is_refused_stays_down_with_its_error(job: Job) -> None:
+    job.does(REFUSED)
+    job.weft("start", f"{JOB}.sql")
+    eventually(lambda: job.record.state == "failed")
+    ran = job.weft("status", f"{JOB}.sql")
+    assert "orders_shipments is failed" in ran.out
+    assert "error[W2301]: not there" in ran.out
+    assert job.lives == 1
+
+
+def test_a_job_that_does_not_hear_is_ended_and_one_that_resists_is_killed(job: Job) -> None:
+    job.does(HARD)
+    job.weft("start", f"{JOB}.sql")
+    ended = job.weft("stop", f"{JOB}.sql", "--timeout", "500ms", "--json")
+    assert (ended.code, ended.data["stopped"]) == (0, "ended")
+    job.does(DEAF)
+    job.weft("start", f"{JOB}.sql")
+    child = eventually(lambda: job.record.child if job.record.child.runs else None)
+    eventually(lambda: job.lives == 2)
+    resists = job.weft("stop", f"{JOB}.sql", "--timeout", "500ms", "--json")
+    assert (resists.code, resists.codes) == (8, ["W2215"])
+    assert child.runs
+    killed = job.weft("stop", f"{JOB}.sql", "--timeout", "500ms", "--force", "--json")
+    assert (killed.code, killed.data["stopped"]) == (0, "killed")
+    assert not child.runs
+
+
+def test_a_supervisor_that_is_ended_ends_its_job_after_the_batch(job: Job) -> None:
+    job.does(STOPPABLE)
+    job.weft("start", f"{JOB}.sql")
+    supervisor, child = job.record.supervisor, job.record.child
+    os.kill(supervisor.pid, signal.SIGTERM)
+    eventually(lambda: not supervisor.runs and not child.runs)
+    assert job.record.state == "stopped"
+
+
+def test_a_job_whose_supervisor_died_is_still_stopped(job: Job) -> None:
+    job.does(STOPPABLE)
+    job.weft("start", f"{JOB}.sql")
+    supervisor, child = job.record.supervisor, job.record.child
+    os.kill(supervisor.pid, signal.SIGKILL)
+    eventually(lambda: not supervisor.runs)
+    assert job.weft("status", f"{JOB}.sql", "--json").data["state"] == "running"
+    assert job.weft("start", f"{JOB}.sql", "--json").codes == ["W2215"]
+    assert job.weft("stop", f"{JOB}.sql").code == 0
+    assert not child.runs
+
+
+def test_a_job_with_mistakes_is_not_started(job: Job) -> None:
+    file = job.folder / f"{JOB}.sql"
+    file.write_text(file.read_text().replace("'path'", "'pth'"))
+    ran = job.weft("start", f"{JOB}.sql", "--json")
+    assert ran.code == 3
+    assert not job.files.folder.exists()
+
+
+def test_jobs_that_have_not_run_are_told_so(job: Job) -> None:
+    assert "no job has run here yet" in job.weft("status").out
+    ran = job.weft("status", f"{JOB}.sql", "--json")
+    assert (ran.code, ran.codes) == (8, ["W2215"])
+    assert job.weft("status", "nothing", "--json").code == 2
+    for words in (("--rejects",), ("--rejects", "5"), ("--rejects=5",)):
+        assert job.weft("status", f"{JOB}.sql", *words, "--json").codes == ["W2215"]
+        assert job.weft("status", *words, f"{JOB}.sql", "--json").codes == ["W2215"]
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_real_job_runs_until_it_is_stopped_and_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SRC))
+    shutil.copytree(DATA, tmp_path / "job")
+    root = tmp_path / "job"
+    (root / "weft.yml").write_text(
+        "spark:\n  master: local[2]\n  conf: {spark.driver.memory: 512m, spark.sql.shuffle.partitions: '2'}\n"
+    )
+
+    def told() -> Any:
+        return weft("stream", "status", f"{JOB}.sql", "--json", root=root).data
+
+    started = weft("stream", "start", f"{JOB}.sql", "--json", root=root)
+    assert started.code == 0, started.out
+    child = process(started.data["child"])
+    try:
+        found = eventually(lambda: next((s for s in told()["statements"] if s["batches"]), None), 400, 1)
+        assert (found["rows"], found["state"]) == (8, "running")
+        assert found["ledger"]["left"] | {"evicted": 0} == {
+            "in": 10, "matched": 8, "waiting": 2, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0,
+        }  # fmt: skip
+        assert found["held_back_by"] in ("orders", "shipments")
+        busy = weft("stream", "run", f"{JOB}.sql", "--available", "--json", root=root)
+        assert (busy.code, busy.codes) == (8, ["W2205"])
+    finally:
+        stopped = weft("stream", "stop", f"{JOB}.sql", "--timeout", "120s", "--force", "--json", root=root)
+    assert stopped.data["stopped"] == "after its batch", (
+        SupervisorFiles(root / ".weft/streams" / JOB).log
+    ).read_text()
+    assert not child.runs
+    assert told()["state"] == "stopped"

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kernel_runs import interval
+from weft.kernel.arrow_task import arrow_task
+from weft.kernel.spec import FOREVER, NEVER, Clock, JoinTask, KernelProblem
+
+STRUCT = pa.struct([("k0", pa.string()), ("at", pa.timestamp("us", "Europe/Berlin"))])
+TICK = (-1, None, None)
+
+
+def batch(rows: list[tuple[int, int, str | None, int | None]]) -> pa.RecordBatch:
+    """Return rows (group, side, key, time) as Spark sends them."""
+    keys = [{"k0": key, "at": time} for _, _, key, time in rows]
+    return pa.record_batch(
+        {
+            "__weft_group": pa.array([r[0] for r in rows], pa.int32()),
+            "__weft_side": pa.array([r[1] for r in rows], pa.int8()),
+            "__weft_hash": pa.array([None if r[2] is None else hash_of(r[2]) for r in rows], pa.int64()),
+            "__weft_time": pa.array([r[3] for r in rows], pa.int64()),
+            "__weft_raw": pa.nulls(len(rows), pa.string()),
+            "left": pa.array([k if r[1] == 0 else None for k, r in zip(keys, rows, strict=True)], STRUCT),
+            "right": pa.array([k if r[1] == 1 else None for k, r in zip(keys, rows, strict=True)], STRUCT),
+        }
+    )
+
+
+def hash_of(key: str) -> int:
+    return ord(key[0])
+
+
+def run(
+    root: Path,
+    number: int,
+    batches: list[pa.RecordBatch],
+    watermark: int = NEVER,
+    task: JoinTask | None = None,
+) -> list[tuple[Any, Any]]:
+    """Do a batch and return the keys of both sides of what comes out."""
+    work = arrow_task(
+        task or interval(0, 10, "full"),
+        Clock(left=watermark, right=watermark),
+        root=str(root),
+        batch=number,
+        previous=number - 1 if number else None,
+        watermark=watermark,
+        wall_clock=0,
+        groups=2,
+    )
+    out: Iterator[pa.RecordBatch] = work(iter(batches))
+    rows = [row for one in out for row in one.to_pylist()]
+    found = [(r["left"] and r["left"]["k0"], r["right"] and r["right"]["k0"]) for r in rows]
+    return sorted(found, key=repr)
+
+
+def ticks(*groups: int) -> pa.RecordBatch:
+    return batch([(g, *TICK) for g in groups])
+
+
+def test_a_partition_may_hold_several_groups_in_any_order(tmp_path: Path) -> None:
+    mixed = batch([(4, 0, "a", 1), (9, 1, "b", 2), (4, 1, "a", 3), (9, -1, None, None)])
+    assert run(tmp_path, 0, [mixed, batch([(9, 0, "b", 1)]), ticks(4)]) == [("a", "a"), ("b", "b")]
+    assert sorted(p.name for p in (tmp_path / "state/j1/0").iterdir()) == ["4", "9"]
+
+
+def test_time_passes_in_groups_that_got_only_a_tick(tmp_path: Path) -> None:
+    run(tmp_path, 0, [batch([(4, 0, "a", 1), (9, 1, "b", 2)])])
+    assert run(tmp_path, 1, [ticks(4, 9)], watermark=5) == [(None, "b")]
+    assert run(tmp_path, 2, [ticks(4, 9)], watermark=FOREVER) == [("a", None)]
+
+
+def test_the_state_is_there_before_the_first_row_comes_out(tmp_path: Path) -> None:
+    work = arrow_task(
+        interval(0, 10),
+        Clock(left=NEVER, right=NEVER),
+        root=str(tmp_path),
+        batch=0,
+        previous=None,
+        watermark=NEVER,
+        wall_clock=0,
+        groups=1,
+    )
+    out = work([batch([(4, 0, "a", 1), (4, 1, "a", 1)])])
+    assert not (tmp_path / "state").exists()
+    next(out)
+    assert (tmp_path / "state/j1/0/4/index.json").exists()
+
+
+def test_instants_come_back_in_utc_whatever_the_zone_of_the_session(tmp_path: Path) -> None:
+    work = arrow_task(
+        interval(0, 10),
+        Clock(left=NEVER, right=NEVER),
+        root=str(tmp_path),
+        batch=0,
+        previous=None,
+        watermark=NEVER,
+        wall_clock=0,
+        groups=1,
+    )
+    (given,) = work([batch([(4, 0, "a", 1), (4, 1, "a", 1)])])
+    assert given.schema.names == ["kind", "time", "left", "right"]
+    assert given.schema.field("left").type.field("at").type == pa.timestamp("us", "UTC")
+    assert run(tmp_path, 1, [batch([(4, 1, "a", 9)])]) == [("a", "a")]
+
+
+def test_an_empty_partition_gives_nothing(tmp_path: Path) -> None:
+    assert run(tmp_path, 0, []) == []
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_side_that_is_no_struct_is_refused(tmp_path: Path) -> None:
+    wrong = batch([(4, 0, "a", 1)]).set_column(5, "left", pa.array(["a"]))
+    with pytest.raises(KernelProblem, match="W2201"):
+        run(tmp_path, 0, [wrong])
+
+
+def test_the_kernel_runs_where_there_is_no_weft(tmp_path: Path) -> None:
+    """A worker gets it by value: bytes in, rows out, and `import weft` fails there."""
+    made = (
+        "import sys, weft.kernel\n"
+        "from pyspark import cloudpickle\n"
+        "from weft.kernel.arrow_task import arrow_task\n"
+        "from weft.kernel.spec import *\n"
+        "cloudpickle.register_pickle_by_value(weft.kernel)\n"
+        "side = dict(outer=True, raw=True)\n"
+        "task = JoinTask(number=1, reach=Reach(kind='interval', upper=10), keys=('k0',),\n"
+        "                left=SideTask(name='a', **side), right=SideTask(name='b', **side))\n"
+        "work = arrow_task(task, Clock(left=NEVER, right=NEVER), root=sys.argv[1], batch=0, previous=None,\n"
+        "                  watermark=NEVER, wall_clock=0, groups=1)\n"
+        "sys.stdout.buffer.write(cloudpickle.dumps(work))"
+    )
+    used = (
+        "import pickle, sys\n"
+        "import pyarrow as pa\n"
+        "sys.modules['weft'] = None\n"  # so that no import of it works
+        "work = pickle.loads(open(sys.argv[1], 'rb').read())\n"
+        "table = pa.ipc.open_file(sys.argv[2]).read_all()\n"
+        "print([row['kind'] for out in work(table.to_batches()) for row in out.to_pylist()])"
+    )
+    rows = batch([(4, 0, "a", 1), (4, 1, "a", 3)])
+    with pa.ipc.new_file(str(tmp_path / "rows.arrow"), rows.schema) as writer:
+        writer.write_batch(rows)
+    there = {"PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    call = [sys.executable, "-c", made, str(tmp_path)]
+    pickled = subprocess.run(call, capture_output=True, check=True, env=there).stdout
+    (tmp_path / "work.bin").write_bytes(pickled)
+    call = [sys.executable, "-c", used, str(tmp_path / "work.bin"), str(tmp_path / "rows.arrow")]
+    ran = subprocess.run(call, capture_output=True, text=True, check=False, env={})
+    assert ran.stdout.strip() == "[0]", ran.stderr

@@ -1,0 +1,69 @@
+"""What stopped a query: exceptions of Spark and of workers become codes with a next step."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from weft.errors import StreamError
+from weft.kernel.spec import KernelProblem
+from weft.run.streams.failing import everything_said, told
+
+HEADER = """[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/b.csv.  SQLSTATE: KD001
+Caused by: org.apache.spark.SparkIllegalArgumentException: CSV header does not conform to the schema.
+ Header: id, t, total
+ Schema: id, total, t
+Expected: total but found: t
+CSV file: file:///in/b.csv
+"""
+WORKER = """Job aborted due to stage failure: Traceback (most recent call last):
+  File "<string>", line 1, in run
+weft.kernel.spec.KernelProblem: W2206: a row of 'o' is late: 10:00 is below
+10:05 (help: write 'late' = 'side_output')
+
+\tat org.apache.spark.api.python
+"""
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "message"),
+    [
+        (RuntimeError(HEADER), "W2302", "'file:///in/b.csv' has the columns id, t, total; the files before it have id, total, t"),
+        (RuntimeError(WORKER), "W2206", "a row of 'o' is late: 10:00 is below 10:05"),
+        (KernelProblem("W2211", "too large", "more groups"), "W2211", "too large"),
+        (RuntimeError("x [STREAM_TABLE] W2303 a row of table 'p' does not read\n"), "W2303", "a row of table 'p' does not read"),
+        (RuntimeError("x [STREAM_ROW] W2208 a row does not read SQLSTATE: P0001"), "W2208", "a row does not read"),
+        (OSError(errno.ENOSPC, "No space left on device"), "W2309", "a batch of 'status' cannot be written: No space left on device"),
+        (RuntimeError("java.io.IOException: No space left on device"), "W2309", "a batch of 'status' cannot be written: No space left on device"),
+        (RuntimeError("Python worker exited unexpectedly (crashed)"), "W2214", "'status' lost a worker: Python worker exited unexpectedly"),
+        (RuntimeError("[PARQUET_COLUMN_DATA_TYPE_MISMATCH] no"), "W2303", "a file has a column of another type than the files before it"),
+        (
+            RuntimeError("[STREAM_FAILED] Query failed: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\nat x"),
+            "W2201",
+            "'status' failed: Division by zero. (DIVIDE_BY_ZERO)",
+        ),
+        (RuntimeError("something else\nat x"), "W2201", "'status' failed: RuntimeError: something else"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.startswith("W") else "",
+)  # fmt: skip
+def test_a_failure_becomes_a_code(failure: Exception, code: str, message: str) -> None:
+    found = told(failure, "status")
+    assert (found.code, found.message) == (code, message)
+    assert found.help
+
+
+def test_the_help_of_a_worker_comes_with_its_message() -> None:
+    assert told(RuntimeError(WORKER), "status").help == "write 'late' = 'side_output'"
+
+
+def test_an_error_of_ours_stays_as_it_is() -> None:
+    error = StreamError("as it is", code="W2210", help="keep it")
+    assert told(error, "status") is error
+
+
+def test_what_led_to_an_exception_is_looked_at_too() -> None:
+    outer = RuntimeError("[STREAM_FAILED] Query terminated")
+    outer.__cause__ = RuntimeError(HEADER)
+    assert "CSV header" in everything_said(outer)
+    assert told(outer, "status").code == "W2302"

@@ -1,0 +1,83 @@
+"""One process at a time has a checkpoint, and a dead one blocks nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weft.errors import StreamError
+from weft.store.streams.lock import held, holder
+from weft.store.streams.processes import Process, process, this_process
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from weft.store.streams.lock import held
+with held(Path(sys.argv[1]), "status"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def holding(lock: Path) -> subprocess.Popen[str]:
+    """Start a process that holds a lock, and wait until it does."""
+    src = str(Path(__file__).parents[3] / "src")
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(lock)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": src},
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
+
+
+def test_a_second_driver_on_one_checkpoint_is_refused_with_who_has_it(tmp_path: Path) -> None:
+    lock = tmp_path / "cp" / "lock"
+    child = holding(lock)
+    try:
+        with pytest.raises(StreamError) as caught, held(lock, "status"):
+            pass
+        assert caught.value.code == "W2205"
+        assert str(child.pid) in caught.value.message
+        found = holder(lock)
+        assert found is not None
+        assert found.process == process(child.pid)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    # However it died, nobody has to clean up after it.
+    assert holder(lock) is None
+    with held(lock, "status"):
+        assert holder(lock) is not None
+    assert holder(lock) is None
+
+
+def test_one_process_does_not_take_it_twice(tmp_path: Path) -> None:
+    with held(tmp_path / "lock", "a"), pytest.raises(StreamError), held(tmp_path / "lock", "a"):
+        pass
+
+
+def test_the_lock_is_free_after_an_error_inside(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), held(tmp_path / "lock", "a"):
+        raise ZeroDivisionError
+    with held(tmp_path / "lock", "a"):
+        pass
+
+
+def test_a_number_that_another_process_got_is_not_the_process() -> None:
+    me = this_process()
+    assert me.runs
+    assert not Process(me.pid, "1").runs
+    assert not Process(me.pid, "").runs
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    one = process(ended.pid)
+    ended.wait()
+    assert not one.runs
+    assert not process(0).runs

@@ -1,0 +1,226 @@
+"""What a start makes good: whatever a crash left, the last commit is what has happened, and no more."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_checkpoints import BATCHES, as_set, run, small_plan
+from weft.errors import StreamError
+from weft.store.streams.checkpoint import Checkpoint, JobRecord, begin, record_of
+from weft.store.streams.commit import STAGING, check_open, is_sealed
+from weft.store.streams.durable import write_document
+from weft.store.streams.ledger import read_indexes
+from weft.store.streams.manifest import (
+    Heartbeat,
+    Move,
+    last_manifest,
+    read_heartbeat,
+    read_manifest,
+    sink_files,
+    write_heartbeat,
+    write_manifest,
+)
+from weft.store.streams.recover import forget_output, recover
+from weft.testing.stream_engine import run_statement
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    """Return a checkpoint with four committed batches."""
+    return run(tmp_path, final=False).checkpoint
+
+
+def test_a_checkpoint_without_a_crash_stays_as_it_is(checkpoint: Checkpoint) -> None:
+    before = sorted(p.relative_to(checkpoint.root) for p in checkpoint.root.rglob("*"))
+    assert recover(checkpoint) == 3
+    assert sorted(p.relative_to(checkpoint.root) for p in checkpoint.root.rglob("*")) == before
+
+
+def test_files_of_the_last_batch_go_into_place(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    staging = tmp_path / "sink" / STAGING / "9"
+    staging.mkdir(parents=True)
+    moves = []
+    for number in range(2):
+        (staging / f"part-{number}").write_text(str(number))
+        moves.append(
+            Move(source=staging / f"part-{number}", to=tmp_path / "sink" / f"shown-{number}", rows=1)
+        )
+    manifest = last_manifest(checkpoint)
+    assert manifest is not None
+    write_manifest(checkpoint, replace(manifest, batch=4, sink=tuple(moves)))
+    # The crash came between the two renames.
+    moves[0].source.replace(moves[0].to)
+    assert recover(checkpoint) == 4
+    assert [m.to.read_text() for m in moves] == ["0", "1"]
+    assert not staging.exists()
+    assert recover(checkpoint) == 4
+
+
+def test_a_file_that_is_neither_staged_nor_shown_is_told(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    staging = tmp_path / "sink" / STAGING / "9"
+    staging.mkdir(parents=True)
+    manifest = last_manifest(checkpoint)
+    assert manifest is not None
+    move = Move(source=staging / "part-0", to=tmp_path / "sink" / "shown", rows=1)
+    write_manifest(checkpoint, replace(manifest, batch=4, sink=(move,)))
+    with pytest.raises(StreamError, match="neither staged nor at") as caught:
+        recover(checkpoint)
+    assert caught.value.code == "W2202"
+
+
+def test_output_that_somebody_took_away_stops_nothing(checkpoint: Checkpoint) -> None:
+    for path in sink_files(checkpoint):
+        path.unlink()
+    assert recover(checkpoint) == 3
+
+
+def test_what_a_later_batch_began_is_removed(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    left = [
+        checkpoint.state / "j1" / "4" / "0" / "index.json",
+        checkpoint.state / "j1" / ".tmp-4-0-abc" / "left.arrow",
+        checkpoint.rejects / "left" / "4-j1-0.parquet",
+        checkpoint.rejects / "left" / ".tmp-4-j1-0.parquet",
+        checkpoint.commits / ".tmp-4.json-abc",
+        tmp_path / "staging" / "4" / "part-0",
+    ]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("begun")
+    kept = sorted(checkpoint.state.glob("j1/3/*/index.json"))
+    assert recover(checkpoint, tmp_path / "staging") == 3
+    assert [p for p in left if p.exists()] == []
+    assert sorted(checkpoint.state.glob("j1/3/*/index.json")) == kept
+    assert list(checkpoint.rejects.rglob("2-j1-*.parquet"))
+
+
+def test_the_heartbeat_of_a_batch_that_comes_again_is_kept(checkpoint: Checkpoint) -> None:
+    write_heartbeat(checkpoint, Heartbeat(batch=4, wall_clock=77, watermark=5))
+    recover(checkpoint)
+    found = read_heartbeat(checkpoint, 4)
+    assert found is not None
+    assert found.wall_clock == 77
+
+
+def test_the_heartbeat_of_a_flush_that_did_not_happen_is_forgotten(checkpoint: Checkpoint) -> None:
+    write_heartbeat(checkpoint, Heartbeat(batch=4, wall_clock=77, watermark=5, final=True))
+    recover(checkpoint)
+    assert read_heartbeat(checkpoint, 4) is None
+
+
+def test_a_flush_that_happened_is_sealed(tmp_path: Path) -> None:
+    found = run(tmp_path).checkpoint
+    found.sealed_file.unlink()
+    recover(found)
+    assert is_sealed(found)
+    with pytest.raises(StreamError, match="is sealed") as caught:
+        check_open(found, "status")
+    assert caught.value.code == "W2204"
+    assert "--fresh" in caught.value.help
+
+
+def test_offsets_beyond_the_last_commit_are_refused(checkpoint: Checkpoint) -> None:
+    done = checkpoint.spark / "commits"
+    done.mkdir(parents=True)
+    for batch in range(4):
+        (done / str(batch)).write_text("v1")
+    assert recover(checkpoint) == 3
+    (done / "4").write_text("v1")
+    with pytest.raises(
+        StreamError, match="end with batch 4, the commits of the checkpoint with batch 3"
+    ) as caught:
+        recover(checkpoint)
+    assert caught.value.code == "W2202"
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"format": 1, "ba', "[1]", '{"batch": 3}', '{"batch": 3, "sink": [{}]}']
+)
+def test_a_damaged_manifest_is_refused(checkpoint: Checkpoint, text: str) -> None:
+    checkpoint.commit_file(3).write_text(text)
+    with pytest.raises(StreamError) as caught:
+        recover(checkpoint)
+    assert caught.value.code == "W2202"
+    assert str(checkpoint.commit_file(3)) in caught.value.message
+
+
+def test_a_truncated_segment_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    names = [name for index in read_indexes(checkpoint, 3, [1], 2) for name in index.files]
+    segment = next(checkpoint.join_state(1) / name for name in names if name.endswith(".arrow"))
+    segment.write_bytes(segment.read_bytes()[:-40])
+    with pytest.raises(StreamError) as caught:
+        run_statement(small_plan(), BATCHES, root=tmp_path)
+    assert caught.value.code == "W2202"
+
+
+def test_a_truncated_index_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    (index, *_) = sorted(checkpoint.state.glob("j1/3/*/index.json"))
+    index.write_text(index.read_text()[:-5])
+    with pytest.raises(StreamError) as caught:
+        run_statement(small_plan(), BATCHES, root=tmp_path)
+    assert caught.value.code == "W2202"
+
+
+def test_a_disk_that_is_full_leaves_the_document_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_document(tmp_path / "a.json", {"a": 1})
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("weft.store.streams.durable.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_document(tmp_path / "a.json", {"a": 2})
+    monkeypatch.undo()
+    assert json.loads((tmp_path / "a.json").read_text()) == {"a": 1}
+
+
+def test_a_checkpoint_that_replaces_another_takes_its_output_away(tmp_path: Path) -> None:
+    old = run(tmp_path).checkpoint
+    files = sink_files(old)
+    assert files
+    stranger = files[0].parent / "somebody-else.json"
+    stranger.write_text("{}")
+    new = begin(old.root.parent, replace(record_of(old), replaces=old.name, id=""))
+    recover(new)
+    assert [p for p in files if p.exists()] == []
+    assert stranger.exists()
+    recover(new)
+    forget_output(Checkpoint(tmp_path / "never"))
+
+
+def test_a_checkpoint_that_replaces_another_leaves_its_own_output(tmp_path: Path) -> None:
+    old = run(tmp_path / "a").checkpoint
+    new = begin(old.root.parent, JobRecord(groups=2, replaces=old.name))
+    manifest = read_manifest(old, 0)
+    write_manifest(new, manifest)
+    recover(new)
+    assert all(move.to.exists() for move in manifest.sink)
+
+
+def test_a_run_that_is_continued_gives_what_one_run_gives(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole")
+    for batches in range(1, len(BATCHES)):
+        root = tmp_path / str(batches)
+        run(root, BATCHES[:batches], final=False)
+        assert as_set(run(root).rows) == as_set(whole.rows)
+
+
+def test_output_is_found_even_when_the_replaced_checkpoint_is_damaged(tmp_path: Path) -> None:
+    sink = tmp_path / "out"
+    sink.mkdir()
+    first = begin(tmp_path / "cp", JobRecord(groups=1))
+    second = begin(tmp_path / "cp", JobRecord(groups=1, replaces=first.name))
+    files = [sink / f"part-{record_of(cp).id}-000000-00000.json" for cp in (first, second)]
+    other = sink / "part-00000-0.json"
+    for path in (*files, other):
+        path.write_text("{}")
+    first.commits.mkdir()
+    first.commit_file(0).write_text("damaged")
+    third = begin(tmp_path / "cp", JobRecord(groups=1, replaces=second.name))
+    assert recover(third, sink=sink) is None
+    assert list(sink.iterdir()) == [other]

@@ -1,0 +1,219 @@
+"""Late rows against the state that is still there: pairs to add, padded rows to take back, and no third thing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernel_runs import SCHEMA, Kernel, interval, joined
+from stream_checkpoints import BATCHES, run
+from weft.core.frozen import FrozenMap
+from weft.errors import StreamError
+from weft.kernel.redrive import Redone, redone
+from weft.kernel.spec import Clock, Reach, Residual, Side
+from weft.store.streams.manifest import Move
+from weft.store.streams.redriven import (
+    RedriveRecord,
+    finish_redrive,
+    redrives,
+    taken_back_before,
+    taken_before,
+    write_redrive,
+)
+
+
+def again(
+    kernel: Kernel, side: Side, rows: Sequence[tuple[str, int, int]], before: Counter[str] | None = None
+) -> Redone:
+    """Look rows (key, time, value) of a side up."""
+    table = pa.table(
+        {"k0": pa.array([r[0] for r in rows], pa.string()), "v": pa.array([r[2] for r in rows], pa.int64())},
+        schema=SCHEMA,
+    )
+    times = np.array([r[1] for r in rows], dtype=np.int64)
+    return redone(kernel.task, kernel.state, side, table, times, before or Counter())
+
+
+def shown(out: Any) -> list[tuple[Any, ...]]:
+    found = []
+    for batch in out:
+        for row in batch.to_pylist():
+            sides = [None if row[s] is None else (row[s]["k0"], row[s]["v"]) for s in ("left", "right")]
+            found.append((row["kind"], *sides))
+    return sorted(found, key=repr)
+
+
+def rules(how: str, **outers: bool) -> dict[str, Any]:
+    left = {"outer": how in ("left", "full"), "retention": 1000}
+    right = {"outer": how in ("right", "full"), "retention": 1000}
+    return {"left": left | outers, "right": right | outers}
+
+
+def kept_join(how: str = "left", **more: Any) -> Kernel:
+    """Return a join [0, 10] whose rows stay after their end."""
+    return Kernel(interval(0, 10, how, **rules(how), **more))
+
+
+def test_the_padded_row_of_a_partner_is_taken_back_and_the_pair_is_added() -> None:
+    kernel = kept_join()
+    kernel.feed([("a", 100, 1), ("b", 100, 2)])
+    assert kernel.feed(watermark=200) == [(1, 100, ("a", 1), None), (1, 100, ("b", 2), None)]
+    done = again(kernel, "right", [("a", 105, 9)])
+    assert shown(done.plus) == [(0, ("a", 1), ("a", 9))]
+    assert shown(done.minus) == [(1, ("a", 1), None)]
+    assert done.taken.tolist() == [0]
+
+
+def test_a_padded_row_is_taken_back_once() -> None:
+    kernel = kept_join()
+    kernel.feed([("a", 100, 1)])
+    kernel.feed(watermark=200)
+    first = again(kernel, "right", [("a", 105, 9)])
+    second = again(kernel, "right", [("a", 106, 8)], Counter(first.taken_back))
+    assert shown(second.plus) == [(0, ("a", 1), ("a", 8))]
+    assert shown(second.minus) == []
+    both = again(kernel, "right", [("a", 105, 9), ("a", 106, 8)])
+    assert len(shown(both.plus)) == 2
+    assert len(shown(both.minus)) == 1
+
+
+def test_equal_rows_that_were_given_padded_are_each_taken_back() -> None:
+    kernel = kept_join()
+    kernel.feed([("a", 100, 1), ("a", 100, 1)])
+    kernel.feed(watermark=200)
+    done = again(kernel, "right", [("a", 105, 9)])
+    assert shown(done.minus) == [(1, ("a", 1), None)] * 2
+    assert len(set(done.taken_back)) == 1
+    later = again(kernel, "right", [("a", 106, 8)], Counter(done.taken_back[:1]))
+    assert shown(later.minus) == [(1, ("a", 1), None)]
+
+
+def test_a_row_whose_partner_still_waits_on_an_outer_side_is_put_off() -> None:
+    kernel = kept_join("full")
+    kernel.feed([("a", 100, 1)], [("b", 50, 2)], watermark=40)
+    # The padded row of a may come yet, so a pair now could stand beside it.
+    done = again(kernel, "right", [("a", 101, 9)])
+    assert (shown(done.plus), shown(done.minus), done.taken.tolist()) == ([], [], [])
+    inner = kept_join("inner")
+    inner.feed([("a", 100, 1)])
+    assert shown(again(inner, "right", [("a", 101, 9)]).plus) == [(0, ("a", 1), ("a", 9))]
+
+
+def test_a_row_that_meets_one_who_waits_is_put_off_whole() -> None:
+    kernel = kept_join()
+    kernel.feed([("a", 100, 1)], watermark=50)
+    kernel.feed(watermark=111)
+    kernel.feed([("a", 112, 2)], watermark=111)
+    done = again(kernel, "right", [("a", 110, 7), ("a", 112, 8)])
+    assert shown(done.plus) == [(0, ("a", 1), ("a", 7))]
+    assert done.taken.tolist() == [0]
+    wide = Kernel(interval(0, 50, "left", **rules("left")))
+    wide.feed([("a", 100, 1)], watermark=50)
+    wide.feed(watermark=151)
+    wide.feed([("a", 148, 2)], watermark=140)
+    assert again(wide, "right", [("a", 149, 7)]).taken.tolist() == []
+
+
+def test_a_partner_that_has_matched_gets_another_pair_and_nothing_is_taken_back() -> None:
+    kernel = kept_join("full")
+    kernel.feed([("a", 100, 1)], [("a", 101, 2)])
+    kernel.feed(watermark=200)
+    for side, row, pair in (
+        ("right", ("a", 102, 9), (0, ("a", 1), ("a", 9))),
+        ("left", ("a", 99, 8), (0, ("a", 8), ("a", 2))),
+    ):
+        done = again(kernel, "left" if side == "left" else "right", [row])
+        assert (shown(done.plus), shown(done.minus)) == ([pair], [])
+
+
+@pytest.mark.parametrize("row", [("a", 99, 9), ("a", 111, 9), ("b", 105, 9)])
+def test_a_row_without_a_partner_stays_undecided(row: tuple[str, int, int]) -> None:
+    kernel = kept_join()
+    kernel.feed([("a", 100, 1)])
+    kernel.feed(watermark=200)
+    done = again(kernel, "right", [row])
+    assert (shown(done.plus), shown(done.minus), done.taken.tolist()) == ([], [], [])
+
+
+def test_a_partner_that_is_gone_from_the_state_is_not_found() -> None:
+    kernel = Kernel(interval(0, 10, "left"))
+    kernel.feed([("a", 100, 1)])
+    kernel.feed(watermark=200)
+    assert shown(again(kernel, "right", [("a", 105, 9)]).plus) == []
+
+
+def test_keys_that_share_a_hash_are_told_apart() -> None:
+    kernel = Kernel(interval(0, 10, "left", **rules("left")), same_hash=True)
+    kernel.feed([("a", 100, 1), ("b", 100, 2)])
+    kernel.feed(watermark=200)
+    done = again(kernel, "right", [("b", 105, 9), ("b", 106, 8), ("c", 105, 7)])
+    assert shown(done.plus) == [(0, ("b", 2), ("b", 8)), (0, ("b", 2), ("b", 9))]
+    assert shown(done.minus) == [(1, ("b", 2), None)]
+    assert done.taken.tolist() == [0, 1]
+
+
+def test_conditions_beside_keys_and_time_hold_here_too() -> None:
+    condition = Residual(program=("<", ("ref", "left", "v"), ("ref", "right", "v")))
+    kernel = kept_join(residual=condition)
+    kernel.feed([("a", 100, 5)])
+    kernel.feed(watermark=200)
+    assert shown(again(kernel, "right", [("a", 105, 5)]).plus) == []
+    assert shown(again(kernel, "right", [("a", 105, 6)]).plus) == [(0, ("a", 5), ("a", 6))]
+
+
+def test_windows_are_shared_as_in_the_join() -> None:
+    task = joined(Reach(kind="tumbling", size=60), "left", **rules("left"), window_columns=True)
+    kernel = Kernel(task)
+    kernel.feed([("a", 59, 1), ("a", 60, 2)])
+    kernel.feed(clock=Clock(left=300, right=300), watermark=300)
+    done = again(kernel, "right", [("a", 10, 9)])
+    (batch,) = list(done.plus)
+    (row,) = batch.to_pylist()
+    assert (row["window_start"], row["window_end"], row["left"]["v"]) == (0, 60, 1)
+    assert shown(done.minus) == [(1, ("a", 1), None)]
+
+
+def test_the_state_is_read_and_not_changed() -> None:
+    kernel = kept_join()
+    kernel.feed([("a", 100, 1)])
+    kernel.feed(watermark=200)
+    before = [flags.copy() for flags in kernel.state.left.flags]
+    again(kernel, "right", [("a", 105, 9)])
+    assert all((a == b).all() for a, b in zip(before, kernel.state.left.flags, strict=True))
+    assert shown(again(kernel, "right", [("a", 105, 9)]).plus) == [(0, ("a", 1), ("a", 9))]
+
+
+def test_a_redrive_has_happened_with_its_file_and_is_finished_after_a_crash(tmp_path: Path) -> None:
+    checkpoint = run(tmp_path, BATCHES, final=False).checkpoint
+    staged, shown_at = tmp_path / "stage" / "1" / "a.json", tmp_path / "out.corrections" / "a.json"
+    staged.parent.mkdir(parents=True)
+    staged.write_text("{}\n")
+    record = RedriveRecord(
+        number=1,
+        at=5,
+        reasons=("LATE",),
+        taken=FrozenMap({"left/2-j1-0.parquet": (0, 3)}),
+        taken_back=FrozenMap({"x": 2}),
+        plus=1,
+        files=(Move(source=staged, to=shown_at, rows=1),),
+    )
+    write_redrive(checkpoint, record)
+    assert shown_at.read_text() == "{}\n"
+    assert redrives(checkpoint) == (record,)
+    assert taken_before(redrives(checkpoint)) == {"left/2-j1-0.parquet": {0, 3}}
+    assert taken_back_before((record, record)) == {"x": 4}
+    # As a crash between the file and the rename leaves it.
+    staged.parent.mkdir(parents=True)
+    shown_at.rename(staged)
+    finish_redrive(redrives(checkpoint)[-1])
+    assert shown_at.exists()
+    (checkpoint.redriven / "1.json").write_text('{"number": 1}')
+    with pytest.raises(StreamError) as caught:
+        redrives(checkpoint)
+    assert caught.value.code == "W2202"

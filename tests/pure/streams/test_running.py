@@ -1,0 +1,167 @@
+"""Queries side by side, what is counted in a sink's files, and which process may run a statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_checkpoints import SQL
+from stream_spark import job_of
+from weft.core.frozen import FrozenMap
+from weft.errors import StreamError
+from weft.run.streams.opening import groups_of, opened, sealed_already
+from weft.run.streams.statement import watch
+from weft.run.streams.step import StoppedError
+from weft.spark.streaming.sink_files import csv_rows, forget_staging, staging_of
+from weft.spec.streams import SinkSpec
+from weft.store.streams.checkpoint import record_of
+from weft.store.streams.commit import seal
+from weft.store.streams.lock import holder
+from weft.store.streams.manifest import Manifest
+
+
+class Query:
+    """Stands for a statement: goes on so many looks, then ends or fails."""
+
+    def __init__(self, looks: int, failure: Exception | None = None) -> None:
+        self.looks, self.failure, self.ended = looks, failure, False
+
+    def wait(self, seconds: float | None = None) -> bool:
+        if self.ended and seconds is None:
+            if self.failure is None and self.looks > 0:
+                raise StoppedError
+            return True
+        self.looks -= 1
+        if self.looks <= 0 and self.failure is not None:
+            raise self.failure
+        return self.looks <= 0
+
+    def end(self) -> None:
+        self.ended = True
+
+
+def watched(*queries: Query, **named: Any) -> None:
+    watch(list(queries), named.get("stop"))  # type: ignore[arg-type]  # stand-ins
+
+
+def test_queries_are_watched_until_all_have_ended() -> None:
+    one, other = Query(3), Query(1)
+    watched(one, other)
+    assert one.looks <= 0
+    assert one.ended
+    assert other.ended
+
+
+def test_a_query_that_fails_beside_one_that_goes_on_is_heard() -> None:
+    going_on, failing = Query(10**9), Query(2, StreamError("gone", code="W2214", help="again"))
+    with pytest.raises(StreamError, match="gone"):
+        watched(going_on, failing)
+    assert going_on.ended
+
+
+def test_queries_end_when_they_are_told_to() -> None:
+    going_on = Query(10**9)
+    watched(going_on, stop=lambda: going_on.looks < 10**9 - 3)
+    assert going_on.ended
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "rows"),
+    [
+        ({}, 'h\n"a ""quoted"" text\nover two lines"\nplain\n', 2),
+        ({"header": False}, "a\nb\n", 2),
+        ({"quote": "'", "delimiter": ";"}, "h;i\n\"a;b\n'x\ny';c\n", 2),
+        ({}, "h\n" + "x" * 300_000 + "\n", 1),
+        ({}, "h\n", 0),
+        ({}, "", 0),
+    ],
+)
+def test_records_of_csv_files_are_counted_as_they_were_written(
+    tmp_path: Path, options: dict[str, Any], text: str, rows: int
+) -> None:
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    sink = SinkSpec(name="s", connector=FrozenMap({"connector": "files", "format": "csv", **options}))
+    assert csv_rows(tmp_path / "a.csv", sink) == rows
+
+
+def test_staging_that_another_checkpoint_uses_stays(tmp_path: Path) -> None:
+    for name in ("mine", "theirs"):
+        staging_of(tmp_path, name).mkdir(parents=True)
+    forget_staging(tmp_path, "mine")
+    assert [p.name for p in tmp_path.glob("*/*")] == ["theirs"]
+    forget_staging(tmp_path, "theirs")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_statement_is_locked_before_its_first_checkpoint_begins(tmp_path: Path) -> None:
+    job = job_of(SQL, tmp_path)
+    with opened(job, job.statements[0], cores=2) as found:
+        assert holder(found.lock) is not None
+        with pytest.raises(StreamError) as caught, opened(job, job.statements[0], cores=2):
+            pytest.fail("two processes have one statement")
+        assert caught.value.code == "W2205"
+    assert holder(found.lock) is None
+    with opened(job, job.statements[0], cores=7) as again:
+        assert again == found
+
+
+def test_beginning_again_is_the_way_out_of_a_damaged_checkpoint(tmp_path: Path) -> None:
+    job = job_of(SQL, tmp_path)
+    with opened(job, job.statements[0], cores=2) as found:
+        pointer = found.root.parent / "current.json"
+    pointer.write_text("damaged")
+    with pytest.raises(StreamError), opened(job, job.statements[0], cores=2):
+        pytest.fail("a damaged checkpoint is opened")
+    with opened(job, job.statements[0], cores=2, fresh=True) as fresh:
+        assert fresh != found
+
+
+OTHER = "CREATE STREAM other WITH ('connector' = 'files', 'path' = 'other', 'format' = 'json') AS"
+PAIRS = "SELECT o.id FROM orders o JOIN shipments s ON o.id = s.id WITHIN '5s'"
+TWO = ";".join((SQL, f"{OTHER} {PAIRS}"))
+
+
+def ended(root: Path, names: tuple[str, ...], sql: str = TWO, **named: Any) -> set[str]:
+    """Seal statements of a job with two, then ask which of them an earlier run has ended."""
+    job = job_of(TWO, root)
+    for plan in job.statements:
+        with opened(job, plan, cores=2) as found:
+            if plan.name in names:
+                seal(found, Manifest(batch=0))
+    later = job_of(sql, root)
+    return set(sealed_already(later, later.statements, **named))
+
+
+def test_a_job_that_died_between_two_statements_goes_on_with_the_second(tmp_path: Path) -> None:
+    assert ended(tmp_path / "none", ()) == set()
+    assert ended(tmp_path / "one", ("status",)) == {"status"}
+    assert ended(tmp_path / "fresh", ("status", "other"), fresh=True) == set()
+    with pytest.raises(StreamError) as caught:
+        ended(tmp_path / "both", ("status", "other"))
+    assert [d.code for d in caught.value.diagnostics] == ["W2204", "W2204"]
+
+
+def test_everything_that_keeps_statements_from_running_is_told_before_the_first_runs(tmp_path: Path) -> None:
+    changed = TWO.replace("'10' SECOND", "'20' SECOND").replace("WITHIN '5s'", "WITHIN '9s'")
+    with pytest.raises(StreamError) as caught:
+        ended(tmp_path / "a", (), changed)
+    assert [d.code for d in caught.value.diagnostics] == ["W2203", "W2203"]
+    with pytest.raises(StreamError) as caught:
+        ended(tmp_path / "b", ("status",), changed)
+    assert [d.code for d in caught.value.diagnostics] == ["W2204", "W2203"]
+    assert ended(tmp_path / "c", (), changed, keep="offsets") == set()
+    with pytest.raises(StreamError):
+        ended(tmp_path / "d", (), changed, keep="state")
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit", "groups"),
+    [("", "", 4), ("SET 'groups' = '3';", "", 3), ("", "WITH ('join.max_state_rows' = 500)", 1)],
+)
+def test_groups_are_chosen_at_the_first_start(tmp_path: Path, settings: str, limit: str, groups: int) -> None:
+    job = job_of(settings + SQL + limit, tmp_path, groups=None)
+    assert groups_of(job, job.statements[0], 4) == groups
+    with opened(job, job.statements[0], cores=4) as found:
+        assert record_of(found).groups == groups

@@ -1,0 +1,55 @@
+"""The kernel and conditions that are asked row by row reach workers that have neither Weft nor its libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stream_checkpoints import SQL
+from weft.front.sql.lower import read_spec
+from weft.plan.streams.kernel_spec import kernel_spec
+from weft.plan.streams.resolve import plan_job
+from weft.spark.streaming.shipping import carried
+
+ALONE = """
+import pickle, sys
+for name in ("weft", "sqlglot"):
+    sys.modules[name] = None
+make, clock, task = pickle.loads(open(sys.argv[1], "rb").read())
+left = [{"k0": "a", "i0_1": 4}, {"k0": "a", "i0_1": 5}]
+print(task.residual.rows(left, [{"k0": "a"}, {"k0": "a"}]), clock(left=1, right=2).least, callable(make))
+"""
+
+
+@pytest.mark.parametrize(
+    "condition", ["o.total % 2 = 0", "o.total IN (4, 8) AND o.id LIKE 'a%'", "GREATEST(o.total, 4) = 4"]
+)
+def test_a_condition_is_asked_where_weft_is_not(tmp_path: Path, condition: str) -> None:
+    sql = SQL.replace("ON o.id = s.id", f"ON o.id = s.id AND {condition}")
+    plan = plan_job(read_spec(sql, file="job.sql"), tmp_path).statements[0]
+    task = kernel_spec(plan, plan.kernel_steps[0])
+    assert task.residual is not None
+    assert task.residual.rows is not None
+    (tmp_path / "carried").write_bytes(carried(task).payload)
+    run = subprocess.run(
+        [sys.executable, "-c", ALONE, str(tmp_path / "carried")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "[True, False] 1 True"
+
+
+def test_the_same_join_is_carried_under_the_same_name(tmp_path: Path) -> None:
+    plan = plan_job(read_spec(SQL, file="job.sql"), tmp_path).statements[0]
+    one, other = (carried(kernel_spec(plan, plan.kernel_steps[0])) for _ in range(2))
+    assert one == other
+    wider = plan_job(
+        read_spec(SQL.replace("'10' SECOND", "'11' SECOND"), file="job.sql"), tmp_path
+    ).statements[0]
+    assert carried(kernel_spec(wider, wider.kernel_steps[0])).name != one.name

@@ -1,0 +1,99 @@
+"""Every mistake in a job has a code, a place and a next step, and one mistake hides no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_mistakes import STREAMS, TOPICS
+from weft.core.source import Source
+from weft.errors import Diagnostic, StreamSqlError
+from weft.expr.dialect import tokenize
+from weft.front.sql.lower import read_spec
+
+ENV = {"FOLDER": "folder"}
+CASES = [
+    pytest.param(before, text, id=f"{topic}: {name}")
+    for topic, (cases, before) in TOPICS.items()
+    for name, text in cases.items()
+]
+
+
+def mistakes(text: str) -> tuple[Diagnostic, ...]:
+    with pytest.raises(StreamSqlError) as caught:
+        read_spec(text, file="job.sql", env=ENV)
+    return caught.value.diagnostics
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_mistake_is_told_with_its_place(topic: str, golden: Callable[[str, str], None]) -> None:
+    cases, before = TOPICS[topic]
+    told = []
+    for name, text in cases.items():
+        found = mistakes(before + text)
+        told.append(f"# {name}\n" + "\n".join(map(str, found)))
+    golden(f"streams/mistakes_{topic}.txt", "\n\n".join(told))
+
+
+@pytest.mark.parametrize(("before", "text"), CASES)
+def test_a_mistake_has_a_place_in_the_statement_that_makes_it(before: str, text: str) -> None:
+    for found in mistakes(before + text):
+        assert isinstance(found.at, Source)
+        assert found.at.file == "job.sql"
+        assert found.at.start >= len(before) or found.code == "W2015", found  # W2015 is about the whole job
+        assert found.help or found.message.startswith("expected") or found.code.startswith("W02"), found
+
+
+def test_a_mistake_in_each_statement_is_told_in_one_go_and_in_order() -> None:
+    text = (
+        STREAMS + "SELCT 1;\nSELECT * FROM orders LIMIT 1;\nSET 'triger' = '1s';\nSELECT NOW() FROM orders;\n"
+    )
+    found = mistakes(text)
+    assert [d.code for d in found] == ["W2002", "W2004", "W2005", "W0205"]
+    assert [d.at.line for d in found if isinstance(d.at, Source)] == [6, 7, 8, 9]
+
+
+def test_a_statement_that_does_not_read_does_not_make_its_name_unknown() -> None:
+    text = "CREATE STREAM a (b MONEY) WITH ('path' = 'a.csv'); SELECT * FROM a;"
+    assert [d.code for d in mistakes(text)] == ["W2013"]
+
+
+def test_a_variable_without_a_value_hides_only_what_it_causes() -> None:
+    text = "CREATE TABLE a (b INT) WITH ('path' = 'a.csv', 'format' = '${F}', 'header' = 'yes'); SELECT * FROM a;"
+    assert [d.code for d in mistakes(text)] == ["W2011", "W2006"]
+
+
+def test_a_job_that_is_far_too_long_is_refused_at_once() -> None:
+    (found,) = mistakes("SELECT 1;" * 200_000)
+    assert found.code == "W2001"
+    assert "1,800,000 characters" in found.message
+
+
+TOKENS = [STREAMS[t.start : t.end + 1] for t in tokenize(STREAMS, "stream")[0]]
+WORDS = [
+    *TOKENS,
+    *"SELECT * FROM orders o JOIN shipments s ON o.order_id = s.order_id WITHIN '5m' WINDOW TUMBLING ( '1h' ) ; "
+    "EMIT FINAL WITH ( 'join.size' = '1h' ) WHERE a INSERT INTO SLIDING SIZE , SLIDE SESSION AS _EVENT_TIME "
+    "EXPLAIN SET CASE WHEN END ${X} -- /* */ ' \" ` {{ ? - .. PRIMARY KEY NOT NULL INTERVAL 5 MINUTE é".split(
+        " "
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=60))
+def test_whatever_is_written_is_read_or_refused_with_a_code(words: list[str]) -> None:
+    try:
+        read_spec(STREAMS + " ".join(words))
+    except StreamSqlError as error:
+        assert str(error)
+
+
+@given(st.text(max_size=80), st.integers(0, len(STREAMS)))
+def test_whatever_is_typed_into_a_job_is_read_or_refused_with_a_code(typed: str, at: int) -> None:
+    try:
+        read_spec(STREAMS[:at] + typed + STREAMS[at:])
+    except StreamSqlError as error:
+        assert str(error)

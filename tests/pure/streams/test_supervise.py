@@ -1,0 +1,229 @@
+"""A supervisor starts a job again when it falls, not when it was refused, and lets it end when asked."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.errors import StreamError
+from weft.run.streams import supervise as supervising
+from weft.run.streams.supervise import (
+    MOST_RESTARTS,
+    World,
+    check_free,
+    pause_before,
+    send,
+    stop_job,
+    supervise,
+)
+from weft.store.streams.processes import Process, this_process
+from weft.store.streams.supervisor import (
+    SupervisorFiles,
+    SupervisorRecord,
+    ask_to_stop,
+    read_record,
+    write_answer,
+    write_record,
+)
+
+GONE = 2**22 + 1
+
+
+@dataclass
+class Child:
+    """A process that ends with a code after it was looked at some times."""
+
+    code: int
+    looks: int = 2
+    pid: int = GONE
+
+    def poll(self) -> int | None:
+        self.looks -= 1
+        return None if self.looks > 0 else self.code
+
+
+@dataclass
+class Clock:
+    """A clock that only waiting moves."""
+
+    at: float = 1000.0
+    waits: list[float] = field(default_factory=list)
+
+    def world(self) -> World:
+        return World(now=lambda: self.at, sleep=self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.at += seconds
+
+
+def lives(*codes: int) -> Callable[[], Child]:
+    """Return what starts children that end with these codes, one after another."""
+    following: Iterator[int] = iter(codes)
+    return lambda: Child(next(following))
+
+
+def refused(files: SupervisorFiles, code: str) -> Callable[[], Child]:
+    """Return what starts a child that leaves a coded error."""
+
+    def start() -> Child:
+        finding = {"code": code, "severity": "error", "message": "no", "help": "do"}
+        write_answer(files, {"diagnostics": [{"code": "W2307", "severity": "warning"}, finding]})
+        return Child(1)
+
+    return start
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SupervisorFiles:
+    return SupervisorFiles(tmp_path / "job")
+
+
+def run(files: SupervisorFiles, start: Callable[[], Any], clock: Clock | None = None) -> SupervisorRecord:
+    return supervise(files, "job", start, (clock or Clock()).world())
+
+
+def test_pauses_double_up_to_a_minute_and_end_after_five_falls() -> None:
+    assert [pause_before(range(n), 5.0) for n in range(6)] == [1, 2, 4, 8, 16, None]
+    assert pause_before([0.0] * 5, 601.0) == 1.0
+    assert pause_before((), 0.0) == 1.0
+
+
+def test_a_child_that_ends_well_is_not_started_again(files: SupervisorFiles) -> None:
+    record = run(files, lives(0))
+    assert (record.state, record.restarts, record.error) == ("stopped", (), None)
+    assert read_record(files) == record
+
+
+def test_a_child_that_dies_is_started_again_after_growing_pauses(files: SupervisorFiles) -> None:
+    clock = Clock()
+    record = run(files, lives(-9, 1, -9, 0), clock)
+    assert record.state == "stopped"
+    assert len(record.restarts) == 3
+    gaps = [b - a for a, b in zip(record.restarts, record.restarts[1:], strict=False)]
+    assert [round(gap / 1_000_000) for gap in gaps] == [2, 4]
+
+
+def test_a_child_that_falls_again_and_again_is_given_up(files: SupervisorFiles) -> None:
+    record = run(files, lives(*[-9] * 20))
+    assert (record.state, len(record.restarts)) == ("failed", MOST_RESTARTS)
+    assert record.error is not None
+    assert record.error["code"] == "W2217"
+    assert "signal 9" in record.error["message"]
+
+
+def test_falls_that_lie_far_apart_are_never_too_many(files: SupervisorFiles) -> None:
+    clock = Clock()
+    codes = iter([*[-9] * 12, 0])
+
+    def start() -> Child:
+        clock.at += 400
+        return Child(next(codes))
+
+    record = run(files, start, clock)
+    assert (record.state, len(record.restarts)) == ("stopped", 12)
+
+
+def test_a_coded_error_is_not_tried_again(files: SupervisorFiles) -> None:
+    record = run(files, refused(files, "W2203"))
+    assert (record.state, record.restarts) == ("failed", ())
+    assert dict(record.error or {}) == {"code": "W2203", "message": "no", "help": "do"}
+
+
+def test_lost_workers_are(files: SupervisorFiles) -> None:
+    record = run(files, refused(files, "W2214"))
+    assert (record.state, len(record.restarts)) == ("failed", MOST_RESTARTS)
+
+
+def test_an_answer_of_an_earlier_life_is_not_taken_for_this_one(files: SupervisorFiles) -> None:
+    write_answer(files, {"diagnostics": [{"code": "W2203", "severity": "error"}]})
+    assert run(files, lives(1, 0)).state == "stopped"
+
+
+def test_a_half_written_answer_is_a_fall(files: SupervisorFiles) -> None:
+    following = iter((1, 0))
+
+    def start() -> Child:
+        files.folder.mkdir(parents=True, exist_ok=True)
+        files.answer.write_text('{"diagn')
+        return Child(next(following))
+
+    assert run(files, start).state == "stopped"
+
+
+def test_a_child_that_is_asked_to_stop_is_not_started_again(files: SupervisorFiles) -> None:
+    def start() -> Child:
+        ask_to_stop(files)
+        return Child(-15)
+
+    record = run(files, start)
+    assert (record.state, record.restarts, record.error) == ("stopped", (), None)
+
+
+def test_the_wish_to_stop_is_heard_between_two_lives(files: SupervisorFiles) -> None:
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        record = read_record(files)
+        if record is not None and record.state == "waiting":
+            ask_to_stop(files)
+
+    record = supervise(files, "job", lives(-9), World(now=lambda: clock.at, sleep=sleep))
+    assert (record.state, record.restarts) == ("stopped", ())
+
+
+def test_an_old_wish_to_stop_does_not_stop_a_new_start(files: SupervisorFiles) -> None:
+    ask_to_stop(files)
+    assert len(run(files, lives(-9, 0)).restarts) == 1
+
+
+def test_a_job_that_runs_is_not_started_twice(files: SupervisorFiles) -> None:
+    me = this_process()
+    theirs = SupervisorRecord(
+        job="job", state="running", pid=GONE, began="1", since=0, child_pid=me.pid, child_began=me.began
+    )
+    write_record(files, theirs)
+    for start in (lambda: run(files, lives(0)), lambda: check_free(files)):
+        with pytest.raises(StreamError) as caught:
+            start()
+        assert caught.value.code == "W2215"
+        assert str(me.pid) in caught.value.message
+
+
+def test_only_the_process_that_was_recorded_gets_a_signal() -> None:
+    assert not send(Process(this_process().pid, "another beginning"), signal.SIGKILL)
+    assert not send(Process(GONE, "1"), signal.SIGKILL)
+    assert send(this_process(), 0)
+
+
+def test_a_job_that_does_not_run_cannot_be_stopped(files: SupervisorFiles) -> None:
+    for known in (False, True):
+        if known:
+            write_record(files, SupervisorRecord(job="job", state="stopped", pid=GONE, began="1", since=0))
+        with pytest.raises(StreamError) as caught:
+            stop_job(files, "job")
+        assert caught.value.code == "W2215"
+        assert not files.stop.exists()
+
+
+def test_a_process_is_started_in_a_session_of_its_own_and_a_long_log_is_put_aside(
+    files: SupervisorFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import os; print(os.getsid(0) == os.getpid(), flush=True); os.write(2, b'said'); os._exit(7)"
+    monkeypatch.setattr(supervising, "PROGRAM", (sys.executable, "-c", code))
+    monkeypatch.setattr(supervising, "LARGEST_LOG", 5)
+    for _ in range(2):
+        started = supervising.spawn(["stream"], files)
+        while (ended := started.poll()) is None:
+            time.sleep(0.01)
+        assert ended == started.poll() == 7
+        assert files.log.read_text() == "True\nsaid"
+    assert files.log.with_name("log.1.txt").read_text() == "True\nsaid"

@@ -1,0 +1,112 @@
+"""Kill -9 of a process with a JVM, then a restart: the output is that of a run without the kill, each row once.
+
+Thirty points are tried without a JVM in tests/pure/streams; these six go through Spark's own checkpoint.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stream_checkpoints import BATCHES, SQL, as_set, run
+from stream_spark import done, job_of
+from weft.core.crash import VARIABLE
+from weft.run.streams.job import run_job
+from weft.spark.streaming.memory import write_memory
+from weft.store.streams.checkpoint import current
+from weft.store.streams.manifest import last_batch, sink_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TESTS = Path(__file__).parents[2]
+FILES = "'connector' = 'files', 'path' = '{name}', 'format' = 'json', 'max.files.per.trigger' = 1"
+WAIT = 600
+BY_CLOCK = ""
+POINTS = (
+    "stream_kernel:2",
+    "stream_staged:1",
+    "stream_manifest:3",
+    "stream_renaming:2",
+    "stream_flush",
+    BY_CLOCK,
+)
+
+
+def workspace(root: Path) -> Path:
+    """Write the job and one file for each batch of each stream."""
+    root.mkdir()
+    sql = SQL
+    plan = job_of(SQL, root).statements[0]
+    for source in plan.inputs:
+        name = source.stream.name
+        write_memory(source.stream, [b[name] for b in BATCHES], root / name)
+        sql = sql.replace("'connector' = 'memory'", FILES.format(name=name), 1)
+    (root / "job.sql").write_text(sql)
+    return root
+
+
+def killed(root: Path, point: str) -> int:
+    """Run the job in a process that ends at a point, or soon after its first commit, and return how it ended."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent / "src"))),
+        VARIABLE: point,
+    }
+    process = subprocess.Popen(
+        [sys.executable, str(TESTS / "stream_process.py"), str(root)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        if point == BY_CLOCK:
+            _after_a_commit(root)
+            process.kill()
+        return process.wait(WAIT)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _after_a_commit(root: Path) -> None:
+    until = time.monotonic() + WAIT
+    while time.monotonic() < until:
+        found = current(root / ".weft" / "streams" / "job" / "status")
+        if found is not None and last_batch(found) is not None:
+            return
+        time.sleep(0.05)
+    pytest.fail("no batch was committed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", POINTS, ids=[p or "clock" for p in POINTS])
+def test_a_killed_job_goes_on_as_if_nothing_had_happened(
+    point: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    root = workspace(tmp_path / "job")
+    assert killed(root, point) == -signal.SIGKILL
+    found = done(spark, run_job(spark, job_of((root / "job.sql").read_text(), root), mode="final"))
+    same = run(tmp_path / "same")
+    assert as_set(found.rows) == as_set(_text(same.rows))
+    assert found.ledger == {side: dict(counts) for side, counts in same.ledger.items()}
+    shown = {p for p in (root / "out").rglob("*") if p.is_file()}
+    assert shown == set(sink_files(found.checkpoint))
+
+
+def _text(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
+    """Return rows with times as JSON files have them."""
+    return [(batch, {name: _shown(value) for name, value in row.items()}) for batch, row in rows]
+
+
+def _shown(value: Any) -> Any:
+    return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if isinstance(value, dt.datetime) else value
