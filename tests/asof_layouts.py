@@ -96,8 +96,8 @@ def main(folder: Path) -> None:
             builder = builder.config(key, value)
         session = builder.getOrCreate()
         try:
-            sides = [session.read.parquet(str(folder / side)) for side in ("left", "right")]
-            found[master] = {name: rows_of(joined(*sides, name)) for name in asof_strategies()}
+            left, right = (session.read.parquet(str(folder / side)) for side in ("left", "right"))
+            found[master] = {name: rows_of(joined(left, right, name)) for name in asof_strategies()}
         finally:
             session.stop()
     sys.stdout.write(json.dumps(found))

@@ -54,8 +54,9 @@ def other_settings(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.set(name, old or "")
 
 
-def sides(session: SparkSession, folder: Path) -> list[DataFrame]:
-    return [session.read.parquet(f"{folder}/{side}") for side in SIDES]
+def sides(session: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
+    left, right = (session.read.parquet(f"{folder}/{side}") for side in SIDES)
+    return left, right
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())

@@ -110,7 +110,8 @@ def _guards(sides: Sides, how: str, match: Within | SameWindow) -> Column:
     if not sides.join.nulls_equal:
         for key in sides.join.keys:
             there += [sides.left_column(key.left), sides.right_column(key.right)]
-    return reduce(operator.and_, (c.isNotNull() for c in there), sides.F.lit(True))
+    condition: Column = reduce(operator.and_, (c.isNotNull() for c in there), sides.F.lit(True))
+    return condition
 
 
 def _meets(sides: Sides, match: Within | SameWindow) -> Column:

@@ -15,7 +15,7 @@ from weft.errors import Diagnostic, ResolutionError
 from weft.plan.catalog import Catalog, RegisteredVersion
 from weft.plan.reads import Read
 from weft.spark.scan import data_failure, read_table
-from weft.spark.scan.strict import _exact
+from weft.spark.scan.strict import exact
 from weft.spec.pipeline.dataset import Dataset
 from weft.spec.pipeline.resolver import PathStrategy, Rule
 
@@ -171,7 +171,7 @@ def test_texts_are_read_exactly_or_not_at_all(spark: SparkSession) -> None:
 
     for cases, expected in ((GOOD, True), (BAD, False)):
         columns = [
-            _exact(F, F.lit(text), STRING, parse_type(dtype))[1].alias(f"{dtype} {text}")  # type: ignore[index]
+            exact(F, F.lit(text), STRING, parse_type(dtype))[1].alias(f"{dtype} {text}")  # type: ignore[index]
             for dtype, texts in cases
             for text in texts
         ]
