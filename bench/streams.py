@@ -14,6 +14,7 @@ import os
 import signal
 import statistics
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,8 +94,14 @@ def merged(first: dict[str, Any] | None, outcome: Outcome) -> dict[str, Any]:
     return record
 
 
-def throughput(data: StreamData, chosen: list[StreamEngine], repeat: int, found: dict[str, Any]) -> None:
-    """Time the engines in two turns and put their records into `found`."""
+def throughput(
+    data: StreamData,
+    chosen: list[StreamEngine],
+    repeat: int,
+    found: dict[str, Any],
+    keep: Callable[[], None],
+) -> None:
+    """Time the engines in two turns, put their records into `found` and keep each."""
     turns = [n for n in ((repeat + 1) // 2, repeat // 2) if n]
     for turn, times in enumerate(turns):
         for engine in chosen if turn == 0 else reversed(chosen):
@@ -109,15 +116,17 @@ def throughput(data: StreamData, chosen: list[StreamEngine], repeat: int, found:
                 "date": datetime.now(UTC).isoformat(timespec="seconds"),
                 "code": source_state(),
             }
+            keep()
             said = (
                 f"{record['median']:.1f} s" if record["median"] else f"{record['status']} {record['reason']}"
             )
             print(f"  {engine.name:<15} {said}", file=sys.stderr, flush=True)
 
 
-def latency(chosen: list[StreamEngine], seconds: int) -> dict[str, Any]:
-    """Feed the engines at a steady pace and return how long pairs took."""
-    found = {}
+def latency(
+    chosen: list[StreamEngine], seconds: int, found: dict[str, Any], keep: Callable[[], None]
+) -> None:
+    """Feed the engines at a steady pace, put how long pairs took into `found` and keep each."""
     for engine in chosen:
         job = {
             "orders": "",
@@ -129,8 +138,8 @@ def latency(chosen: list[StreamEngine], seconds: int) -> dict[str, Any]:
         }
         outcome = measured(engine, job, LIMIT)
         found[engine.name] = {"status": outcome.status, "reason": outcome.reason, **outcome.about}
+        keep()
         print(f"  {engine.name:<15} paced: {found[engine.name]}", file=sys.stderr, flush=True)
-    return found
 
 
 def _arguments() -> argparse.Namespace:
@@ -174,11 +183,14 @@ def main() -> None:
     if args.out.exists():
         results = json.loads(args.out.read_text(encoding="utf-8"))
     results["rows"] = list(data.rows)
-    throughput(data, chosen, args.repeat, results["engines"])
+
+    def keep() -> None:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+    throughput(data, chosen, args.repeat, results["engines"], keep)
     if args.paced:
-        results["paced"] |= latency([e for n, e in PACED.items() if n in names], args.paced)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        latency([e for n, e in PACED.items() if n in names], args.paced, results["paced"], keep)
     print(write_report(args.out))
 
 
