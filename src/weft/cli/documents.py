@@ -311,7 +311,7 @@ _DATA: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "explain": ({"code": _TEXT, "title": _TEXT, "text": _TEXT}, {"codes": {"type": "object"}}),
     "schema": ({"files": _list(_TEXT)}, {"kind": _TEXT, "schema": {"type": "object"}}),
     "stream": (
-        {"job": _TEXT, "statements": _list(_EXPLAINED)},
+        {"job": _TEXT, "statements": _list(_EXPLAINED), "explains": _list({"type": "object"})},
         {"job": _TEXT, "queries": _list(_QUERY), "sealed": _FLAG, "checkpoint": _TEXT_OR_NONE},
         {"job": _TEXT, "state": _TEXT, "pid": _COUNT, "child": _COUNT, "checkpoint": _TEXT, "log": _TEXT},
         _STREAM_STATUS,

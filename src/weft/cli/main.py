@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -171,7 +172,7 @@ def _with_counts(words: Sequence[str]) -> list[str]:
     ['stream', 'status', '--rejects', '20', 'job.sql']
     """
     found: list[str] = []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         found.append(word)
         if word == "--rejects" and not following.isdigit():
             found.append("20")
