@@ -10,13 +10,15 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from weft.run.session import Session
 
 INTERRUPTED = 130
 """Exit code of a process that was interrupted."""
+_TALKERS = (None, "py4j.clientserver", "py4j.java_gateway")
+"""The loggers that py4j writes to."""
 
 
 class Interrupts:
@@ -37,8 +39,17 @@ class Interrupts:
             return
         if self.session is not None:
             # The jobs are told by another thread: this one may be in the middle of a call to Spark.
-            threading.Thread(target=self.session.interrupt, args=(self.tag,), daemon=True).start()
+            threading.Thread(target=self._tell, args=(self.session,), daemon=True).start()
         raise KeyboardInterrupt
+
+    def _tell(self, session: Session) -> None:
+        # Ctrl-C of a terminal goes to the JVM too: when it has ended, no job is left to stop.
+        with suppress(Exception):
+            session.interrupt(self.tag)
+
+    def is_news(self, record: logging.LogRecord) -> bool:
+        """Whether a record is worth showing: py4j tells of every call that Ctrl-C ends."""
+        return not (self.count or str(record.msg).startswith("KeyboardInterrupt while sending command"))
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -58,15 +69,12 @@ def cancellable(session: Session | None, run_id: str) -> Iterator[Interrupts]:
         yield interrupts
         return
     before = signal.signal(signal.SIGINT, interrupts)
-    root = logging.getLogger()
-    root.addFilter(_is_news)
+    loggers = [logging.getLogger(name) for name in _TALKERS]
+    for logger in loggers:
+        logger.addFilter(interrupts.is_news)
     try:
         yield interrupts
     finally:
-        root.removeFilter(_is_news)
+        for logger in loggers:
+            logger.removeFilter(interrupts.is_news)
         signal.signal(signal.SIGINT, before)
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a record is worth showing: py4j tells the stack of every call that Ctrl-C ends."""
-    return not str(record.msg).startswith("KeyboardInterrupt while sending command")
