@@ -7,6 +7,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PEERS := bench/.venv-peers
 FLINK := bench/.venv-flink
+PROCESSES := 2
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +23,8 @@ demo: setup ## run the FX pipeline, the main joins and a stream join on small ta
 	@$(PY) examples/join_demo.py
 	@$(PY) examples/stream_demo.py
 
-test: setup ## run every test
-	@$(PY) -m pytest
+test: setup ## run every test, in two processes (PROCESSES=0 for one that shows all as it goes)
+	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 check: setup ## lint, formatting, types, layers
 	@$(PY) -m ruff check .

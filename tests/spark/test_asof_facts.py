@@ -10,7 +10,9 @@ import pytest
 from join_cases import rows_of
 from weft import AsofOrder, AsofSpec, JoinSpecError, Relation, explain_join, relation
 from weft.plan.facts import Facts
+from weft.spark import facts as facts_module
 from weft.spark import heavy_keys
+from weft.spark.heavy_keys import Survey
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:
@@ -72,6 +74,44 @@ def test_large_sides_are_estimated(spark: SparkSession, monkeypatch: pytest.Monk
     assert 0.85 < facts.left_rows / 40_000 < 1.15
     assert 0.8 < facts.right_rows / 10_000 < 1.2
     assert facts.skewed == ()
+
+
+@pytest.mark.parametrize(
+    ("widest", "is_enough"),
+    [
+        pytest.param(100, True, id="a share of the rows"),
+        pytest.param(0.001, False, id="too few, so all rows"),
+    ],
+)
+def test_a_share_of_large_sides_is_as_good_as_all_of_them(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    widest: float,
+    is_enough: bool,  # noqa: FBT001
+) -> None:
+    monkeypatch.setattr(heavy_keys, "_LEAST_SAMPLED", 2000)
+    monkeypatch.setattr(facts_module, "_WIDEST", widest)
+    shares = []
+    sampled = facts_module._sampled
+
+    def noted(survey: Survey) -> Any:
+        shares.append(survey.share)
+        return sampled(survey)
+
+    monkeypatch.setattr(facts_module, "_sampled", noted)
+    left = relation(spark.range(80_000).selectExpr("if(id % 10 = 0, concat('K', id), 'A') k", "id t", "id a"))
+    right = relation(
+        spark.range(20_000).selectExpr("if(id % 10 = 0, concat('K', id), 'A') k", "id u", "id b")
+    )
+    facts = told(
+        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
+    )
+    assert shares[0] < 0.2
+    assert shares[1:] == ([] if is_enough else [1.0])
+    assert 0.85 < facts.left_rows / 80_000 < 1.15
+    assert 0.8 < facts.right_rows / 20_000 < 1.2
+    assert [k.values for k in facts.skewed] == [("A",)]
+    assert 0.85 < facts.skewed[0].share < 0.95
 
 
 def test_rows_that_can_match_nothing_are_not_counted(spark: SparkSession) -> None:

@@ -76,8 +76,11 @@ _SENT_WHOLE = 32 * MIB
 _TINY = 64 * 1024
 """A left side up to this is some thousand rows at most."""
 _ONE_TASK = 640 * MIB
-"""Sides below this together fit one kernel task even if all rows have one key: rows grow about
-threefold from files to memory."""
+"""Sides below this together fit one kernel task even if all rows have one key."""
+_GROWN = 3
+"""Rows grow about so many times from files to memory."""
+_TASK_HOLDS = 1024 * MIB
+"""What an even share of both sides may have in memory: half of what the kernel refuses."""
 
 
 _LOPSIDED = 1.5
@@ -102,7 +105,7 @@ def _expected(name: str, ground: Ground) -> str:
 
 def _asof_wishes(join: ResolvedJoin, facts: Facts | None, ground: Ground) -> Iterator[tuple[str, str]]:
     left, right, both = ground.left_bytes, ground.right_bytes, ground.both_bytes
-    if facts is not None and _is_lopsided(facts, ground):
+    if facts is not None and _is_lopsided(facts, ground) and _share_fits(ground):
         yield "slices", _skew(facts)
     if both is not None and both <= _SMALL:
         yield "union", f"small sides of about {in_words(both)}: one shuffle and one sort"
@@ -116,7 +119,7 @@ def _asof_wishes(join: ResolvedJoin, facts: Facts | None, ground: Ground) -> Ite
             )
     if not join.keys and (both is None or both > _SMALL):
         yield "slices", "no equal key: rows are cut by time, so that tasks share them"
-    if not ground.no_kernel:
+    if not ground.no_kernel and _share_fits(ground):
         if facts is not None:
             yield "kernel", "no key is too heavy: searched group by group, without a sort in the JVM"
         elif both is not None and both <= _ONE_TASK:
@@ -124,7 +127,24 @@ def _asof_wishes(join: ResolvedJoin, facts: Facts | None, ground: Ground) -> Ite
                 "kernel",
                 f"sides of about {in_words(both)}: searched group by group, without a sort in the JVM",
             )
-    yield "union", _why_union(facts, ground)
+        elif both is not None:
+            yield (
+                "slices",
+                f"sides of about {in_words(both)} could have a key too heavy for one task: such a key is cut by time",
+            )
+    yield "union", _why_union(ground)
+
+
+def _share(ground: Ground) -> int | None:
+    """Return what a task holds in memory when both sides are shared out evenly, None where that is not known."""
+    if ground.both_bytes is None or ground.partitions is None:
+        return None
+    return _GROWN * ground.both_bytes // max(ground.partitions, 1)
+
+
+def _share_fits(ground: Ground) -> bool:
+    share = _share(ground)
+    return share is None or share <= _TASK_HOLDS
 
 
 def _is_lopsided(facts: Facts, ground: Ground) -> bool:
@@ -135,14 +155,14 @@ def _is_lopsided(facts: Facts, ground: Ground) -> bool:
     return not facts.skewed[0].values or facts.skewed[0].share * at_once > _LOPSIDED
 
 
-def _why_union(facts: Facts | None, ground: Ground) -> str:
+def _why_union(ground: Ground) -> str:
     sure = "exact for any key sizes with one sort"
     if ground.no_kernel:
         return sure
-    if facts is None and ground.both_bytes is not None:
+    if not _share_fits(ground):
         return (
-            f"{sure}; sides of about {in_words(ground.both_bytes)} could have a key too heavy for the kernel, "
-            'statistics="sample" would tell'
+            f"{sure}; {ground.partitions} shuffle partitions would give a kernel task about "
+            f"{in_words(_share(ground) or 0)}, more of them would let it search without a sort"
         )
     return sure
 

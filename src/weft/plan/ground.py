@@ -12,14 +12,15 @@ class Ground:
     """Spark's estimates of both sides, and what the session can do.
 
     Sizes are bytes, None where Spark has no estimate worth the name; `cores` is how many tasks run
-    at once, None where the session does not say.  `no_kernel` says why rows
-    cannot go through Python, and is empty where they can.
+    at once, None where the session does not say; `partitions` are those of a shuffle.  `no_kernel`
+    says why rows cannot go through Python, and is empty where they can.
     """
 
     left_bytes: int | None = None
     right_bytes: int | None = None
     may_broadcast: bool = False
     cores: int | None = None
+    partitions: int | None = None
     no_kernel: str = "nothing is known of the session"
 
     @property

@@ -60,8 +60,9 @@ class _Layout:
         if match.until is not None:  # compared with the left time after the choice
             lefts.append(match.left)
         rights = [*(c.right for c in join.output if c.right is not None), *extra, *ties]
-        left, left_sent = _placed(lefts or [0], _travelling(sides, "left", match), len(join.keys))
-        right, right_sent = _placed(rights or [0], _travelling(sides, "right", match), len(join.keys))
+        count = len(_compared(sides))
+        left, left_sent = _placed(lefts or [0], _travelling(sides, "left", match), count)
+        right, right_sent = _placed(rights or [0], _travelling(sides, "right", match), count)
         return cls(left, right, left_sent, right_sent)
 
 
@@ -82,11 +83,20 @@ def _travelling(sides: Sides, side: Side, match: AsOf) -> dict[int, int]:
     order = match.left if side == "left" else match.right
     if fields[order].dtype == dtype and dtype.is_temporal:
         found[order] = _FIRST_KEY - 1
-    for n, key in enumerate(sides.join.keys):
+    for n, key in enumerate(_compared(sides)):
         index = key.left if side == "left" else key.right
         if fields[index].dtype == key.dtype and not key.dtype.is_fraction:
             found[index] = _FIRST_KEY + n
     return found
+
+
+def _compared(sides: Sides) -> tuple[ResolvedKey, ...]:
+    """Return the keys that a group compares.
+
+    The number of a time slice only says which group a row goes to: slices of one key that share a
+    group may see each other's rows, of which none is nearer than the one that a slice has itself.
+    """
+    return sides.join.keys[:-1] if sides.sliced else sides.join.keys
 
 
 def lower(sides: Sides, match: AsOf) -> DataFrame:
@@ -122,7 +132,7 @@ def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
     return frame.select(
         balanced_group(F, hashed, partitions).alias(_GROUP),
         _time_column(sides, axis, axis.left if ours else axis.right).alias(_TIME),
-        *(key.alias(f"{_KEY}{n}") for n, key in enumerate(keys)),
+        *(key.alias(f"{_KEY}{n}") for n, key in enumerate(keys[: len(_compared(sides))])),
         *(sides.column(Slot(side, i)) for i in (layout.left_sent if ours else layout.right_sent)),
         *((usable.alias(_USABLE),) if ours and conditions.left else ()),
     )
@@ -166,7 +176,7 @@ def _tolerance(match: AsOf, dtype: DType) -> int | None:
 
 
 def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_search.Search:
-    keys = tuple(range(_FIRST_KEY, _FIRST_KEY + len(sides.join.keys)))
+    keys = tuple(range(_FIRST_KEY, _FIRST_KEY + len(_compared(sides))))
     return asof_search.Search(
         left_keys=keys,
         right_keys=keys,

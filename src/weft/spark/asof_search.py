@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_MANY = 1 << 24
+
 
 class Search(NamedTuple):
     """Everything a worker needs to know; column numbers are positions in the tables it gets."""
@@ -130,7 +132,7 @@ def _usable(search: Search, left: pa.Table) -> Any:
 
 def _codes(search: Search, left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
     """Return one number per row and side, equal where all keys are equal."""
-    rows = len(left)
+    rows, most = len(left), 1
     total = np.zeros(rows + len(right), dtype=np.int64)
     for a, b in zip(search.left_keys, search.right_keys, strict=True):
         both = pa.chunked_array(
@@ -140,9 +142,13 @@ def _codes(search: Search, left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        total = total * (len(encoded.dictionary) + 1) + codes
-        if len(search.left_keys) > 1:  # keep the product of several keys small
-            _, total = np.unique(total, return_inverse=True)
+        count = len(encoded.dictionary) + 1
+        total, most = total * count + codes, most * count
+        if most > max(
+            count, _MANY
+        ):  # several keys are numbered anew, so that a time has room beside the number
+            again = pa.array(total).dictionary_encode()
+            total, most = again.indices.to_numpy().astype(np.int64), len(again.dictionary)
     return total[:rows], total[rows:]
 
 

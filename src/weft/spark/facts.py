@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from weft.plan.conditions import folded
 from weft.plan.facts import Facts, HeavyKey
 from weft.plan.resolved import AsOf, ResolvedJoin
-from weft.spark.heavy_keys import Survey
+from weft.spark.ground import ground_of
+from weft.spark.heavy_keys import HASHES, Survey
 from weft.spark.sides import Sides
 from weft.spark.streams import check_not_streaming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_HASHES = 1 << 64
+_WIDEST = 512
+"""Bytes that a row may have in files for a share to hold as many rows as are wanted; wider ones are read twice."""
 
 
 def sampled_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Facts:
@@ -24,11 +27,16 @@ def sampled_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Fact
     simple = folded(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the caller asks for nothing else
     survey = Survey.of(Sides.of(left, right, simple), simple.match)
-    row = survey.one_row().collect()[0]
-    counts = int(row["left_rows"] or 0), int(row["right_rows"] or 0)
+    survey = replace(survey, share=_share(ground_of(left, right).both_bytes, survey.most_sampled))
+    row, counts = _sampled(survey)
+    if survey.share < 1.0 and sum(counts) < survey.most_sampled // 2:  # fewer rows than their size promised
+        survey = replace(survey, share=1.0)
+        row, counts = _sampled(survey)
     sampled = sum(counts)
     # A sample of the smallest hashes: how far they reach is how much of all rows it is.
-    reached = 1.0 if sampled < survey.most_sampled else (int(row["reached"]) + _HASHES // 2) / _HASHES
+    reached = survey.share
+    if sampled >= survey.most_sampled:
+        reached = (int(row["reached"]) + HASHES // 2) / HASHES
     left_rows, right_rows = (round(n / reached) for n in counts)
     heavy = [_heavy_key(found, len(join.keys), sampled) for found in row["heavy"]]
     return Facts(
@@ -38,6 +46,20 @@ def sampled_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Fact
         partitions=survey.partitions,
         heavy=tuple(sorted(heavy, key=lambda k: (-k.share, repr(k.values)))),
     )
+
+
+def _sampled(survey: Survey) -> tuple[Any, tuple[int, int]]:
+    row = survey.one_row().collect()[0]
+    return row, (int(row["left_rows"] or 0), int(row["right_rows"] or 0))
+
+
+def _share(size: int | None, wanted: int) -> float:
+    """Return a share of the rows of both sides that holds a sample, however wide they are.
+
+    >>> _share(None, 1000), _share(1 << 20, 1000), _share(1 << 30, 1024)
+    (1.0, 0.48828125, 0.00048828125)
+    """
+    return 1.0 if not size else min(1.0, wanted * _WIDEST / size)
 
 
 def _heavy_key(found: Any, keys: int, sampled: int) -> HeavyKey:

@@ -32,6 +32,7 @@ def ground_of(left: DataFrame, right: DataFrame) -> Ground:
         right_bytes=estimated_bytes(right),
         may_broadcast=not limit.strip().startswith("-"),
         cores=cores_in(conf.get("spark.master", None), conf.get("spark.cores.max", None)),
+        partitions=int(conf.get("spark.sql.shuffle.partitions", "200") or 200),
         no_kernel=f"{' and '.join(missing)} not installed" if missing else "",
     )
 

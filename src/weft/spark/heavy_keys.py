@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from weft.core.types import BINARY, LONG, STRING, TIMESTAMP, Array, DType, Field, Scalar, Struct
+from weft.core.types import BINARY, BOOLEAN, LONG, STRING, TIMESTAMP, Array, DType, Field, Scalar, Struct
 from weft.plan.conditions import split
 from weft.plan.resolved import AsOf, Side, Slot
 from weft.spark.chosen import usable_left, usable_right
@@ -40,8 +40,10 @@ _SAMPLED_PER_SLICE = 64
 _LEAST_SAMPLED, _MOST_SAMPLED = 1 << 15, 1 << 18
 _RIGHTS_PER_CUT = 4
 _MOST_SHARES = 3
-_HASHED_BESIDES = 4
+_TELLING = ("double", "float", "long", "timestamp", "timestamp_ntz", "integer", "date", "short", "byte")
 _WIDE = (STRING, BINARY)
+HASHES = 1 << 64
+"""How many values a hash has; half of them are negative."""
 _BACK_AND_FORTH = frozenset(
     "boolean byte short integer long float double string binary date timestamp timestamp_ntz".split()
 )
@@ -64,12 +66,14 @@ class Survey:
     sides: Sides
     match: AsOf
     partitions: int
+    share: float = 1.0
+    """Which share of the rows the sample is taken from: of all, those with the smallest hashes."""
 
     @classmethod
-    def of(cls, sides: Sides, match: AsOf) -> Survey:
+    def of(cls, sides: Sides, match: AsOf, share: float = 1.0) -> Survey:
         """Return the survey for the shuffle partitions of the session."""
         session = sides.left.sparkSession
-        return cls(sides, match, int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200))
+        return cls(sides, match, int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200), share)
 
     @property
     def wanted(self) -> int:
@@ -107,6 +111,9 @@ class Survey:
         usable = usable_left(self.sides, self.match, split(self.sides.join))
         ours = self._hashed(self.rows("left").filter(usable), "left")
         both = ours.unionAll(self._hashed(self.rows("right"), "right"))
+        if self.share < 1.0:  # spares most rows the sort
+            most = int(HASHES * self.share) - HASHES // 2
+            both = both.filter(self.sides.F.col(_HASH) <= self.sides.F.lit(most).cast("bigint"))
         return both.orderBy(_HASH, _TIME, _SIDE).limit(self.most_sampled)
 
     def _hashed(self, frame: DataFrame, side: Side) -> DataFrame:
@@ -123,13 +130,20 @@ class Survey:
         )
 
     def _told_apart_by(self, side: Side) -> list[int]:
-        """Return a few columns, narrow ones first, that rows of one key and time may differ in.
+        """Return the column, if there is one, that is most likely to differ in rows of one key and time.
 
-        Rows with one hash are taken or left together, and many of them would spoil the sample.
+        Rows with one hash are taken or left together, and many of them would spoil the sample; each
+        column costs a read.
         """
         schema: Schema = self.sides.join.left if side == "left" else self.sides.join.right
-        flat = [i for i, f in enumerate(schema.fields) if f.dtype.is_orderable and not f.dtype.is_nested]
-        return sorted(flat, key=lambda i: schema.fields[i].dtype in _WIDE)[:_HASHED_BESIDES]
+        mine = {k.left if side == "left" else k.right for k in self.sides.join.keys}
+        mine.add(self.match.left if side == "left" else self.match.right)
+        flat = [
+            i
+            for i, f in enumerate(schema.fields)
+            if i not in mine and f.dtype.is_orderable and not f.dtype.is_nested and f.dtype != BOOLEAN
+        ]
+        return sorted(flat, key=lambda i: _telling(schema.fields[i].dtype))[:1]
 
     def table(self) -> DataFrame:
         """Return the heavy keys: each with its cuts, and whether slices must be told of right rows."""
@@ -267,6 +281,14 @@ class Survey:
         if self._axis == TIMESTAMP:
             back[CUTS] = F.transform(CUTS, F.timestamp_micros)
         return frame.withColumns(back) if back else frame
+
+
+def _telling(dtype: DType) -> int:
+    """Return a rank that is lower for types whose values differ more and are read faster."""
+    name = dtype.name if isinstance(dtype, Scalar) else ""
+    if dtype in _WIDE:
+        return len(_TELLING) + 1
+    return _TELLING.index(name) if name in _TELLING else len(_TELLING)
 
 
 def _kept(dtype: DType) -> DType:

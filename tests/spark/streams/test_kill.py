@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stream_checkpoints import BATCHES, SQL, as_set, run
-from stream_spark import done, job_of
+from stream_spark import Done, done, job_of
 from weft.core.crash import VARIABLE
 from weft.run.streams.job import run_job
 from weft.spark.streaming.memory import write_memory
 from weft.store.streams.checkpoint import current
 from weft.store.streams.manifest import last_batch, sink_files
+from weft.testing.stream_engine import StreamResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,12 +96,34 @@ def test_a_killed_job_goes_on_as_if_nothing_had_happened(
 ) -> None:
     root = workspace(tmp_path / "job")
     assert killed(root, point) == -signal.SIGKILL
-    found = done(spark, run_job(spark, job_of((root / "job.sql").read_text(), root), mode="final"))
-    same = run(tmp_path / "same")
+    assert_as_without_a_kill(finished(spark, root), run(tmp_path / "same"), root)
+
+
+@pytest.mark.slow
+def test_files_that_were_noted_but_not_planned_come_in_the_batch_that_they_were_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The process ends after Spark's file sources noted files for a batch and before the batch had its offsets."""
+    root = workspace(tmp_path / "job")
+    assert killed(root, "stream_kernel:2") == -signal.SIGKILL
+    checkpoint = current(root / ".weft" / "streams" / "job" / "status")
+    assert checkpoint is not None
+    (checkpoint.spark / "offsets" / "1").unlink()
+    (checkpoint.spark / "offsets" / ".1.crc").unlink()
+    assert (checkpoint.spark / "sources" / "0" / "1").exists()
+    assert_as_without_a_kill(finished(spark, root), run(tmp_path / "same"), root)
+
+
+def assert_as_without_a_kill(found: Done, same: StreamResult, root: Path) -> None:
     assert as_set(found.rows) == as_set(_text(same.rows))
     assert found.ledger == {side: dict(counts) for side, counts in same.ledger.items()}
     shown = {p for p in (root / "out").rglob("*") if p.is_file()}
     assert shown == set(sink_files(found.checkpoint))
+
+
+def finished(spark: SparkSession, root: Path) -> Done:
+    """Run the job of a workspace to its end."""
+    return done(spark, run_job(spark, job_of((root / "job.sql").read_text(), root), mode="final"))
 
 
 def _text(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:

@@ -25,6 +25,7 @@ from weft.run.streams.sinks import Sink
 from weft.run.streams.sources import Reader
 from weft.run.streams.step import Batches, StoppedError, raw_sides
 from weft.spark.streaming.shipping import carried
+from weft.spark.streaming.unplanned import give_back
 from weft.store.streams.checkpoint import Checkpoint, record_of
 from weft.store.streams.commit import is_sealed
 from weft.store.streams.manifest import Manifest, batches, last_manifest, sink_files, with_aliases
@@ -87,6 +88,7 @@ class Statement:
         endless = self.running.mode == "continuous"
         ticking = endless and bool(timeouts(self.plan, self.running.job.settings.get("idle.timeout")))
         frame = self.running.reader.batches(self.plan, with_ticks=ticking)
+        give_back(self.checkpoint.spark)
         writer = (
             frame.writeStream.queryName(f"weft-{self.running.job.name}-{self.plan.name}")
             .foreachBatch(self.batches)

@@ -99,8 +99,21 @@ def _from_text(F: ModuleType, column: Any, target: DType) -> tuple[Any, Any] | N
         # More digits than the scale has would be rounded; zeros behind them change nothing.
         rounded = trimmed.rlike(rf"\.[0-9]{{{target.scale}}}[0-9]*[1-9]") & ~trimmed.rlike("[eE]")
         scientific = trimmed.rlike("[eE]") & (value.cast("double") != trimmed.try_cast("double"))
-        fits = fits & ~rounded & ~scientific
+        # Most texts have no more digits than the type, which one look tells.
+        fits = F.when(column.rlike(_plain(target)), value.isNotNull()).otherwise(
+            fits & ~rounded & ~scientific
+        )
     return value, fits
+
+
+def _plain(target: Decimal) -> str:
+    r"""Return the pattern of texts that a decimal type holds as they are written.
+
+    >>> print(_plain(Decimal(10, 2)))
+    \A[+-]?[0-9]{1,8}(?:\.[0-9]{1,2})?\z
+    """
+    whole = max(target.precision - target.scale, 1)
+    return rf"\A[+-]?[0-9]{{1,{whole}}}" + (rf"(?:\.[0-9]{{1,{target.scale}}})?\z" if target.scale else r"\z")
 
 
 def _number(column: Any, source: DType, target: DType) -> tuple[Any, Any]:

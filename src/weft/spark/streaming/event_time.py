@@ -76,7 +76,7 @@ def _epoch(F: ModuleType, column: Any, dtype: DType, factor: int) -> Any:
     parts = F.floor(number.try_cast("decimal(28,9)") * F.lit(factor)).try_cast("bigint")
     if dtype != STRING:
         return parts
-    return F.coalesce(F.when(number.rlike(r"\A[+-]?[0-9]+\z"), whole), parts)
+    return F.coalesce(whole, parts)  # a text with a fraction is no bigint
 
 
 def _patterned(F: ModuleType, text: Any, form: str, zone: str) -> Any:
