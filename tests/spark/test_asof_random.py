@@ -47,7 +47,7 @@ def packs(strategy: str, count: int) -> list[tuple[RandomJoin, ResolvedJoin]]:
 
 @pytest.mark.parametrize("strategy", asof_strategies())
 def test_a_plan_agrees_with_the_reference(spark: SparkSession, strategy: str) -> None:
-    for pack, join in packs(strategy, 16):
+    for pack, join in packs(strategy, 12):
         check(pack, join, spark, strategy, partitions=None)
 
 

@@ -13,13 +13,17 @@ from kernel_runs import interval
 from weft.kernel.arrow_task import arrow_task
 from weft.kernel.spec import FOREVER, NEVER, Clock, JoinTask, KernelProblem
 
-STRUCT = pa.struct([("k0", pa.string()), ("at", pa.timestamp("us", "Europe/Berlin"))])
+TIMES = pa.timestamp("us", "Europe/Berlin")
 TICK = (-1, None, None)
 
 
 def batch(rows: list[tuple[int, int, str | None, int | None]]) -> pa.RecordBatch:
     """Return rows (group, side, key, time) as Spark sends them."""
-    keys = [{"k0": key, "at": time} for _, _, key, time in rows]
+    sides = [
+        (f"{name}_{child}", pa.array([r[place] if r[1] == side else None for r in rows], kind))
+        for side, name in enumerate(("left", "right"))
+        for child, place, kind in (("k0", 2, pa.string()), ("at", 3, TIMES))
+    ]
     return pa.record_batch(
         {
             "__weft_group": pa.array([r[0] for r in rows], pa.int32()),
@@ -27,8 +31,7 @@ def batch(rows: list[tuple[int, int, str | None, int | None]]) -> pa.RecordBatch
             "__weft_hash": pa.array([None if r[2] is None else hash_of(r[2]) for r in rows], pa.int64()),
             "__weft_time": pa.array([r[3] for r in rows], pa.int64()),
             "__weft_raw": pa.nulls(len(rows), pa.string()),
-            "left": pa.array([k if r[1] == 0 else None for k, r in zip(keys, rows, strict=True)], STRUCT),
-            "right": pa.array([k if r[1] == 1 else None for k, r in zip(keys, rows, strict=True)], STRUCT),
+            **dict(sides),
         }
     )
 
@@ -116,8 +119,8 @@ def test_an_empty_partition_gives_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
-def test_a_side_that_is_no_struct_is_refused(tmp_path: Path) -> None:
-    wrong = batch([(4, 0, "a", 1)]).set_column(5, "left", pa.array(["a"]))
+def test_a_side_without_children_is_refused(tmp_path: Path) -> None:
+    wrong = batch([(4, 0, "a", 1)]).drop_columns(["left_k0", "left_at"])
     with pytest.raises(KernelProblem, match="W2201"):
         run(tmp_path, 0, [wrong])
 

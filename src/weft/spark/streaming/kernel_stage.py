@@ -3,7 +3,7 @@
 ::
 
     rows of both sides + a tick for each group
-      -> group, side, hash of the keys, time, raw, left {..}, right {..}
+      -> group, side, hash of the keys, time, raw, left_.., right_..
       -> one partition a group -> the kernel -> kind, time, left {..}, right {..}
       -> flat columns, one for each slot
 """
@@ -97,8 +97,8 @@ def both_raw(plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: Mo
         hashed.alias(worker.HASH),
         F.col(TIME).alias(worker.TIME),
         F.col(RAW).alias(worker.RAW),
-        F.when(ours, sides["left"].struct).alias(worker.LEFT),
-        F.when(~ours, sides["right"].struct).alias(worker.RIGHT),
+        *(F.when(ours, value).alias(worker.LEFT + name) for name, value in sides["left"].values.items()),
+        *(F.when(~ours, value).alias(worker.RIGHT + name) for name, value in sides["right"].values.items()),
     )
 
 
@@ -143,7 +143,7 @@ def flat_packed(source: Input, batch: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    struct: Any
+    values: dict[str, Any]  # by the names of the children
     hashed: Any  # NULL when a key is
     whole: Any
 
@@ -156,13 +156,14 @@ def _side(
     column: Callable[[Slot], Column],
 ) -> _Side:
     mine = children.left if side == "left" else children.right
-    values = [column(c.slot).cast(cast_to(c.dtype)).alias(c.name) for c in mine]
+    values = [column(c.slot).cast(cast_to(c.dtype)) for c in mine]
     keys = values[: len(step.keys)]
     null = keys[0].isNull()
     for key in keys[1:]:
         null = null | key.isNull()
     hashable = [v for v, c in zip(values, mine, strict=True) if c.dtype.is_orderable]
-    return _Side(F.struct(*values), F.when(~null, F.xxhash64(*keys)), F.xxhash64(*hashable))
+    named = {c.name: value for c, value in zip(mine, values, strict=True)}
+    return _Side(named, F.when(~null, F.xxhash64(*keys)), F.xxhash64(*hashable))
 
 
 def _one_side(
@@ -179,18 +180,18 @@ def _one_side(
     children = layout(plan, step)
     made = _side(F, step, children, side, column)
     other = children.right if side == "left" else children.left
-    nothing = F.lit(None).cast(_struct(other))
+    nothing = {c.name: F.lit(None).cast(to_spark(c.dtype)) for c in other}
     hashed = F.when(raw.isNull(), made.hashed)
     spread = F.coalesce(hashed, F.xxhash64(made.whole, raw))
-    structs = (made.struct, nothing) if side == "left" else (nothing, made.struct)
+    left, right = (made.values, nothing) if side == "left" else (nothing, made.values)
     return frame.select(
         balanced_group(F, spread, moment.groups).alias(worker.GROUP),
         F.lit(_SIDES.index(side)).cast("tinyint").alias(worker.SIDE),
         hashed.alias(worker.HASH),
         time.alias(worker.TIME),
         raw.alias(worker.RAW),
-        structs[0].alias(worker.LEFT),
-        structs[1].alias(worker.RIGHT),
+        *(value.alias(worker.LEFT + name) for name, value in left.items()),
+        *(value.alias(worker.RIGHT + name) for name, value in right.items()),
     )
 
 
