@@ -7,17 +7,21 @@ import sys
 import time
 from pathlib import Path
 
+_INTERVAL = "spark.sql.streaming.fileSource.log.compactInterval"
+
 
 def main(root: Path) -> None:
     """Run the job of the folder to its end."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     from stream_spark import job_of
+    from weft.core.frozen import FrozenMap
     from weft.run.session import session_for
     from weft.run.streams.job import run_job
     from weft.spec.pipeline.workspace import SparkSettings
 
-    settings = SparkSettings(master="local[2]")
+    # Every second entry of a file source gathers those before it, which is otherwise every tenth.
+    settings = SparkSettings(master="local[2]", conf=FrozenMap({_INTERVAL: "2"}))
     with session_for(settings, root) as session:
         run_job(session.spark, job_of((root / "job.sql").read_text(), root), mode="final")
 

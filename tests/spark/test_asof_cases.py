@@ -48,9 +48,9 @@ def refusal(case: Case, strategy: str) -> str | None:
 
 def in_turn() -> list[tuple[Case, str]]:
     """Return each case with one plan that serves it, another from case to case; all plans in a long run."""
-    if len(seeds(1)) > 1:
-        return [(case, strategy) for case in ANSWERED for strategy in STRATEGIES]
     serving = [(case, [s for s in STRATEGIES if refusal(case, s) is None]) for case in ANSWERED]
+    if len(seeds(1)) > 1:
+        return [(case, strategy) for case, plans in serving for strategy in plans]
     return [(case, plans[turn % len(plans)]) for turn, (case, plans) in enumerate(serving)]
 
 

@@ -144,9 +144,7 @@ def _codes(search: Search, left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         count = len(encoded.dictionary) + 1
         total, most = total * count + codes, most * count
-        if most > max(
-            count, _MANY
-        ):  # several keys are numbered anew, so that a time has room beside the number
+        if most > max(count, _MANY):  # leave a time its room beside the number
             again = pa.array(total).dictionary_encode()
             total, most = again.indices.to_numpy().astype(np.int64), len(again.dictionary)
     return total[:rows], total[rows:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,13 +42,13 @@ def _write(path: Path, text: str) -> None:
     [
         pytest.param({0: [0], 1: [1]}, (0, 1, 2), ["0", "1"], id="noted, not planned"),
         pytest.param({0: [0], 1: [1]}, (0, 1), ["0", "1"], id="all planned"),
-        pytest.param({9: [9], 10: [10]}, (9, 10, 11), ["10", "9"], id="numbers, not texts"),
+        pytest.param({9: [9], 10: [10]}, range(12), sorted(map(str, range(11))), id="numbers, not texts"),
         pytest.param({}, (0,), [], id="killed before the first plan"),
         pytest.param({0: [None]}, (0,), [], id="a source that had given nothing"),
     ],
 )
 def test_entries_beyond_the_newest_plan_go(
-    tmp_path: Path, offsets: dict[int, list[int | None]], entries: tuple[int, ...], wanted: list[str]
+    tmp_path: Path, offsets: dict[int, list[int | None]], entries: Sequence[int], wanted: list[str]
 ) -> None:
     plans = {
         b: ["-" if n is None else f'{{"logOffset":{n}}}' for n in numbers] for b, numbers in offsets.items()
@@ -60,17 +61,30 @@ def test_entries_beyond_the_newest_plan_go(
 
 def test_each_source_has_its_own_place(tmp_path: Path) -> None:
     root = checkpoint(
-        tmp_path, {0: ['{"logOffset":3}', '{"logOffset":0}']}, {0: noted(2, 3, 4), 1: noted(0, 1)}
+        tmp_path, {0: ['{"logOffset":3}', '{"logOffset":0}']}, {0: noted(0, 1, 2, 3, 4), 1: noted(0, 1)}
     )
     give_back(root)
-    assert (left(root, 0), left(root, 1)) == (["2", "3"], ["0"])
+    assert (left(root, 0), left(root, 1)) == (["0", "1", "2", "3"], ["0"])
 
 
-def test_an_entry_that_gathers_others_stays(tmp_path: Path) -> None:
-    gathered = noted(8, 9, 10) | {"9.compact": FILE % (9, 9)}
-    root = checkpoint(tmp_path, {0: ['{"logOffset":8}']}, {0: gathered})
+@pytest.mark.parametrize(
+    ("there", "last", "wanted"),
+    [
+        pytest.param("0 1 2 3.compact 4", 2, "0 1 2", id="gathered, and the others are there"),
+        pytest.param("1.compact 2 3.compact", 2, "1.compact 2", id="gathered before too"),
+        pytest.param("2 3.compact", 2, "2 3.compact", id="all that is left of others stays"),
+        pytest.param("1.compact 3 4", 3, "1.compact 3 4", id="one is missing"),
+        pytest.param("1.compact 2 3", 2, "1.compact 2", id="an older one gathered"),
+    ],
+)
+def test_an_entry_that_gathers_others_goes_when_they_are_there(
+    tmp_path: Path, there: str, last: int, wanted: str
+) -> None:
+    root = checkpoint(
+        tmp_path, {0: [f'{{"logOffset":{last}}}']}, {0: dict.fromkeys(there.split(), FILE % (0, 0))}
+    )
     give_back(root)
-    assert left(root, 0) == ["10", "8", "9", "9.compact"]
+    assert left(root, 0) == wanted.split()
 
 
 @pytest.mark.parametrize("offsets", [{}, {0: ['{"orders":{"0":5}}']}], ids=["no plan", "a plan"])

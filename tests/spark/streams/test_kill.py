@@ -110,7 +110,7 @@ def test_files_that_were_noted_but_not_planned_come_in_the_batch_that_they_were_
     assert checkpoint is not None
     (checkpoint.spark / "offsets" / "1").unlink()
     (checkpoint.spark / "offsets" / ".1.crc").unlink()
-    assert (checkpoint.spark / "sources" / "0" / "1").exists()
+    assert (checkpoint.spark / "sources" / "0" / "1.compact").exists()
     assert_as_without_a_kill(finished(spark, root), run(tmp_path / "same"), root)
 
 
