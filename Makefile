@@ -7,7 +7,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PEERS := bench/.venv-peers
 FLINK := bench/.venv-flink
-PROCESSES := 0
+PROCESSES := 2
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ demo: setup ## run the FX pipeline, the main joins and a stream join on small ta
 	@$(PY) examples/join_demo.py
 	@$(PY) examples/stream_demo.py
 
-test: setup ## run every test (PROCESSES=2 shares the files between two processes)
+test: setup ## run every test, the files shared between two processes (PROCESSES=0 for one)
 	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 check: setup ## lint, formatting, types, layers

@@ -3,7 +3,7 @@
 Each engine runs in a process of its own: one run is checked, one warms up, the next are timed; then the engines take
 a second turn in the opposite order.  The start of an engine is not counted.  No time is shown without its answer:
 pairs must be the same everywhere, and where an outer join's rows stay in state the report says how many.  A last run
-feeds both Spark engines file by file at a steady pace and asks how long a pair takes from its file to the output.
+feeds the engines file by file at a steady pace and asks how long a pair takes from its file to the output.
 """
 
 from __future__ import annotations
@@ -62,7 +62,12 @@ ENGINES = {
 }
 PACED = {
     e.name: e
-    for e in (StreamEngine("weft:sql", "paced_peer.py"), StreamEngine("spark:hand", "paced_peer.py"))
+    for e in (
+        StreamEngine("weft:sql", "paced_peer.py"),
+        StreamEngine("spark:hand", "paced_peer.py"),
+        StreamEngine("flink:hashmap", "flink_paced.py", is_peer=True),
+        StreamEngine("flink:rocksdb", "flink_paced.py", is_peer=True),
+    )
 }
 
 

@@ -34,6 +34,8 @@ os.environ["TZ"] = "UTC"
 time.tzset()
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+# Most of what a JVM of a test runs, it runs once: the second compiler and a collector beside it cost more than they give.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # A developer's own settings must not turn the classic session into a Connect one.
 for _name in (
     "SPARK_REMOTE",
@@ -102,8 +104,10 @@ def jvm() -> None:
 @pytest.fixture(scope="session")
 def spark(jvm: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:  # noqa: ARG001
     """Return the classic session."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    assert SparkContext._gateway is None, "a test before this one started a JVM, whose settings stay"
     builder = SparkSession.builder.master(MASTER).appName("weft tests")
     for key, value in settings(tmp_path_factory.mktemp("spark")).items():
         builder = builder.config(key, value)

@@ -43,7 +43,7 @@ FROM orders o LEFT JOIN shipments s
 """
 
 
-def settings(job: dict[str, Any]) -> EnvironmentSettings:
+def settings(job: dict[str, Any], *, checkpoints: str = "5s") -> EnvironmentSettings:
     """Return a local cluster with as many slots as the job has cores."""
     conf = Configuration()
     told = {
@@ -52,7 +52,7 @@ def settings(job: dict[str, Any]) -> EnvironmentSettings:
         "taskmanager.numberOfTaskSlots": str(job["cores"]),
         "taskmanager.memory.process.size": "8g",
         "taskmanager.memory.managed.size": "2g",
-        "execution.checkpointing.interval": "5s",
+        "execution.checkpointing.interval": checkpoints,
         "execution.checkpointing.dir": f"file://{job['scratch']}/checkpoints",
         "execution.checkpointing.incremental": "true",
         "io.tmp.dirs": job["scratch"],

@@ -156,7 +156,11 @@ def _ran(
     stop: Any = None,
 ) -> tuple[JobReport, Rows]:
     from weft.run.session import session_for
+    from weft.run.streams.job import chosen_statements
+    from weft.run.streams.opening import sealed_already
 
+    if mode != "batch":  # what keeps a job from running is told before Spark starts
+        sealed_already(plan, chosen_statements(plan, only), fresh=fresh, keep=keep)
     # Python workers on this machine must be of the Python that runs the command.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with session_for(settings_of(plan.root).spark, plan.root, spark=call.spark) as session:
