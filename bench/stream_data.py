@@ -48,15 +48,18 @@ class StreamData:
         return sum(self.rows)
 
 
-def stream_data(orders: int) -> StreamData:
-    """Return both sides, writing them when they are not there yet."""
-    place = folder() / f"streams-{orders}-{SEED}"
+def stream_data(orders: int, *, stretches: int | None = None) -> StreamData:
+    """Return both sides, writing them when they are not there yet.
+
+    Files hold equal numbers of rows, or with `stretches` equal stretches of time, so that both sides keep step.
+    """
+    place = folder() / "-".join(map(str, ("streams", orders, SEED, *filter(None, [stretches]))))
     about = place / "about.json"
     if not about.exists():
         unfinished = place.with_name(f".tmp-{place.name}")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        rows = _write(unfinished, orders)
+        rows = _write(unfinished, orders, stretches)
         (unfinished / "about.json").write_text(json.dumps({"rows": rows}), encoding="utf-8")
         shutil.rmtree(place, ignore_errors=True)
         unfinished.rename(place)
@@ -64,13 +67,15 @@ def stream_data(orders: int) -> StreamData:
     return StreamData(place, (first, second))
 
 
-def _write(place: Path, orders: int) -> tuple[int, int]:
+def _write(place: Path, orders: int, stretches: int | None) -> tuple[int, int]:
     rng = np.random.default_rng(SEED)
     times = np.sort(rng.integers(0, DAY, orders))
     ids = np.arange(orders)
     amounts = rng.integers(100, 100_000, orders)
     shipped = np.flatnonzero(rng.random(orders) < SHIPPED)
     later = times[shipped] + rng.integers(60_000, 3_000_000, len(shipped))
+    if stretches is not None:  # both sides end with the day, so that neither runs on alone
+        shipped, later = shipped[later < DAY], later[later < DAY]
     carriers = rng.integers(0, len(CARRIERS), len(shipped))
 
     def order(i: int) -> str:
@@ -85,19 +90,23 @@ def _write(place: Path, orders: int) -> tuple[int, int]:
             f'"event_time":{START + later[i]}}}'
         )
 
-    _files(place, "orders", [order(i) for i in _arrival(rng, times)])
-    _files(place, "shipments", [shipment(i) for i in _arrival(rng, later)])
+    for side, line, at in (("orders", order, times), ("shipments", shipment, later)):
+        came = at + rng.integers(0, DISORDER, len(at))
+        arrival = np.argsort(came, kind="stable")
+        _files(place, side, [line(i) for i in arrival], _cuts(came[arrival], stretches))
     return orders, len(shipped)
 
 
-def _arrival(rng: np.random.Generator, times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows in the order in which they come."""
-    return np.argsort(times + rng.integers(0, DISORDER, len(times)), kind="stable")
+def _cuts(came: NDArray[np.int64], stretches: int | None) -> NDArray[np.int64]:
+    """Return where the files begin, but for the first."""
+    if stretches is None:
+        return np.cumsum([len(part) for part in np.array_split(came, FILES)])[:-1]
+    return np.searchsorted(came, np.linspace(0, DAY, stretches + 1)[1:-1])
 
 
-def _files(place: Path, side: str, lines: list[str]) -> None:
+def _files(place: Path, side: str, lines: list[str], cuts: NDArray[np.int64]) -> None:
     (place / side).mkdir()
-    for number, part in enumerate(np.array_split(np.arange(len(lines)), FILES)):
+    for number, part in enumerate(np.split(np.arange(len(lines)), cuts)):
         _file(place / side / f"{number:03}.json", [lines[i] for i in part], number)
     (place / "slots" / side).mkdir(parents=True)
     for slot in range(SLOTS):

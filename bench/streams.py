@@ -2,8 +2,9 @@
 
 Each engine runs in a process of its own: one run is checked, one warms up, the next are timed; then the engines take
 a second turn in the opposite order.  The start of an engine is not counted.  No time is shown without its answer:
-pairs must be the same everywhere, and where an outer join's rows stay in state the report says how many.  A last run
-feeds the engines file by file at a steady pace and asks how long a pair takes from its file to the output.
+pairs must be the same everywhere, and where an outer join's rows stay in state the report says how many.  Another run
+feeds the engines file by file at a steady pace and asks how long a pair takes from its file to the output; the last
+one feeds Weft a day in batches of four minutes and asks how many rows wait.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ HERE = Path(__file__).parent
 ORDERS = 1_000_000
 QUICK = 20_000
 LIMIT = 900.0
+STATE_ORDERS, STRETCHES = 100_000, 720
+"""A batch takes two files of two minutes of each side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,16 @@ def latency(
         print(f"  {engine.name:<15} paced: {found[engine.name]}", file=sys.stderr, flush=True)
 
 
+def state(found: dict[str, Any]) -> None:
+    """Run a day through Weft's join in short batches and put how many rows waited into `found`."""
+    data = stream_data(STATE_ORDERS, stretches=STRETCHES)
+    engine = ENGINES["weft:sql"]
+    outcome = measured(engine, job_of(engine, data, 0, check=True) | {"once": True}, LIMIT)
+    told = {k: outcome.about.get(k) for k in ("batches", "peak_state_rows", "peak_state_of_both")}
+    found |= {"status": outcome.status, "reason": outcome.reason, "rows": list(data.rows), **told}
+    print(f"  {engine.name:<15} state: {found}", file=sys.stderr, flush=True)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -158,6 +171,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--paced", type=int, default=None, help="seconds of the paced run (60; 20 with --quick; 0: none)"
+    )
+    parser.add_argument(
+        "--only", choices=("throughput", "paced", "state"), help="one of the runs instead of all"
     )
     parser.add_argument("--quick", action="store_true", help="few rows, one timed run, results apart")
     parser.add_argument("--out", type=Path, help="the JSON file of the results")
@@ -193,9 +209,13 @@ def main() -> None:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
-    throughput(data, chosen, args.repeat, results["engines"], keep)
-    if args.paced:
+    if args.only in (None, "throughput"):
+        throughput(data, chosen, args.repeat, results["engines"], keep)
+    if args.only in (None, "paced") and args.paced:
         latency([e for n, e in PACED.items() if n in names], args.paced, results["paced"], keep)
+    if args.only == "state" or (args.only is None and "weft:sql" in names and not args.quick):
+        state(results.setdefault("state", {}))
+        keep()
     print(write_report(args.out))
 
 

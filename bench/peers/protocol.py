@@ -60,7 +60,8 @@ def serve(make: Callable[[dict[str, Any]], Engine]) -> None:
         if job["check"]:
             say("begin", run="checksum")
             say("end", run="checksum", checksum=engine.checksum(), about=engine.about)
-        for name in ("warm-up", *(f"timed-{i}" for i in range(job["repeat"]))):
+        rest = () if job.get("once") else ("warm-up", *(f"timed-{i}" for i in range(job["repeat"])))
+        for name in rest:
             say("begin", run=name)
             start = time.perf_counter()
             engine.run(name)

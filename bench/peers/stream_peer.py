@@ -76,7 +76,7 @@ class _Peak(weft.streams.Listener):
 
     def __init__(self, engine: SqlEngine) -> None:
         self.about = engine.about
-        self.about["peak_state_rows"] = [0, 0]
+        self.about |= {"peak_state_rows": [0, 0], "peak_state_of_both": 0, "batches": 0}
 
     def on_batch(self, report: weft.streams.BatchReport) -> None:
         """Look at the state after a batch."""
@@ -85,6 +85,9 @@ class _Peak(weft.streams.Listener):
             max(peak[0], report.left.current_size),
             max(peak[1], report.right.current_size),
         ]
+        both = report.left.current_size + report.right.current_size
+        self.about["peak_state_of_both"] = max(self.about["peak_state_of_both"], both)
+        self.about["batches"] += 1
 
 
 class NativeEngine:

@@ -168,11 +168,28 @@ def test_the_aims_of_the_streaming_benchmark(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("both", "said"),
+    [(50, "1.20 x the orders of an hour (aim 1.2 x, met)"), (51, "1.22 x"), (51, "**missed**")],
+)
+def test_rows_that_wait_are_told_beside_those_of_an_hour(both: int, said: str) -> None:
+    told = {
+        "status": "ok",
+        "rows": [1000, 800],
+        "batches": 9,
+        "peak_state_rows": [45, 8],
+        "peak_state_of_both": both,
+    }
+    assert said in stream_report.state_line({"state": told})
+    assert stream_report.state_line({}) == ""
+
+
+@pytest.mark.parametrize("stretches", [None, 12])
 def test_stream_data_is_the_same_rows_cut_in_two_ways(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretches: int | None
 ) -> None:
     monkeypatch.setenv("WEFT_BENCH_DATA", str(tmp_path))
-    data = stream_data(500)
+    data = stream_data(500, stretches=stretches)
     by_time, by_slot = data.folders(), data.folders(slots=True)
     for side, rows in zip(("orders", "shipments"), data.rows, strict=True):
         files = sorted(Path(by_time[side]).iterdir())
@@ -180,6 +197,7 @@ def test_stream_data_is_the_same_rows_cut_in_two_ways(
         whole = [line for f in files for line in f.read_text(encoding="utf-8").splitlines()]
         slots = [f.read_text(encoding="utf-8").splitlines() for f in sorted(Path(by_slot[side]).iterdir())]
         assert len(whole) == rows
+        assert len(files) == (stretches or 22)
         assert [whole[i::2] for i in range(2)] == slots
     ordered = {json.loads(line)["order_id"] for line in _lines(by_time["orders"])}
     assert {json.loads(line)["order_id"] for line in _lines(by_time["shipments"])} < ordered
