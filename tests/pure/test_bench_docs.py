@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
+import breakdown
 import stream_report
 from report import BEGIN, DOCUMENT, END, RESULTS, figures, loaded, markdown
 from workloads import WORKLOADS
@@ -33,3 +35,12 @@ def test_the_streaming_document_shows_the_figures_of_its_results_file() -> None:
     assert stream_report.BEGIN + shown + stream_report.END == wanted, "run python bench/stream_report.py"
     told = stream_report.RESULTS.with_suffix(".md").read_text(encoding="utf-8")
     assert told == stream_report.markdown(stream_report.loaded())
+
+
+def test_the_document_shows_the_steps_of_the_breakdown() -> None:
+    page = DOCUMENT.read_text(encoding="utf-8")
+    shown = page.partition(breakdown.BEGIN)[2].partition(breakdown.END)[0]
+    results = json.loads(breakdown.RESULTS.read_text(encoding="utf-8"))
+    assert breakdown.BEGIN + shown + breakdown.END == breakdown.table(results), (
+        "run python bench/breakdown.py"
+    )
