@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from weft import (
 
 def session(folder: Path) -> SparkSession:
     """Return a small local session that writes below `folder` only."""
+    # Workers must be of the Python that runs this, wherever `python3` leads to.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return (
         SparkSession.builder.master("local[2]")
         .appName("weft demo")

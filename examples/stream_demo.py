@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -67,6 +68,8 @@ def main() -> None:
     write(JOB, SQL)
     write("orders/1.csv", ORDERS)
     write("shipments/1.csv", SHIPMENTS)
+    # Workers must be of the Python that runs this, wherever `python3` leads to.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("weft demo")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 
 import pytest
 
@@ -24,11 +25,21 @@ weft.kernel.spec.KernelProblem: W2206: a row of 'o' is late: 10:00 is below
 
 \tat org.apache.spark.api.python
 """
+RAISED = """[STREAM_FAILED] Query failed: [PYTHON_EXCEPTION] An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "worker.py", line 1920, in read_udfs
+%s
+
+\tat org.apache.spark.api.python
+"""
+NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
 
 
 @pytest.mark.parametrize(
     ("failure", "code", "message"),
     [
+        (RuntimeError(NO_PYARROW), "W2201", "'status' failed: the Python of Spark's workers has no module 'pyarrow'"),
+        (RuntimeError(RAISED % "ValueError: no such row"), "W2201", "'status' failed: ValueError: no such row (PYTHON_EXCEPTION)"),
         (RuntimeError(HEADER), "W2302", "'file:///in/b.csv' has the columns id, t, total; the files before it have id, total, t"),
         (RuntimeError(WORKER), "W2206", "a row of 'o' is late: 10:00 is below 10:05"),
         (KernelProblem("W2211", "too large", "more groups"), "W2211", "too large"),
@@ -51,6 +62,13 @@ def test_a_failure_becomes_a_code(failure: Exception, code: str, message: str) -
     found = told(failure, "status")
     assert (found.code, found.message) == (code, message)
     assert found.help
+
+
+def test_a_worker_of_another_python_is_told_which_one_to_take() -> None:
+    assert (
+        f"set PYSPARK_PYTHON before Spark starts, to {sys.executable}"
+        in told(RuntimeError(NO_PYARROW), "x").help
+    )
 
 
 def test_the_help_of_a_worker_comes_with_its_message() -> None:

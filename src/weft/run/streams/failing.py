@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 from typing import Any, cast, get_args
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
@@ -31,6 +32,9 @@ _LOST = (
     "Py4JNetworkError",
     "Connection refused",
 )
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'\n]+)'")
+_RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$", re.MULTILINE)
+_IN_WORKER = "PYTHON_EXCEPTION"
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\[\n]+)")
 _OUTER = ("STREAM_FAILED", "FAILED_READ_FILE", "TASK_WRITE_FAILED")
 _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
@@ -106,12 +110,22 @@ def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError 
             code="W2214",
             help="start the job again: it goes on after its last commit; with little memory choose more 'groups'",
         )
+    missing = _NO_MODULE.search(text)
+    if missing and _IN_WORKER in text:
+        return StreamError(
+            f"{statement!r} failed: the Python of Spark's workers has no module {missing[1]!r}",
+            code="W2201",
+            help=f"set PYSPARK_PYTHON before Spark starts, to {sys.executable} on this machine; {_AGAIN}",
+        )
     return None
 
 
 def _other(text: str, statement: str) -> StreamError:
     conditions = [c for c in _CONDITION.finditer(text) if not c[1].startswith(_OUTER)]
-    if conditions:
+    raised = [r for r in _RAISED.findall(text) if not r.startswith("pyspark.")]
+    if conditions and conditions[0][1] == _IN_WORKER and raised:
+        said = f"{raised[-1]} ({_IN_WORKER})"
+    elif conditions:
         said = f"{_SQLSTATE.sub('', conditions[0][2]).strip()} ({conditions[0][1]})"
     else:
         said = _SQLSTATE.sub("", text.strip().splitlines()[0]).strip()
