@@ -40,7 +40,7 @@ KINDS: dict[str, Callable[[ResolvedJoin], bool]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_joins_give_the_rows_of_the_reference(spark: SparkSession, kind: str) -> None:
     hows = set()
-    for pack, join in packs("interval", 9, 0, KINDS[kind]):
+    for pack, join in packs("interval", 14, 0, KINDS[kind]):
         check(spark, pack, join)
         hows.add(join.how)
     assert len(hows) > 3, "the packs must be of many kinds to tell anything"
