@@ -53,6 +53,9 @@ hypothesis.settings.load_profile("weft")
 GOLDEN = Path(__file__).parent / "golden"
 MASTER = "local[2]"
 START_SECONDS = 120
+KILLS = 10
+"""How many kills of streams, and how many of runs, a build has time for."""
+
 NEEDED_JAVA = 17
 _STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
 
@@ -159,13 +162,42 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that `make golden` uses, and the one for a long search."""
+    """Add the option that `make golden` uses, and those for long searches and many kills."""
     parser.addoption(
         "--rewrite-golden", action="store_true", help="write golden texts instead of comparing them"
     )
     parser.addoption(
         "--streams-long", action="store_true", help="2,000 random runs of streams instead of 200"
     )
+    parser.addoption(
+        "--kills",
+        type=int,
+        default=KILLS,
+        metavar="N",
+        help=f"kill processes of streams N times, and processes of runs N times; {KILLS} unless given",
+    )
+    parser.addoption(
+        "--kill-seed", type=int, default=1, metavar="S", help="the seed of the moments of these kills"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print what repeats the kills of this run."""
+    return f"kills: --kills {config.getoption('--kills')} --kill-seed {config.getoption('--kill-seed')}"
+
+
+@pytest.fixture(scope="session")
+def kills(pytestconfig: pytest.Config) -> int:
+    """Return how many times a test of streams, or one of runs, kills processes."""
+    number: int = pytestconfig.getoption("--kills")
+    return number
+
+
+@pytest.fixture(scope="session")
+def kill_seed(pytestconfig: pytest.Config) -> int:
+    """Return the seed of the moments at which processes are killed."""
+    number: int = pytestconfig.getoption("--kill-seed")
+    return number
 
 
 @contextmanager
