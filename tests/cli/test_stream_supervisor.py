@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,15 @@ import pytest
 
 from command_line import Ran, weft
 from weft.run.streams import supervise as supervising
+from weft.store.streams.lock import holder
 from weft.store.streams.processes import process
-from weft.store.streams.supervisor import SupervisorFiles, SupervisorRecord, read_record
+from weft.store.streams.supervisor import (
+    SupervisorFiles,
+    SupervisorRecord,
+    known_record,
+    read_record,
+    write_record,
+)
 
 DATA = Path(__file__).parents[1] / "data" / "streams" / "orders_shipments"
 SRC = Path(__file__).parents[2] / "src"
@@ -40,6 +50,12 @@ STOPPABLE = "stop = Path({stop!r})\nwhile not stop.exists(): time.sleep(0.05)\n"
 DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(0.05)\n"
 HARD = "while True: time.sleep(0.05)\n"
 FALLS_ONCE = "if lives.read_text() == '1': os.kill(os.getpid(), 9)\n" + STOPPABLE
+# Holds the lock of a statement as a real job does.
+TAKES_LOCK = """
+from weft.store.streams.lock import held
+holding = held(Path({lock!r}), "order_status")
+holding.__enter__()
+"""
 REFUSED = """
 import json
 Path({answer!r}).write_text(json.dumps(
@@ -72,11 +88,15 @@ class Job:
         monkeypatch.setattr(supervising, "PROGRAM", (sys.executable, str(program)))
 
     def does(self, text: str) -> None:
-        said = text.format(stop=str(self.files.stop), answer=str(self.files.answer))
+        said = text.format(stop=str(self.files.stop), answer=str(self.files.answer), lock=str(self.lock))
         (self.folder / "job.py").write_text(said)
 
     def weft(self, *words: str) -> Ran:
         return weft("stream", *words, root=self.folder)
+
+    @property
+    def lock(self) -> Path:
+        return self.files.job / "order_status" / "lock"
 
     @property
     def record(self) -> SupervisorRecord:
@@ -86,10 +106,11 @@ class Job:
 
     @property
     def lives(self) -> int:
-        return int((self.folder / "lives").read_text())
+        lives = self.folder / "lives"
+        return int(lives.read_text() or 0) if lives.exists() else 0
 
     def end(self) -> None:
-        found = read_record(self.files)
+        found = known_record(self.files)
         for one in () if found is None else (found.supervisor, found.child):
             if one.runs:
                 os.kill(one.pid, signal.SIGKILL)
@@ -144,6 +165,7 @@ def test_a_job_that_is_refused_stays_down_with_its_error(job: Job) -> None:
 def test_a_job_that_does_not_hear_is_ended_and_one_that_resists_is_killed(job: Job) -> None:
     job.does(HARD)
     job.weft("start", f"{JOB}.sql")
+    eventually(lambda: job.lives == 1)
     ended = job.weft("stop", f"{JOB}.sql", "--timeout", "500ms", "--json")
     assert (ended.code, ended.data["stopped"]) == (0, "ended")
     job.does(DEAF)
@@ -177,6 +199,100 @@ def test_a_job_whose_supervisor_died_is_still_stopped(job: Job) -> None:
     assert job.weft("start", f"{JOB}.sql", "--json").codes == ["W2215"]
     assert job.weft("stop", f"{JOB}.sql").code == 0
     assert not child.runs
+
+
+def test_of_two_starts_at_the_same_moment_one_is_refused(job: Job) -> None:
+    job.does(STOPPABLE)
+    words = [
+        sys.executable,
+        str(job.folder / "program.py"),
+        "-C",
+        str(job.folder),
+        "stream",
+        "start",
+        f"{JOB}.sql",
+    ]
+    both = [subprocess.Popen([*words, "--json"], stdout=subprocess.PIPE) for _ in range(2)]
+    said = [json.loads(one.communicate()[0]) for one in both]
+    assert sorted(one.returncode for one in both) == [0, 8]
+    (won,) = [one["data"] for one in said if one["ok"]]
+    assert [d["code"] for one in said for d in one["diagnostics"] if not one["ok"]] == ["W2215"]
+    assert (job.record.pid, job.record.child_pid) == (won["pid"], won["child"])
+    eventually(lambda: job.lives == 1)
+    assert job.weft("stop", f"{JOB}.sql").code == 0
+    assert job.lives == 1
+
+
+def test_a_job_that_was_killed_with_its_supervisor_is_failed_and_starts_again(job: Job) -> None:
+    job.does(STOPPABLE)
+    job.weft("start", f"{JOB}.sql")
+    supervisor, child = job.record.supervisor, job.record.child
+    for one in (supervisor, child):
+        os.kill(one.pid, signal.SIGKILL)
+    eventually(lambda: not supervisor.runs and not child.runs)
+    told = job.weft("status", f"{JOB}.sql", "--json").data
+    assert (told["state"], told["pid"], told["supervisor"]) == ("failed", None, None)
+    assert told["error"]["code"] == "W2225"
+    assert "error[W2225]" in job.weft("status", f"{JOB}.sql").out
+    refused = job.weft("stop", f"{JOB}.sql", "--json")
+    assert (refused.code, refused.codes) == (8, ["W2215"])
+    assert "from outside" in refused.document["diagnostics"][0]["message"]
+    assert job.weft("start", f"{JOB}.sql").code == 0
+    assert job.weft("status", f"{JOB}.sql", "--json").data["error"] is None
+    assert job.weft("stop", f"{JOB}.sql").code == 0
+
+
+def test_a_child_that_no_record_names_holds_its_job_and_is_killed_when_it_does_not_hear(job: Job) -> None:
+    """The supervisor was killed after it had started the child and before it could write that down."""
+    job.does(TAKES_LOCK + DEAF)
+    job.weft("start", f"{JOB}.sql")
+    supervisor, child = job.record.supervisor, job.record.child
+    eventually(lambda: holder(job.lock))
+    os.kill(supervisor.pid, signal.SIGKILL)
+    eventually(lambda: not supervisor.runs)
+    write_record(job.files, replace(job.record, state="starting", child_pid=0, child_began=""))
+    told = job.weft("status", f"{JOB}.sql")
+    assert "is running" in told.out
+    assert "its supervisor was ended" in told.out
+    assert job.weft("start", f"{JOB}.sql", "--json").codes == ["W2215"]
+    stopped = job.weft("stop", f"{JOB}.sql", "--timeout", "300ms", "--force", "--json")
+    assert (stopped.code, stopped.data["stopped"]) == (0, "killed")
+    assert not child.runs
+    assert job.record.state == "stopped"
+
+
+def test_a_supervisor_that_hangs_is_killed_with_force(job: Job) -> None:
+    job.does(STOPPABLE)
+    job.weft("start", f"{JOB}.sql")
+    supervisor, child = job.record.supervisor, job.record.child
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    stays = job.weft("stop", f"{JOB}.sql", "--timeout", "300ms", "--json")
+    assert (stays.code, stays.codes) == (8, ["W2215"])
+    killed = job.weft("stop", f"{JOB}.sql", "--timeout", "300ms", "--force", "--json")
+    assert (killed.code, killed.data["stopped"]) == (0, "killed")
+    assert not supervisor.runs
+    assert not child.runs
+    assert job.weft("status", f"{JOB}.sql", "--json").data["state"] == "stopped"
+
+
+def test_a_damaged_record_is_told_and_hides_neither_the_job_nor_its_end(job: Job) -> None:
+    job.does(STOPPABLE)
+    job.weft("start", f"{JOB}.sql")
+    child = job.record.child
+    whole = job.files.record.read_text()
+    job.files.record.write_text(whole.replace(str(child.pid), str(os.getpid())))
+    told = job.weft("status", f"{JOB}.sql", "--json")
+    assert (told.code, told.codes, told.data["state"]) == (0, ["W2226"], "running")
+    assert job.weft("status", "--json").codes == ["W2226"]
+    assert job.weft("start", f"{JOB}.sql", "--json").codes == ["W2215"]
+    assert job.weft("stop", f"{JOB}.sql").code == 0
+    assert not child.runs
+    job.files.record.write_text("")
+    refused = job.weft("stop", f"{JOB}.sql", "--json")
+    assert (refused.code, refused.codes) == (8, ["W2215"])
+    assert job.weft("status", f"{JOB}.sql", "--json").codes == ["W2226"]
+    assert job.weft("start", f"{JOB}.sql", "--json").data["state"] == "running"
+    assert job.weft("stop", f"{JOB}.sql").code == 0
 
 
 def test_a_job_with_mistakes_is_not_started(job: Job) -> None:

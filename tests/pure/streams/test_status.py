@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from stream_checkpoints import BATCHES, SQL, at, order, run, shipment, small_plan
 from weft.core.frozen import FrozenMap
+from weft.errors import StreamError
 from weft.front.sql.lower import read_spec
 from weft.plan.streams.resolve import plan_job
 from weft.plan.streams.resolved import StatementPlan
@@ -16,7 +20,7 @@ from weft.store.streams.checkpoint import Checkpoint, note_change, record_of
 from weft.store.streams.lock import held
 from weft.store.streams.processes import this_process
 from weft.store.streams.status import SideStatus, facts, job_status, jobs, sides_of, statement_status
-from weft.store.streams.supervisor import SupervisorFiles, SupervisorRecord, write_record
+from weft.store.streams.supervisor import SupervisorFiles, SupervisorRecord, read_record, write_record
 from weft.testing.stream_engine import run_statement
 
 SECOND = 1_000_000
@@ -97,18 +101,77 @@ def test_the_state_of_a_job_is_that_of_its_processes_and_statements(tmp_path: Pa
     known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
     files = SupervisorFiles(folder)
     assert job_status("job", folder).state == "stopped"
-    me = this_process()
-    gone = SupervisorRecord(job="job", state="running", pid=2**22 + 1, began="1", since=0, restarts=(1, 2))
+    gone = SupervisorRecord(job="job", state="stopped", pid=2**22 + 1, began="1", since=0, restarts=(1, 2))
     write_record(files, gone)
     assert (job_status("job", folder).state, job_status("job", folder).restarts) == ("stopped", 2)
     error: FrozenMap[str, str] = FrozenMap(code="W2217", message="it fell", help="see")
     write_record(files, replace(gone, state="failed", error=error))
     told = job_status("job", folder)
     assert (told.state, told.error, told.statements[0].state) == ("failed", error, "failed")
-    write_record(files, replace(gone, pid=me.pid, began=me.began, child_pid=me.pid, child_began=me.began))
+
+
+def test_a_job_runs_while_its_lock_is_held_whatever_its_record_says(tmp_path: Path) -> None:
+    files = SupervisorFiles(tmp_path)
+    gone = SupervisorRecord(job="job", state="stopped", pid=2**22 + 1, began="1", since=0)
+    for record in (None, gone, replace(gone, state="failed"), replace(gone, state="running")):
+        if record is not None:
+            write_record(files, record)
+        with held(files.lock, "job"):
+            told = job_status("job", tmp_path)
+            assert (told.state, told.supervisor, told.is_orphan) == ("running", this_process().pid, False)
+    # The lock is held, and not by the process that is named in it: the child of a supervisor that was killed.
+    with held(files.lock, "job"):
+        files.lock.write_text(json.dumps({"host": socket.gethostname(), "pid": 1, "began": "1"}))
+        told = job_status("job", tmp_path)
+        assert (told.state, told.supervisor, told.is_orphan) == ("running", None, True)
+
+
+def test_a_job_that_was_killed_is_failed_with_a_code(tmp_path: Path) -> None:
+    me, files = this_process(), SupervisorFiles(tmp_path)
+    killed = SupervisorRecord(job="a b", state="running", pid=me.pid, began="1", since=0)
+    for record in (
+        killed,
+        replace(killed, state="waiting"),
+        replace(killed, child_pid=me.pid, child_began="1"),
+    ):
+        write_record(files, record)
+        told = job_status("a b", tmp_path)
+        assert (told.state, told.pid, told.supervisor) == ("failed", None, None)
+        assert told.error is not None
+        assert told.error["code"] == "W2225"
+        assert "`weft stream start 'a b'`" in told.error["help"]
+
+
+def test_every_flipped_bit_of_a_record_is_noticed_and_hides_nothing_else(tmp_path: Path) -> None:
+    folder = tmp_path / "streams"
+    known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
+    files = SupervisorFiles(folder)
+    me = this_process()
+    record = SupervisorRecord(
+        job="job", state="stopped", pid=me.pid, began=me.began, since=7, child_pid=5, restarts=(1, 2)
+    )
+    write_record(files, record)
+    whole = files.record.read_bytes()
+    damaged = [bytes((*whole[:i], byte ^ (1 << i % 8), *whole[i + 1 :])) for i, byte in enumerate(whole)]
+    for text in (b"", b"{", b"[]", b"null", b"{}", b"\xff", whole[:-20], *damaged):
+        files.record.write_bytes(text)
+        try:
+            assert read_record(files) == record  # a changed space, say
+        except StreamError as refused:
+            assert refused.code == "W2226"
+            told = job_status("job", folder)
+            assert [(p.code, p.severity) for p in told.problems] == [("W2226", "warning")]
+            assert (told.state, [s.name for s in told.statements]) == ("stopped", ["status"])
+
+
+def test_a_damaged_checkpoint_hides_no_other_statement_and_no_other_job(tmp_path: Path) -> None:
+    folder = tmp_path / "streams"
+    checkpoint = known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
+    shutil.copytree(checkpoint.root.parent, folder / "other")
+    (folder / "other" / "current.json").write_text("{")
     told = job_status("job", folder)
-    assert (told.state, told.pid, told.supervisor) == ("running", me.pid, me.pid)
     assert [s.name for s in told.statements] == ["status"]
+    assert [(p.code, p.severity) for p in told.problems] == [("W2202", "error")]
 
 
 def test_jobs_are_listed_by_their_folders(tmp_path: Path) -> None:

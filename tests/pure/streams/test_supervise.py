@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,17 @@ import pytest
 
 from weft.errors import StreamError
 from weft.run.streams import supervise as supervising
+from weft.run.streams.stopping import stop_job
 from weft.run.streams.supervise import (
     MOST_RESTARTS,
     World,
     check_free,
     pause_before,
     send,
-    stop_job,
     supervise,
 )
-from weft.store.streams.processes import Process, this_process
+from weft.store.streams.lock import held
+from weft.store.streams.processes import Process, process, this_process
 from weft.store.streams.supervisor import (
     SupervisorFiles,
     SupervisorRecord,
@@ -185,17 +186,70 @@ def test_an_old_wish_to_stop_does_not_stop_a_new_start(files: SupervisorFiles) -
     assert len(run(files, lives(-9, 0)).restarts) == 1
 
 
-def test_a_job_that_runs_is_not_started_twice(files: SupervisorFiles) -> None:
+def test_a_job_of_an_earlier_version_that_runs_is_not_started_twice(files: SupervisorFiles) -> None:
+    """Supervisors of earlier versions hold no lock: their records alone say that they run."""
     me = this_process()
-    theirs = SupervisorRecord(
-        job="job", state="running", pid=GONE, began="1", since=0, child_pid=me.pid, child_began=me.began
-    )
+    bare = me.began.rpartition("/")[2]
+    theirs = SupervisorRecord(job="job", state="running", pid=me.pid, began=bare, since=0, format=1)
+    for record in (theirs, replace(theirs, pid=GONE, child_pid=me.pid, child_began=bare)):
+        write_record(files, record)
+        for start in (lambda: run(files, lives(0)), lambda: check_free(files, "job")):
+            with pytest.raises(StreamError) as caught:
+                start()
+            assert caught.value.code == "W2215"
+            assert str(me.pid) in caught.value.message
+        assert read_record(files) == record
+
+
+def test_a_job_whose_lock_is_held_is_not_started_twice_and_its_record_stays(files: SupervisorFiles) -> None:
+    theirs = SupervisorRecord(job="job", state="running", pid=GONE, began="1", since=0)
     write_record(files, theirs)
-    for start in (lambda: run(files, lives(0)), lambda: check_free(files)):
-        with pytest.raises(StreamError) as caught:
-            start()
+    ask_to_stop(files)
+    with held(files.lock, "job"):
+        for start in (lambda: run(files, lives(0)), lambda: check_free(files, "job")):
+            with pytest.raises(StreamError) as caught:
+                start()
+            assert caught.value.code == "W2215"
+            assert f"process {this_process().pid}" in caught.value.message
+    assert read_record(files) == theirs
+    assert files.stop.exists()
+    assert run(files, lives(0)).state == "stopped"
+
+
+def test_a_process_with_the_number_of_the_recorded_one_is_another(files: SupervisorFiles) -> None:
+    me = this_process()
+    reused = SupervisorRecord(
+        job="job", state="running", pid=me.pid, began="1", since=0, child_pid=me.pid, child_began="1"
+    )
+    for record in (reused, replace(reused, format=1)):
+        write_record(files, record)
+        files.lock.write_text(f'{{"host": "here", "pid": {me.pid}, "began": "{me.began}"}}')
+        with pytest.raises(StreamError, match="ended from outside") as caught:
+            stop_job(files, "job", force=True, timeout=0)
         assert caught.value.code == "W2215"
-        assert str(me.pid) in caught.value.message
+        assert run(files, lives(0)).state == "stopped"
+
+
+def test_a_record_that_cannot_be_written_does_not_end_the_job(
+    files: SupervisorFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start() -> Child:
+        monkeypatch.setattr(supervising, "write_record", full)
+        return Child(0)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    assert run(files, start).state == "stopped"
+
+
+def test_a_job_that_cannot_be_started_at_all_is_failed_with_its_error(
+    files: SupervisorFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervising, "PROGRAM", (str(files.job / "nothing"),))
+    record = run(files, lambda: supervising.spawn(["run"], files))
+    assert record.error is not None
+    assert (record.state, record.error["code"]) == ("failed", "W2201")
 
 
 def test_only_the_process_that_was_recorded_gets_a_signal() -> None:
@@ -214,6 +268,22 @@ def test_a_job_that_does_not_run_cannot_be_stopped(files: SupervisorFiles) -> No
         assert not files.stop.exists()
 
 
+def test_what_a_killed_child_has_started_is_killed_too(files: SupervisorFiles) -> None:
+    """As a JVM does, the grandchild goes on for a while when its parent is killed."""
+    code = "import subprocess, os; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); os.kill(os.getpid(), 9)"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(supervising, "PROGRAM", (sys.executable, "-c", code))
+        started = supervising.spawn([], files)
+    while (ended := started.poll()) is None:
+        time.sleep(0.01)
+    assert ended == -signal.SIGKILL
+    grandchild = process(int(files.log.read_text()))
+    until = time.monotonic() + 30
+    while grandchild.runs and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not grandchild.runs
+
+
 def test_a_process_is_started_in_a_session_of_its_own_and_a_long_log_is_put_aside(
     files: SupervisorFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +291,7 @@ def test_a_process_is_started_in_a_session_of_its_own_and_a_long_log_is_put_asid
     monkeypatch.setattr(supervising, "PROGRAM", (sys.executable, "-c", code))
     monkeypatch.setattr(supervising, "LARGEST_LOG", 5)
     for _ in range(2):
+        supervising.put_aside_long_log(files)
         started = supervising.spawn(["stream"], files)
         while (ended := started.poll()) is None:
             time.sleep(0.01)

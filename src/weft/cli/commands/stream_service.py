@@ -9,7 +9,7 @@ import typer
 
 from weft.cli.call import Call, call_of
 from weft.cli.commands.stream_text import job_data, job_text, jobs_text, rejects_text
-from weft.cli.envelope import FAILED, Envelope
+from weft.cli.envelope import FAILED, OK, Envelope
 from weft.cli.stream_call import STREAMS, Define, Job, job_of, stream_root
 from weft.core.duration import Duration
 from weft.errors import Diagnostic, StreamError, WorkspaceError
@@ -38,7 +38,7 @@ def start(
         child = [*words, "run", *chosen.words(), "--continuous"]
         record = supervise(files, plan.name, lambda: spawn(child, files))
     else:
-        record = leave_behind([*words, "start", *chosen.words(), "--foreground"], files)
+        record = leave_behind([*words, "start", *chosen.words(), "--foreground"], files, plan.name)
     data = {
         "job": plan.name,
         "state": record.state,
@@ -89,7 +89,7 @@ def status(
         base = stream_root(call) / ".weft" / STREAMS
         found = [job_status(name, base / name) for name in jobs(base)]
         text = jobs_text(found) if found else "no job has run here yet"
-        return Envelope(command="stream", data={"jobs": [job_data(s) for s in found]}, text=text)
+        return _status_answer(found, {"jobs": [job_data(s) for s in found]}, text)
     name, folder = _known(call, job, define)
     told = job_status(name, folder)
     data, text = job_data(told), job_text(told)
@@ -97,12 +97,24 @@ def status(
         rows = _rejects(told, rejects)
         data["rejects"] = rows
         text = f"{text}\n\n{rejects_text(rows)}"
-    warnings = tuple(
+    return _status_answer([told], data, text)
+
+
+def _status_answer(found: list[JobStatus], data: dict[str, Any], text: str) -> Envelope:
+    problems = [problem for job in found for problem in job.problems]
+    full = [
         Diagnostic("W2209", sentence, help="see 'join.max_state_rows' and the bound", severity="warning")
-        for statement in told.statements
+        for job in found
+        for statement in job.statements
         for sentence in statement.warnings
+    ]
+    return Envelope(
+        command="stream",
+        data=data,
+        diagnostics=(*problems, *full),
+        text=text,
+        exit_code=FAILED if any(p.severity == "error" for p in problems) else OK,
     )
-    return Envelope(command="stream", data=data, diagnostics=warnings, text=text)
 
 
 def _known(call: Call, said: str, define: list[str] | None) -> tuple[str, Path]:
@@ -144,7 +156,7 @@ def stop(
     define: Define = None,
 ) -> Envelope:
     """End a job after its batch."""
-    from weft.run.streams.supervise import stop_job
+    from weft.run.streams.stopping import stop_job
     from weft.store.streams.supervisor import SupervisorFiles
 
     wait = Duration.parse(timeout).microseconds / 1_000_000

@@ -189,6 +189,10 @@ def job_text(status: JobStatus) -> str:
     watched = f", watched by {status.supervisor}" if status.supervisor else ""
     again = f", started again {many(status.restarts, 'time')}" if status.restarts else ""
     lines = [f"{status.name} is {status.state}{who}{watched}{again}"]
+    if status.is_orphan:
+        lines.append(
+            "  its supervisor was ended: it is not started again when it falls, until it is stopped and started"
+        )
     if status.error is not None and status.state != "running":
         lines.append(f"error[{status.error.get('code')}]: {status.error.get('message')}")
         lines.append(f" = help: {status.error.get('help')}")

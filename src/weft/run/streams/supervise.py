@@ -3,27 +3,29 @@
 ::
 
     weft stream start JOB      leaves a supervisor behind, in a session of its own
-      supervisor               watches its child
+      supervisor               takes the lock of the job, writes its record, watches its child
         weft stream run JOB --continuous
 
-A child that dies, or loses its workers (W2214), is started again after 1, 2, 4 .. 60 s, at most five times in
-ten minutes.  A child that ends with another coded error is not: the same would happen again.
+The child inherits the lock, so that a job whose supervisor was killed still counts as running.  A child that
+dies, or loses its workers (W2214), is started again after 1, 2, 4 .. 60 s, at most five times in ten minutes.
+A child that ends with another coded error is not: the same would happen again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from weft.core.frozen import FrozenMap, frozen
 from weft.errors import StreamError
+from weft.store.streams.lock import Holder, locked
 from weft.store.streams.processes import Process, process, this_process
 from weft.store.streams.supervisor import (
     SupervisorFiles,
@@ -31,8 +33,9 @@ from weft.store.streams.supervisor import (
     ask_to_stop,
     asked_to_stop,
     forget_stop,
+    keeper,
+    known_record,
     read_answer,
-    read_record,
     write_record,
 )
 
@@ -82,47 +85,98 @@ def pause_before(restarts: Sequence[float], now: float) -> float | None:
 def supervise(
     files: SupervisorFiles, job: str, start: Callable[[], Child], world: World | None = None
 ) -> SupervisorRecord:
-    """Run a job until it ends by itself, is stopped, or cannot go on; return how it stood at the end."""
-    world = world or World()
-    me = this_process()
-    record = SupervisorRecord(
-        job=job, state="starting", pid=me.pid, began=me.began, since=_micros(world.now())
-    )
-    _check_free(files, me)
-    forget_stop(files)
-    write_record(files, record)
-    with _passing_signals(files):
-        while True:
-            record = _one_life(files, record, start, world)
-            if record.state != "waiting":
-                return record
-            pause = pause_before([at / _MICROS for at in record.restarts], world.now())
-            if pause is None:
-                return _kept(files, replace(record, state="failed", error=_too_often(record)))
-            if not _waited(files, pause, world):
-                return _kept(files, replace(record, state="stopped"))
-            record = replace(record, restarts=(*record.restarts, _micros(world.now())))
+    """Run a job until it ends by itself, is stopped, or cannot go on; return how it stood at the end.
+
+    The lock of the job comes first: nothing of it is written while another process supervises it (W2215).
+    """
+    with locked(files.lock, lambda by: runs_already(job, by), inherited=True):
+        alive = getattr(known_record(files), "alive", None)
+        if alive is not None:  # the lock was free: see `keeper`
+            raise runs_already(job, Holder("", alive))
+        return _Supervisor(files, job, start, world or World()).run()
 
 
-def _one_life(
-    files: SupervisorFiles, record: SupervisorRecord, start: Callable[[], Child], world: World
-) -> SupervisorRecord:
-    """Start the child and watch it to its end; state `waiting` means that it is to be started again."""
-    files.answer.unlink(missing_ok=True)
-    child = start()
-    one = process(child.pid)
-    record = replace(record, state="running", child_pid=one.pid, child_began=one.began)
-    _kept(files, replace(record, since=_micros(world.now())))
-    while (code := child.poll()) is None:
-        world.sleep(_LOOK)
-    ended = replace(record, since=_micros(world.now()), error=_told(files, code))
-    if asked_to_stop(files):
-        return _kept(files, replace(ended, state="stopped", error=None if code <= 0 else ended.error))
-    if code == 0:
-        return _kept(files, replace(ended, state="stopped", error=None))
-    again = ended.error is None or ended.error["code"] in _RESTARTABLE
-    state: Any = "waiting" if again else "failed"
-    return _kept(files, replace(ended, state=state, error=ended.error or _fallen(code)))
+class _Supervisor:
+    """The holder of the lock of a job."""
+
+    def __init__(self, files: SupervisorFiles, job: str, start: Callable[[], Child], world: World) -> None:
+        self.files, self.start, self.world = files, start, world
+        self.signals = 0
+        me = this_process()
+        self.record = SupervisorRecord(
+            job=job, state="starting", pid=me.pid, began=me.began, since=_micros(world.now())
+        )
+
+    def run(self) -> SupervisorRecord:
+        forget_stop(self.files)
+        write_record(self.files, self.record)
+        with self._passing_signals():
+            while self._one_life().state == "waiting":
+                pause = pause_before([at / _MICROS for at in self.record.restarts], self.world.now())
+                if pause is None:
+                    return self._keep(state="failed", error=_too_often(self.record))
+                if not self._waited(pause):
+                    return self._keep(state="stopped")
+                restarts = (*self.record.restarts, _micros(self.world.now()))
+                self.record = replace(self.record, restarts=restarts)
+        return self.record
+
+    def _one_life(self) -> SupervisorRecord:
+        """Start the child and watch it to its end; state `waiting` means that it is to be started again."""
+        self.files.answer.unlink(missing_ok=True)
+        put_aside_long_log(self.files)
+        try:
+            child = self.start()
+        except StreamError as cause:
+            return self._keep(state="failed", error=_as_error(cause.diagnostics[0].to_dict()))
+        one = process(child.pid)
+        self._keep(state="running", child_pid=one.pid, child_began=one.began, since=_micros(self.world.now()))
+        while (code := child.poll()) is None:
+            self.world.sleep(_LOOK)
+        error, since = _told(self.files, code), _micros(self.world.now())
+        if asked_to_stop(self.files):
+            return self._keep(state="stopped", since=since, error=None if code <= 0 else error)
+        if code == 0:
+            return self._keep(state="stopped", since=since, error=None)
+        again = error is None or error["code"] in _RESTARTABLE
+        return self._keep(state="waiting" if again else "failed", since=since, error=error or _fallen(code))
+
+    def _keep(self, **changes: Any) -> SupervisorRecord:
+        """Note a change.  A job goes on when its record cannot be written: the lock says that it runs."""
+        self.record = replace(self.record, **changes)
+        try:
+            write_record(self.files, self.record)
+        except OSError as cause:
+            sys.stderr.write(f"{self.files.record} cannot be written: {cause}\n")
+        return self.record
+
+    def _waited(self, seconds: float) -> bool:
+        """Wait; False when the job was asked to stop meanwhile."""
+        until = self.world.now() + seconds
+        while not asked_to_stop(self.files):
+            if self.world.now() >= until:
+                return True
+            self.world.sleep(_LOOK)
+        return False
+
+    @contextlib.contextmanager
+    def _passing_signals(self) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM end the job after its batch; a second one ends its process."""
+
+        def take(_number: int, _frame: object) -> None:
+            self.signals += 1
+            ask_to_stop(self.files)
+            if self.signals > 1:
+                send(self.record.child, signal.SIGTERM)
+
+        before = {}
+        with contextlib.suppress(ValueError):  # not in the main thread: signals do not come here
+            before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, old in before.items():
+                signal.signal(number, old)
 
 
 def _told(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
@@ -134,8 +188,11 @@ def _told(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
     except StreamError:  # it died while it wrote
         return None
     found = [d for d in (answer or {}).get("diagnostics", ()) if d.get("severity") == "error"]
-    keys = ("code", "message", "help")
-    return frozen({key: found[0].get(key, "") for key in keys}) if found else None
+    return _as_error(found[0]) if found else None
+
+
+def _as_error(finding: Mapping[str, Any]) -> FrozenMap[str, Any]:
+    return FrozenMap({key: frozen(finding.get(key, "")) for key in ("code", "message", "help")})
 
 
 def _fallen(code: int) -> FrozenMap[str, Any]:
@@ -153,106 +210,82 @@ def _too_often(record: SupervisorRecord) -> FrozenMap[str, Any]:
         code="W2217",
         message=f"the job fell {MOST_RESTARTS + 1} times in {WITHIN_SECONDS / 60:.0f} minutes and is not started "
         f"again; at last: {last.get('message', 'nothing was said')}",
-        help="see the end of log.txt beside the checkpoint; `weft stream start` tries again",
+        help="see the end of log.txt beside the checkpoint; "
+        f"`weft stream start {shlex.quote(record.job)}` tries again",
     )
-
-
-def _waited(files: SupervisorFiles, seconds: float, world: World) -> bool:
-    """Wait; False when the job was asked to stop meanwhile."""
-    until = world.now() + seconds
-    while not asked_to_stop(files):
-        if world.now() >= until:
-            return True
-        world.sleep(_LOOK)
-    return False
-
-
-def _kept(files: SupervisorFiles, record: SupervisorRecord) -> SupervisorRecord:
-    write_record(files, record)
-    return record
 
 
 def _micros(seconds: float) -> int:
     return int(seconds * _MICROS)
 
 
-@contextlib.contextmanager
-def _passing_signals(files: SupervisorFiles) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the job after its batch; a second one ends its process."""
-    seen: list[int] = []
-
-    def take(number: int, _frame: object) -> None:
-        seen.append(number)
-        ask_to_stop(files)
-        record = read_record(files)
-        if len(seen) > 1 and record is not None:
-            send(record.child, signal.SIGTERM)
-
-    before = {}
-    with contextlib.suppress(ValueError):  # not in the main thread: signals do not come here
-        before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
+def runs_already(job: str, by: Holder) -> StreamError:
+    """Return the error of a job that is started while it runs."""
+    name = shlex.quote(job)
+    return StreamError(
+        f"the job {job!r} runs already: {by} supervises it"
+        if by.process.runs
+        else f"the job {job!r} runs already; its supervisor has ended",
+        code="W2215",
+        help=f"`weft stream status {name}` tells of it, `weft stream stop {name}` ends it",
+    )
 
 
-def _check_free(files: SupervisorFiles, me: Process) -> None:
+def check_free(files: SupervisorFiles, job: str) -> None:
     """Raise `StreamError` W2215 when the job runs already."""
-    record = read_record(files)
-    if record is None or record.supervisor == me:
-        return
-    running = record.alive
-    if running is not None:
-        raise StreamError(
-            f"the job {record.job!r} runs already, as process {running.pid}",
-            code="W2215",
-            help=f"`weft stream status {record.job}` tells of it, `weft stream stop {record.job}` ends it",
-        )
-
-
-def is_running(files: SupervisorFiles) -> bool:
-    """Whether the supervisor of a job or its child runs."""
-    record = read_record(files)
-    return record is not None and record.alive is not None
-
-
-def check_free(files: SupervisorFiles) -> None:
-    """Raise `StreamError` W2215 when the job runs already."""
-    _check_free(files, this_process())
+    by = keeper(files)
+    if by is not None:
+        raise runs_already(job, by)
 
 
 def send(to: Process, number: int) -> bool:
-    """Send a signal to a process if it is still the one that was recorded; say whether it was."""
+    """Send a signal to a process if it is still the one that was recorded; say whether it was.
+
+    A process that is killed takes its group with it: a JVM does not outlive the Python that started it.
+    """
     if not to.runs:
         return False
     with contextlib.suppress(ProcessLookupError):
-        os.kill(to.pid, number)
+        if number == signal.SIGKILL and os.getpgid(to.pid) == to.pid:
+            os.killpg(to.pid, number)
+        else:
+            os.kill(to.pid, number)
         return True
     return False
 
 
-def leave_behind(words: Sequence[str], files: SupervisorFiles, *, wait: float = 30.0) -> SupervisorRecord:
+def leave_behind(
+    words: Sequence[str], files: SupervisorFiles, job: str, *, wait: float = 30.0
+) -> SupervisorRecord:
     """Start the supervisor as a process of its own and return how it stands once its child runs.
 
     `words` are the command after the program.  What it prints goes to log.txt.
     """
-    check_free(files)
+    check_free(files, job)
     child = spawn(words, files)
+    one = process(child.pid)
     until = time.monotonic() + wait
     while time.monotonic() < until:
-        record = read_record(files)
-        if record is not None and record.pid == child.pid and record.state != "starting":
+        record = known_record(files)
+        if record is not None and record.supervisor == one and record.state != "starting":
             return record
         if child.poll() is not None:
+            check_free(files, job)  # another start was first
             break
         time.sleep(_LOOK)
-    told = files.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+    lines = files.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+    ended = child.poll() is not None
     raise StreamError(
-        "the supervisor of the job did not start" + (": " + " | ".join(told) if told else ""),
+        (
+            "the supervisor of the job did not start"
+            if ended
+            else f"process {child.pid} has not started the job yet"
+        )
+        + (": " + " | ".join(lines) if lines else ""),
         code="W2201",
-        help=f"{str(files.log)!r} has all it said; `weft stream start JOB --foreground` shows it here",
+        help=f"{str(files.log)!r} has all it said; `weft stream start {shlex.quote(job)} --foreground` shows it here"
+        if ended
+        else f"`weft stream status {shlex.quote(job)}` tells when it runs",
     )
 
 
@@ -264,18 +297,30 @@ class Started:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Return its exit code, minus the signal when one ended it, None while it runs."""
+        """Return its exit code, minus the signal when one ended it, None while it runs.
+
+        When a signal ended it, what is left of its group is ended too: the JVM of a Python that was killed
+        goes on for a while, and must not work on a checkpoint beside the next life.
+        """
         if self._code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self._code = os.waitstatus_to_exitcode(status) if pid else None
+            if self._code is not None and self._code < 0:
+                # The number of a group is not given away while a process of the group runs.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
         return self._code
+
+
+def put_aside_long_log(files: SupervisorFiles) -> None:
+    """Rename a log that has grown long; the one put aside before goes."""
+    if files.log.exists() and files.log.stat().st_size > LARGEST_LOG:
+        files.log.replace(files.log.with_name("log.1.txt"))
 
 
 def spawn(words: Sequence[str], files: SupervisorFiles) -> Started:
     """Start this program with other words, in a session of its own; what it prints goes to log.txt."""
     files.folder.mkdir(parents=True, exist_ok=True)
-    if files.log.exists() and files.log.stat().st_size > LARGEST_LOG:
-        files.log.replace(files.log.with_name("log.1.txt"))
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     outputs = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -283,57 +328,11 @@ def spawn(words: Sequence[str], files: SupervisorFiles) -> Started:
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
     command = [*PROGRAM, *words]
-    return Started(os.posix_spawn(command[0], command, os.environ, file_actions=outputs, setsid=True))
-
-
-def stop_job(
-    files: SupervisorFiles,
-    job: str,
-    *,
-    timeout: float = 60.0,
-    force: bool = False,
-    world: World | None = None,
-) -> str:
-    """End a job; return how: after its batch, ended, or killed.  Raise W2215 when it does not run or stays.
-
-    Only the recorded child is sent signals, and only while it is the process that was recorded.
-    """
-    world = world or World()
-    record = read_record(files)
-    if record is None or not is_running(files):
+    try:
+        return Started(os.posix_spawn(command[0], command, os.environ, file_actions=outputs, setsid=True))
+    except OSError as cause:
         raise StreamError(
-            f"the job {job!r} does not run",
-            code="W2215",
-            help=f"`weft stream start {job}` starts it, `weft stream status` tells of all jobs",
-        )
-    ask_to_stop(files)
-    if _gone(files, timeout, world):
-        return "after its batch"
-    for number, how in ((signal.SIGTERM, "ended"), (signal.SIGKILL, "killed")):
-        if number == signal.SIGKILL and not force:
-            break
-        found = read_record(files) or record
-        send(found.child, number)
-        if _gone(files, min(timeout, 15.0), world):
-            return how
-    raise StreamError(
-        f"the job {job!r} did not end within {timeout:g} s",
-        code="W2215",
-        help=f"`weft stream stop {job} --force` kills its process; nothing that is committed is lost",
-    )
-
-
-def _gone(files: SupervisorFiles, seconds: float, world: World) -> bool:
-    until = world.now() + seconds
-    while is_running(files):
-        if world.now() >= until:
-            return False
-        world.sleep(_LOOK)
-    return True
-
-
-def relative_log(files: SupervisorFiles, root: Path) -> str:
-    """Return where the log of a job is, below the workspace where it can be said so."""
-    with contextlib.suppress(ValueError):
-        return str(files.log.relative_to(root))
-    return str(files.log)
+            f"the process of the job cannot be started: {cause}",
+            code="W2201",
+            help="see the memory and the number of processes of this machine, and the space on its disk",
+        ) from cause

@@ -1,7 +1,8 @@
 """Processes of this machine: which one a number means, and whether it still runs.
 
 The system gives numbers of ended processes to new ones.  A process is therefore known by its number and
-the moment it began; both together never come again while the machine runs.
+the moment it began, which Linux counts from the start of the machine: the start is part of it, so that a
+process before a reboot, or on another machine, is never taken for one of this machine.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ENDED = ("Z", "X")
+_SINCE = "/"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,9 @@ class Process:
     @property
     def runs(self) -> bool:
         """Whether this very process still runs."""
-        return bool(self.began) and began(self.pid) == self.began
+        now = began(self.pid)
+        # Files of earlier versions have the moment without the start of the machine.
+        return bool(self.began) and self.began in (now, now.rpartition(_SINCE)[2])
 
 
 def this_process() -> Process:
@@ -56,9 +61,16 @@ def began(pid: int) -> str:
         told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    # The name stands in brackets and may hold anything; the fields behind it are numbers.
+    # The name is in brackets and may hold anything; the fields behind it are numbers.
     fields = told.rpartition(")")[2].split()
-    return "" if fields[0] in _ENDED else fields[19]
+    return "" if fields[0] in _ENDED else _since_boot(fields[19])
+
+
+def _since_boot(ticks: str) -> str:
+    try:
+        return f"{_BOOT.read_text(encoding='ascii').strip()[:8]}{_SINCE}{ticks}"
+    except OSError:
+        return ticks
 
 
 def _told_by_ps(pid: int) -> str:

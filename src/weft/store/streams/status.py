@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap
+from weft.errors import Diagnostic, StreamError
 from weft.plan.streams.layout import layout
 from weft.plan.streams.resolved import Input, KernelStep, StatementPlan
 from weft.store.streams.checkpoint import Checkpoint, current, record_of
 from weft.store.streams.commit import is_sealed
 from weft.store.streams.ledger import side_name
-from weft.store.streams.lock import holder
+from weft.store.streams.lock import Holder, holder
 from weft.store.streams.manifest import (
     Heartbeat,
     Ledger,
@@ -22,7 +25,7 @@ from weft.store.streams.manifest import (
     last_manifest,
     read_heartbeat,
 )
-from weft.store.streams.supervisor import SupervisorFiles, read_record
+from weft.store.streams.supervisor import SupervisorFiles, SupervisorRecord, keeper, read_record
 
 State = Literal["running", "stopped", "failed", "sealed"]
 WARN_AT = 80
@@ -84,7 +87,10 @@ class StatementStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """How it stands with a job: its processes and its statements."""
+    """How it stands with a job: its processes and its statements.
+
+    `problems` are files of it that are damaged; `is_orphan` says that its process outlived its supervisor.
+    """
 
     name: str
     state: State
@@ -95,6 +101,8 @@ class JobStatus:
     restarts: int = 0
     error: FrozenMap[str, Any] | None = None
     statements: tuple[StatementStatus, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    is_orphan: bool = False
 
 
 def facts(plan: StatementPlan) -> FrozenMap[str, Any]:
@@ -172,19 +180,21 @@ def jobs(base: Path) -> tuple[str, ...]:
 
 
 def job_status(name: str, folder: Path) -> JobStatus:
-    """Return how it stands with the job that keeps its files in a folder."""
-    record = read_record(SupervisorFiles(folder))
-    statements = tuple(
-        statement_status(checkpoint, failed=record is not None and record.state == "failed")
-        for checkpoint in checkpoints(folder)
-    )
-    running = (record is not None and record.alive is not None) or any(
-        s.state == "running" for s in statements
-    )
+    """Return how it stands with the job that keeps its files in a folder.
+
+    Whether it runs is what its locks say.  A file that is damaged is among the problems and hides nothing else.
+    """
+    files = SupervisorFiles(folder)
+    problems: list[Diagnostic] = []
+    record = _record(files, problems)
+    by = keeper(files)
+    killed = record is not None and record.at_work and by is None
+    failed = killed or (record is not None and record.state == "failed")
+    statements = tuple(_statements(folder, problems, failed=failed))
     state: State = "stopped"
-    if running:
+    if by is not None or any(s.state == "running" for s in statements):
         state = "running"
-    elif record is not None and record.state == "failed":
+    elif failed:
         state = "failed"
     elif statements and all(s.state == "sealed" for s in statements):
         state = "sealed"
@@ -194,21 +204,60 @@ def job_status(name: str, folder: Path) -> JobStatus:
         state=state,
         folder=folder,
         pid=record.child_pid if record is not None and record.child.runs else holding,
-        supervisor=record.pid if record is not None and record.supervisor.runs else None,
+        supervisor=None if by is None else _supervisor(record, by),
         since=None if record is None else record.since,
         restarts=0 if record is None else len(record.restarts),
-        error=None if record is None else record.error,
+        error=_killed(name) if killed else None if record is None else record.error,
         statements=statements,
+        problems=tuple(problems),
+        is_orphan=by is not None and _supervisor(record, by) is None,
     )
+
+
+def _record(files: SupervisorFiles, problems: list[Diagnostic]) -> SupervisorRecord | None:
+    try:
+        return read_record(files)
+    except StreamError as damaged:
+        problems.extend(replace(d, severity="warning") for d in damaged.diagnostics)
+        return None
+
+
+def _supervisor(record: SupervisorRecord | None, by: Holder) -> int | None:
+    """Return the process that watches the job; a child whose supervisor was killed is watched by nobody."""
+    if record is not None and by.process == record.child:
+        return None
+    return by.process.pid if by.process.runs or by.host != socket.gethostname() else None
+
+
+def _killed(name: str) -> FrozenMap[str, Any]:
+    return FrozenMap(
+        code="W2225",
+        message=f"the processes of the job {name!r} were ended from outside, or the machine was",
+        help=f"nothing that is committed is lost; `weft stream start {shlex.quote(name)}` goes on after the last commit",
+    )
+
+
+def _statements(folder: Path, problems: list[Diagnostic], *, failed: bool) -> Iterator[StatementStatus]:
+    for statement in _statement_folders(folder):
+        try:
+            found = current(statement)
+            if found is not None:
+                yield statement_status(found, failed=failed)
+        except StreamError as damaged:
+            problems.extend(damaged.diagnostics)
 
 
 def checkpoints(folder: Path) -> Iterator[Checkpoint]:
     """Yield the checkpoint in use of each statement of a job."""
-    for statement in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if statement.is_dir() and not statement.name.startswith("."):
-            found = current(statement)
-            if found is not None:
-                yield found
+    for statement in _statement_folders(folder):
+        found = current(statement)
+        if found is not None:
+            yield found
+
+
+def _statement_folders(folder: Path) -> list[Path]:
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(p for p in found if p.is_dir() and not p.name.startswith("."))
 
 
 def statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> StatementStatus:

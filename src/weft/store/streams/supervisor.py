@@ -2,26 +2,38 @@
 
 ::
 
-    <job folder>/.supervisor/supervisor.json   the supervisor, its child, restarts, the last error
+    <job folder>/.supervisor/lock              held while the supervisor or its child runs
+                             supervisor.json   the supervisor, its child, restarts, the last error
                              log.txt           what both print
                              answer.json       how the child ended, when it could say so
                              stop              there when the job is to end after its batch
+
+Whether a job runs is what the lock says, which the system frees when its processes end, however they end.
+The record says the rest; it is written by the holder of the lock alone.
 """
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from weft.core.frozen import FrozenMap, frozen
-from weft.store.streams.durable import damaged, read_document, remove, write_document
+from weft.core.fingerprint import fingerprint
+from weft.core.frozen import FrozenMap, frozen, thawed
+from weft.errors import StreamError
+from weft.store.streams.durable import read_document, remove, write_document
+from weft.store.streams.lock import Holder, holder
 from weft.store.streams.processes import Process
 
 State = Literal["starting", "running", "waiting", "stopped", "failed"]
 FOLDER = ".supervisor"
 _AT_WORK = ("starting", "running", "waiting")
+_LOCKED = 2
+"""Format of the records whose writers hold the lock; those of format 1 had none."""
+
+_SUM = "sum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,11 @@ class SupervisorFiles:
     def record(self) -> Path:
         """Who runs the job."""
         return self.folder / "supervisor.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held while the job runs."""
+        return self.folder / "lock"
 
     @property
     def log(self) -> Path:
@@ -69,6 +86,7 @@ class SupervisorRecord:
     child_began: str = ""
     restarts: tuple[int, ...] = ()
     error: FrozenMap[str, Any] | None = None
+    format: int = _LOCKED
 
     @property
     def supervisor(self) -> Process:
@@ -81,31 +99,84 @@ class SupervisorRecord:
         return Process(self.child_pid, self.child_began)
 
     @property
+    def at_work(self) -> bool:
+        """Whether the job was not at its end when this was written."""
+        return self.state in _AT_WORK
+
+    @property
     def alive(self) -> Process | None:
-        """The process that keeps the job running, None when there is none: it ended, or nobody watches it."""
+        """The process that keeps the job running, as far as the record alone can say."""
         if self.child.runs:
             return self.child
-        return self.supervisor if self.state in _AT_WORK and self.supervisor.runs else None
+        alone = self.format < _LOCKED and self.at_work and self.supervisor.runs
+        return self.supervisor if alone else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document."""
-        return {"format": 1, **{name: getattr(self, name) for name in self.__slots__}}
+        return {name: thawed(getattr(self, name)) for name in self.__slots__}
 
 
 def write_record(files: SupervisorFiles, record: SupervisorRecord) -> None:
-    """Say how it stands with a job."""
-    write_document(files.record, record.to_dict())
+    """Say how it stands with a job; only the holder of the lock does."""
+    said = record.to_dict()
+    write_document(files.record, {**said, _SUM: fingerprint(said)})
 
 
 def read_record(files: SupervisorFiles) -> SupervisorRecord | None:
-    """Return how it stands with a job, None when it was never started."""
+    """Return how it stands with a job, None when it was never started; raise W2226 when the file is damaged."""
     if not files.record.exists():
         return None
-    said = read_document(files.record)
     try:
-        return SupervisorRecord(**{n: frozen(said[n]) for n in SupervisorRecord.__slots__ if n in said})
+        said = read_document(files.record)
+    except StreamError as cause:
+        raise _damaged(files, "it is not JSON") from cause
+    wanted = said.pop(_SUM, None)
+    if wanted is not None and wanted != fingerprint(said):
+        raise _damaged(files, "its checksum differs")
+    try:
+        found = SupervisorRecord(**{n: frozen(said[n]) for n in SupervisorRecord.__slots__ if n in said})
+        numbers = (found.pid, found.child_pid, found.since, found.format, *found.restarts)
     except TypeError as cause:
-        raise damaged(files.record, str(cause)) from cause
+        raise _damaged(files, str(cause)) from cause
+    texts = (found.job, found.began, found.child_began)
+    if found.state not in get_args(State) or not _are(numbers, int) or not _are(texts, str):
+        raise _damaged(files, "its values have other types")
+    return found
+
+
+def _are(values: tuple[object, ...], kind: type) -> bool:
+    return all(type(value) is kind for value in values)
+
+
+def _damaged(files: SupervisorFiles, why: str) -> StreamError:
+    return StreamError(
+        f"{str(files.record)!r} is damaged: {why}",
+        code="W2226",
+        help="nothing of the job is lost: whether it runs is known from its lock, and the next "
+        "`weft stream start` writes the file again",
+    )
+
+
+def known_record(files: SupervisorFiles) -> SupervisorRecord | None:
+    """Return how it stands with a job, None when it was never started or the file is damaged."""
+    try:
+        return read_record(files)
+    except StreamError:
+        return None
+
+
+def keeper(files: SupervisorFiles) -> Holder | None:
+    """Return who keeps a job running, None when nobody does.
+
+    The lock tells it.  A child that runs without it was started by an earlier version, or its folder is on a
+    disk on which a lock is not handed on to a child.
+    """
+    by = holder(files.lock)
+    if by is not None:
+        return by
+    record = known_record(files)
+    alive = None if record is None else record.alive
+    return None if alive is None else Holder(socket.gethostname(), alive)
 
 
 def ask_to_stop(files: SupervisorFiles) -> None:
