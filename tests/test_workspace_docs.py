@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,7 @@ from engine_data import sample_workspace
 from weft.errors import Diagnostic
 from weft.front.workspace import load_workspace
 from weft.plan.catalog import Catalog
-from weft.plan.project import examined
-from weft.plan.references import catalog_findings
+from weft.plan.check import check_workspace
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
@@ -59,12 +58,8 @@ def examples(page: Path, text: str) -> Iterator[Example]:
 def findings(root: Path) -> tuple[Diagnostic, ...]:
     """Return everything that is found in a workspace without running it."""
     loaded = load_workspace(root)
-    catalog = Catalog.of(loaded.readable)
-    told = list(catalog_findings(catalog))
-    for project in loaded.readable.projects:
-        checked = examined(project, catalog)
-        told += [*(failure.diagnostic for failure in checked.failures), *checked.warnings]
-    return loaded.merged(told)
+    catalog = replace(Catalog.of(loaded.readable), unread=loaded.unread)
+    return loaded.merged(check_workspace(catalog))
 
 
 def check(example: Example, folder: Path, *, rewrite: bool) -> None:

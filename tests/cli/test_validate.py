@@ -79,7 +79,7 @@ def test_a_dataset_that_only_the_store_may_know_is_not_called_missing(tmp_path: 
     reader = """\
 project:
   name: reader
-  input: gl_usd
+  input: gl_chf
   operations:
     - {seq: 10, name: Write, type: output, arguments: {destination: {path: out/x}}}
 """

@@ -3,12 +3,14 @@
 ::
 
     operations:                               operations:
-      - {seq: 10, ..., selecter: x}   ->        - {seq: 10, ...}       an unknown key is passed over
-      - {seq: 20, type: update}                                        what lacks a part is left out
+      - {seq: 10, ..., selecter: x}   ->        - {seq: 10, ...}          an unknown key is passed over
+      - {seq: 20, type: update}                                           what lacks a part is left out
+      - {seq: 0, name: Drop, ...}               - {seq: 21, name: Drop}   a number or a name is made up
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
@@ -16,9 +18,13 @@ from pydantic import ValidationError
 from weft.errors import Diagnostic
 from weft.front.findings import Path, Problem, problems_of
 from weft.front.shapes.base import Shape
-from weft.front.yaml_nodes import Node, plain
+from weft.front.yaml_nodes import Item, Node, plain
+from weft.spec.pipeline.reference import NOT_SAID
 
 _ROUNDS = 6
+_SEQ = re.compile(r"[0-9]{1,18}")
+_MADE_UP = ("name", "seq")
+"""Keys of an operation whose value does not matter to what the rest of it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,9 @@ def _pruned(node: Node, problems: tuple[Problem, ...], lost: list[Path]) -> Node
     doomed: set[Path] = set()
     for problem in problems:
         path = problem.path
+        if (filled := _with_stand_in(node, path)) is not None:
+            node = filled
+            continue
         if problem.kind == "missing" or not path or isinstance(path[-1], int):
             path = _part(path)
             if not path or (problem.kind == "missing" and path == problem.path):
@@ -61,6 +70,46 @@ def _pruned(node: Node, problems: tuple[Problem, ...], lost: list[Path]) -> Node
             lost.append(path)
         doomed.add(path)
     return _without(node, (), doomed)
+
+
+def _with_stand_in(node: Node, path: Path) -> Node | None:
+    """Return a project with some input, or an operation with some `name` or `seq`: the rest can be checked.
+
+    The made-up `seq` keeps the operation behind the one listed before it; None when no number is free there.
+    """
+    if path == ("input_dataset_id",) and node.is_mapping:
+        stand_in = replace(node, kind="scalar", value=NOT_SAID, style="text", size=1)
+        kept = tuple(item for item in node.pairs() if item.name != path[0])
+        return replace(node, value=(*kept, Item("input_dataset_id", stand_in, stand_in)))
+    if len(path) != 3 or path[0] != "operations" or path[2] not in _MADE_UP:
+        return None
+    listed, index, key = node.get("operations"), path[1], str(path[2])
+    if listed is None or not isinstance(index, int) or not listed.is_list:
+        return None
+    operations = list(listed.items())
+    said = "unnamed"
+    if key == "seq":
+        taken = [seq_of(op) for op in operations]
+        number = 1 + max((seq for seq in taken[:index] if seq is not None), default=0)
+        if number in taken:
+            return None
+        said = str(number)
+    operation = operations[index]
+    stand_in = replace(operation, kind="scalar", value=said, style="" if key == "seq" else "text", size=1)
+    kept = tuple(item for item in operation.pairs() if item.name != key)
+    operations[index] = replace(operation, value=(*kept, Item(key, stand_in, stand_in)))
+    whole = replace(listed, value=tuple(operations))
+    return replace(
+        node, value=tuple(i._replace(value=whole) if i.name == "operations" else i for i in node.pairs())
+    )
+
+
+def seq_of(operation: Node) -> int | None:
+    """Return the seq that an operation says, None when that is not a positive whole number."""
+    said = operation.get("seq") if operation.is_mapping else None
+    if said is None or said.kind != "scalar" or not _SEQ.fullmatch(str(said.value)):
+        return None
+    return int(said.value) or None
 
 
 def _part(path: Path) -> Path:

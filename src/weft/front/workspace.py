@@ -36,12 +36,14 @@ class Loaded:
     """A workspace, and everything found in its files.
 
     `workspace` holds the entities without an error.  `readable` also holds those that could be read in
-    part, so that the rest of their mistakes can be found; nothing is run from it.
+    part, so that the rest of their mistakes can be found; nothing is run from it.  `unread` are the
+    texts of dataset files that do not read at all.
     """
 
     workspace: Workspace
     readable: Workspace
     findings: tuple[Diagnostic, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -87,11 +89,12 @@ def load_workspace(root: Path, *, only: Path | None = None) -> Loaded:
     sound = [(kind, r.entity) for kind, r in readings.values() if r.entity is not None and r.sound]
     workspace = _workspace(root, sound, tuple(readings))
     readable = _workspace(root, whole, tuple(readings))
-    unread = [(kind, path) for path, (kind, reading) in readings.items() if reading.entity is None]
-    findings.extend(workspace_findings(readable, [(kind, _raw(path)) for kind, path in unread]))
+    unread = [(kind, _raw(path)) for path, (kind, reading) in readings.items() if reading.entity is None]
+    findings.extend(workspace_findings(readable, unread))
     if only is not None:
         findings = [f for f in findings if _is_within(f, only.resolve(), root)]
-    return Loaded(workspace, readable, tuple(sorted(findings, key=_order)))
+    hidden = tuple(text for kind, text in unread if kind == "dataset")
+    return Loaded(workspace, readable, tuple(sorted(findings, key=_order)), hidden)
 
 
 def _files(root: Path) -> Iterator[tuple[Kind, Path]]:

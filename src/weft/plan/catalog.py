@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
 from weft.core.names import listed, near
@@ -68,26 +68,46 @@ class DatasetFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Why a reference means nothing: no such dataset, no such version, or it is disabled."""
+    """Why a reference means nothing: no such dataset, no such version, or it is disabled.
 
-    kind: Literal["dataset", "version", "disabled"]
+    An ``unread`` one may be in a file with errors, or come from a project with errors: those are reported.
+    """
+
+    kind: Literal["dataset", "version", "disabled", "unread"]
     said: str
     version: int | None = None
     near: tuple[str, ...] = ()
+    maker: str | None = None
+    """The project that registers it when it runs."""
+
+    @property
+    def next_step(self) -> str | None:
+        """What to type so that the dataset comes into being; None when no project makes it."""
+        return (
+            None
+            if self.maker is None
+            else f"project {self.maker!r} registers it: `weft run {self.maker} -p PERIOD` first"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """Every entity that a project can name.
 
+    A check of files, not a run, also knows what is still to come: `promised` are datasets that a project
+    registers when it runs for the first time, `unread` the texts of files that may hold a dataset and do
+    not read.
+
     >>> from pathlib import Path
     >>> catalog = Catalog.of(Workspace(root=Path()))
     >>> catalog.dataset(DatasetRef("gl", 3))
-    Missing(kind='dataset', said='gl', version=3, near=())
+    Missing(kind='dataset', said='gl', version=3, near=(), maker=None)
     """
 
     workspace: Workspace
     registered: tuple[RegisteredVersion, ...] = ()
+    promised: tuple[Dataset, ...] = ()
+    unread: tuple[str, ...] = ()
     _versions: Mapping[str, tuple[Dataset, ...]] = field(init=False, repr=False, compare=False)
     _ids: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
@@ -118,9 +138,11 @@ class Catalog:
     def dataset(self, ref: DatasetRef) -> DatasetFound | Missing:
         """Return the version that a reference means: the pinned one, else the greatest that is active."""
         found = self.versions(ref.said)
-        if not found:
-            return Missing(kind="dataset", said=ref.said, version=ref.version, near=near(ref.said, self._ids))
         wanted = [d for d in found if ref.version in (None, d.version)]
+        if not wanted and any(ref.said in text for text in self.unread):
+            return Missing(kind="unread", said=ref.said, version=ref.version)
+        if not found:
+            return self._still_to_come(ref)
         if not wanted:
             known = tuple(str(d.version) for d in found)
             return Missing(kind="version", said=ref.said, version=ref.version, near=known)
@@ -128,6 +150,19 @@ class Catalog:
         if not active:
             return Missing(kind="disabled", said=ref.said, version=ref.version)
         return DatasetFound(dataset=active[-1], pinned=ref.version is not None)
+
+    def _still_to_come(self, ref: DatasetRef) -> DatasetFound | Missing:
+        for dataset in self.promised:
+            if ref.said in (dataset.name, dataset.id):
+                coming = replace(dataset, version=ref.version or dataset.version)
+                return DatasetFound(dataset=coming, pinned=ref.version is not None)
+        return Missing(
+            kind="dataset",
+            said=ref.said,
+            version=ref.version,
+            near=near(ref.said, self._ids),
+            maker=next((p.name for p in self.workspace.projects if ref.said in p.registers), None),
+        )
 
     def published(self, dataset: Dataset) -> tuple[PublishedLocation, ...]:
         """Return what a registered version sees: of each period the newest publication up to it."""

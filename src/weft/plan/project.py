@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from weft.core.mistakes import Mistakes
-from weft.core.period import Calendar, Period
-from weft.errors import ActivationError, Diagnostic, OperationError, WeftError
+from weft.core.period import GREGORIAN, Calendar, Period
+from weft.errors import ActivationError, Code, Diagnostic, OperationError, WeftError
 from weft.plan.catalog import Catalog, Missing
 from weft.plan.failures import Failure as Failure  # noqa: PLC0414  # asked for together with a plan
 from weft.plan.lookups import lookup_nodes
@@ -18,14 +18,16 @@ from weft.plan.operations.append import resolve_append, working_of
 from weft.plan.operations.context import PlanContext, not_usable
 from weft.plan.operations.delete import resolve_delete
 from weft.plan.operations.output import resolve_output
-from weft.plan.operations.resolved import ResolvedOperation, Working
+from weft.plan.operations.resolved import ResolvedOperation, ResolvedOutput, Working
+from weft.plan.operations.unknown import KEY_UNKNOWN, unknown_input, with_mentioned
 from weft.plan.operations.update import resolve_update
 from weft.plan.read_set import reads_of, with_reads
 from weft.plan.reads import DatasetPin as DatasetPin  # noqa: PLC0414
 from weft.plan.reads import Read as Read  # noqa: PLC0414
 from weft.plan.uses import column_uses as column_uses_of
-from weft.spec.pipeline.operation import Operation, Update
+from weft.spec.pipeline.operation import Operation, Unread, Update
 from weft.spec.pipeline.project import Project
+from weft.spec.pipeline.reference import NOT_SAID
 from weft.spec.pipeline.words import OperationType
 
 _RESOLVERS: Mapping[
@@ -77,7 +79,7 @@ def resolve_project(
 
     Nothing is read but what the catalog holds: no session, no data.
     """
-    plan, failures = _resolved(project, catalog, period, calendar, known_at, draft=draft)
+    plan, failures, _ = _resolved(project, catalog, period, calendar, known_at, draft=draft)
     if plan is None or failures:
         error = ActivationError([f.diagnostic for f in failures])
         error.failures = failures
@@ -87,22 +89,35 @@ def resolve_project(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a check without a period finds: failures that stand against activation, and warnings."""
+    """What a check without a period finds: failures that stand against activation, and warnings.
+
+    `outputs` are those that could be resolved, also where something else in the project could not.
+    """
 
     failures: tuple[Failure, ...]
     warnings: tuple[Diagnostic, ...]
+    outputs: tuple[ResolvedOutput, ...] = ()
 
 
 def examined(project: Project, catalog: Catalog) -> Checked:
     """Return what is wrong and what is odd with a project; resolvers are found, data is not located."""
+    calendar, told = _calendar(project, catalog)
+    plan, failures, operations = _resolved(project, catalog, None, calendar, None, draft=False)
+    return Checked(
+        failures=(*told, *failures),
+        warnings=() if plan is None else plan.warnings,
+        outputs=tuple(op for op in operations if isinstance(op, ResolvedOutput)),
+    )
+
+
+def _calendar(project: Project, catalog: Catalog) -> tuple[Calendar, tuple[Failure, ...]]:
+    """Return the calendar of a project; another one, with what is wrong, when it cannot be used."""
     try:
-        calendar = catalog.calendar(project.calendar)
+        return catalog.calendar(project.calendar), ()
     except WeftError as problem:
         at = project.at.of("calendar")
-        failures = tuple(Failure.of(replace(d, at=d.at or at), None) for d in problem.diagnostics)
-        return Checked(failures=failures, warnings=())
-    plan, failures = _resolved(project, catalog, None, calendar, None, draft=False)
-    return Checked(failures=failures, warnings=() if plan is None else plan.warnings)
+        told = tuple(Failure.of(replace(d, at=d.at or at), None) for d in problem.diagnostics)
+        return GREGORIAN, told
 
 
 def check_project(project: Project, catalog: Catalog) -> tuple[Failure, ...]:
@@ -123,7 +138,7 @@ def _resolved(
     known_at: dt.datetime | None,
     *,
     draft: bool,
-) -> tuple[ProjectPlan | None, tuple[Failure, ...]]:
+) -> tuple[ProjectPlan | None, tuple[Failure, ...], tuple[ResolvedOperation, ...]]:
     failures: list[Failure] = []
     selectors = named_selectors(project, failures)
     context = PlanContext(
@@ -137,17 +152,13 @@ def _resolved(
         aliases=_aliases(project),
         draft=draft,
     )
-    start = _started(project, context)
-    if start is None:
-        _tell(context.mistakes, None, failures)
-        return None, _once(failures)
-    context, working, read = start
+    context, working, read = _started(project, context)
     _tell(context.mistakes, None, failures)
     check_unused(project, working, context, failures)
     operations, final = _operations(project, working, context, failures)
     _check_seqs(project, failures)
     if read is None or failures:
-        return None, _once(failures)
+        return None, _once(failures), operations
     _warn_of_unread(project, context)
     reads = reads_of(read, operations)
     plan = ProjectPlan(
@@ -162,16 +173,21 @@ def _resolved(
         final=final,
         warnings=tuple(dict.fromkeys(context.warnings)),
     )
-    return plan, ()
+    return plan, (), operations
 
 
-def _started(project: Project, context: PlanContext) -> tuple[PlanContext, Working, Read | None] | None:
-    """Return the context with its lookups, the columns of the input and how it is read."""
+def _started(project: Project, context: PlanContext) -> tuple[PlanContext, Working, Read | None]:
+    """Return the context with its lookups, the columns of the input and how it is read.
+
+    Without its input a project is still checked, with columns that nobody knows.
+    """
     found = context.catalog.dataset(project.input)
     if isinstance(found, Missing):
         at = project.input.at or project.at.of("input_dataset_id")
-        context.mistakes.add(not_usable(found, "input dataset", at))
-        return None
+        # A file without an input, and one that does not read, are reported when they are read.
+        if project.input.said != NOT_SAID and found.kind != "unread":
+            context.mistakes.add(not_usable(found, "input dataset", at))
+        return context, unknown_input(project), None
     dataset = found.dataset
     with context.mistakes.noted():
         context = replace(context, lookups=lookup_nodes(dataset, context.catalog))
@@ -190,9 +206,14 @@ def _operations(
     found: list[ResolvedOperation] = []
     deleted = False
     for op in project.operations:
+        if isinstance(op.arguments, Unread):
+            working = replace(working, open=True)
+            continue
+        if working.open:
+            working = with_mentioned(working, op, context)
         inner = context.at_operation(Mistakes(), may_delete=deleted)
         resolved, working = _RESOLVERS[op.type](op, working, inner)
-        _tell(inner.mistakes, op.seq, failures)
+        _tell(inner.mistakes, op.seq, failures, but=KEY_UNKNOWN if working.open else ())
         if resolved is not None:
             found.append(resolved)
         deleted = deleted or op.type == "delete"
@@ -211,7 +232,7 @@ def _warn_of_unread(project: Project, context: PlanContext) -> None:
     """Note operations behind the last output: nothing they do is ever written."""
     last = max((op.seq for op in project.operations if op.type == "output"), default=0)
     for op in project.operations:
-        if op.seq > last:
+        if op.seq > last and not isinstance(op.arguments, Unread):
             context.warn(
                 "W1401",
                 f"operation {op} changes nothing that is written",
@@ -223,6 +244,8 @@ def _warn_of_unread(project: Project, context: PlanContext) -> None:
 def _check_seqs(project: Project, failures: list[Failure]) -> None:
     seen: set[int] = set()
     for op in project.operations:
+        if isinstance(op.arguments, Unread):
+            continue
         if op.seq in seen:
             finding = Diagnostic(
                 "W1009",
@@ -243,11 +266,11 @@ def _aliases(project: Project) -> Mapping[str, int]:
     return found
 
 
-def _tell(mistakes: Mistakes, seq: int | None, failures: list[Failure]) -> None:
+def _tell(mistakes: Mistakes, seq: int | None, failures: list[Failure], but: tuple[Code, ...] = ()) -> None:
     try:
         mistakes.raise_all()
     except WeftError as problem:
-        failures += [Failure.of(d, seq) for d in problem.diagnostics]
+        failures += [Failure.of(d, seq) for d in problem.diagnostics if d.code not in but]
 
 
 def _once(failures: list[Failure]) -> tuple[Failure, ...]:

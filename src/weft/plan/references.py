@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weft.core.names import listed, near
+from weft.core.names import listed
+from weft.core.names import near as nearest
 from weft.core.source import Source
 from weft.core.types import common_type
 from weft.errors import Diagnostic
@@ -12,6 +13,8 @@ from weft.plan.catalog import Catalog, Missing
 from weft.plan.resolver.checks import check_resolver
 from weft.plan.resolver.options import check_datasource
 from weft.spec.pipeline.dataset import Dataset, DatasetRef, LookupDef
+from weft.spec.pipeline.operation import Append, Update
+from weft.spec.pipeline.project import Project
 
 
 def catalog_findings(catalog: Catalog) -> tuple[Diagnostic, ...]:
@@ -29,6 +32,20 @@ def catalog_findings(catalog: Catalog) -> tuple[Diagnostic, ...]:
     )
 
 
+def dataset_references(project: Project) -> Iterator[tuple[int | None, DatasetRef]]:
+    """Yield every dataset that a project names, with the operation that names it.
+
+    The input is named by none.
+    """
+    yield None, project.input
+    for operation in project.operations:
+        if isinstance(operation.arguments, Update):
+            for join in operation.arguments.joins:
+                yield operation.seq, join.dataset
+        elif isinstance(operation.arguments, Append):
+            yield operation.seq, operation.arguments.source
+
+
 def _lookups(catalog: Catalog) -> Iterator[Diagnostic]:
     for dataset in catalog.workspace.datasets:
         for lookup in dataset.lookups:
@@ -36,7 +53,8 @@ def _lookups(catalog: Catalog) -> Iterator[Diagnostic]:
                 continue
             found = catalog.dataset(lookup.target)
             if isinstance(found, Missing):
-                yield _missing(found, lookup.target.at)
+                if found.kind != "unread":
+                    yield _missing(found, lookup.target.at)
             else:
                 yield from _conditions(dataset, lookup, found.dataset)
 
@@ -46,7 +64,7 @@ def _conditions(dataset: Dataset, lookup: LookupDef, target: Dataset) -> Iterato
     for i, (source, other) in enumerate(lookup.join_conditions):
         at = lookup.at.of(f"join_conditions.{i}.target_column")
         if other not in right:
-            close = near(other, right.names, most=1)
+            close = nearest(other, right.names, most=1)
             help = f"did you mean {close[0]!r}?" if close else f"it has {listed(right.names)}"
             yield Diagnostic("W1019", f"dataset {target} has no column {other!r}", help=help, at=at)
         elif source in left and common_type(left[source].dtype, right[other].dtype) is None:
@@ -68,7 +86,8 @@ def _overrides(catalog: Catalog) -> Iterator[Diagnostic]:
 
 def _missing(found: Missing, at: Source | None) -> Diagnostic:
     if found.kind == "dataset":
-        help = f"did you mean {found.near[0]!r}?" if found.near else "write it in datasets/"
+        near = f"did you mean {found.near[0]!r}?" if found.near else "write it in datasets/"
+        help = found.next_step or near
         return Diagnostic("W1020", f"there is no dataset {found.said!r}", help=help, at=at)
     if found.kind == "version":
         message = f"dataset {found.said!r} has no version {found.version}"

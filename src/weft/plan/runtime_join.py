@@ -187,7 +187,8 @@ def dataset_problem(missing: Missing, at: Source | None) -> RuntimeJoinError:
     if missing.kind == "dataset":
         code, message = "W1201", f"Dataset {said} not found in MetadataStore"
         close = " or ".join(map(repr, missing.near))
-        help = f"did you mean {close}?" if close else "`weft dataset ls` lists the datasets"
+        near = f"did you mean {close}?" if close else "`weft dataset ls` lists the datasets"
+        help = missing.next_step or near
     elif missing.kind == "disabled":
         code, message = "W1202", f"Dataset {said} is disabled and cannot be used in joins"
         help = f"enable it with `weft dataset enable {said}`, or join another"

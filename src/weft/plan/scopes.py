@@ -52,9 +52,13 @@ class OperationScope:
             return self._working(qualifier, name)
         if qualifier in self.lookups:
             return self._looked_up(self.lookups[qualifier], qualifier, name)
-        if qualifier == self.working.dataset.name:
+        if qualifier == self.working.dataset.name or self._may_be_input(qualifier):
             return self._working(qualifier, name)
         return self._no_table(qualifier, name)
+
+    def _may_be_input(self, qualifier: str) -> bool:
+        """Whether a prefix may be a table of an input that nobody knows."""
+        return not self.working.table and qualifier not in self.later and qualifier not in self.elsewhere
 
     def names(self) -> tuple[str, ...]:
         """Return every name as it can be written."""
@@ -67,6 +71,8 @@ class OperationScope:
 
     def _working(self, qualifier: str | None, name: str) -> Column | Diagnostic:
         index = self.working.schema.find(name)
+        if index is None and self.working.open:
+            return Column(("w", name), NULL)
         if index is None:
             written = name if qualifier is None else f"{qualifier}.{name}"
             if qualifier is not None:
@@ -96,6 +102,8 @@ class OperationScope:
 
     def _looked_up(self, node: LookupNode, alias: str, name: str) -> Column | Diagnostic:
         schema = node.schema
+        if schema is None and node.missing is not None and node.missing.kind == "unread":
+            return Column(("l", node.path, name), NULL)
         if schema is None:
             said = node.missing.said if node.missing else node.path
             return Diagnostic(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from weft.core.types import Schema
 from weft.errors import Diagnostic
 from weft.plan.catalog import Catalog, PublishedLocation
 from weft.plan.operations.resolved import OWN_NAMES, ResolvedOutput, Target
 from weft.plan.project import ProjectPlan
+from weft.plan.registered import registered_dataset
 from weft.run.places import shown
-from weft.spec.pipeline.dataset import ColumnDef, Dataset, TableDef
-from weft.spec.pipeline.words import PERIOD, PERIOD_FROM, PUBLISHED, TemporalMode
-from weft.store.ids import dataset_id_for
 from weft.store.records import Registration
 
 
@@ -45,45 +42,6 @@ def _location(target: Target, period: str, run_id: str, root: Path) -> Published
         table=target.table,
         schema=target.schema,
     )
-
-
-def registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
-    """Return the dataset that an output registers: the next version of the one that has its name.
-
-    Weft's own columns are not declared, and a natural key is kept when all its columns are written.
-    """
-    name = str(op.register_as)
-    known = catalog.versions(name)
-    schema: Schema = op.before.schema
-    columns = tuple(
-        ColumnDef(column, schema[column].dtype, schema[column].nullable)
-        for column in op.columns
-        if column not in OWN_NAMES and not column.startswith("_")
-    )
-    key = known[-1].natural_key_columns if known else op.before.dataset.natural_key_columns
-    written = set(op.columns)
-    return Dataset(
-        id=known[-1].id if known else dataset_id_for(name),
-        name=known[-1].name if known else name,
-        version=known[-1].version + 1 if known else 1,
-        status="active",
-        main_table=TableDef(
-            name=op.target.table or name,
-            columns=columns,
-            temporal_mode=_mode(op.target, written),
-        ),
-        natural_key_columns=key if key and set(key) <= written else (),
-        resolver_id=PUBLISHED,
-        description=f"written by operation {op.seq} {op.name}",
-        origin="registered",
-    )
-
-
-def _mode(target: Target, written: set[str]) -> TemporalMode:
-    """Return how the rows are placed in time; files are of one period, rows of a table say theirs or have none."""
-    if PERIOD_FROM.name in written:
-        return "bitemporal"
-    return "period" if PERIOD.name in written or target.kind in ("files", "file") else "snapshot"
 
 
 def undeclared(plan: ProjectPlan) -> tuple[Diagnostic, ...]:

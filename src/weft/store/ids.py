@@ -1,4 +1,4 @@
-"""Names that the store gives out: ids of runs in the order of time, ids of registered datasets."""
+"""Names that the store gives out: ids of runs in the order of time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,3 @@ def short_id(run: str) -> str:
     '019a86f6-3800'
     """
     return run[:_SHORT]
-
-
-def dataset_id_for(name: str) -> str:
-    """Return the id of a dataset that a run registers under a name no dataset has yet.
-
-    >>> dataset_id_for("gl_usd") == dataset_id_for("gl_usd") != dataset_id_for("gl_eur")
-    True
-    """
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"weft:dataset/{name}"))

@@ -21,6 +21,7 @@ from weft.errors import ActivationError, Diagnostic
 from weft.plan.catalog import Catalog, DatasetFound
 from weft.plan.conflict import ConflictReport, Resolution
 from weft.plan.project import check_project
+from weft.plan.references import dataset_references
 from weft.spec.pipeline.project import Project
 from weft.spec.pipeline.words import ProjectStatus
 from weft.spec.pipeline.workspace import Workspace
@@ -33,7 +34,6 @@ from weft.store.publishing import (
     impact_of,
     publish_dataset,
 )
-from weft.store.reachable import references
 from weft.store.standing import (
     Standing,
     admit,
@@ -168,7 +168,7 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
 def _by_hand(project: Project, named: set[str], wanted: int, how: Resolution) -> list[Diagnostic]:
     """Return what a resolution cannot write itself: pins inside operations."""
     found = []
-    for seq, ref in references(project):
+    for seq, ref in dataset_references(project):
         pinned = how == "adapted" and ref.version is None  # the newest is taken anyway
         if seq is None or ref.said not in named or ref.version == wanted or pinned:
             continue

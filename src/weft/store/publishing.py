@@ -14,12 +14,13 @@ from weft.errors import Diagnostic, StoreError, WeftError
 from weft.plan.catalog import Catalog
 from weft.plan.conflict import ConflictReport
 from weft.plan.impact import breaking_changes, told
+from weft.plan.references import dataset_references
 from weft.spec.pipeline.dataset import Dataset
 from weft.spec.pipeline.project import Project
 from weft.spec.pipeline.words import EntityStatus
 from weft.spec.pipeline.workspace import Workspace
 from weft.store.files import change_both, file_of
-from weft.store.reachable import reached, references
+from weft.store.reachable import reached
 from weft.store.standing import catalog_of, standing
 from weft.store.version_rows import put_version, set_dataset_status
 from weft.store.writer import Store
@@ -118,7 +119,9 @@ def _read_before(project: Project, new: Dataset, catalog: Catalog) -> Iterator[D
     if not older or all(d.id != new.id for d in reached(project, catalog).datasets):
         return
     named = {new.id, *(d.name for d in (*older, new))}
-    pins = {ref.version for _, ref in references(project) if ref.said in named and ref.version is not None}
+    pins = {
+        ref.version for _, ref in dataset_references(project) if ref.said in named and ref.version is not None
+    }
     pinned = [d for d in older if d.version in pins]
     yield pinned[0] if pinned else older[-1]
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from weft.plan.catalog import Catalog, DatasetFound
+from weft.plan.references import dataset_references
 from weft.spec.pipeline.dataset import Dataset, DatasetRef
 from weft.spec.pipeline.datasource import DataSource
-from weft.spec.pipeline.operation import Append, Output, Update
+from weft.spec.pipeline.operation import Output
 from weft.spec.pipeline.project import Project
 from weft.spec.pipeline.resolver import Resolver
 
@@ -38,23 +39,9 @@ def reached(project: Project, catalog: Catalog) -> Reached:
     )
 
 
-def references(project: Project) -> Iterator[tuple[int | None, DatasetRef]]:
-    """Yield every dataset that a project names, with the operation that names it.
-
-    The input is named by none.
-    """
-    yield None, project.input
-    for operation in project.operations:
-        if isinstance(operation.arguments, Update):
-            for join in operation.arguments.joins:
-                yield operation.seq, join.dataset
-        elif isinstance(operation.arguments, Append):
-            yield operation.seq, operation.arguments.source
-
-
 def _datasets(project: Project, catalog: Catalog) -> Iterator[Dataset]:
     """Yield each dataset once; a lookup may lead to another dataset."""
-    waiting = [ref for _, ref in references(project)]
+    waiting = [ref for _, ref in dataset_references(project)]
     for operation in project.operations:
         arguments = operation.arguments
         # What an output registers goes on under the id, and may be merged by the key, of what is there.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,7 @@ from weft.core.source import Source
 from weft.errors import Diagnostic
 from weft.front.workspace import load_workspace
 from weft.plan.catalog import Catalog
-from weft.plan.project import examined
-from weft.plan.references import catalog_findings
+from weft.plan.check import check_workspace
 
 PLANTED = DATA / "planted"
 FILES = tuple(sorted(path for path in PLANTED.rglob("*.yml")))
@@ -34,12 +34,8 @@ def marks(path: Path) -> Iterator[tuple[str, int, str, str]]:
 
 def found() -> tuple[Diagnostic, ...]:
     loaded = load_workspace(PLANTED)
-    catalog = Catalog.of(loaded.readable)
-    told = list(catalog_findings(catalog))
-    for project in loaded.readable.projects:
-        checked = examined(project, catalog)
-        told += [*(failure.diagnostic for failure in checked.failures), *checked.warnings]
-    return loaded.merged(told)
+    catalog = replace(Catalog.of(loaded.readable), unread=loaded.unread)
+    return loaded.merged(check_workspace(catalog))
 
 
 def spot(finding: Diagnostic) -> tuple[str | None, int, str, str]:

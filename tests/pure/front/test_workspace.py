@@ -10,6 +10,7 @@ from engine_data import sample_workspace
 from entity_texts import DATASET, ORDERS, workspace
 from weft.errors import Diagnostic
 from weft.front.workspace import find_root, load_workspace
+from weft.spec.pipeline.operation import Unread
 from weft.spec.pipeline.words import PUBLISHED
 from weft.spec.pipeline.workspace import DEFAULT_STORE, SparkSettings
 
@@ -84,7 +85,7 @@ def test_a_project_with_a_mistake_is_only_readable(tmp_path: Path) -> None:
     assert [p.name for p in loaded.readable.projects] == ["orders_report"]
 
 
-def test_operations_after_a_lost_one_are_not_read_when_it_could_have_made_columns(tmp_path: Path) -> None:
+def test_a_lost_operation_that_could_have_made_columns_leaves_a_mark(tmp_path: Path) -> None:
     text = """\
 project: p
 input: orders
@@ -97,7 +98,8 @@ operations:
 """
     loaded = load_workspace(workspace(tmp_path, {"projects/p.yml": text}))
     (found,) = loaded.readable.projects
-    assert [op.seq for op in found.operations] == [10, 30]
+    assert [op.seq for op in found.operations] == [10, 30, 40, 50]
+    assert [isinstance(op.arguments, Unread) for op in found.operations] == [False, False, True, False]
     assert [f.code for f in loaded.findings] == ["W1003", "W1003"]
 
 

@@ -5,7 +5,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.store.ids import dataset_id_for, run_id, short_id
+from weft.store.ids import run_id, short_id
 
 MILLIS = st.integers(0, 2**48 - 1)
 CHANCE = st.binary(min_size=10, max_size=10)
@@ -34,8 +34,3 @@ def test_chance_tells_runs_of_one_millisecond_apart(now: int, a: bytes, b: bytes
 def test_a_short_id_holds_the_whole_time() -> None:
     made = run_id(1_763_200_000_123, bytes(10))
     assert int(short_id(made).replace("-", ""), 16) == 1_763_200_000_123
-
-
-def test_one_name_has_one_dataset_id() -> None:
-    assert dataset_id_for("gl_usd") == dataset_id_for("gl_usd")
-    assert dataset_id_for("gl_usd") != dataset_id_for("gl_eur")

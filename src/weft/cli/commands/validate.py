@@ -72,21 +72,14 @@ def _there(path: Path, start: Path) -> Path:
 
 def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong in a workspace, without running anything."""
-    from weft.plan.project import examined
-    from weft.plan.references import catalog_findings
+    from weft.plan.check import check_workspace
 
-    workspace = loaded.readable
-    told: list[Diagnostic] = []
     catalog, troubles = _catalog(loaded)
-    told += troubles
-    told += catalog_findings(catalog)
-    for project in workspace.projects:
-        checked = examined(project, catalog)
-        told += [*(failure.diagnostic for failure in checked.failures), *checked.warnings]
+    told = [*troubles, *check_workspace(replace(catalog, unread=loaded.unread))]
     if troubles:
         told = [_perhaps_there(found) for found in told]
     if only is not None:
-        told = [f for f in told if _is_within(f, only, workspace.root)]
+        told = [f for f in told if _is_within(f, only, loaded.readable.root)]
     return loaded.merged(told)
 
 

@@ -17,7 +17,7 @@ from weft.front.build.entries import entity_id, said_of
 from weft.front.build.projects import build_project
 from weft.front.build.scenarios import build_scenario
 from weft.front.build.sources import build_calendar, build_datasource, build_resolver, build_settings
-from weft.front.checked import Checked, checked
+from weft.front.checked import Checked, checked, seq_of
 from weft.front.findings import Findings
 from weft.front.older import is_known_kind
 from weft.front.shapes.base import Shape
@@ -32,6 +32,7 @@ from weft.front.sugar import Kind, canonical, unwrapped
 from weft.front.yaml_nodes import Item, Node, made
 from weft.spec.pipeline.dataset import Dataset
 from weft.spec.pipeline.datasource import DataSource
+from weft.spec.pipeline.operation import Operation, Unread
 from weft.spec.pipeline.project import Project
 from weft.spec.pipeline.resolver import Resolver
 from weft.spec.pipeline.scenario import Scenario
@@ -66,7 +67,8 @@ SHAPES: Mapping[Kind, type[Shape]] = {
     "scenario": ScenarioShape,
 }
 
-_MAKES_ROWS_OR_COLUMNS = ("update", "aggregate", "append")
+_MAKES_NOTHING = ("delete", "output")
+"""Operations that add neither rows nor columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,10 @@ def read(kind: Kind, root: Node) -> Reading:
     findings.partial = bool(found.findings)
     if found.node is None:
         return Reading(None, tuple(findings.told))
-    left = _before_what_is_lost(node, found, dropped) if kind == "project" else found.node
-    return Reading(_BUILDERS[kind](left, findings), tuple(findings.told))
+    entity = _BUILDERS[kind](found.node, findings)
+    if isinstance(entity, Project):
+        entity = _with_unread(entity, node, found, dropped)
+    return Reading(entity, tuple(findings.told))
 
 
 def _known_operations(node: Node, findings: Findings) -> tuple[Node, tuple[Node, ...]]:
@@ -129,28 +133,26 @@ def _stand_in(operation: Node) -> Node:
     return replace(operation, value=tuple(Item(k, at_its_place(k), at_its_place(v)) for k, v in said.items()))
 
 
-def _before_what_is_lost(node: Node, found: Checked, dropped: tuple[Node, ...]) -> Node:
-    """Return a project up to the first lost operation that could have made columns or rows.
+def _with_unread(project: Project, node: Node, found: Checked, dropped: tuple[Node, ...]) -> Project:
+    """Return a project with a mark for every operation that is lost and could have made columns or rows.
 
-    What later operations say about columns nobody made would be no finding of theirs.
+    What later operations say about columns that it may have made would be no finding of theirs.
     """
-    assert found.node is not None  # noqa: S101  # the caller has seen it
-    whole, left = node.get("operations"), found.node.get("operations")
-    if whole is None or left is None:
-        return found.node
+    whole = node.get("operations")
     lost = [path[1] for path in found.lost if path[0] == "operations" and len(path) == 2]
-    gone = [*(whole.value[i] for i in lost), *dropped]
-    ends = [_seq(op) for op in gone if _kind(op) in _MAKES_ROWS_OR_COLUMNS]
-    if not ends:
-        return found.node
-    parts = replace(left, value=tuple(op for op in left.items() if _seq(op) < min(ends)))
-    items = tuple(i._replace(value=parts) if i.name == "operations" else i for i in found.node.pairs())
-    return replace(found.node, value=items)
-
-
-def _seq(operation: Node) -> int:
-    said = operation.get("seq")
-    return int(said.value) if said is not None and str(said.value).isdigit() else 0
+    gone = [*(whole.value[i] for i in lost if whole is not None), *dropped]
+    marks = tuple(
+        Operation(
+            id="",
+            seq=seq_of(op) or 0,
+            name="unread",
+            type="update",
+            arguments=Unread(op.text[op.start : op.end]),
+        )
+        for op in gone
+        if _kind(op) not in _MAKES_NOTHING
+    )
+    return replace(project, operations=(*marks, *project.operations))
 
 
 def _kind(operation: Node) -> str:

@@ -40,21 +40,27 @@ def build_project(node: Node, findings: Findings) -> Project:
 
 def _operations(entries: Entries) -> tuple[Operation, ...]:
     first: dict[int, Operation] = {}
+    named: dict[str, Operation] = {}
     found: list[Operation] = []
     for part in entries.parts("operations"):
         operation = build_operation(part.node, entries.findings)
         found.append(operation)
         other = first.setdefault(operation.seq, operation)
         if other is not operation:
-            place = other.at.of("seq")
-            line = f" in line {place.line}" if place is not None else ""
-            part.find(
-                "W1009",
-                f"seq {operation.seq} is used twice",
-                "seq",
-                f"{other.name!r}{line} has it: give each its own",
-            )
+            help = f"{_shown(other, 'seq')} has it: give each its own"
+            part.find("W1009", f"seq {operation.seq} is used twice", "seq", help)
+        if not part.node.text:  # the store holds projects from before ids were compared
+            continue
+        other = named.setdefault(operation.id, operation)
+        if other is not operation and (part.node.get("id") is not None or other.seq != operation.seq):
+            help = f"{_shown(other, 'id')} has it: give each its own, or leave `id` out"
+            part.find("W1023", f"operation id {operation.id!r} is used twice", "id", help)
     return tuple(found)
+
+
+def _shown(operation: Operation, key: str) -> str:
+    place = operation.at.of(key)
+    return repr(operation.name) + (f" in line {place.line}" if place is not None else "")
 
 
 def _selectors(entries: Entries) -> dict[str, Said]:

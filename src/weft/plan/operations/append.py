@@ -44,8 +44,9 @@ def resolve_append(
         )
     found = context.catalog.dataset(said.source)
     if isinstance(found, Missing):
-        at = said.source.at or op.at.of("arguments.source")
-        context.mistakes.add(not_usable(found, "source dataset", at))
+        if found.kind != "unread":
+            at = said.source.at or op.at.of("arguments.source")
+            context.mistakes.add(not_usable(found, "source dataset", at))
         return None, working
     source = working_of(found.dataset)
     scope = OperationScope(working=source)

@@ -139,5 +139,6 @@ def not_usable(missing: Missing, what: str, at: Source | None) -> OperationError
         help = f"versions are {', '.join(missing.near)}"
     else:
         message = f"{what} {said!r} is not there"
-        help = f"did you mean {listed(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
+        near = f"did you mean {listed(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
+        help = missing.next_step or near
     return OperationError(message, code="W1213", help=help, at=at)

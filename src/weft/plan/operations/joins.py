@@ -86,7 +86,8 @@ def _found(join: RuntimeJoin, scope: OperationScope, context: PlanContext) -> Jo
     draft = JoinDraft(said=join, alias=alias, as_of=join.as_of)
     found = context.catalog.dataset(join.dataset)
     if isinstance(found, Missing):
-        context.mistakes.add(dataset_problem(found, join.dataset.at or join.at.of("dataset_id")))
+        if found.kind != "unread":
+            context.mistakes.add(dataset_problem(found, join.dataset.at or join.at.of("dataset_id")))
         return draft
     context.resolver(found.dataset)
     chosen = _table(join, found.dataset, context)
@@ -115,7 +116,9 @@ def _table(join: RuntimeJoin, dataset: Dataset, context: PlanContext) -> tuple[D
         if lookup.alias == join.table and not isinstance(lookup.target, TableDef):
             found = context.catalog.dataset(lookup.target)
             if isinstance(found, Missing):
-                context.mistakes.add(not_usable(found, f"lookup {lookup.alias!r} of {dataset}: dataset", at))
+                if found.kind != "unread":
+                    what = f"lookup {lookup.alias!r} of {dataset}: dataset"
+                    context.mistakes.add(not_usable(found, what, at))
                 return None
             return found.dataset, found.dataset.main_table
     try:

@@ -44,12 +44,14 @@ def joined_name(kind: Literal["j", "l"], alias: str, column: str = "") -> str:
 class Working:
     """The rows that operations hand on: the table they came from, and the columns they have by now.
 
-    `schema` holds the business columns, then Weft's own, in the order an output writes them.
+    `schema` holds the business columns, then Weft's own, in the order an output writes them.  An `open`
+    working set has more columns than anybody knows: a name that is not among them is taken as it comes.
     """
 
     table: str
     dataset: Dataset
     schema: Schema
+    open: bool = False
 
     @property
     def business(self) -> tuple[Field, ...]:

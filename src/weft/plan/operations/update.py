@@ -16,7 +16,8 @@ After::
 from __future__ import annotations
 
 from weft.core.mistakes import Mistakes
-from weft.core.types import NULL, Field, Map
+from weft.core.names import fold
+from weft.core.types import NULL, Field, Map, Schema
 from weft.errors import OperationError, WeftError
 from weft.expr import Typed
 from weft.plan.operations.context import PlanContext
@@ -51,8 +52,6 @@ def resolve_update(
     drafts = draft_joins(said.joins, plain, context)
     chosen = selector(op.selector, _scope(op, working, context, drafts), context, blank=True)
     assignments, after = _assignments(op, said.assignments, working, drafts, context)
-    if context.mistakes:
-        return None, after
     late = any(slot[0] == "j" for slot in slots_of(chosen))
     _refuse_late_copies(op, drafts, context, late=late)
     read = [chosen, *(a.typed for a in assignments)]
@@ -66,11 +65,14 @@ def resolve_update(
     joined = _joined_columns(read, drafts)
     joins: list[ResolvedJoinStep] = []
     for draft in drafts:
+        if not _can_be_made(draft, left, joins):
+            break
         found = finish_join(draft, joined, left, op.seq, context, gated=gated)
-        if found is not None:
-            joins.append(found[0])
-            left = found[1]
-    if context.mistakes:
+        if found is None:
+            break  # later joins may be made with its columns
+        joins.append(found[0])
+        left = found[1]
+    if context.mistakes or len(joins) < len(drafts):
         return None, after
     resolved = ResolvedUpdate(
         seq=op.seq,
@@ -114,6 +116,12 @@ def _refuse_late_copies(
                 "put the condition into `on`, or into the selector of an operation after",
                 op.selector.at if op.selector is not None else None,
             )
+
+
+def _can_be_made(draft: JoinDraft, left: Schema, before: list[ResolvedJoinStep]) -> bool:
+    """Whether a join has an alias of its own and reads columns that are known; anything else was reported."""
+    known = all(slot[0] != "w" or slot[1] in left for slot in draft.slots)
+    return known and all(fold(draft.alias) != fold(step.alias) for step in before)
 
 
 def slots_of(typed: Typed | None) -> Slots:

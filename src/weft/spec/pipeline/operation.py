@@ -27,6 +27,7 @@ __all__ = [
     "Output",
     "RuntimeJoin",
     "Said",
+    "Unread",
     "Update",
 ]
 
@@ -184,7 +185,21 @@ class Output:
         )
 
 
-Arguments = Update | Aggregate | Append | Delete | Output
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An operation that does not read; nobody knows which columns it makes.
+
+    Only projects that are checked hold one, never a project that runs.
+    """
+
+    text: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the file says."""
+        return {"text": self.text}
+
+
+Arguments = Update | Aggregate | Append | Delete | Output | Unread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.sites import NOWHERE, Sites
-from weft.spec.pipeline.operation import Operation
+from weft.spec.pipeline.operation import Operation, Output
 from weft.spec.pipeline.reference import DatasetRef, Said
 from weft.spec.pipeline.words import Materialization, ProjectStatus, Visibility
 
@@ -40,6 +40,14 @@ class Project:
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
+
+    @property
+    def registers(self) -> tuple[str, ...]:
+        """The names under which outputs register datasets."""
+        said = (
+            op.arguments.register_as_dataset for op in self.operations if isinstance(op.arguments, Output)
+        )
+        return tuple(name.strip() for name in said if name is not None and name.strip())
 
     def operation(self, seq: int) -> Operation | None:
         """Return the operation with that seq, or None."""

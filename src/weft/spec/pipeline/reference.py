@@ -21,6 +21,10 @@ class Said:
         return self.text
 
 
+NOT_SAID = "?"
+"""The dataset of a reference that a file leaves out, while the rest of the file is checked."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
     """A dataset by id or name, with its version when one is pinned.
