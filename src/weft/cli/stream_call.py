@@ -24,7 +24,7 @@ STREAMS = "streams"
 """Folder of a workspace in which jobs are found by their names."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-Job = Annotated[str, typer.Argument(metavar="JOB", help="A .sql file, or the name of one in streams/.")]
+Job = Annotated[str, typer.Argument(metavar="JOB", help="A .sql file, or its name: here or in streams/.")]
 Define = Annotated[
     list[str] | None,
     typer.Option("-D", metavar="VAR=VALUE", help="The value of ${VAR} in the job; repeatable."),
@@ -91,7 +91,9 @@ def stream_root(call: Call) -> Path:
 def job_of(call: Call, said: str, defined: Sequence[str] | None = None) -> JobCall:
     """Return the job that a command names; raise W1802 when there is none."""
     root, start = stream_root(call), call.start.resolve()
-    places = (start / said, root / said, root / STREAMS / said, root / STREAMS / f"{said}.sql")
+    folders = (start, root, root / STREAMS)
+    # By name as well: messages about a job that runs name it so.
+    places = [folder / name for name in (said, f"{said}.sql") for folder in folders]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         raise _unknown(said, root, start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import keyword
+import shlex
 from collections.abc import Iterable
 
 from weft.errors import ArgumentError, JoinSpecError
@@ -32,6 +33,15 @@ def quote(name: str) -> str:
     ('`order id`', '`c``d`')
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def shell_word(text: object) -> str:
+    """Return a name or path as one word of a shell: what a message tells people to type.
+
+    >>> shell_word("orders"), shell_word("my jobs/day 1.sql")
+    ('orders', "'my jobs/day 1.sql'")
+    """
+    return shlex.quote(str(text))
 
 
 def is_plain_text(text: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
-from weft.core.names import listed, near
+from weft.core.names import listed, near, shell_word
 from weft.core.period import GREGORIAN, Calendar
 from weft.errors import PeriodError
 from weft.spec.pipeline.dataset import Dataset, DatasetRef
@@ -86,7 +86,7 @@ class Missing:
         return (
             None
             if self.maker is None
-            else f"project {self.maker!r} registers it: `weft run {self.maker} -p PERIOD` first"
+            else f"project {self.maker!r} registers it: `weft run {shell_word(self.maker)} -p PERIOD` first"
         )
 
 

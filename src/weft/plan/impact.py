@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from weft.core.names import near
+from weft.core.names import near, shell_word
 from weft.errors import Diagnostic
 from weft.plan.catalog import Catalog, RegisteredVersion
 from weft.plan.conflict import BreakingChange as BreakingChange  # noqa: PLC0414  # asked for together
@@ -114,7 +114,7 @@ def _next_step(change: BreakingChange, new: Dataset, project: Project) -> str:
     table, _, column = change.column.rpartition(".")
     names = {lookup.alias for lookup in new.lookups if isinstance(lookup.target, TableDef)}
     found = new.table(table) if table in names else new.main_table
-    resolve = f"`weft project resolve {project.name} --adapt` or `--pin`"
+    resolve = f"`weft project resolve {shell_word(project.name)} --adapt` or `--pin`"
     after = next((c.name for c in found.columns if c.previous_name == column), None)
     if after is not None:
         return f"it is called {after!r} now; {resolve}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from weft.core.names import shell_word
 from weft.core.types import Schema
 from weft.errors import Diagnostic
 from weft.front.build.entries import entity_id
@@ -103,11 +104,11 @@ def promised_notes(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
         if not coming or catalog.versions(ref.said):
             continue
         maker = next(p for p in catalog.workspace.projects if coming[0].name in p.registers)
-        first = f"`weft project activate {maker.name}`, then " if maker.status == "draft" else ""
+        first = f"`weft project activate {shell_word(maker.name)}`, then " if maker.status == "draft" else ""
         yield Diagnostic(
             "W1214",
             f"dataset {ref.said!r} is not registered yet: project {maker.name!r} does so when it runs",
-            help=f"{first}`weft run {maker.name} -p PERIOD` before {project.name!r} runs",
+            help=f"{first}`weft run {shell_word(maker.name)} -p PERIOD` before {project.name!r} runs",
             severity="note",
             at=ref.at,
         )

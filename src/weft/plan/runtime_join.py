@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from weft.core.names import fold
+from weft.core.names import fold, shell_word
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, NULL
 from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, WeftError
@@ -191,7 +191,7 @@ def dataset_problem(missing: Missing, at: Source | None) -> RuntimeJoinError:
         help = missing.next_step or near
     elif missing.kind == "disabled":
         code, message = "W1202", f"Dataset {said} is disabled and cannot be used in joins"
-        help = f"enable it with `weft dataset enable {said}`, or join another"
+        help = f"enable it with `weft dataset enable {shell_word(said)}`, or join another"
     else:
         code, message = "W1203", f"Dataset {said} version {version} not found"
         help = f"versions are {', '.join(missing.near)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from weft.core.names import listed, near
+from weft.core.names import listed, near, shell_word
 from weft.errors import Diagnostic, StoreError, WeftError
 from weft.plan.catalog import Catalog
 from weft.plan.conflict import ConflictReport
@@ -133,7 +133,7 @@ def _upgrade(project: Project, old: Dataset, new: Dataset) -> tuple[Diagnostic, 
     note = Diagnostic(
         "W1105",
         f"project {project.name!r} reads version {old.version} of {new.name!r}, and version {new.version} fits it",
-        help=f"`weft project activate {project.name} --dataset-version {new.version}` takes it, in a draft",
+        help=f"`weft project activate {shell_word(project.name)} --dataset-version {new.version}` takes it, in a draft",
         severity="note",
         at=project.at.of("input_dataset_version"),
     )

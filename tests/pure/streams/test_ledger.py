@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import weft.testing.stream_engine as engine
-from stream_checkpoints import BATCHES, run
+from stream_checkpoints import BATCHES, as_set, run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.kernel import transition
@@ -129,6 +130,26 @@ def test_a_missing_group_is_told(tmp_path: Path) -> None:
     with pytest.raises(StreamError, match="left 2 of 3 groups of join 1") as caught:
         read_indexes(found, 3, [1], 3)
     assert caught.value.code == "W2213"
+
+
+def test_a_batch_that_left_a_group_out_is_done_again_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the help of W2213 says."""
+
+    def without_a_group(checkpoint: Checkpoint, batch: int, *named: Any) -> Any:
+        if batch == 2:
+            shutil.rmtree(checkpoint.join_state(1) / "2" / "1")
+        return read_indexes(checkpoint, batch, *named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "read_indexes", without_a_group)
+        with pytest.raises(StreamError) as caught:
+            run(tmp_path / "job")
+    assert caught.value.code == "W2213"
+    again, whole = run(tmp_path / "job"), run(tmp_path / "whole")
+    assert as_set(again.rows) == as_set(whole.rows)
+    assert again.ledger == whole.ledger
 
 
 def test_sides_of_later_joins_have_names_of_their_own() -> None:

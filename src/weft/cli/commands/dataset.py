@@ -10,7 +10,7 @@ import typer
 from weft.cli.call import call_of, reading, writing
 from weft.cli.envelope import Envelope
 from weft.cli.terminal import many, table
-from weft.core.names import listed
+from weft.core.names import listed, shell_word
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def publish(
         },
         diagnostics=impact.notes,
         text=text,
-        next=tuple(f"weft project show {c['project']}" for c in conflicts),
+        next=tuple(f"weft project show {shell_word(c['project'])}" for c in conflicts),
     )
 
 

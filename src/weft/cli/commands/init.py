@@ -12,7 +12,7 @@ import typer
 
 from weft.cli.call import call_of
 from weft.cli.envelope import Envelope
-from weft.core.names import listed, near
+from weft.core.names import listed, near, shell_word
 from weft.errors import WorkspaceError
 
 IGNORED = "/.weft/\n/out/\n/scenarios/.snapshots/\n"
@@ -52,13 +52,13 @@ def init(
         ) from cause
     project = next(p for p in texts if p.startswith("projects/")).removeprefix("projects/")
     name = project.removesuffix(".yml")
-    where = "" if root == Path.cwd() else f"-C {root} "
+    where = "" if root == Path.cwd() else f"-C {shell_word(root)} "
     data = {"root": str(root), "template": template, "files": list(texts)}
     return Envelope(
         command="init",
         data=data,
         text="\n".join([f"{root}", *(f"  {path}" for path in texts)]),
-        next=(f"weft {where}validate", f"weft {where}run {name} -p 2026-01"),
+        next=(f"weft {where}validate", f"weft {where}run {shell_word(name)} -p 2026-01"),
     )
 
 

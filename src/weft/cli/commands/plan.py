@@ -13,6 +13,7 @@ from weft.cli.call import call_of, period_of, reading
 from weft.cli.envelope import CHANGES, OK, Envelope
 from weft.cli.said import Period, a_moment
 from weft.cli.terminal import many
+from weft.core.names import shell_word
 from weft.errors import ResolutionError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def plan(
         "changes": _told(made, changes),
         "fingerprint": plan_fingerprint(made, catalog),
     }
-    step = f"weft run {wanted.name} -p {period or 'PERIOD'}" + (f" --plan {out}" if out else "")
+    step = f"weft run {shell_word(wanted.name)} -p {shell_word(period or 'PERIOD')}"
+    if out is not None:
+        step += f" --plan {shell_word(out)}"
     envelope = Envelope(
         command="plan",
         data=data,

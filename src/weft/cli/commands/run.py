@@ -11,6 +11,7 @@ from weft.cli.call import call_of, period_of, sessions, writing
 from weft.cli.envelope import FAILED, INTERRUPTED, OK, Envelope
 from weft.cli.said import Period, a_date, a_moment
 from weft.cli.terminal import many, took
+from weft.core.names import shell_word
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def told(command: str, report: RunReport) -> Envelope:
     elif report.status == "failed":
         steps = (f"weft run --resume {short}", f"weft runs show {short}")
     else:
-        steps = (f"weft run {report.project} -p {report.period}",)
+        steps = (f"weft run {shell_word(report.project)} -p {shell_word(report.period)}",)
     return Envelope(
         command=command,
         data=report.to_json(),

@@ -16,7 +16,7 @@ from weft.cli.commands.stream_text import MOST_ROWS, Rows, explained, redriven_t
 from weft.cli.envelope import INVALID, OK, Envelope, refused
 from weft.cli.stream_call import Define, Job, JobCall, job_of, settings_of
 from weft.cli.terminal import say
-from weft.core.names import listed, near
+from weft.core.names import listed, near, shell_word
 from weft.errors import WeftError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -218,7 +218,9 @@ def _few(report: JobReport) -> Rows:
 
 
 def _answer(chosen: JobCall, plan: JobPlan, report: JobReport, rows: Rows, mode: str) -> Envelope:
-    next_steps = () if report.sealed or mode == "batch" else (f"weft stream status {chosen.shown}",)
+    next_steps = (
+        () if report.sealed or mode == "batch" else (f"weft stream status {shell_word(chosen.shown)}",)
+    )
     return Envelope(
         command="stream",
         data=report_data(report, plan),

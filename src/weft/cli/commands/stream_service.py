@@ -12,6 +12,7 @@ from weft.cli.commands.stream_text import job_data, job_text, jobs_text, rejects
 from weft.cli.envelope import FAILED, OK, Envelope
 from weft.cli.stream_call import STREAMS, Define, Job, job_of, stream_root
 from weft.core.duration import Duration
+from weft.core.names import shell_word
 from weft.errors import Diagnostic, StreamError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -60,7 +61,12 @@ def start(
         data=data,
         diagnostics=plan.warnings,
         text=f"{plan.name} is {record.state}, process {record.pid}; it writes to {files.log}",
-        next=() if foreground else (f"weft stream status {plan.name}", f"weft stream stop {plan.name}"),
+        next=()
+        if foreground
+        else (
+            f"weft stream status {shell_word(chosen.shown)}",
+            f"weft stream stop {shell_word(chosen.shown)}",
+        ),
     )
 
 
@@ -131,7 +137,7 @@ def _known(call: Call, said: str, define: list[str] | None) -> tuple[str, Path]:
         raise StreamError(
             f"the job {chosen.file.stem!r} has not run yet",
             code="W2215",
-            help=f"`weft stream run {chosen.shown}` runs it, `weft stream start {chosen.shown}` keeps it running",
+            help=f"`weft stream run {shell_word(chosen.shown)}` runs it, `weft stream start {shell_word(chosen.shown)}` keeps it running",
         )
     return chosen.file.stem, found
 

@@ -14,7 +14,7 @@ from weft.cli.commands.runs import reader_of
 from weft.cli.envelope import INVALID, OK, UNMET, Envelope
 from weft.cli.said import Run
 from weft.cli.terminal import say
-from weft.core.names import listed, near
+from weft.core.names import listed, near, shell_word
 from weft.errors import EntityError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def record(
         diagnostics=made.result.diagnostics,
         text=f"{made.file} ({made.rows} rows): {made.result.status}",
         exit_code=OK if made.result.status == "pass" else INVALID,
-        next=(f"weft test {made.result.name!r}",),
+        next=(f"weft test {shell_word(made.result.name)}",),
     )
 
 

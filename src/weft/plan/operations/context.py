@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from weft.core.mistakes import Mistakes
-from weft.core.names import listed
+from weft.core.names import listed, shell_word
 from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, OperationError, ResolutionError
@@ -133,7 +133,7 @@ def not_usable(missing: Missing, what: str, at: Source | None) -> OperationError
         message = f"{what} {said!r} is disabled"
         if missing.version is not None:
             message = f"{what} {said!r} version {missing.version} is disabled"
-        help = f"enable it with `weft dataset enable {said}`, or name another"
+        help = f"enable it with `weft dataset enable {shell_word(said)}`, or name another"
     elif missing.kind == "version":
         message = f"{what} {said!r} has no version {missing.version}"
         help = f"versions are {', '.join(missing.near)}"

@@ -22,7 +22,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near
+from weft.core.names import listed, near, shell_word
 from weft.errors import StreamError
 from weft.plan.streams.identity import parts, verdict
 from weft.plan.streams.resolved import JobPlan, StatementPlan
@@ -95,7 +95,7 @@ def redrive_job(
             f"there is nothing to redrive in {sink or plan.name!r}: no row was rejected as {listed(wanted)}, "
             "or all were taken",
             code="W2216",
-            help=f"`weft stream status {plan.name} --rejects 20` shows rejected rows with their reasons",
+            help=f"`weft stream status {shell_word(plan.name)} --rejects 20` shows rejected rows with their reasons",
         )
     return tuple(found)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from weft.core.names import shell_word
 from weft.errors import StreamError
 from weft.run.streams.supervise import World, runs_already, send
 from weft.store.streams.lock import Holder, holder, locked
@@ -105,7 +105,7 @@ def _does_not_run(files: SupervisorFiles, job: str) -> StreamError:
     return StreamError(
         f"the job {job!r} does not run{why}",
         code="W2215",
-        help=f"`weft stream start {shlex.quote(job)}` starts it, `weft stream status` tells of all jobs",
+        help=f"`weft stream start {shell_word(job)}` starts it, `weft stream status` tells of all jobs",
     )
 
 
@@ -116,5 +116,5 @@ def _stays(files: SupervisorFiles, job: str, by: Holder, timeout: float, *, forc
     elif force:
         help = f"end process {seen[0].pid} by hand; nothing that is committed is lost"
     else:
-        help = f"`weft stream stop {shlex.quote(job)} --force` kills its process; nothing that is committed is lost"
+        help = f"`weft stream stop {shell_word(job)} --force` kills its process; nothing that is committed is lost"
     return StreamError(f"the job {job!r} did not end within {timeout:g} s", code="W2215", help=help)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import sys
 import time
@@ -24,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from weft.core.frozen import FrozenMap, frozen
+from weft.core.names import shell_word
 from weft.errors import StreamError
 from weft.store.streams.lock import Holder, locked
 from weft.store.streams.processes import Process, process, this_process
@@ -211,7 +211,7 @@ def _too_often(record: SupervisorRecord) -> FrozenMap[str, Any]:
         message=f"the job fell {MOST_RESTARTS + 1} times in {WITHIN_SECONDS / 60:.0f} minutes and is not started "
         f"again; at last: {last.get('message', 'nothing was said')}",
         help="see the end of log.txt beside the checkpoint; "
-        f"`weft stream start {shlex.quote(record.job)}` tries again",
+        f"`weft stream start {shell_word(record.job)}` tries again",
     )
 
 
@@ -221,13 +221,12 @@ def _micros(seconds: float) -> int:
 
 def runs_already(job: str, by: Holder) -> StreamError:
     """Return the error of a job that is started while it runs."""
-    name = shlex.quote(job)
     return StreamError(
         f"the job {job!r} runs already: {by} supervises it"
         if by.process.runs
         else f"the job {job!r} runs already; its supervisor has ended",
         code="W2215",
-        help=f"`weft stream status {name}` tells of it, `weft stream stop {name}` ends it",
+        help=f"`weft stream status {shell_word(job)}` tells of it, `weft stream stop {shell_word(job)}` ends it",
     )
 
 
@@ -283,9 +282,9 @@ def leave_behind(
         )
         + (": " + " | ".join(lines) if lines else ""),
         code="W2201",
-        help=f"{str(files.log)!r} has all it said; `weft stream start {shlex.quote(job)} --foreground` shows it here"
+        help=f"{str(files.log)!r} has all it said; `weft stream start {shell_word(job)} --foreground` shows it here"
         if ended
-        else f"`weft stream status {shlex.quote(job)}` tells when it runs",
+        else f"`weft stream status {shell_word(job)}` tells when it runs",
     )
 
 

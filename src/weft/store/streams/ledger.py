@@ -64,7 +64,9 @@ def read_indexes(
             raise StreamError(
                 f"batch {batch} left {len(files)} of {groups} groups of join {join} in {str(folder)!r}",
                 code="W2213",
-                help="nothing of the batch is committed; start the job again, and it is done again",
+                help="nothing of the batch is committed, and `weft stream run JOB` does it again; when it fails again, "
+                "workers on other machines write to disks of their own: "
+                "SET 'checkpoint' = '/a/folder/that/all/of/them/share'",
             )
         found.extend(_index(join, path) for path in files)
     return tuple(found)

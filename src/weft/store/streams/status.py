@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.names import shell_word
 from weft.errors import Diagnostic, StreamError
 from weft.plan.streams.layout import layout
 from weft.plan.streams.resolved import Input, KernelStep, StatementPlan
@@ -233,7 +233,7 @@ def _killed(name: str) -> FrozenMap[str, Any]:
     return FrozenMap(
         code="W2225",
         message=f"the processes of the job {name!r} were ended from outside, or the machine was",
-        help=f"nothing that is committed is lost; `weft stream start {shlex.quote(name)}` goes on after the last commit",
+        help=f"nothing that is committed is lost; `weft stream start {shell_word(name)}` goes on after the last commit",
     )
 
 
