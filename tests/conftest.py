@@ -170,6 +170,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--streams-long", action="store_true", help="2,000 random runs of streams instead of 200"
     )
     parser.addoption(
+        "--mutations-long", action="store_true", help="10,000 files with random faults instead of 240"
+    )
+    parser.addoption(
         "--kills",
         type=int,
         default=KILLS,

@@ -53,14 +53,14 @@ class JobCall:
         from weft.front.sql.job import text_of
         from weft.front.sql.lower import read_spec
 
-        return read_spec(text_of(self.file), file=self.shown, env=self._env())
+        return read_spec(text_of(self.file, self.shown), file=self.shown, env=self._env())
 
     def plan(self) -> JobPlan:
         """Return the job with everything settled; every mistake is raised together."""
         from weft.front.sql.job import text_of
         from weft.plan.streams.text import plan_text
 
-        return plan_text(text_of(self.file), self.root, file=self.shown, env=self._env())
+        return plan_text(text_of(self.file, self.shown), self.root, file=self.shown, env=self._env())
 
     def _env(self) -> dict[str, str]:
         return {**os.environ, **dict(self.variables)}

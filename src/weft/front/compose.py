@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from ruamel.yaml.reader import ReaderError
 
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError, WeftError
-from weft.front.yaml_nodes import Item, Node, Style, read_plain
+from weft.front.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, read_plain
 
 MOST_NODES = 200_000
 """How many nodes a file may hold, counting a part as often as an alias repeats it."""
@@ -29,6 +30,7 @@ MOST_NODES = 200_000
 DEEPEST = 100
 """How many lists and mappings may stand inside each other."""
 
+_NO_CHARACTER = re.compile(r"\\U(?!000|0010)[0-9A-Fa-f]{8}")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
@@ -48,6 +50,11 @@ def compose(text: str, file: str | None = None, error: type[WeftError] = EntityE
         reader.find(_problem(cause), at, at + 1, _hint(text, at, cause.problem))
     except YAMLError as cause:
         reader.find(f"the file is not YAML: {cause}", 0, 0)
+    except (ValueError, OverflowError):
+        # The parser hands an escape like "\U00110000" to chr() as it is.
+        found = _NO_CHARACTER.search(text, reader.last)
+        start, end = found.span() if found else (reader.last, reader.last + 1)
+        reader.find("the file has an escape for a character that does not exist", start, end)
     if reader.findings:
         findings = reader.findings
         if error is not EntityError:
@@ -78,6 +85,7 @@ class _Reader:
         self.findings: list[Diagnostic] = []
         self.anchors: dict[str, Node | None] = {}
         self.count = 0
+        self.last = 0
         self.events: Iterator[Any] = iter(YAML(typ="safe", pure=True).parse(text))
 
     def find(
@@ -113,6 +121,7 @@ class _Reader:
 
     def node(self, event: Any, depth: int) -> Node:
         start, end = event.start_mark.index, event.end_mark.index
+        self.last = end
         if isinstance(event, AliasEvent):
             return self.alias(event, start, end)
         self.counted(1, start, end)
@@ -146,6 +155,16 @@ class _Reader:
             if style in ("|", ">"):
                 # The end of a block is where the next token starts; the text ends before.
                 end = start + len(self.text[start:end].rstrip())
+            if not _encodes(event.value):
+                self.find(
+                    "the text has half a character, which cannot be written", start, end,
+                    r"write a character beyond FFFF as \UXXXXXXXX",
+                )  # fmt: skip
+            if style == "" and has_too_many_digits(event.value):
+                self.find(
+                    f"the number has more than {MOST_DIGITS:,} digits", start, end,
+                    "write fewer digits, or put quotes around a text that looks like a number", "W1022",
+                )  # fmt: skip
             return Node("scalar", event.value, start, max(start, end), self.text, self.file, style)
         flow = bool(event.flow_style)
         if isinstance(event, MappingStartEvent):
@@ -227,6 +246,14 @@ class _Reader:
                 "split it, or keep data in a file of its own", "W1022",
             )  # fmt: skip
             raise _Stop
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _index(cause: MarkedYAMLError) -> int:

@@ -132,6 +132,8 @@ def _calendar(node: Node, told: list[Diagnostic]) -> Node:
 
 def _settings(node: Node, told: list[Diagnostic]) -> Node:  # noqa: ARG001  # one signature for every kind
     def conf(inner: Node) -> Node:
+        if not inner.is_mapping:
+            return inner
         return replace(inner, value=tuple(i._replace(value=as_text(i.value)) for i in inner.pairs()))
 
     return _changed(node, "spark", lambda spark: _changed(spark, "conf", conf))

@@ -24,7 +24,11 @@ Style = Literal["", "text", '"', "'", "|", ">"]
 
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+MOST_DIGITS = 1000
+"""How many digits a number may have, written out without an exponent."""
+
 _SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_SHORT = 4
 _WORDS: Mapping[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -158,7 +162,7 @@ def read_plain(text: str) -> Any:
     """
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in "0123456789+-.":
+    if text[0] not in "0123456789+-." or has_too_many_digits(text):
         return text
     if _INT.fullmatch(text):
         return Whole(int(text, base=10 if text.lstrip("+-").isdigit() else 0), text)
@@ -167,6 +171,25 @@ def read_plain(text: str) -> Any:
     if found := _SPECIAL.fullmatch(text):
         return Exact(f"{found[1] or ''}{'inf' if found[2] else 'nan'}", text)
     return text
+
+
+def has_too_many_digits(text: str) -> bool:
+    """Whether a text is a number that is longer, or has a greater exponent, than any value can need.
+
+    Python refuses to convert such numbers, and some of its operations would take hours on them.
+
+    >>> has_too_many_digits("9" * 1000), has_too_many_digits("9" * 1001), has_too_many_digits("1e1001")
+    (False, True, True)
+    """
+    if len(text) <= _SHORT or text[0] not in "0123456789+-.":
+        return False
+    if _INT.fullmatch(text):
+        return len(text.lstrip("+-")) > MOST_DIGITS
+    found = _FLOAT.fullmatch(text)
+    if found is None:
+        return False
+    exponent = (found[3] or "e0")[1:].lstrip("+-").lstrip("0")
+    return len(found[1]) > MOST_DIGITS or len(exponent) > _SHORT or int(exponent or 0) > MOST_DIGITS
 
 
 def scalar_source(node: Node) -> Source:

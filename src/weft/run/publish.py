@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from weft.core.paths import outside
 from weft.errors import Diagnostic, RunError, WeftError
 from weft.plan.catalog import Catalog
 from weft.plan.project import ProjectPlan, resolve_project
@@ -66,6 +67,7 @@ def publish(
     try:
         for move in moves:
             _check(move, read.get(move.output.seq))
+        _check_places(moves, root)
         _move_all(moves, tables)
     except WeftError:
         _staged_again(moves, store)
@@ -85,6 +87,19 @@ def _check(move: Move, read: Listing | None) -> None:
         )
     if move.mode == "fail_if_exists" and move.target.exists():
         raise already_there(move.target)
+
+
+def _check_places(moves: Sequence[Move], root: Path) -> None:
+    """Raise W1311 when a target in the workspace has come to lead out of it since the run was planned."""
+    for move in moves:
+        if move.is_files and move.target.is_relative_to(root):
+            led = outside(root, move.target)
+            if led is not None:
+                raise RunError(
+                    f"the output {str(move.target)!r} leads out of the workspace, to {str(led)!r}",
+                    code="W1311",
+                    help="remove the link, or write an absolute path where the data may go; then resume the run",
+                )
 
 
 def already_there(target: Path | str) -> RunError:
@@ -174,6 +189,7 @@ def _rolled_forward(
     files = [move for move in moves if move.is_files]
     if all(is_whole(move) for move in files):
         try:
+            _check_places(moves, root)
             _move_all(moves, database_tables(plan, catalog, root, session))
             _finished(moves, store, run.id, root, registrations(plan, catalog, run.id, root))
         except WeftError as problem:

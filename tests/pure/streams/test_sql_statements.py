@@ -214,7 +214,7 @@ def test_a_file_is_read_as_utf_8(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "latin.sql").write_bytes("SELECT 'größe'".encode("latin-1"))
-    with pytest.raises(StreamSqlError, match="is not UTF-8 text: byte 10 does not read"):
+    with pytest.raises(StreamSqlError, match="is not UTF-8 text: byte 11 cannot be decoded"):
         load_job(tmp_path / "latin.sql", {})
     with pytest.raises(StreamSqlError, match="No such file or directory"):
         load_spec(tmp_path / "none.sql", {})

@@ -13,6 +13,7 @@ from weft.cli.envelope import FAILED, OK, Envelope
 from weft.cli.stream_call import STREAMS, Define, Job, job_of, stream_root
 from weft.core.duration import Duration
 from weft.core.names import shell_word
+from weft.core.paths import name_problem
 from weft.errors import Diagnostic, StreamError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _known(call: Call, said: str, define: list[str] | None) -> tuple[str, Path]:
     try:
         chosen = job_of(call, said, define)
     except WorkspaceError:
-        if folder.is_dir():
+        if folder.is_dir() and name_problem(said) is None:
             return said, folder
         raise
     found = chosen.folder()

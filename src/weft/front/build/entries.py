@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from weft.core.paths import name_problem
 from weft.errors import Code
 from weft.front.findings import Findings
 from weft.front.yaml_nodes import Item, Node, plain, scalar_source
@@ -14,6 +15,9 @@ from weft.spec.pipeline.reference import DatasetRef, Said
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The form of a name that expressions can hold without quotes."""
+
+LONGEST_SHOWN = 60
+"""How many characters of a value a message repeats."""
 
 
 class Entries:
@@ -93,6 +97,22 @@ class Entries:
             self.node.head() if found is None else found.place() if found.kind == "scalar" else found.head()
         )
         self.findings.add(code, message, place, help)
+
+
+def check_path_name(entries: Entries, name: str, key: str, what: str, *, prefix: str = "") -> None:
+    """Note W1030 when a name that becomes a folder cannot be one.
+
+    What comes from the store and not from a file was accepted when it was written, and stays readable.
+    """
+    problem = name_problem(name, prefix=prefix, patterns=not prefix)
+    if problem is not None and entries.node.text:
+        shown = name if len(name) <= LONGEST_SHOWN else name[:LONGEST_SHOWN] + "..."
+        entries.find(
+            "W1030",
+            f"{what} {shown!r} {problem}, and it becomes the name of a folder",
+            key,
+            "use letters, digits, blanks and - _ . in the name",
+        )
 
 
 def said_of(node: Node) -> Said:

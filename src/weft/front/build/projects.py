@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.core.frozen import FrozenMap
-from weft.front.build.entries import WORD, Entries, expression_of, identity
+from weft.front.build.entries import WORD, Entries, check_path_name, expression_of, identity
 from weft.front.build.operations import build_operation
 from weft.front.findings import Findings
 from weft.front.places import sites_of
@@ -17,6 +17,8 @@ def build_project(node: Node, findings: Findings) -> Project:
     """Return the project of a canonical node; what breaks a rule is noted."""
     entries = Entries(node, findings)
     id, name = identity(entries, "project")
+    # Drafts write to <sandbox>/<name>.
+    check_path_name(entries, name, "name" if entries.said("name") else "id", "the project name")
     return Project(
         id=id,
         name=name,

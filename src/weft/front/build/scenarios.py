@@ -11,7 +11,7 @@ from weft.core.calendar import ONE_DAY
 from weft.core.frozen import FrozenMap, frozen
 from weft.core.period import Period
 from weft.errors import CODES
-from weft.front.build.entries import Entries
+from weft.front.build.entries import Entries, check_path_name
 from weft.front.findings import Findings
 from weft.front.places import sites_of
 from weft.front.yaml_nodes import Node, plain
@@ -157,6 +157,7 @@ def _period(entries: Entries) -> Period | None:
             "W1701", f"the period ends before it starts: {start} to {last}", "end_date", "it is the last day"
         )
         return None
+    check_path_name(entries, entries.text("identifier"), "identifier", "the period", prefix="period=")
     return Period(
         entries.text("identifier"),
         entries.text("level"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from weft.core.frozen import FrozenMap, frozen
+from weft.core.paths import climbs_out
 from weft.core.period import GREGORIAN, calendar_from_dict
 from weft.core.source import Source
 from weft.errors import PeriodError
-from weft.front.build.entries import Entries, identity
+from weft.front.build.entries import Entries, check_path_name, identity
 from weft.front.findings import Findings
 from weft.front.places import sites_of
 from weft.front.yaml_nodes import Node, plain
@@ -119,6 +120,9 @@ def build_calendar(node: Node, findings: Findings) -> CalendarFile:
     name = entries.text("name")
     if name == GREGORIAN.name:
         entries.find("W1013", f"the calendar {name!r} is built in", "name", "choose another name")
+    for period in entries.parts("periods"):
+        # Outputs in files write to period=<identifier>.
+        check_path_name(period, period.text("identifier"), "identifier", "the period", prefix="period=")
     data = plain(node)
     said = {"name": name, "levels": data["levels"], "periods": data["periods"]}
     try:
@@ -158,6 +162,13 @@ def build_settings(node: Node, findings: Findings) -> Settings:
     if spark is not None and spark.said("master") is not None and spark.said("remote") is not None:
         spark.find("W1006", "'master' and 'remote' say different things", "remote", "keep one of them")
     sandbox = entries.part("sandbox")
+    if sandbox is not None and climbs_out(sandbox.text("path")):
+        sandbox.find(
+            "W1311",
+            f"the sandbox {sandbox.text('path')!r} leads out of the workspace",
+            "path",
+            "write a folder of the workspace, or an absolute path",
+        )
     default = Settings()
     return Settings(
         store=entries.text("store", default.store),

@@ -43,17 +43,24 @@ def load_job(path: Path, env: Mapping[str, str]) -> JobSyntax:
     return read_job(text_of(path), file=str(path), env=env)
 
 
-def text_of(path: Path) -> str:
-    """Return the text of a job file."""
+def text_of(path: Path, shown: str | None = None) -> str:
+    """Return the text of a job file; findings name it as `shown`."""
+    file = shown or str(path)
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as cause:
+        # The bytes before the first bad one are text: they give its line and column.
+        before = cause.object[: cause.start].decode("utf-8", errors="replace")
         raise StreamSqlError(
-            f"{path} is not UTF-8 text: byte {cause.start} does not read", help="save the file as UTF-8"
+            f"the file is not UTF-8 text: byte {cause.start + 1} cannot be decoded",
+            help="save the file as UTF-8",
+            at=Source(before, len(before), len(before), file),
         ) from cause
     except OSError as cause:
         raise StreamSqlError(
-            f"{path} cannot be read: {cause.strerror or cause}", help="name a file with streaming SQL"
+            f"the file cannot be read: {cause.strerror or cause}",
+            help="name a file with streaming SQL",
+            at=Source("", 0, 0, file),
         ) from cause
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near
+from weft.core.paths import climbs_out
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, StreamSqlError
 from weft.front.sql.job import in_order, read_with_mistakes, text_of
@@ -160,7 +161,13 @@ class _Lowering:
                     Diagnostic("W2003", message, help="leave one of them out", at=option.key_at)
                 )
             seen[option.key] = option
-        return read_options(tuple(seen.values()), "job", self.mistakes)
+        settings = read_options(tuple(seen.values()), "job", self.mistakes)
+        folder = str(settings.get("checkpoint", ""))
+        if climbs_out(folder):
+            help = "write a folder of the workspace, or an absolute path"
+            message = f"the checkpoint {folder!r} leads out of the workspace"
+            self.mistakes.append(Diagnostic("W2017", message, help=help, at=seen["checkpoint"].value_at))
+        return settings
 
     # -- what the job defines
 

@@ -9,6 +9,7 @@ from typing import Any
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near
+from weft.core.paths import climbs_out, name_problem
 from weft.core.source import Source
 from weft.core.types import LONG, TIMESTAMP, Field, Schema
 from weft.errors import Code, Diagnostic
@@ -22,6 +23,7 @@ _ENDINGS = {
     ".parquet": "parquet", ".avro": "avro",
 }  # fmt: skip
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".lz4")
+_LONGEST_SHOWN = 60
 _POLICIES = frozenset(
     "event.time.field event.time.format watermark.max_out_of_orderness late malformed dedup.keys idle.timeout "
     "reload".split()
@@ -41,12 +43,27 @@ class Relation:
         # The join options of CREATE STREAM .. AS are read with its query.
         self.said = tuple(s for s in said if not (owner == "sink" and s.key.startswith("join.")))
         self.values = read_options(self.said, owner, mistakes)
+        self._check_name()
+        self._check_path()
         # What is missing may be what an unknown option means: that is told once.
         self.all_known = all(find_option(s.key, (owner,)) is not None for s in self.said)
 
     def note(self, code: Code, message: str, help: str, at: Source | None = None) -> None:
         """Note a mistake, at the name unless said otherwise."""
         self.mistakes.append(Diagnostic(code, message, help=help, at=at or self.name.at))
+
+    def _check_name(self) -> None:
+        problem = name_problem(self.name.text)
+        if problem is not None:
+            text = self.name.text if len(self.name.text) <= _LONGEST_SHOWN else self.name.text[:57] + "..."
+            message = f"the name {text!r} {problem}, and it becomes the name of a folder"
+            self.note("W2016", message, "use letters, digits, blanks and - _ . in the name")
+
+    def _check_path(self) -> None:
+        said = str(self.values.get("path", ""))
+        if climbs_out(said):
+            help = "write a path below the workspace, or an absolute one"
+            self.note("W2017", f"the path {said!r} leads out of the workspace", help, self.at("path"))
 
     def at(self, key: str) -> Source | None:
         """Return where the value of an option stands."""

@@ -11,10 +11,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import PurePosixPath
 
 from weft.core.names import is_plain_text, listed, near
+from weft.core.paths import name_problem, outside
 from weft.core.source import Source
 from weft.errors import ResolutionError
 from weft.plan.operations.context import PlanContext
@@ -74,7 +76,7 @@ def _table_target(
         destination.schema or str(source.options.get("schema", "")) or None,
     )
     for name in filter(None, (table, schema)):
-        if not _is_plain(name):
+        if not _is_plain(name) or (source.holds_files and name_problem(name, patterns=False)):
             context.mistake(
                 "W1311",
                 f"{name!r} is no name of a table",
@@ -92,11 +94,11 @@ def _table_target(
         return None
     period = _period(context)
     if context.draft:
-        return _sandboxed(table, source.type if source.holds_files else "parquet", context)
+        return _sandboxed(table, source.type if source.holds_files else "parquet", context, at)
     if source.holds_files:
         prefix = str(source.options.get("path_prefix", ""))
         location = _joined(prefix, table, f"period={period or '{{period}}'}")
-        if not _is_local(location, at, context):
+        if not _is_local(location, at, context) or not _stays(location, _joined(prefix, table), context, at):
             return None
         return Target(
             kind="files",
@@ -157,10 +159,14 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
             at,
         )
     period = _period(context)
+    folder = rendered
     if context.draft:
-        rendered = _joined(context.catalog.settings.sandbox.path, context.project.name, rendered.lstrip("/"))
+        folder = context.catalog.settings.sandbox.path
+        rendered = _joined(folder, context.project.name, rendered.lstrip("/"))
     if not single and not named:
         rendered = _joined(rendered, f"period={period or '{{period}}'}")
+    if not _stays(rendered, folder, context, at):
+        return None
     whole = single and not named
     return Target(
         kind="file" if single else "files", location=rendered, format=format, period=None if whole else period
@@ -186,12 +192,34 @@ def _rendered(path: str, context: PlanContext, at: Source | None) -> str | None:
         return None
 
 
-def _sandboxed(table: str, format: str, context: PlanContext) -> Target:
-    period = _period(context)
-    folder = _joined(
-        context.catalog.settings.sandbox.path, context.project.name, table, f"period={period or '{{period}}'}"
-    )
+def _sandboxed(table: str, format: str, context: PlanContext, at: Source | None) -> Target | None:
+    period, sandbox = _period(context), context.catalog.settings.sandbox.path
+    folder = _joined(sandbox, context.project.name, table, f"period={period or '{{period}}'}")
+    if not _stays(folder, sandbox, context, at):
+        return None
     return Target(kind="files", location=folder, format=format, table=table, period=period)
+
+
+def _stays(location: str, folder: str, context: PlanContext, at: Source | None) -> bool:
+    """Whether a target is below its folder and, if that is relative, in the workspace; links are followed.
+
+    Names are checked when their files are read; this also holds for plans that come from elsewhere.
+    """
+    root = context.catalog.workspace.root
+    lexical = os.path.normpath(location), os.path.normpath(folder)
+    inside = PurePosixPath(lexical[0]).is_relative_to(lexical[1])
+    base = root / folder if PurePosixPath(folder).is_absolute() else root
+    led = outside(base, root / location)
+    if inside and led is None:
+        return True
+    context.mistake(
+        "W1311",
+        f"the output {location!r} leads out of {str(base) if inside else folder!r}"
+        + (f", to {str(led)!r}" if inside else ""),
+        "remove '..' or the link from the path, or write an absolute path where the data may go",
+        at,
+    )
+    return False
 
 
 def _period(context: PlanContext) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from weft.core.paths import has_scheme, outside
 from weft.core.types import Field, Schema
 from weft.errors import StreamPlanError
 from weft.expr import Typed
@@ -42,6 +43,7 @@ def plan_job(spec: JobSpec, root: Path) -> JobPlan:
     found = Found()
     statements = [_planned(spec, statement, found) for statement in spec.statements]
     explains = [_planned(spec, statement, found) for statement in spec.explains]
+    _check_paths(spec, root, found)
     if found.errors:
         raise StreamPlanError(found.said)
     return JobPlan(
@@ -52,6 +54,21 @@ def plan_job(spec: JobSpec, root: Path) -> JobPlan:
         settings=spec.settings,
         warnings=found.warnings,
     )
+
+
+def _check_paths(job: JobSpec, root: Path, found: Found) -> None:
+    """Note relative paths that leave the workspace through a link; ``..`` is refused where it is written."""
+    named = [*job.streams.values(), *job.tables.values(), *(s.sink for s in job.statements)]
+    said = [(str(spec.connector.get("path") or ""), spec.at) for spec in named]
+    folder = str(job.settings.get("checkpoint") or "")
+    if folder != f".weft/streams/{job.name}":
+        said.append((folder, None))
+    for path, at in said:
+        if path and not has_scheme(path) and not Path(path).is_absolute():
+            led = outside(root, root / path)
+            if led is not None:
+                message = f"the path {path!r} leads out of the workspace, to {str(led)!r}"
+                found.add("W2017", message, at, "write an absolute path where rows may come from or go to")
 
 
 def _planned(job: JobSpec, statement: StatementSpec, found: Found) -> StatementPlan | None:

@@ -8,17 +8,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weft.core.names import listed, near
+from weft.core.paths import has_scheme, outside
 from weft.errors import ConnectorError, Place
 
 _SIGNS = frozenset("{}[]*?\\")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def located(said: str, root: Path) -> str:
-    """Return a path of a job as an absolute one; other file systems than this machine's stay as said."""
+    """Return a path of a job as an absolute one; other file systems than this machine's stay as said.
+
+    Raises `ConnectorError` W2017 when a relative path leaves the workspace, by ``..`` or by a link.
+    """
     if said.startswith("file:"):
         return re.sub(r"^file:/*", "/", said)
-    return said if is_remote(said) else str((root / said).absolute())
+    if is_remote(said):
+        return said
+    whole = (root / said).absolute()
+    led = None if Path(said).is_absolute() else outside(root, whole)
+    if led is not None:
+        raise ConnectorError(
+            f"the path {said!r} leads out of the workspace, to {str(led)!r}",
+            code="W2017",
+            help="write an absolute path where rows may come from or go to",
+        )
+    return str(whole)
 
 
 def is_remote(path: str) -> bool:
@@ -27,7 +40,7 @@ def is_remote(path: str) -> bool:
     >>> is_remote("s3a://bucket/a"), is_remote("data/a.csv"), is_remote("file:/tmp/a.csv")
     (True, False, False)
     """
-    return bool(_SCHEME.match(path)) and not path.startswith("file:")
+    return has_scheme(path) and not path.startswith("file:")
 
 
 def is_pattern(path: str) -> bool:
