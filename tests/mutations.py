@@ -311,10 +311,7 @@ def _value(chance: random.Random, *, is_key: bool) -> str:
     kind = chance.random()
     if kind < 0.7:
         return chance.choice(HOSTILE_VALUES)
-    if kind < 0.8:
-        found = chance.choice((*HOSTILE_NAMES, *BROKEN_NAMES))
-    else:
-        found = chance.choice(HOSTILE_FRAGMENTS)
+    found = chance.choice((*HOSTILE_NAMES, *BROKEN_NAMES) if kind < 0.8 else HOSTILE_FRAGMENTS)
     quoted = '"' + "".join(_escaped(c) for c in found) + '"'
     return quoted if is_key or chance.random() < 0.7 else found
 
@@ -339,7 +336,9 @@ def _broken_sql(text: str, chance: random.Random) -> str:
         new = other[0]
     elif kind < 0.8:
         value = chance.choice((*HOSTILE_VALUES, *HOSTILE_NAMES, *BROKEN_NAMES))
-        new = "'" + value.replace("'", "''") + "'" if at[0].startswith("'") or chance.random() < 0.4 else value
+        new = (
+            "'" + value.replace("'", "''") + "'" if at[0].startswith("'") or chance.random() < 0.4 else value
+        )
         new = f"`{value}`" if chance.random() < 0.15 else new
     else:
         new = chance.choice(HOSTILE_FRAGMENTS)
@@ -369,5 +368,5 @@ def _broken_text(text: str, chance: random.Random, loose: tuple[str, ...]) -> st
     elif kind == 6:
         lines[one] = " " * chance.randrange(12) + lines[one].lstrip()
     else:
-        lines[one] = lines[one] * chance.choice((2, 50, 2000))
+        lines[one] = lines[one] * chance.choice((2, 50, 300))
     return "".join(lines)

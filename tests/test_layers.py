@@ -21,7 +21,19 @@ from weft import errors
 SRC = Path(__file__).parents[1] / "src"
 
 # Imports point up this list: a module may import its own layer and those above it.
-PURE_LAYERS = ("codes", "errors", "core", "kernel", "expr", "spec", "front", "plan", "store", "testing")
+PURE_LAYERS = (
+    "codes",
+    "redaction",
+    "errors",
+    "core",
+    "kernel",
+    "expr",
+    "spec",
+    "front",
+    "plan",
+    "store",
+    "testing",
+)
 # Below the line pyspark may be imported.
 SPARK_LAYERS = ("spark", "relation", "run", "cli", "__main__", "web")
 LAYERS = {name: rank for rank, name in enumerate((*PURE_LAYERS, *SPARK_LAYERS))}

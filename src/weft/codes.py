@@ -217,7 +217,7 @@ CODES: Mapping[Code, str] = {
     "W2013": "type of a column",
     "W2014": "not a value of one joined row",
     "W2015": "nothing to run",
-    "W2016": "name cannot be a folder",
+    "W2016": "name of a stream cannot be a folder",
     "W2017": "path leaves the workspace",
     "W2101": "stream join without an equal key",
     "W2102": "float as a key",

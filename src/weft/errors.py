@@ -47,6 +47,7 @@ from typing import Any, Literal, Protocol
 
 from weft.codes import CODES as CODES  # noqa: PLC0414  # errors and their codes are asked for together
 from weft.codes import Code as Code  # noqa: PLC0414
+from weft.redaction import redact
 
 Severity = Literal["error", "warning", "note"]
 
@@ -68,7 +69,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: a cause with its code, place and next step.
+    """One finding: a cause with its code, place and next step; secrets in its texts are masked.
 
     >>> print(Diagnostic("W0101", "the right side has no column 'sym'", help="did you mean 'symbol'?"))
     error[W0101]: the right side has no column 'sym'
@@ -80,6 +81,11 @@ class Diagnostic:
     help: str = ""
     severity: Severity = "error"
     at: Place | None = None
+
+    def __post_init__(self) -> None:
+        # A message may repeat an address or an option of the user: no secret gets further than here.
+        object.__setattr__(self, "message", redact(self.message))
+        object.__setattr__(self, "help", redact(self.help))
 
     def __str__(self) -> str:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]

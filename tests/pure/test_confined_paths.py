@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_a_project_that_the_store_holds_stays_readable() -> None:
     assert project_from_dict(stored).name == "FX / GL"
 
 
-def refused(found: Site, **options: object) -> list[str]:
+def refused(found: Site, **options: Any) -> list[str]:
     with pytest.raises(ActivationError) as caught:
         found.plan(**options)
     return [d.code for d in caught.value.diagnostics]
@@ -191,10 +192,16 @@ def test_a_stream_or_table_whose_name_cannot_be_a_folder_is_refused(name: str, s
     assert all(d.at is not None for d in caught.value.diagnostics)
 
 
-@pytest.mark.parametrize("path", ["../x", "../../x/*.json", "a/../../x", "./../x", "{..,in}/x", "s3a://b/../x"])
+@pytest.mark.parametrize(
+    "path", ["../x", "../../x/*.json", "a/../../x", "./../x", "{..,in}/x", "s3a://b/../x"]
+)
 def test_a_stream_path_that_climbs_out_is_refused_at_its_place(tmp_path: Path, path: str) -> None:
     assert climbs_out(path)
-    for text in (JOB % (path, "out"), JOB % ("in", path), f"SET 'checkpoint' = '{path}';\n" + JOB % ("in", "out")):
+    for text in (
+        JOB % (path, "out"),
+        JOB % ("in", path),
+        f"SET 'checkpoint' = '{path}';\n" + JOB % ("in", "out"),
+    ):
         (tmp_path / "job.sql").write_text(text)
         ran = weft("stream", "check", "job.sql", "--json", root=tmp_path)
         (finding,) = ran.document["diagnostics"]
@@ -203,7 +210,9 @@ def test_a_stream_path_that_climbs_out_is_refused_at_its_place(tmp_path: Path, p
         assert text.splitlines()[start["line"]][start["character"] : end["character"]] == f"'{path}'"
 
 
-@pytest.mark.parametrize("path", ["in", "in/../orders", "/data/../x", "/data/orders", "s3a://b/x", "a..b", "x/..y", "{a,b}/x"])
+@pytest.mark.parametrize(
+    "path", ["in", "in/../orders", "/data/../x", "/data/orders", "s3a://b/x", "a..b", "x/..y", "{a,b}/x"]
+)
 def test_a_stream_path_that_stays_or_is_absolute_is_fine(tmp_path: Path, path: str) -> None:
     assert not climbs_out(path)
     assert plan_text(JOB % (path, "out"), tmp_path).statements

@@ -23,6 +23,7 @@ from mutations import JOB, JOB_FILE, WORKSPACE, Mutation, mutation
 from weft.cli.commands.validate import findings
 from weft.errors import CODES, Diagnostic, WeftError
 from weft.front import workspace as loading
+from weft.front.compose import compose
 from weft.front.sql.job import text_of
 from weft.plan.streams.explain import explain_job
 from weft.plan.streams.text import plan_text
@@ -44,7 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return the workspace before anything is broken; files that stay the same are parsed once."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(loading, "compose", cache(loading.compose))
+    patch.setattr(loading, "compose", cache(compose))
     yield workspace(tmp_path_factory.mktemp("mutations"), {**WORKSPACE, JOB_FILE: JOB})
     patch.undo()
 

@@ -175,14 +175,15 @@ def period_of(said: str | None, project: Project, catalog: Catalog) -> Period:
 
 
 @contextmanager
-def reading(settings: Settings, root: Path) -> Iterator[StoreReader | None]:
-    """Give the store for reading, or None when there is none yet."""
+def reading(settings: Settings, root: Path, *, patience: float | None = None) -> Iterator[StoreReader | None]:
+    """Give the store for reading, or None when there is none yet; `patience` is how long to wait for it."""
     if settings.store.startswith(SQLITE) and not (root / settings.store.removeprefix(SQLITE)).exists():
         yield None
         return
+    from weft.store.connections import PATIENCE
     from weft.store.open import open_reader
 
-    reader = open_reader(settings.store, root)
+    reader = open_reader(settings.store, root, patience=PATIENCE if patience is None else patience)
     try:
         yield reader
     finally:

@@ -26,6 +26,7 @@ from weft.errors import (
     WeftError,
     WorkspaceError,
 )
+from weft.redaction import MASK, is_placeholder, is_secret_name, redact
 
 OK, FAILED, USAGE, INVALID, CHANGES, UNMET, LOCKED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 8, 130
 """The exit codes of commands: see docs/cli.md."""
@@ -67,6 +68,15 @@ class Envelope:
     next: tuple[str, ...] = ()
     text: str = ""
     exit_code: int = OK
+    shows_rows: bool = False
+    """Whether text and data hold rows of the user, which are shown as they are."""
+
+    def __post_init__(self) -> None:
+        # The last place before anything is printed: what a command puts together is masked here too.
+        if not self.shows_rows:
+            object.__setattr__(self, "text", redact(self.text))
+            object.__setattr__(self, "data", _redacted(self.data))
+        object.__setattr__(self, "next", tuple(redact(step) for step in self.next))
 
     @property
     def ok(self) -> bool:
@@ -86,6 +96,16 @@ class Envelope:
     def to_json(self) -> str:
         """Return the document as text."""
         return json.dumps(self.document(), indent=2, ensure_ascii=False, default=str)
+
+
+def _redacted(value: Any, name: str = "") -> Any:
+    if isinstance(value, str):
+        return MASK if is_secret_name(name) and not is_placeholder(value) else redact(value)
+    if isinstance(value, Mapping):
+        return {key: _redacted(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(inner, name) for inner in value]
+    return value
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

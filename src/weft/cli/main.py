@@ -38,6 +38,7 @@ from weft.cli.commands import (
 from weft.cli.envelope import FAILED, INTERRUPTED, OK, USAGE, Envelope, in_order, refused
 from weft.cli.terminal import has_colour, say, shown
 from weft.errors import WeftError, WorkspaceError
+from weft.redaction import redact
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,7 +200,7 @@ def _broken(name: str, problem: Exception) -> Envelope:
     """Return the answer of a command that met a mistake of ours; what happened goes to stderr in full."""
     say("".join(traceback.format_exception(problem)).rstrip())
     say("this is a mistake of Weft itself: please report it with the lines above")
-    told = {"type": type(problem).__name__, "message": str(problem)}
+    told = {"type": type(problem).__name__, "message": redact(str(problem))}
     return Envelope(command=name, data={"error": told}, exit_code=FAILED)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from weft.errors import Diagnostic
+from weft.redaction import redact
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -36,8 +37,8 @@ def shown(found: Diagnostic, *, colour: bool = False) -> str:
 
 
 def say(text: str) -> None:
-    """Tell the user something that is not the result: on stderr."""
-    sys.stderr.write(text + "\n")
+    """Tell the user something that is not the result, without secrets: on stderr."""
+    sys.stderr.write(redact(text) + "\n")
     sys.stderr.flush()
 
 

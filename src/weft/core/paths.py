@@ -65,7 +65,7 @@ def climbs_out(path: str) -> bool:
         return False
     if has_scheme(path) or re.search(r"\{[^}/]*\.\.|\.\.[^{/]*\}", path):
         return True
-    return os.path.normpath(path).split(os.sep)[0] == ".."
+    return Path(os.path.normpath(path)).parts[0] == ".."
 
 
 def outside(base: Path, path: Path) -> Path | None:

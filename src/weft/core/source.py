@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+
+from weft.redaction import MASK, secret_spans
 
 _LONGEST_LINE = 240
+_WINDOW = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +87,10 @@ class Source:
     def render(self) -> str:
         """Return the ``-->`` line, the source line and a caret run under it."""
         line, char = self._position(self.start)
-        lines = self.text.split("\n")
         place = f"{self.file or '<text>'}:{line + 1}:{char + 1}"
-        shown, char = _cut(lines[line].replace("\t", " ").rstrip("\r"), char)
-        width = min(max(self.end - self.start, 1), max(len(shown) - char, 1))
+        shown, char, end = self._masked(char)
+        shown, char = _cut(shown.replace("\t", " ").rstrip("\r"), char)
+        width = min(max(end, 1), max(len(shown) - char, 1))
         number = str(line + 1)
         pad = " " * len(number)
         return "\n".join(
@@ -97,6 +101,37 @@ class Source:
                 f" {pad} | {' ' * char}{'^' * width}",
             )
         )
+
+    def _masked(self, char: int) -> tuple[str, int, int]:
+        """Return the line without its secrets, where the place starts in it, and how many characters it has."""
+        first = min(max(self.start, 0), len(self.text)) - char
+        end_of_line = self.text.find("\n", first)
+        line = self.text[first : end_of_line if end_of_line >= 0 else len(self.text)]
+        # A secret may begin lines before this one.  Blocks of one size, so that neighbours are looked at once.
+        window = max(0, first // _WINDOW - 1) * _WINDOW
+        stop = ((first + len(line)) // _WINDOW + 2) * _WINDOW
+        spans = [
+            (max(start + window - first, 0), min(end + window - first, len(line)))
+            for start, end in _spans(self.text[window:stop])
+            if start + window < first + len(line) and end + window > first
+        ]
+        last = char + self.end - self.start
+        for start, end in reversed(spans):
+            line = line[:start] + MASK + line[end:]
+            char, last = (_moved(at, start, end) for at in (char, last))
+        return line, char, last - char
+
+
+@lru_cache(maxsize=32)
+def _spans(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(secret_spans(text))
+
+
+def _moved(at: int, start: int, end: int) -> int:
+    """Return where a character is after what was between two others has become the mask."""
+    if at >= end:
+        return at - (end - start) + len(MASK)
+    return min(at, start + len(MASK)) if at > start else at
 
 
 def _cut(line: str, char: int) -> tuple[str, int]:

@@ -22,6 +22,7 @@ from ruamel.yaml.reader import ReaderError
 
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError, WeftError
+from weft.front.findings import MOST_FINDINGS
 from weft.front.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, read_plain
 
 MOST_NODES = 200_000
@@ -99,6 +100,8 @@ class _Reader:
         self.findings.append(
             Diagnostic(code, message, help=help, at=Source(self.text, start, end, self.file))
         )
+        if len(self.findings) >= MOST_FINDINGS:
+            raise _Stop
 
     def document(self) -> Node | None:
         root: Node | None = None

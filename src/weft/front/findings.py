@@ -23,6 +23,9 @@ from weft.front.older import REFUSED_KEYS
 from weft.front.shapes.base import Shape
 from weft.front.yaml_nodes import Exact, Node, Whole, plain, read_plain
 
+MOST_FINDINGS = 100
+"""How many mistakes of one file are told: a file with more has one cause, or is something else."""
+
 Path = tuple[str | int, ...]
 """Keys and positions that lead from the root of a file to a part of it."""
 

@@ -11,6 +11,7 @@ from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError
 from weft.front.build import Entity, Reading, read
 from weft.front.compose import compose
+from weft.front.findings import MOST_FINDINGS
 from weft.front.references import workspace_findings
 from weft.front.sugar import Kind
 from weft.spec.pipeline.project import Project
@@ -84,7 +85,7 @@ def load_workspace(root: Path, *, only: Path | None = None) -> Loaded:
     """
     root = root.resolve()
     readings = {path: (kind, _reading(kind, path, root)) for kind, path in _files(root)}
-    findings = [f for _, reading in readings.values() for f in reading.findings]
+    findings = [f for _, reading in readings.values() for f in _first(reading.findings)]
     whole = [(kind, r.entity) for kind, r in readings.values() if r.entity is not None]
     sound = [(kind, r.entity) for kind, r in readings.values() if r.entity is not None and r.sound]
     workspace = _workspace(root, sound, tuple(readings))
@@ -95,6 +96,11 @@ def load_workspace(root: Path, *, only: Path | None = None) -> Loaded:
         findings = [f for f in findings if _is_within(f, only.resolve(), root)]
     hidden = tuple(text for kind, text in unread if kind == "dataset")
     return Loaded(workspace, readable, tuple(sorted(findings, key=_order)), hidden)
+
+
+def _first(findings: tuple[Diagnostic, ...]) -> list[Diagnostic]:
+    """Return as many findings of a file as are told, errors before others."""
+    return sorted(findings, key=lambda f: f.severity != "error")[:MOST_FINDINGS]
 
 
 def _files(root: Path) -> Iterator[tuple[Kind, Path]]:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError as BadAddress
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
 from weft.errors import StoreError
+from weft.redaction import is_secret_name, redact
 
 T = TypeVar("T")
 WRITE: Mapping[str, Any] = {"weft_write": True}
@@ -23,6 +24,10 @@ PATIENCE = 10.0
 _BUSY_MS = 10_000
 _EXAMPLES = "write sqlite:///.weft/weft.db, or postgresql://user@host/database"
 _FROM_ENVIRONMENT = "env:"
+_PORTS = 65_536
+_SQLITE_OPTIONS = frozenset(
+    {"cache", "cached_statements", "immutable", "mode", "nolock", "timeout", "uri", "vfs"}
+)
 # Connection lost, server going down or starting, out of connections, serialization, deadlock, lock wait.
 _PASSING_STATES = ("08", "57P", "53300", "40001", "40P01", "55P03")
 # A server that refuses a connection says why in words alone; these pass by themselves.
@@ -47,9 +52,16 @@ class Database:
 
     @property
     def address(self) -> str:
-        """Where it is, without its password."""
+        """Where it is, without its password, whichever part of the address holds it."""
         url = self.engine.url
-        return url.set(drivername=url.drivername.partition("+")[0]).render_as_string(hide_password=True)
+        plain = url.set(drivername=url.drivername.partition("+")[0])
+        return redact(plain.render_as_string(hide_password=True))
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        url = self.engine.url
+        values = [v for k, found in url.normalized_query.items() if is_secret_name(k) for v in found]
+        return tuple(filter(None, (str(url.password or ""), *values)))
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Return what `work` reads."""
@@ -77,6 +89,7 @@ class Database:
         said = (
             str(cause.orig).strip().splitlines()[0] if str(cause.orig).strip() else type(cause.orig).__name__
         )
+        said = redact(said, self._secrets)
         state = getattr(cause.orig, "sqlstate", None) or ""
         if isinstance(cause, IntegrityError):
             return StoreError(
@@ -139,14 +152,20 @@ def address_of(url: str, root: Path) -> URL:
             )
     try:
         address = make_url(said)
-    except (BadAddress, ValueError) as cause:
-        # The text may hold a password: it is not repeated.
-        raise StoreError("the store's address does not read", help=_EXAMPLES) from cause
+    except (BadAddress, ValueError):
+        # The text may hold a password: neither the message nor the cause repeats it.
+        raise StoreError("the store's address is not a database URL", help=_EXAMPLES) from None
+    if address.port is not None and not 0 < address.port < _PORTS:
+        raise StoreError(f"the store's address has the port {address.port}", help="ports are 1 to 65535")
     kind = address.drivername.partition("+")[0]
     if kind in ("postgresql", "postgres"):
         return address.set(drivername="postgresql+psycopg")
     if kind != "sqlite":
         raise StoreError(f"a store in {kind!r} is not possible", help=_EXAMPLES)
+    if unknown := sorted(set(address.query) - _SQLITE_OPTIONS):
+        raise StoreError(
+            f"a store in SQLite has no option {unknown[0]!r}", help="leave it out of the address"
+        )
     if address.database in (None, "", ":memory:"):
         raise StoreError("a store in memory would forget every run", help=_EXAMPLES)
     return address.set(drivername="sqlite", database=str(root / str(address.database)))

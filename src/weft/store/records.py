@@ -11,6 +11,7 @@ from weft.core.period import Period
 from weft.errors import Code
 from weft.plan.catalog import PublishedLocation
 from weft.plan.conflict import ConflictReport
+from weft.redaction import redact
 from weft.spec.pipeline.dataset import Dataset
 from weft.spec.pipeline.project import Project
 from weft.spec.pipeline.words import OperationType, ProjectStatus, RunStatus
@@ -47,6 +48,11 @@ class RunFailure:
     code: Code
     message: str
     detail: str = ""
+
+    def __post_init__(self) -> None:
+        # Others read the store: a failure is kept without the secrets that an exception may repeat.
+        object.__setattr__(self, "message", redact(self.message))
+        object.__setattr__(self, "detail", redact(self.detail))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form that the store and ``--json`` hold."""

@@ -39,9 +39,9 @@ def test_without_a_reference_there_are_none() -> None:
     [
         ("env:WEFT_NOT_SET", "environment variable WEFT_NOT_SET"),
         ("file:none.secret", "the file 'none.secret'"),
-        ("vault:gl", "'vault:gl'"),
-        ("env:", "'env:'"),
-        ("file:broken.json", "no JSON object with a password"),
+        ("vault:gl", "neither env:NAME nor file:path"),
+        ("env:", "neither env:NAME nor file:path"),
+        ("file:broken.json", "not a JSON object with a password"),
         ("file:.", "the file '.'"),
     ],
 )

@@ -36,9 +36,9 @@ def test_the_address_may_be_in_the_environment(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("weft.db", "does not read"),
-        ("postgresql://ann:geheim@db:port/weft", "does not read"),
-        ("", "does not read"),
+        ("weft.db", "is not a database URL"),
+        ("postgresql://ann:geheim@db:port/weft", "is not a database URL"),
+        ("", "is not a database URL"),
         ("mysql://db/weft", "a store in 'mysql' is not possible"),
         ("sqlite://", "would forget every run"),
         ("sqlite:///:memory:", "would forget every run"),

@@ -21,6 +21,7 @@ import typer
 from weft.cli.call import Call, call_of, reading
 from weft.cli.envelope import FAILED, OK, Envelope
 from weft.errors import WeftError
+from weft.redaction import redact
 
 if TYPE_CHECKING:
     from weft.spec.pipeline.workspace import Workspace
@@ -135,18 +136,13 @@ def store(workspace: Workspace, *, upgrade: bool) -> Check:
             from weft.store.open import upgrade_store
 
             return Check(
-                "store", ok=True, found=f"{_bare(url)}, tables at version {upgrade_store(url, root)}"
+                "store", ok=True, found=f"{redact(url)}, tables at version {upgrade_store(url, root)}"
             )
         with reading(workspace.settings, root) as reader:
             what = "not made yet: the first run makes it" if reader is None else "answers"
-            return Check("store", ok=True, found=f"{_bare(url)} {what}")
+            return Check("store", ok=True, found=f"{redact(url)} {what}")
     except WeftError as problem:
         return Check("store", ok=False, found=problem.message, help=problem.help)
-
-
-def _bare(url: str) -> str:
-    """Return the address of a store without a password."""
-    return re.sub(r"//([^:/@]+):[^@]*@", r"//\1:***@", url)
 
 
 def _address(workspace: Workspace) -> tuple[str, str, int] | None:
@@ -165,11 +161,11 @@ def cluster(said: str, host: str, port: int) -> Check:
     """Look whether somebody listens where Spark should run."""
     try:
         with socket.create_connection((host, port), timeout=_WAIT):
-            return Check("spark", ok=True, found=f"{said} answers")
+            return Check("spark", ok=True, found=f"{redact(said)} answers")
     except OSError as cause:
         return Check(
             "spark",
             ok=False,
-            found=f"W1808: {said} is not reachable: {cause}",
+            found=f"W1808: {redact(said)} is not reachable: {cause}",
             help="start it, or leave `spark` out of weft.yml to use this machine",
         )

@@ -51,7 +51,14 @@ def preview(
             where=where,
             options=RunOptions(known_at=moment),
         )
-    return Envelope(command="preview", data=_data(seen), diagnostics=seen.warnings, text=_text(seen), next=())
+    return Envelope(
+        command="preview",
+        data=_data(seen),
+        diagnostics=seen.warnings,
+        text=_text(seen),
+        next=(),
+        shows_rows=True,
+    )
 
 
 def _plain(row: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -227,6 +227,7 @@ def _answer(chosen: JobCall, plan: JobPlan, report: JobReport, rows: Rows, mode:
         diagnostics=(*plan.warnings, *report.warnings),
         text=report_text(report, rows),
         next=next_steps,
+        shows_rows=bool(rows),
     )
 
 

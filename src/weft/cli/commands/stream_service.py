@@ -121,6 +121,7 @@ def _status_answer(found: list[JobStatus], data: dict[str, Any], text: str) -> E
         diagnostics=(*problems, *full),
         text=text,
         exit_code=FAILED if any(p.severity == "error" for p in problems) else OK,
+        shows_rows="rejects" in data,
     )
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from weft.plan.catalog import Catalog
 
 
+_PATIENCE = 1.0
+
+
 def validate(
     context: typer.Context,
     path: Annotated[
@@ -88,7 +91,8 @@ def _catalog(loaded: Loaded) -> tuple[Catalog, tuple[Diagnostic, ...]]:
 
     workspace = loaded.readable
     try:
-        with reading(workspace.settings, workspace.root) as reader:
+        # Files can be judged without the store: a server that does not answer is not waited for.
+        with reading(workspace.settings, workspace.root, patience=_PATIENCE) as reader:
             if reader is None:
                 return Catalog.of(workspace), ()
             from weft.store.lifecycle import catalog_of

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from weft.core.frozen import FrozenMap, frozen
 from weft.core.paths import climbs_out
 from weft.core.period import GREGORIAN, calendar_from_dict
 from weft.core.source import Source
-from weft.errors import PeriodError
+from weft.errors import PeriodError, Severity
 from weft.front.build.entries import Entries, check_path_name, identity
-from weft.front.findings import Findings
+from weft.front.findings import MOST_FINDINGS, Findings
 from weft.front.places import sites_of
-from weft.front.yaml_nodes import Node, plain
+from weft.front.yaml_nodes import Item, Node, plain
+from weft.redaction import holds_secret, is_placeholder, is_secret_name
 from weft.spec.pipeline.datasource import DataSource
 from weft.spec.pipeline.resolver import (
     ANY_LEVEL,
@@ -25,10 +27,11 @@ from weft.spec.pipeline.resolver import (
 )
 from weft.spec.pipeline.workspace import CalendarFile, Sandbox, Settings, SparkSettings
 
-_SECRET = re.compile(
-    r"pass(word|wd|phrase)?$|secret|token$|access_?key|private_?key|credential", re.IGNORECASE
-)
-_SECRET_IN_URL = re.compile(r"(?i)[?&;](password|pwd|token|secret)=[^&;]+|//[^/@:\s]+:[^/@\s]+@")
+_REFERENCE = re.compile(r"(?:env|file):\S")
+_OUTSIDE = "keep it outside: `credential_ref: env:NAME` or `credential_ref: file:path`"
+_IN_SPARK = "set it where Spark runs: in the environment, in spark-defaults.conf or in core-site.xml"
+_IN_STORE = "use PGPASSWORD, ~/.pgpass, or `store: env:NAME`"
+_IN_SERVICE = "keep it outside: `auth: env:NAME` or `auth: file:path` goes into the Authorization header"
 
 
 def build_datasource(node: Node, findings: Findings) -> DataSource:
@@ -36,8 +39,10 @@ def build_datasource(node: Node, findings: Findings) -> DataSource:
     entries = Entries(node, findings)
     id, name = identity(entries, "datasource")
     kind = entries.value("type")
-    for item in entries.pairs("options"):
-        _check_secret(item.name, item.key, item.value, findings)
+    # What the store holds was accepted when it was written, and stays readable.
+    for item in entries.pairs("options") if node.text else ():
+        _check_secret("option", item, _OUTSIDE, findings)
+    _check_reference(entries, "credential_ref")
     return DataSource(
         id=id,
         name=name,
@@ -50,15 +55,25 @@ def build_datasource(node: Node, findings: Findings) -> DataSource:
     )
 
 
-def _check_secret(name: str, key: Node, value: Node, findings: Findings) -> None:
-    help = "keep it outside: `credential_ref: env:NAME` or `credential_ref: file:path`"
-    if _SECRET.search(name):
-        findings.add("W1015", f"option {name!r} looks like a secret", key.place(), help)
-    elif value.kind == "scalar" and _SECRET_IN_URL.search(str(value.value)):
-        findings.add("W1015", f"option {name!r} holds a secret", value.place(), help)
-    elif value.is_mapping:
-        for item in value.pairs():
-            _check_secret(item.name, item.key, item.value, findings)
+def _check_secret(what: str, item: Item, help: str, findings: Findings, severity: Severity = "error") -> None:
+    """Note a secret that an entry holds, by its name or inside its value."""
+    name, key, value = item
+    if value.kind != "scalar":
+        inner = value.pairs() if value.is_mapping else (Item(name, key, part) for part in value.items())
+        for part in inner:
+            _check_secret(what, part, help, findings, severity)
+    elif is_secret_name(name):
+        if not is_placeholder(str(value.value)):
+            findings.add("W1015", f"{what} {name!r} looks like a secret", key.place(), help, severity)
+    elif holds_secret(name, str(value.value)):
+        findings.add("W1015", f"{what} {name!r} holds a secret", value.place(), help, severity)
+
+
+def _check_reference(entries: Entries, name: str) -> None:
+    """Note what is written instead of a reference to a secret: it may be the secret itself."""
+    said = entries.text_or_none(name)
+    if said is not None and entries.node.text and _REFERENCE.match(said.strip()) is None:
+        entries.find("W1015", f"{name!r} must be env:NAME or file:path", name, "keep the secret outside")
 
 
 def build_resolver(node: Node, findings: Findings) -> Resolver:
@@ -103,6 +118,11 @@ def _strategy(said: Entries) -> Strategy:
         return TableStrategy(
             datasource=said.text("datasource_id"), table=said.text("table"), schema=said.text("schema"), at=at
         )
+    for key in ("endpoint", "params", "headers"):
+        for item in said.node.pairs():
+            if item.name == key and said.node.text:
+                _check_secret("the setting", item, _IN_SERVICE, said.findings)
+    _check_reference(said, "auth")
     return CatalogStrategy(
         endpoint=said.text("endpoint"),
         method=said.value("method", "GET"),
@@ -128,8 +148,10 @@ def build_calendar(node: Node, findings: Findings) -> CalendarFile:
     try:
         calendar = calendar_from_dict(said)
     except PeriodError as cause:
-        for finding in cause.diagnostics:
-            findings.add(finding.code, finding.message, _calendar_place(finding.message, node), finding.help)
+        places = _named_places(node)
+        for finding in cause.diagnostics[:MOST_FINDINGS]:
+            place = _calendar_place(finding.message, places, node)
+            findings.add(finding.code, finding.message, place, finding.help)
         calendar = None
     return CalendarFile(
         name=name,
@@ -140,19 +162,21 @@ def build_calendar(node: Node, findings: Findings) -> CalendarFile:
     )
 
 
-def _calendar_place(message: str, node: Node) -> Source:
-    """Return the place of the last period or level that the message names, else of the calendar."""
+def _named_places(node: Node) -> Mapping[str, Source]:
+    """Return where each level and period has its name; of two with one name, the last period."""
+    places: dict[str, Source] = {}
+    for part, key in (("levels", "name"), ("periods", "identifier")):
+        for inner in Entries(node, Findings()).parts(part):
+            said = inner.node.get(key)
+            if said is not None and said.kind == "scalar":
+                places[said.value] = said.place()
+    return places
+
+
+def _calendar_place(message: str, places: Mapping[str, Source], node: Node) -> Source:
+    """Return the place of the first period or level that the message names, else of the calendar."""
     named = re.findall(r"'([^']*)'", message)
-    for part, key in (("periods", "identifier"), ("levels", "name")):
-        found = node.get(part)
-        if found is None or not found.is_list:
-            continue
-        texts = [(inner.get(key), inner) for inner in found.items()]
-        for name in named:
-            places = [said for said, _ in texts if said is not None and said.value == name]
-            if places:
-                return places[-1].place()
-    return node.head()
+    return next((places[name] for name in named if name in places), node.head())
 
 
 def build_settings(node: Node, findings: Findings) -> Settings:
@@ -170,6 +194,12 @@ def build_settings(node: Node, findings: Findings) -> Settings:
             "write a folder of the workspace, or an absolute path",
         )
     default = Settings()
+    for item in node.pairs():
+        if item.name == "store":
+            _check_secret("the setting", item, _IN_STORE, findings, "warning")
+    if spark is not None:
+        for item in spark.node.pairs():
+            _check_secret("the setting", item, _IN_SPARK, findings)
     return Settings(
         store=entries.text("store", default.store),
         spark=SparkSettings() if spark is None else _spark(spark),

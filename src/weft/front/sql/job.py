@@ -8,6 +8,7 @@ from pathlib import Path
 from weft.core.source import Source
 from weft.core.substitution import substituted
 from weft.errors import ArgumentError, Diagnostic, Place, StreamSqlError
+from weft.front.findings import MOST_FINDINGS
 from weft.front.sql.statements import read_statement
 from weft.front.sql.syntax import JobSyntax, Statement
 from weft.front.sql.tokens import statements_of, tokens_of
@@ -101,7 +102,7 @@ def in_order(mistakes: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     found = list(dict.fromkeys(mistakes))
     unset = [_ends(d.at) for d in found if d.code == "W2011"]
     kept = (d for d in found if d.code == "W2011" or not any(_touch(_ends(d.at), u) for u in unset))
-    return tuple(sorted(kept, key=lambda d: _ends(d.at)))
+    return tuple(sorted(kept, key=lambda d: _ends(d.at))[:MOST_FINDINGS])
 
 
 def _ends(at: Place | None) -> tuple[int, int]:

@@ -46,7 +46,7 @@ def read_credentials(reference: str, root: Path, owner: str, *, at: Source | Non
         return Credentials(str(found.get("user", "")), str(found["password"]))
     except (ValueError, KeyError, AttributeError) as cause:
         raise ResolutionError(
-            f"the credential {reference!r} of {owner} is no JSON object with a password",
+            f"the credential {reference!r} of {owner} is not a JSON object with a password",
             code="W1318",
             help='write {"user": "...", "password": "..."} or user:password',
             at=at,
@@ -57,8 +57,12 @@ def secret_text(reference: str, root: Path, owner: str, *, at: Source | None = N
     """Return the text that ``env:NAME`` or ``file:path`` holds, without the line end of a file."""
     kind, _, name = reference.partition(":")
     if kind not in ("env", "file") or not name:
+        # What stands here instead of a reference may be the secret itself: it is not repeated.
         raise ResolutionError(
-            f"{owner} has the credential reference {reference!r}", code="W1318", help=_FORMS, at=at
+            f"the credential reference of {owner} is neither env:NAME nor file:path",
+            code="W1318",
+            help=_FORMS,
+            at=at,
         )
     if kind == "env":
         text = os.environ.get(name, "")

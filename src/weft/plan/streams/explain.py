@@ -38,6 +38,7 @@ from weft.plan.streams.resolved import (
     StepKey,
     TableStep,
 )
+from weft.redaction import redact
 from weft.spec.streams import SinkSpec
 
 
@@ -94,7 +95,7 @@ def sink_said(sink: SinkSpec) -> str:
 
 def _source_said(connector: FrozenMap[str, Any]) -> str:
     said = [str(connector.get("connector", ""))]
-    said += [str(connector[k]) for k in ("path", "topic") if connector.get(k) is not None]
+    said += [redact(str(connector[k])) for k in ("path", "topic") if connector.get(k) is not None]
     said += [f"({connector['format']})"] if connector.get("format") is not None else []
     return " ".join(said)
 

@@ -21,6 +21,7 @@ from weft.kernel.spec import FORMAT
 from weft.plan.resolved import SameWindow
 from weft.plan.streams.layout import layout
 from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, Step, TableInput
+from weft.redaction import redact
 
 Keeps = Literal["same", "all", "state", "offsets"]
 """How much of a checkpoint a plan can go on with: unchanged, everything, its state, its offsets only."""
@@ -107,6 +108,8 @@ def verdict(old: Mapping[str, str], new: Mapping[str, str]) -> Change:
     >>> verdict({"where": "", "groups": "2"}, {"where": "a > 1", "groups": "2"}).keeps
     'state'
     """
+    # Older checkpoints hold addresses as they were written: a secret is no part of a query.
+    old = {name: redact(text) for name, text in old.items()}
     changed = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
     told = tuple(_change(name, old.get(name, ""), new.get(name, "")) for name in changed)
     order: tuple[Keeps, ...] = ("same", "all", "state", "offsets")
@@ -229,7 +232,7 @@ def _connector(options: FrozenMap[str, Any]) -> str:
         for k, v in thawed(options).items()
         if k not in _SETTINGS and not k.startswith("kafka.") and v is not None
     }
-    return ", ".join(f"{k}={v}" for k, v in sorted(told.items()))
+    return redact(", ".join(f"{k}={v}" for k, v in sorted(told.items())))
 
 
 def _columns(schema: Any) -> str:

@@ -28,7 +28,7 @@ from weft.plan.streams.resolved import (
 from weft.plan.streams.select_list import SelectList, fitted
 from weft.plan.streams.sources import FromSource, read_sources
 from weft.plan.streams.times import in_microseconds
-from weft.spec.streams import JobSpec, StatementSpec, StreamSpec, TableSpec
+from weft.spec.streams import JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
 
 KERNEL = "kernel"
 LOOKUP = "lookup"
@@ -58,7 +58,11 @@ def plan_job(spec: JobSpec, root: Path) -> JobPlan:
 
 def _check_paths(job: JobSpec, root: Path, found: Found) -> None:
     """Note relative paths that leave the workspace through a link; ``..`` is refused where it is written."""
-    named = [*job.streams.values(), *job.tables.values(), *(s.sink for s in job.statements)]
+    named: list[StreamSpec | TableSpec | SinkSpec] = [
+        *job.streams.values(),
+        *job.tables.values(),
+        *(s.sink for s in job.statements),
+    ]
     said = [(str(spec.connector.get("path") or ""), spec.at) for spec in named]
     folder = str(job.settings.get("checkpoint") or "")
     if folder != f".weft/streams/{job.name}":

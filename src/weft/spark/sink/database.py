@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from weft.errors import ResolutionError, RunError
 from weft.plan.resolver.credentials import credentials_of
 from weft.plan.resolver.options import jdbc_url
+from weft.redaction import redact
 from weft.spec.pipeline.datasource import DataSource
 from weft.spec.pipeline.words import PERIOD, WriteMode
 
@@ -92,7 +93,8 @@ def connect(source: DataSource, root: Path) -> Any:
         )
     except psycopg.Error as cause:
         raise RunError(
-            f"the database of datasource {source.id!r} is not reachable: {str(cause).strip()}",
+            f"the database of datasource {source.id!r} is not reachable: "
+            f"{redact(str(cause).strip(), (secret.password,))}",
             code="W1509",
             help="see the url and the credential_ref of the datasource, then resume the run",
         ) from cause

@@ -21,6 +21,7 @@ import weft.core
 import weft.errors
 import weft.expr
 import weft.kernel
+import weft.redaction
 from weft.kernel.arrow_task import arrow_task
 from weft.kernel.spec import Clock, JoinTask
 
@@ -41,7 +42,7 @@ def carried(task: JoinTask) -> Carried:
     """Return the kernel with one join; a condition that is asked row by row brings the expressions with it."""
     modules = [weft.kernel]
     if task.residual is not None and task.residual.rows is not None:
-        modules += [weft.codes, weft.errors, weft.core, weft.expr]
+        modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.expr]
     for module in (*modules, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
     payload = cloudpickle.dumps((arrow_task, Clock, task))  # type: ignore[no-untyped-call]

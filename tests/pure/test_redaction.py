@@ -1,0 +1,261 @@
+"""No secret is printed or stored: not in messages, source lines, documents, tracebacks, rows of the store or checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import weft
+from entity_texts import told, workspace
+from mutations import FILES, WORKSPACE
+from secret_texts import ADDRESSES, ORDINARY, SECRET, plant
+from weft.cli import main
+from weft.cli.envelope import Envelope
+from weft.cli.terminal import say
+from weft.core.source import Source
+from weft.errors import Diagnostic, StoreError, StreamSqlError
+from weft.front.sql.lower import read_spec
+from weft.plan.resolver.credentials import secret_text
+from weft.plan.streams.explain import explain_job
+from weft.plan.streams.identity import parts, verdict
+from weft.plan.streams.text import plan_text
+from weft.redaction import MASK, holds_secret, is_secret_name, redact
+from weft.store.connections import Database, address_of, engine_of
+from weft.store.records import RunFailure
+
+STORE = "postgresql://ann@127.0.0.1:1/gl?connect_timeout=1&sslpassword=SECRET&password=SECRET"
+
+
+def test_there_are_enough_written_addresses() -> None:
+    assert len(set(ADDRESSES)) >= 90
+    assert all(SECRET in plant(text) for text in ADDRESSES)
+
+
+@pytest.mark.parametrize("text", ADDRESSES)
+def test_the_secret_of_an_address_is_masked_and_the_rest_stays(text: str) -> None:
+    whole = plant(text)
+    masked = redact(whole)
+    assert SECRET not in masked
+    assert MASK in masked
+    assert redact(masked) == masked
+    sentence = redact(f"cannot connect to {whole}")
+    assert SECRET not in sentence or "\n" in whole or ": " in whole.split(SECRET)[0][-20:]
+    assert sentence.startswith("cannot connect to ")
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_stays_as_it_is(text: str) -> None:
+    assert redact(text) == text
+    assert redact(f"error: {text}, and so on") == f"error: {text}, and so on"
+
+
+@given(st.text(max_size=80) | st.text(alphabet="abc :/=@'\"{}%&;?.\npaswordtken-", max_size=120))
+def test_any_text_can_be_masked_once_and_for_all(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+def test_words_without_an_assignment_are_not_touched() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    for page in ("runs.md", "joins.md", "operations.md", "temporal_joins.md", "scenarios.md"):
+        text = (docs / page).read_text(encoding="utf-8")
+        assert redact(text) == text, page
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        *(dict.fromkeys(("password", "PWD", "sslpassword", "pass%77ord", "fs.s3a.secret.key", "fs.s3a.access.key", "clientSecret",
+            "client_secret", "sasl.jaas.config", "api-key", "X-Api-Key", "accessToken", "private_key", "AccountKey", "sig", "passphrase",
+            "ssl.keystore.key", "Authorization", "trustStorePassword", "aws_secret_access_key"), True).items()),
+        *(dict.fromkeys(("user", "key", "keys", "token.endpoint.url", "password_file", "sslkey", "secretary", "compass",
+            "aws.credentials.provider", "tokens", "natural_key", "monkey", "passwordless", "ssl.truststore.location", "author"), False).items()),
+    ],
+)  # fmt: skip
+def test_a_name_says_whether_its_value_is_a_secret(name: str, *, secret: bool) -> None:
+    assert is_secret_name(name) is secret
+    assert holds_secret(name, "abcdef1") is secret
+    assert not holds_secret(name, "${FROM_ELSEWHERE}")
+
+
+# Messages and source lines.
+
+
+@pytest.mark.parametrize("text", ADDRESSES[::3])
+def test_a_finding_has_no_secret_in_any_of_its_forms(text: str) -> None:
+    whole = plant(text)
+    at = Source(f"first: line\n{whole}\nlast: line\n", 12, 12 + len(whole), file="x.yml")
+    found = Diagnostic("W1015", f"it says\n{whole}", help=whole, at=at)
+    for form in (str(found), json.dumps(found.to_dict()), found.message, found.help):
+        assert SECRET not in form
+    places = [Source(at.text, offset, offset + 3, "x.yml") for offset in range(len(at.text))]
+    assert all(SECRET not in place.render() for place in places)
+
+
+def test_carets_stay_under_what_they_point_at() -> None:
+    line = f"WITH ('kafka.sasl.password'='{SECRET}', 'max.files'='1')"
+    at = line.index("'max.files'")
+    assert Source(line, at, at + 11, "job.sql").render().splitlines()[-2:] == [
+        " 1 | WITH ('kafka.sasl.password'='***', 'max.files'='1')",
+        "   |                                    ^^^^^^^^^^^",
+    ]
+    inside = line.index(SECRET)
+    assert Source(line, inside, inside + len(SECRET)).render().endswith(" " * 30 + "^^^")
+
+
+def test_an_unknown_option_does_not_print_its_neighbour() -> None:
+    text = plant(
+        "CREATE STREAM a (id INT) WITH ('topic'='a', 'format'='json', 'kafka.sasl.password'='SECRET', 'max.files'='1');"
+    )
+    with pytest.raises(StreamSqlError) as caught:
+        read_spec(text)
+    assert caught.value.code == "W2005"
+    assert SECRET not in str(caught.value)
+    assert "'kafka.sasl.password'='***'" in str(caught.value)
+
+
+def test_a_reference_that_may_be_the_secret_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="W1318") as caught:
+        secret_text(f"ann:{SECRET}", tmp_path, "datasource 'db'")
+    assert SECRET not in str(caught.value)
+    found = f"datasource: {{id: db, type: jdbc, options: {{url: x}}, credential_ref: 'ann:{SECRET}'}}\n"
+    assert [code for code, _ in told("datasource", found)] == ["W1015"]
+
+
+# The commands.
+
+
+def silent(*words: str, root: Path) -> str:
+    """Return everything that a command prints, as text, with details and as a document; none of it has the secret."""
+    printed = ""
+    for more in ((), ("-v",), ("--json",)):
+        ran = weft(*words, *more, root=root)
+        printed += ran.out + ran.err
+        assert SECRET not in ran.out + ran.err, (words, more)
+        assert "Traceback" not in ran.err
+    return printed
+
+
+IN_OPTIONS = [text for text in ADDRESSES if text.startswith(("jdbc:", "s3a:", "postgres", "https:", "host="))]
+
+
+@pytest.mark.parametrize("text", IN_OPTIONS[::2])
+def test_validate_refuses_a_secret_in_options_and_does_not_print_it(tmp_path: Path, text: str) -> None:
+    quoted = json.dumps(plant(text))
+    source = f"datasource: {{id: db, type: jdbc, options: {{url: {quoted}, schema: fin}}}}\n"
+    root = workspace(tmp_path, {"weft.yml": "weft: 1\n", "datasources/db.yml": source})
+    assert "W1015" in silent("validate", root=root)
+    github = weft("validate", "--format", "github", root=root)
+    assert SECRET not in github.out + github.err
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("weft.yml", "spark: {conf: {spark.hadoop.fs.s3a.secret.key: SECRET}}\n"),
+        ("weft.yml", "spark:\n  remote: sc://h:15002/;token=SECRET\n"),
+        ("datasources/files.yml", FILES.replace("path_prefix: data", "path_prefix: data, storage_options: {client_secret: SECRET}")),
+        ("datasources/files.yml", "datasource:\n  id: files\n  type: delta\n  options:\n    storage_options:\n      password: |\n        SECRET\n"),
+        ("resolvers/files.yml", WORKSPACE["resolvers/files.yml"].replace("Accept: application/json", "X-Api-Key: SECRET")),
+        ("resolvers/files.yml", WORKSPACE["resolvers/files.yml"].replace("https://catalog", "https://ann:SECRET@catalog")),
+        ("resolvers/files.yml", WORKSPACE["resolvers/files.yml"].replace("auth: env:CATALOG", "auth: SECRET")),
+        ("datasources/ledger.yml", WORKSPACE["datasources/ledger.yml"].replace("env:LEDGER_LOGIN", "ann:SECRET")),
+    ],
+)  # fmt: skip
+def test_a_secret_in_any_file_is_refused_and_not_printed(tmp_path: Path, file: str, text: str) -> None:
+    root = workspace(tmp_path, {**WORKSPACE, file: plant(text)})
+    assert "error[W1015]" in silent("validate", root=root)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.store.open.Database", lambda engine, _: Database(engine, 0.0))
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("words", [("runs", "ls"), ("doctor",), ("validate",), ("doctor", "--upgrade-store")])
+def test_the_password_of_the_store_is_not_printed(tmp_path: Path, words: tuple[str, ...]) -> None:
+    root = workspace(tmp_path, {**WORKSPACE, "weft.yml": f'store: "{plant(STORE)}"\n'})
+    assert "postgresql://ann@127.0.0.1:1/gl" in silent(*words, root=root)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_password_of_a_store_in_the_environment_is_not_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_STORE", plant(STORE))
+    root = workspace(tmp_path, {**WORKSPACE, "weft.yml": "store: env:THE_STORE\n"})
+    assert "cannot be reached" in silent("runs", "ls", root=root)
+
+
+def test_a_store_repeats_no_secret_of_its_address(tmp_path: Path) -> None:
+    database = Database(engine_of(address_of(plant(STORE), tmp_path)))
+    assert SECRET not in database.address
+    from sqlalchemy.exc import OperationalError
+
+    cause = OperationalError("SELECT 1", {}, Exception(f"connection with {SECRET} failed"))
+    assert SECRET not in str(database.told(cause))
+    for broken in (f"postgresql:/{SECRET}", f"://ann:{SECRET}@db", f"postgresql://ann:{SECRET}@db:x/gl"):
+        with pytest.raises(StoreError) as caught:
+            address_of(broken, tmp_path)
+        assert SECRET not in str(caught.value)
+        assert caught.value.__suppress_context__
+
+
+JOB = """\
+CREATE STREAM orders (id STRING, at TIMESTAMP)
+WITH ('path' = 's3a://AKIA:SECRET@bucket/orders', 'format' = 'json', 'event.time.field' = 'at');
+CREATE STREAM bills (id STRING, at TIMESTAMP)
+WITH ('topic' = 'bills', 'format' = 'json', 'event.time.field' = 'at', 'kafka.security.protocol' = 'SASL_SSL',
+      'kafka.sasl.jaas.config' = 'x.PlainLoginModule required username="ann"
+        password="SECRET";');
+CREATE STREAM paid WITH ('path' = 'out', 'format' = 'json')
+  AS SELECT o.id FROM orders o JOIN bills b ON o.id = b.id %s;
+"""
+
+
+@pytest.mark.parametrize("words", [("stream", "check"), ("stream", "explain")])
+@pytest.mark.parametrize("within", ["WITHIN ('0s', '1h')", "", "WITHIN ('0s', '1h') LIMIT"])
+def test_streams_print_no_secret(tmp_path: Path, words: tuple[str, ...], within: str) -> None:
+    root = workspace(tmp_path, {"weft.yml": "weft: 1\n", "job.sql": plant(JOB % within)})
+    silent(*words, "job.sql", root=root)
+
+
+def test_a_checkpoint_keeps_no_secret_and_another_one_changes_nothing(tmp_path: Path) -> None:
+    job = plan_text(plant(JOB % "WITHIN ('0s', '1h')"), tmp_path)
+    (statement,) = job.statements
+    kept = parts(statement, groups=2)
+    assert SECRET not in "".join(kept.values()) + explain_job(job).text + explain_job(job).long
+    other = plan_text(plant(JOB % "WITHIN ('0s', '1h')").replace(SECRET, "Another7x"), tmp_path)
+    assert verdict(kept, parts(other.statements[0], groups=2)).keeps == "same"
+    older = {**kept, "inputs": kept["inputs"].replace(MASK, SECRET)}  # as it was kept before
+    assert verdict(older, kept).keeps == "same"
+
+
+def test_what_the_store_keeps_of_a_failure_has_no_secret() -> None:
+    failure = RunFailure(
+        operation_order=1, code="W1513", message=plant(STORE), detail=plant(f"Caused by: {STORE}")
+    )
+    assert SECRET not in json.dumps(failure.to_dict())
+
+
+def test_every_way_out_of_a_command_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
+    text = plant(STORE)
+    say(text)
+    answer = Envelope(
+        command="x", text=text, next=(text,), data={"a": [text], "b": {"password": SECRET, "at": text}}
+    )
+    print(answer.text, answer.to_json())  # noqa: T201
+    broken: Callable[..., Any] = main._broken
+    print(broken("x", ValueError(text)).to_json())  # noqa: T201
+    printed = "".join(capsys.readouterr())
+    assert "Traceback" not in printed or "ValueError" in printed
+    assert SECRET not in printed
+    rows = Envelope(command="preview", text=text, data={"rows": [text]}, shows_rows=True)
+    assert (rows.text, rows.data) == (text, {"rows": [text]})

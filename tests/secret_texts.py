@@ -1,0 +1,73 @@
+"""Addresses and settings that hold a secret, as users and drivers write them, and ordinary text that holds none.
+
+``SECRET`` stands where the secret is; `plant` puts one there.
+"""
+
+from __future__ import annotations
+
+import re
+
+SECRET = "Hunter2xQ9z"  # noqa: S105  # the secret that must never be printed
+
+ADDRESSES = (
+    # URLs of SQLAlchemy and libpq
+    "postgresql://ann:SECRET@db/gl", "postgresql+psycopg://ann:SECRET@db:5432/gl", "postgres://ann:SECRET@db/gl?sslmode=require",
+    "postgresql://ann:p%40SECRET@db/gl", "postgresql://ann:a/SECRET@db/gl", "postgresql://ann:a@SECRET@db/gl", "postgresql://:SECRET@db/gl",
+    "postgresql://ann@db/gl?password=SECRET", "postgresql://ann@db/gl?sslmode=verify-full&sslpassword=SECRET&connect_timeout=5",
+    "postgresql://db/gl?user=ann&pass%77ord=SECRET", "postgresql://db/gl?%70%61%73%73%77%6f%72%64=SECRET", "postgresql://db/gl?pass%2577ord=SECRET",
+    "postgresql://ann:SECRET@h1:5432,h2:5432/gl", "mysql+pymysql://ann:SECRET@db/gl", "oracle+cx_oracle://ann:SECRET@db/?service_name=gl",
+    "mssql+pyodbc:///?odbc_connect=DRIVER%3D%7BSQL+Server%7D%3BUID%3Dann%3BPWD%3DSECRET", "snowflake://ann:SECRET@acct/db/schema",
+    "host=db user=ann password=SECRET dbname=gl", "host=db password='SECRET with blanks' user=ann", "host=db sslpassword=SECRET sslkey=/k.pem",
+    "redis://:SECRET@cache:6379/0", "mongodb+srv://ann:SECRET@cluster0.example.net/?retryWrites=true", "amqp://guest:SECRET@mq:5672/%2f",
+    # JDBC
+    "jdbc:postgresql://db:5432/gl?user=ann&password=SECRET", "jdbc:postgresql://ann:SECRET@db:5432/gl", "jdbc:mysql://ann:SECRET@db:3306/gl",
+    "jdbc:mysql://db:3306/gl?user=ann&password=SECRET&useSSL=true", "jdbc:mysql://address=(host=db)(user=ann)(password=SECRET)/gl",
+    "jdbc:mariadb://db/gl?user=ann&password=SECRET", "jdbc:oracle:thin:ann/SECRET@db:1521:gl", "jdbc:oracle:thin:ann/SECRET@//db:1521/gl",
+    'jdbc:oracle:thin:ann/"SECRET"@tns', "jdbc:oracle:oci:ann/SECRET@gl", "jdbc:sqlserver://db:1433;databaseName=gl;user=sa;password=SECRET;encrypt=true",
+    "jdbc:sqlserver://db:1433;user=sa;password={SECRET;}};encrypt=true", "jdbc:sqlserver://db;keyStoreSecret=SECRET;clientKeyPassword=x",
+    "jdbc:db2://db:50000/GL:user=ann;password=SECRET;", "jdbc:snowflake://acct.snowflakecomputing.com/?user=ann&password=SECRET&warehouse=w",
+    "jdbc:snowflake://acct/?user=ann&private_key_pwd=SECRET", "jdbc:redshift://c:5439/gl?UID=ann&PWD=SECRET", "jdbc:teradata://db/USER=ann,PASSWORD=SECRET",
+    "jdbc:databricks://h:443;httpPath=/sql;AuthMech=3;UID=token;PWD=SECRET", "jdbc:trino://h:443/hive?user=ann&accessToken=SECRET",
+    "jdbc:bigquery://https://h:443;OAuthType=2;OAuthAccessToken=SECRET;ProjectId=p", "jdbc:h2:tcp://db/gl;USER=ann;PASSWORD=SECRET",
+    "jdbc:sap://db:30015/?user=ann&password=SECRET", "jdbc:clickhouse://db:8123/gl?user=ann&password=SECRET", "jdbc:hive2://h:10000/d;user=ann;password=SECRET",
+    # files in the cloud
+    "s3a://AKIAEXAMPLE:SECRET@bucket/gl", "fs.s3a.secret.key=SECRET", "spark.hadoop.fs.s3a.secret.key: SECRET", "fs.s3a.access.key = SECRET",
+    "spark.hadoop.fs.s3a.session.token=SECRET", "fs.azure.account.key.acct.dfs.core.windows.net=SECRET", "fs.azure.account.oauth2.client.secret: SECRET",
+    "https://acct.blob.core.windows.net/c?sv=2024&sp=r&sig=SECRET", "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=SECRET;EndpointSuffix=x",
+    "Endpoint=sb://n.servicebus.windows.net/;SharedAccessKeyName=r;SharedAccessKey=SECRET", "fs.gs.auth.service.account.private.key=SECRET",
+    "https://b.s3.amazonaws.com/k?X-Amz-Security-Token=SECRET&X-Amz-Date=1", "aws_secret_access_key = SECRET", "AWS_SECRET_ACCESS_KEY=SECRET",
+    # Kafka and Spark
+    "'kafka.sasl.password' = 'SECRET'", "'kafka.ssl.key.password'='SECRET', 'topic'='orders'", "kafka.ssl.truststore.password=SECRET",
+    "'kafka.sasl.jaas.config' = 'org.apache.kafka.common.security.plain.PlainLoginModule required username=\"ann\" password=\"SECRET\";'",
+    'sasl.jaas.config=org.x.ScramLoginModule required username="ann" password="SECRET";', r'"sasl.jaas.config": "x required password=\"SECRET\";"',
+    "'kafka.sasl.oauthbearer.config' = 'x', 'kafka.client.secret' = 'SECRET'", "spark.authenticate.secret SECRET".replace(" ", "="), "spark.ssl.keyPassword=SECRET",
+    "sc://spark:15002/;token=SECRET;user_id=ann", "basic.auth.user.info=ann:SECRET".replace("basic.auth.user.info=ann:", "schema.registry.basic.auth.password="),
+    # http
+    "https://ann:SECRET@catalog.example/v1", "Authorization: Bearer SECRET", "Authorization: Basic SECRET", "'Authorization': 'Bearer SECRET'",
+    "curl -H 'Authorization: token SECRET'", "got 401 for Bearer SECRET", '"X-Api-Key": "SECRET"', "https://catalog.example/v1?api_key=SECRET&limit=5",
+    "https://h/v1?url=jdbc%3Apostgresql%3A%2F%2Fann%3ASECRET%40db%2Fgl", "https://h/login?next=%2Fx&access_token=SECRET",
+    # documents
+    '{"user": "ann", "password": "SECRET"}', "{'user': 'ann', 'password': 'SECRET'}", "{user: ann, password: SECRET, schema: fin}", "password: SECRET",
+    "  - client_secret: 'SECRET'  # from the portal", "credential_ref: ann:SECRET", "password: |\n  SECRET\n", "password:\n    SECRET\nschema: fin",
+    "private_key: |\n  -----BEGIN PRIVATE KEY-----\n  SECRET\n  -----END PRIVATE KEY-----\n", "key -----BEGIN RSA PRIVATE KEY-----\\nSECRET\\n-----END RSA PRIVATE KEY-----",
+    "connect(user='ann', password='SECRET', host='db')", "PGPASSWORD=SECRET psql", "token=SECRET", "dapi0123456789abcdef0123456789abcdef SECRET".replace(" SECRET", " token=SECRET"),
+)  # fmt: skip
+
+ORDINARY = (
+    "option 'password' looks like a secret", "option 'kafka.sasl.password': the value is empty", "o.token = s.token", "ON a.token=b.token AND a.pass = b.pass",
+    "orders.password IS NULL", "write {\"user\": \"...\", \"password\": \"...\"} or user:password", "check the user and the password (PGPASSWORD, ~/.pgpass)",
+    "unexpected token: ')'", "wrong password: try again", "FATAL: password authentication failed for user \"ann\"", "basic authentication of users",
+    "Bearer certificates are not used", "postgresql://ann@db:5432/gl?sslmode=require", "http://host:8080/path?email=a@b", "http://[::1]:8080/x@y",
+    "https://example.com/a:b/c@2x.png", "s3a://bucket/gl/period=2026-01", "jdbc:postgresql://db:5432/ledger", "jdbc:oracle:thin:@//db:1521/gl", "sqlite:///.weft/weft.db",
+    "there is no token 'YYY'", "tokens are 'YYYY', 'QQ' and 'MM'", "natural_key_columns: [order_id]", "fs.s3a.aws.credentials.provider=org.x.Provider",
+    "credential_ref: env:LEDGER_LOGIN", "credential_ref: file:/run/secrets/db", "'kafka.sasl.password' = '${KAFKA_PASSWORD}'", "password=***", "password=<password>",
+    "secretary=Ann; keyboard=qwertz", "passwordless=true", "sslkey=/home/ann/key.pem passfile=/home/ann/.pgpass", "token.endpoint.url=https://h/token",
+    "W1015: secret in options", "100 % of 50%", "a%20b%3Dc", "key: value", "primary key = order_id", "ssl.truststore.location=/etc/ssl", "it has 'id', 'password', 'name'",
+    "weft run fx_reporting -p 2026-01", "error[W1311]: the path '../x' leads out of '/data'", "amount = 5 AND region = 'EMEA'", "the sum of key = 'a' and sign = 'b'",
+    "allow_empty_password=false", "password_file=/run/secrets/x", "12:30:05 ann@host", "mailto:ann@example.com", "git@github.com:org/repo.git",
+)  # fmt: skip
+
+
+def plant(text: str) -> str:
+    """Return a text with the secret in its place."""
+    return re.sub(r"(?<!_)SECRET(?!_)", SECRET, text)
