@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -205,8 +204,6 @@ def sessions(call: Call, workspace: Workspace) -> Iterator[Callable[[], Session]
     """Give what opens the Spark session of a workspace when it is needed; it is stopped at the end."""
     from weft.run.session import session_for
 
-    # Python workers on this machine must be of the Python that runs the command.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with ExitStack() as stack:
         yield lambda: stack.enter_context(
             session_for(workspace.settings.spark, workspace.root, spark=call.spark)

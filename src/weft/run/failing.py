@@ -13,6 +13,7 @@ from weft.run.moving import no_space
 from weft.spark.failures import contract_failure
 from weft.spark.operations.failures import multiple_matches
 from weft.spark.scan.failures import data_failure
+from weft.spark.workers import worker_problem
 from weft.store.records import RunFailure
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _FULL = ("No space left on device", "Disk quota exceeded", "DISK_FULL")
 _HELP = {
     "ARITHMETIC_OVERFLOW": "give the column a wider type, or ROUND the value",
     "NUMERIC_VALUE_OUT_OF_RANGE": "give the column a wider type, or ROUND the value",
-    "CAST_INVALID_INPUT": "correct the value, or use TRY_CAST",
+    "CAST_INVALID_INPUT": "correct the value, or leave its row out before the CAST: a DELETE operation, or a selector",
 }
 _ALIAS = re.compile(r"Join '([^']+)'")
 
@@ -60,6 +61,8 @@ def told(failure: BaseException, where: str, env: Lowering | None = None) -> Wef
         return no_space(where, failure.strerror or text)
     if any(mark in text for mark in _FULL):
         return no_space(where, next(mark for mark in _FULL if mark in text))
+    if problem := worker_problem(text):
+        return RunError(f"{where} failed: {problem.message}", code="W1809", help=problem.help)
     known = multiple_matches(failure, env) if env is not None else None
     return known or data_failure(failure) or contract_failure(failure) or _wrapped(failure, where)
 

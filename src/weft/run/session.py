@@ -7,6 +7,7 @@ that somebody hands in is used as it is and is not stopped.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.errors import RunError
 from weft.spark.jars import installed_jars
+from weft.spark.workers import PYTHON, PYTHON_CONF
 from weft.spec.pipeline.workspace import SparkSettings
 
 if TYPE_CHECKING:
@@ -140,8 +142,14 @@ def _started(settings: SparkSettings, root: Path) -> Session:
 
 
 def _connected(remote: str, settings: SparkSettings) -> Session:
-    from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415  # needs grpc
-
+    try:
+        from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415  # needs grpc
+    except ImportError as cause:
+        raise RunError(
+            f"a client of the Spark Connect server at {remote} needs packages that are not installed: {_first_line(cause)}",
+            code="W1314",
+            help="pip install 'weft[connect]'",
+        ) from cause
     spark: Any = Remote.builder.remote(remote).create()
     for key, value in {**dict(settings.conf), **OURS}.items():
         try:
@@ -166,6 +174,8 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
         for key, value in OURS.items():
             beside.conf.set(key, value)
         return Session(beside)
+    # Without a name Spark starts the `python3` of the PATH, which may have neither our packages nor our version.
+    os.environ[PYTHON] = worker_python(settings)
     master = settings.master or "local[*]"
     builder = Classic.builder.master(master).appName("weft")
     wanted = dict(_START) | {"spark.sql.warehouse.dir": str(root / ".weft" / "warehouse")}
@@ -179,6 +189,14 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
         builder = builder.config(key, value)
     with _logged(root / LOG):
         return Session(builder.getOrCreate(), owned=True)
+
+
+def worker_python(settings: SparkSettings) -> str:
+    """Return the Python of the workers of a session that Weft starts: what is set, else the one that runs this.
+
+    PySpark reads the environment variable alone, so the Spark setting of ``weft.yml`` is passed on by it.
+    """
+    return os.environ.get(PYTHON) or settings.conf.get(PYTHON_CONF) or sys.executable
 
 
 @contextmanager

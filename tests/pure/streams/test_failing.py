@@ -38,7 +38,7 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
 @pytest.mark.parametrize(
     ("failure", "code", "message"),
     [
-        (RuntimeError(NO_PYARROW), "W2201", "'status' failed: the Python of Spark's workers has no module 'pyarrow'"),
+        (RuntimeError(NO_PYARROW), "W1809", "'status' failed: the Python of Spark's workers has no module 'pyarrow'"),
         (RuntimeError(RAISED % "ValueError: no such row"), "W2201", "'status' failed: ValueError: no such row (PYTHON_EXCEPTION)"),
         (RuntimeError(HEADER), "W2302", "'file:///in/b.csv' has the columns id, t, total; the files before it have id, total, t"),
         (RuntimeError(WORKER), "W2206", "a row of 'o' is late: 10:00 is below 10:05"),
@@ -66,7 +66,7 @@ def test_a_failure_becomes_a_code(failure: Exception, code: str, message: str) -
 
 def test_a_worker_of_another_python_is_told_which_one_to_take() -> None:
     assert (
-        f"set PYSPARK_PYTHON before Spark starts, to {sys.executable}"
+        f"before Spark starts, type: export PYSPARK_PYTHON={sys.executable}"
         in told(RuntimeError(NO_PYARROW), "x").help
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 SRC = Path(__file__).parents[3] / "src"
 PROJECT = project_text(CONVERT + WRITE.replace("columns: [", "columns: [_row_id, "))
 RUN = ("run", "fx_reporting", "-p", "2026-01", "--json")
+DOCTOR_AND_RUN = """
+import contextlib, pathlib, sys
+from weft.cli.main import run_command
+root, *words = sys.argv[1:]
+with (pathlib.Path(root) / "doctor.txt").open("w") as file, contextlib.redirect_stdout(file):
+    run_command(["-C", root, "doctor"])
+sys.exit(run_command(["-C", root, *words]))
+"""
 
 
 def workspace(folder: Path, spark_settings: str = "") -> Path:
@@ -108,11 +117,9 @@ def test_a_cluster_gives_the_same_rows(
             f"spark.local.dir: {tmp_path / 'local'}",
         )
         root = workspace(tmp_path, f"spark: {{master: '{master}', conf: {{{', '.join(conf)}}}}}\n")
-        doctor = weft("doctor", root=root)
-        assert f"{master} answers" in doctor.out
         # A process of its own: this one has a session of this machine.
         ran = subprocess.run(
-            [sys.executable, "-m", "weft", "-C", str(root), *RUN],
+            [sys.executable, "-c", DOCTOR_AND_RUN, str(root), *RUN],
             capture_output=True,
             text=True,
             check=False,
@@ -120,9 +127,20 @@ def test_a_cluster_gives_the_same_rows(
             env=os.environ | {"PYTHONPATH": str(SRC)},
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
+    checks = (root / "doctor.txt").read_text()
+    assert f"{master} answers" in checks
+    assert f"ok  workers    Python {platform.python_version()} with numpy" in checks
     joins = counts(json.loads(ran.stdout)["data"]["operations"])[0]["joins"]
     assert joins == [{"alias": "fx", "matched": 10, "unmatched": 0, "multiple": 0}]
     assert written(root, spark) == here
+
+
+def test_the_doctor_asks_a_worker_of_a_server_for_its_packages(tmp_path: Path, connect_server: str) -> None:
+    root = workspace(tmp_path, f"spark: {{remote: '{connect_server}'}}\n")
+    ran = weft("doctor", "--json", root=root)
+    asked = {check["name"]: check for check in ran.data["checks"]}["workers"]
+    assert asked["ok"] is True
+    assert f"Python {platform.python_version()} with numpy" in asked["found"]
 
 
 def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:

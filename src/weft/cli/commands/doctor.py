@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,10 +26,11 @@ from weft.errors import WeftError
 from weft.redaction import redact
 
 if TYPE_CHECKING:
-    from weft.spec.pipeline.workspace import Workspace
+    from weft.spec.pipeline.workspace import SparkSettings, Workspace
 
 NEEDED_JAVA = 17
 _WAIT = 5.0
+_EXTRAS = {"postgres": "psycopg", "connect": "grpcio", "delta": "deltalake", "iceberg": "pyiceberg"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def doctor(
         bool, typer.Option("--upgrade-store", help="Bring the tables of a shared store up to date.")
     ] = False,
 ) -> Envelope:
-    """Check Python, Java, packages, the store, the cluster and the files of the workspace."""
+    """Check Python, Java, packages, the store, the files of the workspace, the cluster and its workers."""
     call = call_of(context)
     checks = [python(), java(), *packages(), *_of_workspace(call, upgrade=upgrade_store)]
     wide = max(len(check.name) for check in checks)
@@ -95,27 +98,73 @@ def java() -> Check:
 
 
 def packages() -> Iterator[Check]:
-    """Look at the packages that runs need, and at those for a shared store."""
-    for name, needed, why in (
-        ("pyspark", True, "pip install 'weft'"),
-        ("psycopg", False, "pip install 'weft[postgres]'"),
-        ("pyarrow", False, "pip install 'weft[arrow]'"),
-    ):
+    """Look at the packages that every run needs in this Python."""
+    from weft.spark.workers import DRIVER_NEEDS, release
+
+    for name, oldest in {"pyspark": "4.3", **DRIVER_NEEDS}.items():
+        help = f"{shlex.quote(sys.executable)} -m pip install '{name}>={oldest}'"
+        try:
+            installed = str(import_module(name).__version__)
+        except ImportError as cause:
+            yield Check(name, ok=False, found=f"cannot be imported: {cause}", help=help)
+            continue
+        is_old = release(installed) < release(oldest)
+        found = f"{installed}, and runs need {oldest} or newer" if is_old else installed
+        yield Check(name, ok=not is_old, found=found, help=help)
+
+
+def extras(workspace: Workspace | None) -> Iterator[Check]:
+    """Look at the packages that only some workspaces need."""
+    wanted = set() if workspace is None else set(_extras_of(workspace))
+    for extra, name in _EXTRAS.items():
+        help = f"{shlex.quote(sys.executable)} -m pip install 'weft[{extra}]'"
         try:
             yield Check(name, ok=True, found=version(name))
         except PackageNotFoundError:
-            yield Check(
-                name, ok=not needed, found="not installed" if needed else f"not installed; {why}", help=why
+            is_needed = extra in wanted
+            found = "not installed, and the workspace needs it" if is_needed else f"not installed; {help}"
+            yield Check(name, ok=not is_needed, found=found, help=help)
+
+
+def _extras_of(workspace: Workspace) -> Iterator[str]:
+    if workspace.settings.store.startswith("postgres"):
+        yield "postgres"
+    if _remote(workspace.settings.spark):
+        yield "connect"
+    yield from {source.type for source in workspace.datasources} & {"delta", "iceberg"}
+
+
+def workers(call: Call, workspace: Workspace | None) -> Check:
+    """Look whether Spark's workers can run the kernels: by asking their Python here, by a task elsewhere."""
+    from weft.run.session import session_for, worker_python
+    from weft.run.workers import local_workers, session_workers
+    from weft.spec.pipeline.workspace import SparkSettings
+
+    settings = SparkSettings() if workspace is None else workspace.settings.spark
+    if not _is_elsewhere(settings):
+        asked = local_workers(worker_python(settings))
+    else:
+        try:
+            with session_for(settings, call.start if workspace is None else workspace.root) as session:
+                asked = session_workers(session)
+        except WeftError as problem:
+            return Check(
+                "workers", ok=False, found=f"{problem.code}: {problem.message}", help=problem.help or ""
             )
+    if asked.problem:
+        return Check("workers", ok=False, found=f"W1809: {asked.problem}", help=asked.help)
+    return Check("workers", ok=True, found=str(asked))
 
 
 def _of_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
     try:
         loaded = call.loaded()
     except WeftError as problem:
+        yield from (*extras(None), workers(call, None))
         yield Check("workspace", ok=True, found=f"none: {problem.message}")
         return
     workspace = loaded.workspace
+    yield from extras(workspace)
     wrong = len(loaded.errors)
     yield Check(
         "workspace",
@@ -125,7 +174,11 @@ def _of_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
     )
     yield store(workspace, upgrade=upgrade)
     if (where := _address(workspace)) is not None:
-        yield cluster(*where)
+        reached = cluster(*where)
+        yield reached
+        if not reached.ok:
+            return
+    yield workers(call, workspace)
 
 
 def store(workspace: Workspace, *, upgrade: bool) -> Check:
@@ -147,14 +200,23 @@ def store(workspace: Workspace, *, upgrade: bool) -> Check:
 
 def _address(workspace: Workspace) -> tuple[str, str, int] | None:
     spark = workspace.settings.spark
-    said = spark.remote or os.environ.get("SPARK_REMOTE") or spark.master
-    if said is None or said.startswith("local"):
+    said = _remote(spark) or spark.master
+    if said is None or not _is_elsewhere(spark):
         return None
     parts = urlsplit(said.split(",")[0])
     ports = {"sc": 15002, "spark": 7077}
     if parts.hostname is None or parts.scheme not in ports:
         return None
     return said, parts.hostname, parts.port or ports[parts.scheme]
+
+
+def _remote(spark: SparkSettings) -> str | None:
+    return spark.remote or os.environ.get("SPARK_REMOTE")
+
+
+def _is_elsewhere(spark: SparkSettings) -> bool:
+    """Return whether tasks run on other machines, or may."""
+    return not (_remote(spark) or spark.master or "local").startswith("local")
 
 
 def cluster(said: str, host: str, port: int) -> Check:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -161,8 +159,6 @@ def _ran(
 
     if mode != "batch":  # what keeps a job from running is told before Spark starts
         sealed_already(plan, chosen_statements(plan, only), fresh=fresh, keep=keep)
-    # Python workers on this machine must be of the Python that runs the command.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with session_for(settings_of(plan.root).spark, plan.root, spark=call.spark) as session:
         report = _reported(
             call, session.spark, plan, mode, fresh=fresh, keep=keep, only=only, to=to, stop=stop
@@ -273,7 +269,6 @@ def redrive(
     call = call_of(context)
     plan = job_of(call, job, define).plan()
     _check_sink(plan, sink)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with session_for(settings_of(plan.root).spark, plan.root, spark=call.spark) as session:
         done = redrive_job(
             session.spark, plan, sink, reasons=tuple(reason or ()), time_column=time, dry_run=dry_run

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import re
-import sys
 from typing import Any, cast, get_args
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.kernel.spec import KernelProblem
 from weft.spark.streaming.failures import told_by_spark
 from weft.spark.streaming.kafka import kafka_failure
+from weft.spark.workers import worker_problem
 
 _PROBLEM = re.compile(r"KernelProblem: (W\d{4}): (.+?) \(help: (.+?)\)\s*(?:\n|$)", re.DOTALL)
 _HEADER = re.compile(
@@ -32,7 +32,6 @@ _LOST = (
     "Py4JNetworkError",
     "Connection refused",
 )
-_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'\n]+)'")
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$", re.MULTILINE)
 _IN_WORKER = "PYTHON_EXCEPTION"
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\[\n]+)")
@@ -103,19 +102,16 @@ def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError 
             code="W2309",
             help=f"make room on the disk of the sink and of the checkpoint; {_AGAIN}",
         )
+    if problem := worker_problem(text):
+        return StreamError(
+            f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}"
+        )
     lost = next((mark for mark in _LOST if mark in text), "")
     if lost:
         return StreamError(
             f"{statement!r} lost a worker: {lost}",
             code="W2214",
             help="start the job again: it goes on after its last commit; with little memory choose more 'groups'",
-        )
-    missing = _NO_MODULE.search(text)
-    if missing and _IN_WORKER in text:
-        return StreamError(
-            f"{statement!r} failed: the Python of Spark's workers has no module {missing[1]!r}",
-            code="W2201",
-            help=f"set PYSPARK_PYTHON before Spark starts, to {sys.executable} on this machine; {_AGAIN}",
         )
     return None
 

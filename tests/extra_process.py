@@ -1,0 +1,105 @@
+"""A process of a fresh environment with one extra: what the extra is for, then a join, a run and a stream, in one JVM.
+
+Usage: extra_process.py EXTRA FOLDER, where FOLDER holds the workspace ``fx`` and the stream ``job.sql``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft.cli.main import run_command
+from weft.errors import StoreError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXTRA, FOLDER = sys.argv[1], Path(sys.argv[2])
+
+
+def rows_of(spark: SparkSession, type: str) -> list[tuple[Any, ...]]:
+    """Return the rows of the table in FOLDER/table, which a library of the extra has written."""
+    from weft.core.frozen import FrozenMap
+    from weft.plan.resolver.location import Location
+    from weft.spark.scan.formats import scan
+    from weft.spec.pipeline.datasource import DataSource
+
+    source = DataSource(id="lake", name="lake", type=type, status="active", options=FrozenMap())  # type: ignore[arg-type]
+    place = Location(
+        datasource_id="lake",
+        path=table_of(type),
+        period_identifier="2026-01",
+        data_level="any",
+        resolver_id="r",
+        resolver_version=1,
+        rule_name="all",
+    )
+    (part,) = scan(spark, source, [place], FOLDER)
+    return sorted(tuple(row) for row in part.frame.collect())
+
+
+def table_of(type: str) -> str:
+    """Write two rows with a library of the extra and return the path that names the table."""
+    import pyarrow as pa
+
+    rows = pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]})
+    if type == "delta":
+        import deltalake
+
+        deltalake.write_deltalake(str(FOLDER / "table"), rows)
+        return "table"
+    from pyiceberg.catalog import load_catalog
+
+    catalog = load_catalog("lake", type="in-memory", warehouse=(FOLDER / "warehouse").as_uri())
+    catalog.create_namespace("gl")
+    table = catalog.create_table("gl.orders", schema=rows.schema)
+    table.append(rows)
+    return str(table.metadata_location).removeprefix("file://")
+
+
+def use_postgres() -> None:
+    """Ask a server that is not there: the driver must be, and say so itself."""
+    from weft.store.open import open_store
+
+    try:
+        open_store("postgresql://weft@127.0.0.1:1/weft", FOLDER)
+    except StoreError as problem:
+        assert "psycopg" not in problem.message, problem
+    else:
+        raise AssertionError("nobody listens on port 1")
+
+
+def session() -> Any:
+    """Return a Connect session for the extra that is for it, and a classic one for the others."""
+    from pyspark.sql import SparkSession as Classic
+
+    if EXTRA == "connect":
+        return Classic.builder.remote("local[2]").getOrCreate()
+    return Classic.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+
+
+def main() -> None:
+    """Use the extra, then everything else."""
+    spark = session()
+    if EXTRA == "postgres":
+        use_postgres()
+    elif EXTRA != "connect":
+        assert rows_of(spark, EXTRA) == [(1, "a"), (2, "b")]
+    left = weft.relation(spark.sql("SELECT * FROM VALUES ('A', 3L), ('A', 6L), ('B', 4L) AS t(symbol, at)"))
+    right = weft.relation(
+        spark.sql("SELECT * FROM VALUES ('A', 1L, 9), ('A', 5L, 8) AS q(symbol, seen, price)")
+    )
+    joined = left.natural_asof(right, order=weft.AsofOrder(left="at", right="seen"), strategy="kernel")
+    found = sorted((row.symbol, row.at, row.price) for row in joined.df.collect())
+    assert found == [("A", 3, 9), ("A", 6, 8), ("B", 4, None)], found
+    assert run_command(["-C", str(FOLDER / "fx"), "run", "-p", "2026-01"], spark=spark) == 0
+    mode = "--batch" if EXTRA == "connect" else "--final"  # a stream wants a classic session
+    assert run_command(["-C", str(FOLDER), "stream", "run", "job.sql", mode], spark=spark) == 0
+    spark.stop()
+    sys.stdout.write("all of it ran\n")
+
+
+if __name__ == "__main__":
+    main()

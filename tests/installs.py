@@ -1,0 +1,100 @@
+"""Fresh environments for tests: the wheel of this source tree, installed as a user installs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# Marks in pip's output for "the registry cannot be reached", as opposed to "the wheel is wrong".
+_OFFLINE = ("NewConnectionError", "ConnectTimeoutError", "Temporary failure in name resolution", "ProxyError")
+_KEPT = ("HOME", "JAVA_HOME", "LANG", "PATH", "TMPDIR")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment, and how programs are run in it."""
+
+    folder: Path
+    wheel: Path
+
+    @property
+    def programs(self) -> Path:
+        return self.folder / "bin"
+
+    def install(self, *wanted: str) -> None:
+        """Install packages; compiled files are left for the modules that are imported."""
+        pip = [*_installer(self.programs / "python"), "--quiet", "--no-compile"]
+        _run_or_stop([*pip, *wanted])
+
+    def packages(self) -> set[str]:
+        """Return the names of all that is installed."""
+        code = "from importlib.metadata import distributions; print(*(d.metadata['Name'] for d in distributions()))"
+        return set(self.run("python", "-c", code).stdout.lower().split())
+
+    def with_extra(self, extra: str, folder: Path) -> Environment:
+        """Return a copy of this environment to which an extra was added; files are shared until one changes."""
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=os.link)
+        copy = Environment(folder, self.wheel)
+        copy.install(f"weft[{extra}] @ {self.wheel.as_uri()}")
+        return copy
+
+    def run(
+        self, program: str, *words: str | Path, first: Path | None = None, fails: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment with none of the settings of the tests.
+
+        PATH starts with `first`, or with the environment as after `activate`.
+        """
+        settings = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        path = os.pathsep.join(map(str, (first or self.programs, settings["PATH"])))
+        # Programs are started through Python: the first line of those in a copy names the original.
+        start = [self.programs / "python"] + ([] if program == "python" else ["-m", program])
+        ran = subprocess.run(
+            [*start, *words],
+            env=settings | {"PATH": path, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert fails or ran.returncode == 0, (program, words, ran.stdout[-2000:], ran.stderr[-4000:])
+        return ran
+
+
+def build_wheel(folder: Path) -> Path:
+    """Return the wheel of this source tree, built in `folder`."""
+    _run_or_stop([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(ROOT)])
+    (wheel,) = folder.glob("weft-*.whl")
+    return wheel
+
+
+def empty_environment(folder: Path, wheel: Path) -> Environment:
+    """Return an environment that holds nothing but what installs."""
+    venv.create(folder, with_pip=shutil.which("uv") is None, symlinks=True)
+    return Environment(folder, wheel)
+
+
+def _installer(python: Path) -> list[str]:
+    if shutil.which("uv"):
+        return ["uv", "pip", "install", "--python", str(python)]
+    return [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+
+
+def _run_or_stop(command: list[str]) -> None:
+    """Run pip; skip where its registry cannot be reached, which in CI is a failure."""
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode == 0:
+        return
+    said = (ran.stdout + ran.stderr)[-3000:]
+    if os.environ.get("CI") != "true" and any(mark in said for mark in _OFFLINE):
+        pytest.skip("the package registry cannot be reached, and this test installs Weft from nothing")
+    pytest.fail(f"{' '.join(map(str, command))} failed:\n{said}", pytrace=False)
