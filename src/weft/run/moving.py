@@ -158,7 +158,7 @@ def _no_space(move: Move) -> Iterator[None]:
         raise RunError(
             f"output {move.output.seq} cannot be moved to {move.target}: {cause.strerror or cause}",
             code="W1512",
-            help="see the rights of the folder, then `weft run --resume`",
+            help="see the rights of the folder, then `weft run --resume RUN`",
         ) from cause
 
 

@@ -117,7 +117,9 @@ def check_plan(file: Path, plan: ProjectPlan, catalog: Catalog) -> None:
         saved = said.get("data", said)["fingerprint"]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as cause:
         raise RunError(
-            f"the plan {file} does not read: {cause}", code="W1514", help="`weft plan --out` writes one"
+            f"the plan {file} does not read: {cause}",
+            code="W1514",
+            help="`weft plan PROJECT -p PERIOD --out FILE` writes one",
         ) from cause
     if saved != plan_fingerprint(plan, catalog):
         raise RunError(

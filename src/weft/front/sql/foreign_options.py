@@ -58,7 +58,7 @@ _FOREIGN: tuple[tuple[str, str, _Help], ...] = (
     (r"cache\..*", "is not needed: a table is read at the start and kept",
      _leave("leave it out; 'reload' = 'batch' reads a table again for each batch")),
     (r"job\..*dlq.*", "is not needed: rejected rows are always kept",
-     _leave("leave it out; weft stream status --rejects shows them")),
+     _leave("leave it out; `weft stream status JOB --rejects` shows them")),
     (r"job\..*", "is another system's", _leave("settings of a job are said with SET 'key' = 'value'")),
     (r"[^.]+\.type", "is another system's", _connector),
     (r"(?!join\.|kafka\.)[^.]+\.(topic|topic\.name|path|format|config_file)", "is another system's", _prefixed),

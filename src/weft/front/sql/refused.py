@@ -49,14 +49,14 @@ _STOPS = frozenset(
     "WITH GROUP HAVING ORDER LIMIT UNION INTERSECT EXCEPT OVER INTO AS PRIMARY AND OR NOT LATERAL GRACE".split()
 )
 STATEMENTS: dict[str, tuple[str, str]] = {
-    "START": ("START JOB", "weft stream start JOB.sql starts a job"),
-    "STOP": ("STOP JOB", "weft stream stop JOB stops a job"),
-    "DEPLOY": ("DEPLOY JOB", "weft stream start JOB.sql starts a job"),
-    "PAUSE": ("PAUSE JOB", "weft stream stop JOB stops a job; start goes on where it stopped"),
-    "RESUME": ("RESUME JOB", "weft stream start JOB goes on where it stopped"),
-    "SHOW": ("SHOW", "weft stream status shows the jobs"),
-    "LIST": ("LIST", "weft stream status shows the jobs"),
-    "DESCRIBE": ("DESCRIBE", "weft stream explain JOB.sql describes a job"),
+    "START": ("START JOB", "`weft stream start JOB.sql` starts a job"),
+    "STOP": ("STOP JOB", "`weft stream stop JOB` stops a job"),
+    "DEPLOY": ("DEPLOY JOB", "`weft stream start JOB.sql` starts a job"),
+    "PAUSE": ("PAUSE JOB", "`weft stream stop JOB` stops a job; start goes on where it stopped"),
+    "RESUME": ("RESUME JOB", "`weft stream start JOB` goes on where it stopped"),
+    "SHOW": ("SHOW", "`weft stream status` shows the jobs"),
+    "LIST": ("LIST", "`weft stream status` shows the jobs"),
+    "DESCRIBE": ("DESCRIBE", "`weft stream explain JOB.sql` describes a job"),
     "UPDATE": ("UPDATE", "a stream is only read and appended to"),
     "DELETE": ("DELETE", "a stream is only read and appended to"),
     "MERGE": ("MERGE", "a stream is only read and appended to"),

@@ -107,5 +107,5 @@ def _failed(location: Location, why: str) -> ResolutionError:
         f"{location.period_identifier} lies: {endpoint}: {why}",
         code="W1313",
         help='the answer is {"location": {"path": "...", "format": "parquet"}} or {"path": "..."}; '
-        "see `weft resolver test --call`",
+        "see `weft resolver test DATASET -p PERIOD --call`",
     )

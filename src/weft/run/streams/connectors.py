@@ -177,7 +177,7 @@ def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
             f"there is no mvn to fetch the connector {connector.name!r} with",
             code="W2306",
             help="install Maven, or fetch the jars elsewhere and name their folder: "
-            f"weft connectors install {connector.name} --offline DIR",
+            f"`weft connectors install {connector.name} --offline DIR`",
         )
     said = ""
     for choice in (((_GROUP, connector.artifact, wanted),), *connector.elder):
@@ -190,7 +190,7 @@ def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
         f"Maven could not fetch {connector.artifact} {wanted}: {_last_error(said)}",
         code="W2306",
         help="see that this machine reaches the repositories of Maven, or fetch the jars elsewhere and name their "
-        f"folder: weft connectors install {connector.name} --offline DIR",
+        f"folder: `weft connectors install {connector.name} --offline DIR`",
     )
 
 

@@ -88,7 +88,7 @@ def _read(spark: SparkSession, stream: StreamSpec, root: Path, inputs: Mapping[s
     raise StreamPlanError(
         f"stream {stream.name!r} has the connector {connector!r}, of which nothing is there before it is read",
         code="W2122",
-        help="run it as a stream: weft stream run --available",
+        help="run it as a stream: `weft stream run JOB --available`",
         at=stream.at,
     )
 
