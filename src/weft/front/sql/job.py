@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from sqlglot.tokenizer_core import Token
+
 from weft.core.source import Source
 from weft.core.substitution import substituted
 from weft.errors import ArgumentError, Diagnostic, Place, StreamSqlError
 from weft.front.findings import MOST_FINDINGS
-from weft.front.sql.statements import read_statement
+from weft.front.sql.statements import read_statement, unread_statements
 from weft.front.sql.syntax import JobSyntax, Statement
 from weft.front.sql.tokens import statements_of, tokens_of
 
@@ -83,12 +85,16 @@ def read_with_mistakes(
     tokens, origin, refused = tokens_of(spelled)
     mistakes = [*spelled.mistakes, *refused]
     statements: list[Statement] = []
+    unread: list[list[Token]] = []
     for part in statements_of(tokens):
         statement, found = read_statement(part, origin)
         mistakes += found
-        if statement is not None:
+        if statement is None:
+            unread.append(part)
+        else:
             statements.append(statement)
-    syntax = JobSyntax(statements=tuple(statements), file=file, text=text)
+    missing = unread_statements(unread, everything=any(d.code == "W0202" for d in refused))
+    syntax = JobSyntax(statements=tuple(statements), unread=missing, file=file, text=text)
     if not statements and not mistakes:
         help = "write for example CREATE STREAM .., and INSERT INTO sink SELECT .."
         mistakes.append(

@@ -40,6 +40,8 @@ from weft.front.sql.syntax import (
 )
 from weft.spec.streams import JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
 
+_DEFAULT_BOUND = "join.default_bound"
+
 
 def read_spec(text: str, *, file: str | None = None, env: Mapping[str, str] = {}) -> JobSpec:
     """Read a job and look up its names; every mistake of both is in one `StreamSqlError`.
@@ -72,20 +74,25 @@ class Partly:
 def read_partly(text: str, *, file: str | None = None, env: Mapping[str, str] = {}) -> Partly:
     """Read what can be read of a job, so that a mistake in one statement hides no mistake in another."""
     syntax, mistakes = read_with_mistakes(text, file=file, env=env)
-    # A statement with a variable that has no value is still there; any other that does not read is not.
-    complete = all(d.code == "W2011" for d in mistakes)
-    lowering = _Lowering(syntax, mistakes, complete=complete)
+    lowering = _Lowering(syntax, mistakes)
     spec = lowering.spec()
     if not lowering.mistakes:
         return Partly(spec=spec, mistakes=(), doubtful=frozenset())
     wrong = [d.at.start for d in lowering.mistakes if isinstance(d.at, Source)]
     bad = [s for s in syntax.statements if any(s.at.start <= at <= s.at.end for at in wrong)]
-    everywhere = not complete or any(isinstance(s, SetOption) for s in bad)
+    unread = syntax.unread
+    # Of the settings, a bound for all joins is the one that decides what a statement lacks.
+    settings = [s.option.key for s in bad if isinstance(s, SetOption)]
+    unbound = unread.settings or any(near(key, (_DEFAULT_BOUND,), most=1) for key in settings)
+    everywhere = unread.everything or unbound
 
     def is_touched(statement: StatementSpec) -> bool:
         places = [statement.at, statement.sink.at, *(_places(spec, statement))]
         inside = [at for at in places if at is not None]
-        return everywhere or any(s.at.start <= at.start <= s.at.end for s in bad for at in inside)
+        named = (statement.name, statement.first[0], *(j.input for j in statement.joins))
+        if everywhere or any(unread.may_define(name) for name in named):
+            return True
+        return any(s.at.start <= at.start <= s.at.end for s in bad for at in inside)
 
     there = {*spec.streams, *spec.tables}
     kept = [s for s in spec.statements if {s.first[0], *(j.input for j in s.joins)} <= there]
@@ -109,12 +116,12 @@ def load_spec(path: Path, env: Mapping[str, str]) -> JobSpec:
 
 def job_spec(syntax: JobSyntax) -> JobSpec:
     """Return the specs of a job that reads; what its names and options say wrongly is one `StreamSqlError`."""
-    return _Lowering(syntax, (), complete=True).whole()
+    return _Lowering(syntax, ()).whole()
 
 
 class _Lowering:
-    def __init__(self, syntax: JobSyntax, mistakes: Iterable[Diagnostic], *, complete: bool) -> None:
-        self.syntax, self.complete = syntax, complete
+    def __init__(self, syntax: JobSyntax, mistakes: Iterable[Diagnostic]) -> None:
+        self.syntax, self.unread = syntax, syntax.unread
         self.mistakes = list(mistakes)
         self.options: dict[str, tuple[SaidOption, ...]] = {}
         self.inputs: dict[str, Input] = {}
@@ -131,9 +138,7 @@ class _Lowering:
     def spec(self) -> JobSpec:
         settings = self._settings()
         self._define(settings.get("idle.timeout"))
-        names = Names(
-            inputs=self.inputs, default_bound=settings.get("join.default_bound"), complete=self.complete
-        )
+        names = Names(inputs=self.inputs, default_bound=settings.get(_DEFAULT_BOUND), unread=self.unread)
         statements = tuple(self._statements(names))
         explains = tuple(self._explains(names, statements))
         if not statements and not explains and not self.mistakes:
@@ -173,6 +178,7 @@ class _Lowering:
 
     def _define(self, idle: Duration | None) -> None:
         written = {s.sink.text.casefold() for s in self.syntax.statements if isinstance(s, Insert)}
+        written |= self.unread.written
         first: dict[str, Name] = {}
         for statement in self.syntax.statements:
             if not isinstance(statement, CreateStream | CreateTable):
@@ -235,7 +241,7 @@ class _Lowering:
         if isinstance(found, TableSpec):
             help = f"write CREATE STREAM {name.text} WITH (..) for a sink"
             self.note("W2010", f"{name.text!r} is a table; a job writes streams", help, name)
-        elif found is None and self.complete:
+        elif found is None and not self.unread.may_define(name.text):
             close = near(name.text, [i.name for i in self.inputs.values() if isinstance(i, SinkSpec)], most=1)
             help = f"did you mean {close[0]!r}?\n" if close else ""
             help += f"say where it lies: CREATE STREAM {name.text} WITH ('path' = 'out/{name.text}', 'format' = 'parquet')"
@@ -255,7 +261,7 @@ class _Lowering:
                 wanted = statement.name
                 found = [s for s in statements if s.name.casefold() == wanted.text.casefold()]
                 yield from found
-                if not found and self.complete:
+                if not found and not self.unread.may_define(wanted.text):
                     known = [s.name for s in statements]
                     help = f"the job writes {listed(known)}"
                     self.note("W2010", f"no statement writes {wanted.text!r}", help, wanted)

@@ -12,7 +12,16 @@ from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ
 from weft.errors import Code, Diagnostic
 from weft.front.sql.forms import JoinOptions, form_of
 from weft.front.sql.options import find_option, read_options
-from weft.front.sql.syntax import Item, JoinSyntax, Name, SaidOption, Select, SourceSyntax, WindowSyntax
+from weft.front.sql.syntax import (
+    Item,
+    JoinSyntax,
+    Name,
+    SaidOption,
+    Select,
+    SourceSyntax,
+    Unread,
+    WindowSyntax,
+)
 from weft.spec.asof import AsofOrder
 from weft.spec.streams import (
     MESSAGE_TIME,
@@ -31,16 +40,16 @@ Input = StreamSpec | TableSpec | SinkSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What a job defines, by folded names; `complete` is False when statements are missing that do not read."""
+    """What a job defines, by folded names, and what its statements that do not read may define."""
 
     inputs: Mapping[str, Input]
     default_bound: Bounds | None
-    complete: bool
+    unread: Unread
 
     def find(self, name: Name, mistakes: list[Diagnostic]) -> Input | None:
         """Return what a name after FROM or JOIN means."""
         found = self.inputs.get(name.text.casefold())
-        if found is None and self.complete:
+        if found is None and not self.unread.may_define(name.text):
             known = [i.name for i in self.inputs.values() if not isinstance(i, SinkSpec)]
             close = near(name.text, known, most=1)
             help = f"did you mean {close[0]!r}?" if close else f"the job has {listed(known)}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -21,7 +22,12 @@ from weft.front.sql.syntax import (
     Query,
     SetOption,
     Statement,
+    Unread,
 )
+
+_KINDS = ("CREATE", "INSERT", "SELECT", "EXPLAIN", "SET")
+_HEAD, _LONGEST_WORD = 12, 20
+"""How many words the head of a statement has at most, and how long a word that begins one can be."""
 
 
 def read_statement(tokens: list[Token], origin: Origin) -> tuple[Statement | None, tuple[Diagnostic, ...]]:
@@ -32,6 +38,30 @@ def read_statement(tokens: list[Token], origin: Origin) -> tuple[Statement | Non
     except WeftError as error:
         return None, (*reader.mistakes, *error.diagnostics)
     return (None if reader.mistakes else statement), tuple(reader.mistakes)
+
+
+def unread_statements(parts: Iterable[list[Token]], *, everything: bool) -> Unread:
+    """Return what statements that do not read may define; `everything` when the text is cut off."""
+    names: set[str] = set()
+    written: set[str] = set()
+    settings = False
+    for part in parts:
+        head = [token.text for token in takewhile(_is_of_head, part[:_HEAD])]
+        first = head[0].upper()[:_LONGEST_WORD] if head else ""
+        kind = near(first, _KINDS, most=1)
+        folded = {text.casefold() for text in head[1:]}
+        names |= folded
+        written |= folded if "INSERT" in (first, *kind) else set()
+        settings = settings or "SET" in (first, *kind)
+    return Unread(
+        names=frozenset(names), written=frozenset(written), settings=settings, everything=everything
+    )
+
+
+def _is_of_head(token: Token) -> bool:
+    """Whether a token is before the columns, options and query of a statement."""
+    ends_it = (TokenType.L_PAREN, TokenType.SEMICOLON)
+    return token.token_type not in ends_it and token.text.upper() not in ("WITH", "AS", "SELECT")
 
 
 class _Statements(Selects):
@@ -64,13 +94,13 @@ class _Statements(Selects):
             what, help = STATEMENTS[word]
             self.fail("W2002", f"{what} is no statement of a job", *ends(self.curr), help)
         found = self.origin.text[self.curr.start : self.curr.end + 1]
-        close = near(word, ("CREATE", "INSERT", "SELECT", "EXPLAIN", "SET"), most=1) if word else ()
+        close = near(word, _KINDS, most=1) if word else ()
         help = (f"did you mean {close[0]}?\n" if close else "") + f"statements are {known}"
         self.fail("W2002", f"{found!r} begins no statement", *ends(self.curr), help)
 
     def _left_over(self) -> None:
         self.refuse_absent()
-        if self.word() in ("CREATE", "INSERT", "SELECT", "EXPLAIN", "SET"):
+        if self.word() in _KINDS:
             help = "statements end with a semicolon"
             self.fail("W2001", f"expected ; before {self.word()}", *ends(self.curr), help)
         if self.word() == "WITH":

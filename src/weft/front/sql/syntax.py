@@ -165,9 +165,28 @@ Statement = CreateStream | CreateTable | Insert | Query | Explain | SetOption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """What the statements that do not read may define, so that no other statement is blamed for it.
+
+    `names` are the folded words in their heads, `written` those of them in the head of an INSERT; `settings`
+    says that one of them is a SET, and `everything` that the text is cut off and may hold any statement.
+    """
+
+    names: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+    settings: bool = False
+    everything: bool = False
+
+    def may_define(self, name: str) -> bool:
+        """Whether one of them may define a name."""
+        return self.everything or name.casefold() in self.names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSyntax:
-    """The statements of a job in the order of the file."""
+    """The statements of a job in the order of the file, and what is known of those that do not read."""
 
     statements: tuple[Statement, ...]
+    unread: Unread = Unread()
     file: str | None = None
     text: str = field(default="", repr=False)
