@@ -311,6 +311,10 @@ def test_the_shapes_of_the_mandate_are_taken_as_they_are(make: Make, on: str, ke
             f"{ON} AND (fx.rate > 1 OR amount_local > 1)",
             "a term across both sides: fx.rate > 1 OR amount_local > 1",
         ),
+        (
+            f"{ON} AND fx.rate = amount_local - fx.rate",
+            "a term across both sides: fx.rate = amount_local - fx.rate",
+        ),
         ("UPPER(currency) = fx.from_currency", "a computed key: UPPER(currency)"),
         ("accounts.type = fx.from_currency", "a lookup in the condition: accounts.type"),
     ],

@@ -116,6 +116,13 @@ def test_what_may_be_in_a_file_that_does_not_read_is_not_missed(tmp_path: Path) 
     assert [f.code for f in load_workspace(root).findings] == ["W1001", "W1020"]
 
 
+def test_an_unreadable_file_of_another_kind_hides_no_missing_reference(tmp_path: Path) -> None:
+    scenario = "scenario: s\nproject: orders_report\nperiod: 2026-01\nexpect: {count: 1}\n"
+    files = {"resolvers/r.yml": "resolver: orders_report\n[", "scenarios/s.yml": scenario}
+    found = load_workspace(workspace(tmp_path, files)).findings
+    assert [f.code for f in found] == ["W1001", "W1020"]
+
+
 def test_a_disabled_dataset_is_no_target_of_a_lookup(tmp_path: Path) -> None:
     files = {
         "datasets/orders.yml": DATASET.replace("name: orders\n  m", "name: orders\n  status: disabled\n  m"),

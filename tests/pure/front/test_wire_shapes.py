@@ -80,6 +80,12 @@ def test_references_may_be_short_and_pinned() -> None:
             joins: [{alias: fx, dataset: exchange_rates@2, on: "a = fx.b"}]
             assignments: [{column: c, expression: {source: fx.rate}}]
         - {seq: 20, name: a, type: append, arguments: {source: budgets@3}}
+        - seq: 25
+          name: s
+          type: append
+          arguments:
+            source: budgets@3
+            aggregation: {group_by: [x], aggregations: [{column: c, expression: {source: SUM(y)}}]}
         - {seq: 30, name: o, type: output, arguments: {destination: {datasource: warehouse, table: t}}}
         """,
         head="project: p\ninput: gl@3",
@@ -93,6 +99,12 @@ def test_references_may_be_short_and_pinned() -> None:
             joins: [{alias: fx, dataset_id: exchange_rates, dataset_version: 2, on: "a = fx.b"}]
             assignments: [{column: c, expression: fx.rate}]
         - {seq: 20, name: a, type: append, arguments: {source: {dataset_id: budgets, dataset_version: 3}}}
+        - seq: 25
+          name: s
+          type: append
+          arguments:
+            source: {dataset_id: budgets, dataset_version: 3}
+            aggregation: {group_by: [x], aggregations: [{column: c, expression: SUM(y)}]}
         - {seq: 30, name: o, type: output, arguments: {destination: {datasource_id: warehouse, table: t}}}
         """,
         head="name: p\ninput_dataset_id: gl\ninput_dataset_version: 3",

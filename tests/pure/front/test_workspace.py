@@ -159,6 +159,18 @@ def test_the_root_is_the_nearest_folder_with_settings(tmp_path: Path) -> None:
     assert find_root(bare) == bare.resolve()
 
 
+def test_a_period_may_lie_in_one_whose_name_is_a_number(tmp_path: Path) -> None:
+    calendar = (
+        "calendar: fiscal\nlevels: [{name: year}, {name: half, parent: year}]\nperiods:\n"
+        "  - {identifier: 2026, level: year, start_date: 2025-07-01, end_date: 2026-06-30}\n"
+        "  - {identifier: H1, level: half, parent: 2026, start_date: 2025-07-01, end_date: 2025-12-31}\n"
+    )
+    loaded = load_workspace(workspace(tmp_path, {"calendars/f.yml": calendar}))
+    assert loaded.findings == ()
+    fiscal = loaded.workspace.calendars[0].calendar
+    assert fiscal.parent(fiscal.parse("H1"), "year").identifier == "2026"
+
+
 def test_the_default_calendar_of_the_workspace_is_that_of_its_projects(tmp_path: Path) -> None:
     calendar = (
         "calendar: fiscal\nis_default: true\nlevels: [{name: year}]\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import WRITE_ALL, Site, site, update
+from pipelines import WRITE_ALL, Site, join, site, update
 from weft.core.source import Source
-from weft.plan.operations.resolved import ResolvedUpdate
+from weft.plan.operations.resolved import ACTIVE, ResolvedUpdate
 from weft.plan.operations.update import Levels
 
 GL = "datasets/gl.v1.yml"
@@ -344,3 +344,27 @@ def test_a_key_that_may_become_null_is_a_warning(tmp_path: Path) -> None:
 def test_an_operation_that_nothing_writes_is_a_warning(tmp_path: Path) -> None:
     plan = site(tmp_path, [WRITE_ALL, update(950, x="1")]).plan()
     assert [w.code for w in plan.warnings] == ["W1401"]
+
+
+@pytest.mark.parametrize(
+    ("before", "selector", "gated"),
+    [
+        ("", "", False),
+        ("", "amount_local > 0", True),
+        ("amount_local = 0", "", True),
+        ("", "fx.rate > 0", False),
+    ],
+)
+def test_a_join_is_made_for_rows_that_are_selected_and_not_deleted(
+    tmp_path: Path,
+    before: str,
+    selector: str,
+    gated: bool,  # noqa: FBT001
+) -> None:
+    delete = f'- {{seq: 5, name: d, type: delete, selector: "{before}"}}\n'
+    joins = join("fx", "exchange_rates", "currency = fx.from_currency")
+    operations = [*([delete] if before else []), update(joins=joins, selector=selector, x="fx.rate")]
+    op = made(tmp_path, *operations).plan().operations[len(operations) - 1]
+    assert isinstance(op, ResolvedUpdate)
+    resolved = op.joins[0].resolved
+    assert (ACTIVE in [resolved.left.fields[key.left].name for key in resolved.keys]) == gated

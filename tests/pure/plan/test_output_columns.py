@@ -123,6 +123,15 @@ def test_a_column_can_be_null_where_its_side_can_be_missing(how: Any, nullable: 
     assert {f.name: f.nullable for f in join.schema} == nullable
 
 
+@pytest.mark.parametrize(("left", "right"), [(True, False), (False, True)])
+@pytest.mark.parametrize("how", ["right", "full"])
+def test_a_coalesced_key_can_be_null_when_it_can_be_on_either_side(how: Any, left: bool, right: bool) -> None:  # noqa: FBT001
+    ours = Schema((Field("k", LONG, nullable=left),))
+    theirs = Schema((Field("k", LONG, nullable=right),))
+    join = resolve_join(JoinSpec([("k", "k")]), ours, theirs, how=how)
+    assert [(c.source, c.nullable) for c in join.output] == [("coalesced", True)]
+
+
 def test_dropping_right_keys_leaves_the_left_one_nullable_on_a_right_join() -> None:
     project = JoinProjection(right_keys="drop")
     join = resolve_join(JoinSpec([("k", "k")]), NOT_NULL, ALSO_NOT_NULL, how="right", project=project)

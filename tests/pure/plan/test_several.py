@@ -56,6 +56,14 @@ def test_a_part_is_also_a_join_of_the_left_side_itself() -> None:
     assert read == {Slot("left", 4), Slot("right", 3)}
 
 
+def test_a_part_may_ask_for_what_was_known_behind_a_part_that_reorders_columns() -> None:
+    reordered = quotes()[0], QUOTES, JoinProjection(keep=("symbol", "ts", "bid"))
+    told = Schema.of(symbol="string", rate_ts="timestamp", told_ts="timestamp", rate="double")
+    bitemporal = spec(["symbol"], "ts", "rate_ts", known=AsofOrder("ts", "told_ts")), told, None
+    _, second = resolve_several(TRADES, [reordered, bitemporal])
+    assert (second.match.left, second.match.known) == (2, (2, 2))
+
+
 def test_where_a_column_comes_from_is_known_through_renames() -> None:
     renamed = quotes()[0], QUOTES, JoinProjection(rename={"left.qty": "size", "right.bid": "best"})
     _, second = resolve_several(TRADES, [renamed, rates()])

@@ -53,6 +53,11 @@ def test_ranges_are_read_from_the_last_publication_not_after_the_period() -> Non
     assert paths(MONTHS, "2026-01", mode="snapshot") == ["out/2026-01.v1"]
 
 
+def test_a_publication_that_begins_with_the_period_goes_before_an_earlier_one() -> None:
+    places = (published("2025-12"), published("2026-Q1"))
+    assert paths(places, "2026-01", mode="bitemporal") == ["out/2026-Q1.v1"]
+
+
 @pytest.mark.parametrize(("period", "mode"), [("2026-07", "period"), ("2025-01", "bitemporal")])
 def test_a_period_that_nobody_published_is_an_error(period: str, mode: TemporalMode) -> None:
     with pytest.raises(ResolutionError) as caught:

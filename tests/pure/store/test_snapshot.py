@@ -189,6 +189,15 @@ def test_a_run_is_planned_again_from_its_snapshot_alone(tmp_path: Path) -> None:
     assert snapshot_fingerprint(taken(again, then)) == snapshot_fingerprint(kept)
 
 
+def test_a_run_of_a_strict_workspace_is_planned_again_as_strictly(tmp_path: Path) -> None:
+    root = sample_workspace(tmp_path)
+    settings = root / "weft.yml"
+    settings.write_text(settings.read_text(encoding="utf-8") + "conformance: strict\n", encoding="utf-8")
+    plan, catalog = planned(root)
+    _, then = plan_from_snapshot(json.loads(json.dumps(taken(plan, catalog))), root)
+    assert (catalog.settings.conformance, then.settings.conformance) == ("strict", "strict")
+
+
 def test_a_dataset_that_only_a_lookup_names_is_kept(tmp_path: Path) -> None:
     gl = (FX / "datasets/gl.v1.yml").read_text(encoding="utf-8")
     start, end = (

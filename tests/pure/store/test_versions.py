@@ -112,6 +112,12 @@ def test_a_registered_version_follows_those_that_files_declare(store: Store) -> 
     assert [v.dataset.version for v in store.registered()] == [3, 7]
 
 
+def test_a_registered_version_follows_those_of_another_dataset_with_its_name(store: Store) -> None:
+    run = store.create_run(new_run())
+    store.record(replace(dataset("gl_usd", 4), id="ds-older"))
+    assert store.register(dataset("gl_usd", 1), registration().location, run.id, 20) == 5
+
+
 def test_a_conflict_is_remembered_until_it_is_cleared(store: Store) -> None:
     report = ConflictReport(
         dataset_id="ds-gl",

@@ -77,6 +77,12 @@ def test_nothing_is_over_before_there_is_a_watermark_and_all_is_at_the_end() -> 
     assert kernel.state.left.live == kernel.state.right.live == 0
 
 
+def test_a_time_at_the_end_of_the_range_is_a_time_and_no_sign_for_none() -> None:
+    kernel = Kernel(interval(0, 10, "left"))
+    assert kernel.feed([("a", NEVER), ("b", FOREVER)], [("a", NEVER)]) == [(0, NEVER + 1, ("a", 0), ("a", 0))]
+    assert kernel.flush() == [(1, FOREVER - 1, ("b", 1), None)]
+
+
 @pytest.mark.parametrize(("clock", "below"), [(59, 0), (60, 60), (119, 60), (120, 120), (-1, -60), (0, 0)])
 def test_a_tumbling_row_is_over_at_the_end_of_its_window(clock: int, below: int) -> None:
     task = joined(TUMBLING)

@@ -77,6 +77,29 @@ def test_the_batch_of_a_row_survives_the_merging_of_segments() -> None:
     assert [key for _, _, key in kernel.rejected()] == ["k00", "k01", "k02", "k03"]
 
 
+def test_rows_of_merged_segments_go_in_the_order_of_their_batches_and_not_of_their_keys() -> None:
+    kernel = Kernel(with_limits(WIDE, max_rows=20))
+    for batch in range(12):
+        kernel.feed([(chr(ord("z") - batch), 5, batch)])
+    assert len(kernel.state.left.segments) <= 8
+    kernel.task = with_limits(WIDE, max_rows=9)
+    kernel.feed()
+    assert sorted(key for _, _, key in kernel.rejected()) == ["x", "y", "z"]
+
+
+def test_rows_that_stay_of_a_merged_segment_keep_their_batches() -> None:
+    kernel = Kernel(WIDE)
+    for batch in range(12):
+        old = [(f"{batch:02}{n}", 5, n) for n in range(3)]
+        kernel.feed([*old, (chr(ord("z") - batch) * 4, 5000, batch)])
+    assert len(kernel.state.left.segments) <= 8
+    kernel.feed(watermark=2000)
+    assert times_held(kernel) == [5000] * 12
+    kernel.task = with_limits(WIDE, max_rows=9)
+    kernel.feed(watermark=2000)
+    assert sorted(key for _, _, key in kernel.rejected()) == ["xxxx", "yyyy", "zzzz"]
+
+
 def test_keys_of_one_hash_are_limited_one_by_one() -> None:
     kernel = Kernel(with_limits(WIDE, max_per_key=1), same_hash=True)
     kernel.feed([("a", 1), ("b", 2), ("a", 3)])
@@ -91,6 +114,24 @@ def test_a_limit_that_must_hold_stops_the_batch(limit: str) -> None:
     assert caught.value.code == "W2209"
     assert "join.eviction" in caught.value.help
     assert "left holds 1 rows more" in str(caught.value)
+
+
+@pytest.mark.parametrize("limit", ["max_rows", "max_per_key"])
+def test_a_side_exactly_at_its_limit_is_within_it(limit: str) -> None:
+    kernel = Kernel(with_limits(WIDE, **{limit: 2, "evict": "fail"}))
+    kernel.feed([("a", 1), ("a", 2)])
+    assert times_held(kernel) == [1, 2]
+    assert kernel.stats[0].limit_hits == 0
+
+
+def test_ties_in_several_segments_are_each_settled_by_their_own_content() -> None:
+    kernel = Kernel(with_limits(WIDE, max_rows=8))
+    kernel.feed([("az", 7), ("ba", 7), ("a", 5), ("b", 5)])  # by hash "ba" comes before "az"
+    kernel.feed([("g", 7), ("h", 7), ("e", 5), ("f", 5)])
+    assert len(kernel.state.left.segments) == 2
+    kernel.task = with_limits(WIDE, max_rows=3)
+    kernel.feed()
+    assert sorted(key for _, _, key in kernel.rejected()) == ["a", "az", "b", "e", "f"]
 
 
 def test_without_limits_nothing_is_evicted() -> None:

@@ -1,0 +1,48 @@
+"""What the evaluator computes with: the order of values and the types of decimal results."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from weft.core.types import Decimal
+from weft.expr.decimals import result_type
+from weft.expr.values import order
+
+
+@pytest.mark.parametrize(
+    ("less", "greater"),
+    [
+        ([None], [1]),
+        ([1, None], [1, 0]),
+        ([1], [1, None]),
+        ({"a": None, "b": 9}, {"a": 1, "b": 0}),
+        ([[None]], [[0]]),
+        (math.inf, math.nan),
+        ([2.0], [math.nan]),
+    ],
+)
+def test_null_is_the_least_and_nan_the_greatest_value_also_inside(less: Any, greater: Any) -> None:
+    assert (order(less, greater), order(greater, less)) == (-1, 1)
+    assert (order(less, less), order(greater, greater)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("op", "a", "b", "expected"),
+    [
+        # Past 38 digits the fraction gives way down to six digits, or to what it has when that is less.
+        ("+", (38, 2), (38, 2), (38, 2)),
+        ("+", (38, 10), (38, 10), (38, 9)),
+        ("*", (38, 0), (38, 2), (38, 2)),
+        ("*", (38, 10), (38, 10), (38, 6)),
+        ("*", (20, 3), (20, 3), (38, 6)),
+        ("/", (38, 2), (10, 0), (38, 6)),
+        ("%", (38, 2), (38, 10), (38, 10)),
+    ],
+)
+def test_a_decimal_result_has_the_type_that_spark_gives_it(
+    op: str, a: tuple[int, int], b: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    assert result_type(op, Decimal(*a), Decimal(*b)) == Decimal(*expected)
