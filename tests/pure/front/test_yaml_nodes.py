@@ -190,6 +190,22 @@ def test_a_made_node_reads_as_its_value() -> None:
     assert plain(made(value)) == value
 
 
+def test_a_value_that_is_left_out_does_not_become_an_empty_text() -> None:
+    empty, number = compose("a:\nb: 2026").get("a"), compose("b: 2026").get("b")
+    assert empty is not None
+    assert number is not None
+    assert (plain(as_text(empty)), plain(as_text(number))) == (None, "2026")
+
+
+def test_a_break_in_a_folded_text_points_at_the_line_that_is_empty() -> None:
+    text = "v: 'a\n\n\n  b'"
+    node = compose(text).get("v")
+    assert node is not None
+    assert node.value == "a\n\nb"
+    # Of three line ends the first is folded away, the other two are the breaks.
+    assert scalar_source(node).offsets[1:3] == (6, 7)
+
+
 def spans(text: str, node: Node) -> list[str]:
     """Return what stands in the file for each character of a scalar."""
     place, value = scalar_source(node), str(node.value)

@@ -153,6 +153,16 @@ def test_what_a_join_needs_is_its_own_reach_and_what_is_held_back_before_it() ->
     assert needed(chain) == ((10 * SECOND, 5 * SECOND), (3 * SECOND, 10 * SECOND))
 
 
+def test_what_is_held_back_on_the_left_is_held_back_on_the_right_too() -> None:
+    chain = planned(
+        "SELECT a.id FROM a LEFT JOIN b ON a.k = b.k WITHIN ('5s', '10s') "
+        "JOIN c ON a.k = c.k WITHIN ('1s', '3s') "
+        "JOIN d ON c.k = d.k AND d.t BETWEEN c.t AND c.t + INTERVAL '2' SECOND"
+    ).kernel_steps
+    # Rows of c wait for rows of a that wait for b: d lags by 10 s and by the second before.
+    assert needed(chain)[2] == (2 * SECOND, 11 * SECOND)
+
+
 def test_bounds_of_an_hour_back_and_half_an_hour_on_need_just_that() -> None:
     plan = planned("SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN ('1h', '30m')")
     assert needed(plan.kernel_steps) == ((1800 * SECOND, 3600 * SECOND),)

@@ -195,6 +195,9 @@ def test_padded_columns_are_nullable_and_others_as_declared() -> None:
         select = "SELECT p.id, q.id AS other FROM p JOIN p q ON p.k = q.k WITHIN '1m'".replace("JOIN", how)
         plan = planned(select, before=before)
         assert tuple(c.nullable for c in plan.output) == expected, how
+        star = planned(select.replace("p.id, q.id AS other", "*"), before=before)
+        ours, theirs = expected
+        assert tuple(c.nullable for c in star.output) == (ours,) * 3 + (theirs,) * 3, how
 
 
 def test_event_time_of_the_result_may_be_chosen() -> None:

@@ -116,9 +116,10 @@ def test_what_is_not_finished_is_not_there(tmp_path: Path, monkeypatch: pytest.M
         ("left.arrow", b"ARROW1"),
         ("left.arrow", b""),
         ("left.flags", b"\x00"),
+        ("left.flags", b"\x00" * 3),
     ],
 )
-def test_a_file_that_was_cut_short_is_named(name: str, content: bytes, tmp_path: Path) -> None:
+def test_a_file_of_another_length_is_named(name: str, content: bytes, tmp_path: Path) -> None:
     kernel = Kernel(WIDE)
     kernel.feed([("a", 1), ("b", 2)], [("c", 1)])
     saved(kernel, tmp_path)

@@ -145,6 +145,12 @@ def test_a_value_of_another_kind_is_refused_at_its_place(owner: Owner, key: str,
     assert mistake.help
 
 
+def test_a_number_without_quotes_keeps_its_sign() -> None:
+    (table,) = read_job("CREATE TABLE a (b INT) WITH ('max.files.per.trigger' = -5)").statements
+    assert isinstance(table, CreateTable)
+    assert [option.value for option in table.options] == ["-5"]
+
+
 @given(
     st.text(alphabet="abcdefghijklmnopqrstuvwxyz._", min_size=1, max_size=30),
     st.sampled_from(get_args(Owner)),

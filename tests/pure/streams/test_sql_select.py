@@ -88,6 +88,11 @@ def test_within_of_two_lengths_is_before_and_after() -> None:
     assert interval(f"{JOIN} WITHIN (- INTERVAL '5' MINUTE, '1h')") == (5 * MINUTE, HOUR)
 
 
+def test_within_may_be_a_single_point_of_time() -> None:
+    assert interval(f"{JOIN} WITHIN '0s'") == (dt.timedelta(0), dt.timedelta(0))
+    assert interval(f"{JOIN} WITHIN (-5 MINUTES, 5 MINUTES)") == (5 * MINUTE, 5 * MINUTE)
+
+
 def test_within_may_stand_before_the_on() -> None:
     said = "SELECT * FROM orders o LEFT JOIN shipments s WITHIN (0s, 1h) ON o.order_id = s.order_id"
     assert interval(said) == (dt.timedelta(0), HOUR)
@@ -171,10 +176,17 @@ def test_the_options_of_a_join_may_stand_with_the_sink() -> None:
     assert dict(found.sink.connector) == {"connector": "memory", "timestamp.zone": "UTC", "mode": "append"}
 
 
-def test_limits_and_policies_belong_to_the_join_they_are_addressed_to() -> None:
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "'join.max_state_rows' = '1_000', 'join.t.max_state_rows' = 5",
+        "'join.t.max_state_rows' = 5, 'join.max_state_rows' = '1_000'",
+    ],
+)
+def test_limits_and_policies_belong_to_the_join_they_are_addressed_to(rows: str) -> None:
     first, second = statement(
         f"{JOIN} WITHIN '5m' JOIN shipments t ON t.order_id = o.order_id WITHIN '1h' "
-        "WITH ('join.max_state_rows' = '1_000', 'join.t.max_state_rows' = 5, 'join.max_rows_per_key' = '7', "
+        f"WITH ({rows}, 'join.max_rows_per_key' = '7', "
         "'join.t.eviction' = 'fail', 'join.s.missing_event_time' = 'wall_clock')"
     ).joins
     assert (first.limits.max_state_rows, first.limits.max_rows_per_key, first.limits.eviction) == (
