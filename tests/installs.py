@@ -14,13 +14,19 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Marks in pip's output for "the registry cannot be reached", as opposed to "the wheel is wrong".
-_OFFLINE = ("NewConnectionError", "ConnectTimeoutError", "Temporary failure in name resolution", "ProxyError")
+_OFFLINE = (
+    "NewConnectionError",
+    "ConnectTimeoutError",
+    "Temporary failure in name resolution",
+    "ProxyError",
+    "error sending request",  # of uv
+)
 _KEPT = ("HOME", "JAVA_HOME", "LANG", "PATH", "TMPDIR")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment, and how programs are run in it."""
+    """A virtual environment, and how programs are run in it; uv makes it where there is one."""
 
     folder: Path
     wheel: Path
@@ -31,8 +37,13 @@ class Environment:
 
     def install(self, *wanted: str) -> None:
         """Install packages; compiled files are left for the modules that are imported."""
-        pip = [*_installer(self.programs / "python"), "--quiet", "--no-compile"]
-        _run_or_stop([*pip, *wanted])
+        if shutil.which("uv"):
+            _run_or_stop(
+                ["uv", "pip", "install", "--quiet", "--python", str(self.programs / "python"), *wanted]
+            )
+        else:
+            pip = [str(self.programs / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
+            _run_or_stop([*pip, "--disable-pip-version-check", *wanted])
 
     def packages(self) -> set[str]:
         """Return the names of all that is installed."""
@@ -64,7 +75,7 @@ class Environment:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=600,
         )
         assert fails or ran.returncode == 0, (program, words, ran.stdout[-2000:], ran.stderr[-4000:])
         return ran
@@ -72,7 +83,11 @@ class Environment:
 
 def build_wheel(folder: Path) -> Path:
     """Return the wheel of this source tree, built in `folder`."""
-    _run_or_stop([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(ROOT)])
+    if shutil.which("uv"):  # its environments have no pip
+        _run_or_stop(["uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT)])
+    else:
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        _run_or_stop([*pip, "-w", str(folder), str(ROOT)])
     (wheel,) = folder.glob("weft-*.whl")
     return wheel
 
@@ -81,12 +96,6 @@ def empty_environment(folder: Path, wheel: Path) -> Environment:
     """Return an environment that holds nothing but what installs."""
     venv.create(folder, with_pip=shutil.which("uv") is None, symlinks=True)
     return Environment(folder, wheel)
-
-
-def _installer(python: Path) -> list[str]:
-    if shutil.which("uv"):
-        return ["uv", "pip", "install", "--python", str(python)]
-    return [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
 
 
 def _run_or_stop(command: list[str]) -> None:

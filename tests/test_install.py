@@ -69,7 +69,7 @@ def test_a_join_runs_in_a_plain_install(plain: Environment) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("jvm")
-def test_a_run_a_stream_and_the_doctor_work_in_a_plain_install(
+def test_a_run_and_the_doctor_work_in_a_plain_install(
     plain: Environment, no_python: Path, tmp_path: Path
 ) -> None:
     root = tmp_path / "fx"
@@ -77,8 +77,25 @@ def test_a_run_a_stream_and_the_doctor_work_in_a_plain_install(
     assert "ok  workers" in plain.run("weft", "-C", root, "doctor", first=no_python).stdout
     assert "completed in" in plain.run("weft", "-C", root, "run", "-p", "2026-01", first=no_python).stdout
     assert list(root.glob("out/processed_gl/period=2026-01/*.parquet"))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("jvm")
+def test_a_stream_runs_in_a_plain_install_and_goes_on_after_workers_without_packages(
+    plain: Environment, no_python: Path, tmp_path: Path
+) -> None:
     write_stream(tmp_path)
-    plain.run("weft", "-C", tmp_path, "stream", "run", "job.sql", "--final", first=no_python)
+    run = ("-C", tmp_path, "stream", "run", "job.sql", "--final")
+    venv.create(tmp_path / "bare", symlinks=True)
+    settings = tmp_path / "weft.yml"
+    settings.write_text(f"spark: {{conf: {{spark.pyspark.python: {tmp_path}/bare/bin/python}}}}\n")
+    ran = plain.run("weft", *run, first=no_python, fails=True)
+    assert ran.returncode == 1
+    assert "error[W1809]: 'sent' failed: the Python of Spark's workers has no module 'pyarrow'" in ran.stderr
+    assert f"export PYSPARK_PYTHON={plain.programs / 'python'} " in ran.stderr
+    assert "Traceback" not in ran.stderr
+    settings.unlink()
+    plain.run("weft", *run, first=no_python)
     assert sent(tmp_path) == ["b,2026-01-05T10:10:00.000000Z"]
 
 
@@ -96,26 +113,6 @@ def write_stream(folder: Path) -> None:
     ):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("jvm")
-def test_a_stream_goes_on_after_workers_had_a_python_without_packages(
-    plain: Environment, tmp_path: Path
-) -> None:
-    write_stream(tmp_path)
-    venv.create(tmp_path / "bare", symlinks=True)
-    (tmp_path / "weft.yml").write_text(
-        f"spark: {{conf: {{spark.pyspark.python: {tmp_path}/bare/bin/python}}}}\n"
-    )
-    ran = plain.run("weft", "-C", tmp_path, "stream", "run", "job.sql", "--final", fails=True)
-    assert ran.returncode == 1
-    assert "error[W1809]: 'sent' failed: the Python of Spark's workers has no module 'pyarrow'" in ran.stderr
-    assert f"export PYSPARK_PYTHON={plain.programs / 'python'} " in ran.stderr
-    assert "Traceback" not in ran.stderr
-    (tmp_path / "weft.yml").unlink()
-    plain.run("weft", "-C", tmp_path, "stream", "run", "job.sql", "--final")
-    assert sent(tmp_path) == ["b,2026-01-05T10:10:00.000000Z"]
 
 
 @pytest.mark.slow
