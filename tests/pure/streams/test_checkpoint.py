@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,24 @@ def test_a_pointer_that_leads_nowhere_is_refused(tmp_path: Path, text: str) -> N
         current(tmp_path)
     assert caught.value.code == "W2202"
     assert "--fresh" in caught.value.help
+
+
+def test_a_pointer_that_is_missing_beside_a_used_checkpoint_is_refused(tmp_path: Path) -> None:
+    used = run(tmp_path, final=False).checkpoint
+    folder = used.root.parent
+    begin(folder, JobRecord(groups=2, parts=PARTS))  # a start that was cut short: never used
+    pointer = folder / "current.json"
+    before = pointer.read_text()
+    pointer.unlink()
+    with pytest.raises(StreamError, match=r"current.json' is missing") as caught:
+        current(folder)
+    assert caught.value.code == "W2202"
+    assert used.name in caught.value.message
+    # The help is a command that works.
+    _, _, command = caught.value.help.partition(f"to go on with {used.name!r}: ")
+    subprocess.run(["bash", "-c", command.partition("; or")[0]], check=True)
+    assert current(folder) == used
+    assert record_of(used).id in before
 
 
 def test_keys_of_a_later_version_in_job_json_do_no_harm(tmp_path: Path) -> None:

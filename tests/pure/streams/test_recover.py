@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,15 @@ import pytest
 
 from stream_checkpoints import BATCHES, as_set, run, small_plan
 from weft.errors import StreamError
-from weft.store.streams.checkpoint import Checkpoint, JobRecord, begin, record_of
+from weft.store.streams.checkpoint import (
+    Checkpoint,
+    JobRecord,
+    begin,
+    current,
+    record_of,
+    replaced_by_fresh,
+    use,
+)
 from weft.store.streams.commit import STAGING, check_open, is_sealed
 from weft.store.streams.durable import write_document
 from weft.store.streams.ledger import read_indexes
@@ -24,7 +33,7 @@ from weft.store.streams.manifest import (
     write_heartbeat,
     write_manifest,
 )
-from weft.store.streams.recover import forget_output, recover
+from weft.store.streams.recover import recover
 from weft.testing.stream_engine import run_statement
 
 
@@ -60,13 +69,41 @@ def test_files_of_the_last_batch_go_into_place(checkpoint: Checkpoint, tmp_path:
     assert recover(checkpoint) == 4
 
 
-def test_a_file_that_is_neither_staged_nor_shown_is_told(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    staging = tmp_path / "sink" / STAGING / "9"
+def staged_batch(checkpoint: Checkpoint, sink: Path, count: int) -> list[Move]:
+    """Commit a batch whose files are all staged, as a crash right after the commit leaves it."""
+    staging = sink / STAGING / "9"
     staging.mkdir(parents=True)
+    moves = [Move(source=staging / f"part-{n}", to=sink / f"shown-{n}", rows=1) for n in range(count)]
+    for move in moves:
+        move.source.write_text(move.source.name)
     manifest = last_manifest(checkpoint)
     assert manifest is not None
-    move = Move(source=staging / "part-0", to=tmp_path / "sink" / "shown", rows=1)
-    write_manifest(checkpoint, replace(manifest, batch=4, sink=(move,)))
+    write_manifest(checkpoint, replace(manifest, batch=4, sink=tuple(moves)))
+    return moves
+
+
+@pytest.mark.parametrize("renamed", [1, 2, 3])
+@pytest.mark.parametrize("taken", [1, 2, 3])
+def test_a_reader_may_remove_files_while_others_wait_to_be_renamed(
+    checkpoint: Checkpoint, tmp_path: Path, renamed: int, taken: int
+) -> None:
+    moves = staged_batch(checkpoint, tmp_path / "sink", 3)
+    # The crash came after some renames, and a reader took some of those files before the restart.
+    for move in moves[:renamed]:
+        move.source.replace(move.to)
+    for move in moves[: min(taken, renamed)]:
+        move.to.unlink()
+    assert recover(checkpoint) == 4
+    kept = sorted(p.name for p in (tmp_path / "sink").glob("shown-*"))
+    assert kept == [m.to.name for m in moves[min(taken, renamed) :]]
+    assert recover(checkpoint) == 4
+
+
+def test_a_staged_file_that_was_lost_before_its_rename_is_refused(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    moves = staged_batch(checkpoint, tmp_path / "sink", 2)
+    moves[1].source.unlink()  # files are renamed in order, so nobody can have taken the second one
     with pytest.raises(StreamError, match="neither staged nor at") as caught:
         recover(checkpoint)
     assert caught.value.code == "W2202"
@@ -122,18 +159,22 @@ def test_a_flush_that_happened_is_sealed(tmp_path: Path) -> None:
     assert "--fresh" in caught.value.help
 
 
-def test_offsets_beyond_the_last_commit_are_refused(checkpoint: Checkpoint) -> None:
-    done = checkpoint.spark / "commits"
-    done.mkdir(parents=True)
-    for batch in range(4):
-        (done / str(batch)).write_text("v1")
-    assert recover(checkpoint) == 3
-    (done / "4").write_text("v1")
-    with pytest.raises(
-        StreamError, match="end with batch 4, the commits of the checkpoint with batch 3"
-    ) as caught:
-        recover(checkpoint)
-    assert caught.value.code == "W2202"
+def test_a_sink_that_is_ahead_of_an_older_copy_of_the_checkpoint_is_refused(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    sink = tmp_path / "out"
+    sink.mkdir()
+    own = record_of(checkpoint).id
+    kept = [sink / f"part-{own}-000003-00000.json", sink / "part-00000000-000009-00000.json"]
+    for path in kept:
+        path.write_text("{}")
+    assert recover(checkpoint, sink=sink) == 3
+    later = sink / f"part-{own}-000004-00000.json"
+    later.write_text("{}")
+    with pytest.raises(StreamError, match="1 files of batches after the last commit") as caught:
+        recover(checkpoint, sink=sink)
+    assert (caught.value.code, later.name in caught.value.message) == ("W2202", True)
+    assert all(path.exists() for path in (*kept, later))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +231,33 @@ def test_a_checkpoint_that_replaces_another_takes_its_output_away(tmp_path: Path
     assert [p for p in files if p.exists()] == []
     assert stranger.exists()
     recover(new)
-    forget_output(Checkpoint(tmp_path / "never"))
+
+
+def test_beginning_again_takes_the_output_of_every_earlier_checkpoint_away(tmp_path: Path) -> None:
+    first = run(tmp_path).checkpoint
+    files = sink_files(first)
+    # As versions wrote it that did not record whose offsets a checkpoint took over.
+    second = begin(first.root.parent, replace(record_of(first), id=""))
+    use(second)
+    third = begin(first.root.parent, replace(record_of(first), replaces=second.name, id=""))
+    recover(third)
+    assert files
+    assert [p for p in files if p.exists()] == []
+
+
+def test_the_output_of_a_checkpoint_whose_folder_is_gone_is_taken_away_too(tmp_path: Path) -> None:
+    sink = tmp_path / "out"
+    sink.mkdir()
+    gone = begin(tmp_path / "cp", JobRecord(groups=1))
+    use(gone)
+    (sink / f"part-{record_of(gone).id}-000000-00000.json").write_text("{}")
+    shutil.rmtree(gone.root)
+    with pytest.raises(StreamError):
+        current(gone.root.parent)
+    fresh = begin(gone.root.parent, JobRecord(groups=1, replaces=replaced_by_fresh(gone.root.parent)))
+    use(fresh)
+    recover(fresh, sink=sink)
+    assert list(sink.iterdir()) == []
 
 
 def test_a_checkpoint_that_replaces_another_leaves_its_own_output(tmp_path: Path) -> None:

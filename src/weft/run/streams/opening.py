@@ -26,6 +26,7 @@ from weft.store.streams.checkpoint import (
     current,
     note_change,
     record_of,
+    replaced_by_fresh,
     show_plan,
     statement_folder,
     use,
@@ -33,6 +34,7 @@ from weft.store.streams.checkpoint import (
 from weft.store.streams.commit import check_open, is_sealed
 from weft.store.streams.lock import held
 from weft.store.streams.manifest import last_batch
+from weft.store.streams.offsets import check_offsets
 from weft.store.streams.status import facts
 
 Keep = Literal["state", "offsets"]
@@ -84,6 +86,7 @@ def _checked(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | Non
         return found
     if not _goes_on(change, keep):
         raise _changed(plan, found, change, keep)
+    check_offsets(found)
     return None
 
 
@@ -106,19 +109,16 @@ def opened(
     with held(folder / "lock", plan.name):
         found = _current(folder, fresh=fresh)
         if found is None:
-            found = _begun(folder, job, plan, groups_of(job, plan, cores))
+            replaces = replaced_by_fresh(folder) if fresh else None
+            found = _begun(folder, job, plan, groups_of(job, plan, cores), replaces=replaces)
         else:
-            found = _continued(folder, job, plan, found, cores=cores, fresh=fresh, keep=keep)
+            found = _continued(folder, job, plan, found, keep=keep)
         yield found
 
 
 def _current(folder: Path, *, fresh: bool) -> Checkpoint | None:
-    try:
-        return current(folder)
-    except StreamError:
-        if fresh:  # beginning again is the way out of a damaged checkpoint
-            return None
-        raise
+    # Beginning again is the way out of a damaged checkpoint, so it does not matter how the old one is.
+    return None if fresh else current(folder)
 
 
 def groups_of(job: JobPlan, plan: StatementPlan, cores: int) -> int:
@@ -159,12 +159,8 @@ def _continued(
     plan: StatementPlan,
     found: Checkpoint,
     *,
-    cores: int,
-    fresh: bool,
     keep: Keep | None,
 ) -> Checkpoint:
-    if fresh:
-        return _begun(folder, job, plan, groups_of(job, plan, cores), replaces=found.name)
     check_open(found, plan.name)
     record = record_of(found)
     groups = int(job.settings.get("groups") or record.groups)
@@ -172,6 +168,7 @@ def _continued(
     change = verdict(record.parts, now)
     if not _goes_on(change, keep):
         raise _changed(plan, found, change, keep)
+    check_offsets(found)
     if change.keeps == "same":
         show_plan(found, _shown(job, plan))
         return found
@@ -195,6 +192,7 @@ def _with_offsets(
         parts=parts(plan, groups=groups),
         plan=_shown(job, plan),
         weft=engine_version(),
+        follows=old.name,
         first_batch=0 if last is None else last + 1,
     )
     found = begin(folder, record)

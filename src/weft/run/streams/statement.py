@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from weft.core.fingerprint import fingerprint
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.kernel.spec import KernelProblem
@@ -25,7 +26,7 @@ from weft.run.streams.sinks import Sink
 from weft.run.streams.sources import Reader
 from weft.run.streams.step import Batches, StoppedError, raw_sides
 from weft.spark.streaming.shipping import carried
-from weft.spark.streaming.unplanned import give_back
+from weft.spark.streaming.unplanned import add_source, give_back, planned_sources
 from weft.store.streams.checkpoint import Checkpoint, record_of
 from weft.store.streams.commit import is_sealed
 from weft.store.streams.manifest import Manifest, batches, last_manifest, sink_files, with_aliases
@@ -86,11 +87,10 @@ class Statement:
         if is_sealed(self.checkpoint):
             return
         endless = self.running.mode == "continuous"
-        ticking = endless and bool(timeouts(self.plan, self.running.job.settings.get("idle.timeout")))
-        frame = self.running.reader.batches(self.plan, with_ticks=ticking)
+        frame = self.running.reader.batches(self.plan, with_ticks=self._ticks())
         give_back(self.checkpoint.spark)
         writer = (
-            frame.writeStream.queryName(f"weft-{self.running.job.name}-{self.plan.name}")
+            frame.writeStream.queryName(query_name(self.running.job, self.checkpoint))
             .foreachBatch(self.batches)
             .option("checkpointLocation", str(self.checkpoint.spark.absolute()))
         )
@@ -102,6 +102,20 @@ class Statement:
             self.query = writer.start()
         except PySparkException as cause:
             raise told(cause, self.plan.name) from cause
+
+    def _ticks(self) -> bool:
+        """Whether a source of ticks is read beside the inputs.
+
+        Spark refuses to go on with another number of sources than before, so this must not depend on the mode of
+        the run: once a checkpoint has the source it stays, and one without it gets it when a side may be idle.
+        """
+        known = planned_sources(self.checkpoint.spark)
+        if known is not None and known > len(self.plan.inputs):
+            return True
+        wanted = bool(timeouts(self.plan, self.running.job.settings.get("idle.timeout")))
+        if wanted and known is not None:
+            add_source(self.checkpoint.spark)
+        return wanted
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends or some seconds are over, and say whether it has ended."""
@@ -155,6 +169,15 @@ class Statement:
             files=sink_files(self.checkpoint) if sink.folder is not None else (),
             joins=join_reports(self.plan, manifest),
         )
+
+
+def query_name(job: JobPlan, checkpoint: Checkpoint) -> str:
+    """Return the name of a statement's query, which no other query of the session may have.
+
+    Jobs that are given as texts are all called ``job``, so the place of the checkpoint is part of the name.
+    """
+    folder = checkpoint.root.parent
+    return f"weft-{job.name}-{folder.name}-{fingerprint(str(folder.resolve()))[:8]}"
 
 
 def _last(plan: StatementPlan, checkpoint: Checkpoint) -> Manifest | None:

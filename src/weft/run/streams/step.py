@@ -43,6 +43,7 @@ from weft.store.streams.manifest import (
     read_manifest,
     write_heartbeat,
 )
+from weft.store.streams.offsets import check_reading, reading_of
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -79,7 +80,9 @@ class Batches:
         with self.busy:
             try:
                 self._check_going_on()
-                self.done(frame, batch, final=False)
+                # An earlier batch happened in the checkpoint whose offsets this one took over.
+                if batch >= self.record.first_batch:
+                    self.done(frame, batch, final=False)
             except Exception as error:
                 self.error = error
                 raise
@@ -98,6 +101,7 @@ class Batches:
         """Do a batch and return what it did; one that has happened already is passed over."""
         if self.checkpoint.commit_file(batch).exists():
             committed = read_manifest(self.checkpoint, batch)
+            check_reading(self.checkpoint, committed)
             finish(committed)
             return committed
         began = time.monotonic()
@@ -141,6 +145,7 @@ class Batches:
             inputs=raw_sides(self.plan),
             tables=stages.table_counts(),
             rows=written.rows,
+            read=EMPTY if final else reading_of(self.checkpoint.spark, batch),
             seconds=time.monotonic() - began,
         )
         self.before = manifest

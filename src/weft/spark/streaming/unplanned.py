@@ -15,20 +15,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-_VERSION = "v1"
-_FIRST_OFFSET = 2  # after the version and the settings
+from weft.store.streams.offsets import NOTHING, VERSION, entry_of, numbered, planned_offsets
+
 _NOTHING = -1
 _GATHERED = ".compact"
 
 
 def give_back(checkpoint: Path) -> None:
     """Remove the entries of file sources that no planned batch has, from a checkpoint that no query uses."""
-    planned = _planned(checkpoint / "offsets")
-    for number, source in _numbered(checkpoint / "sources").items():
+    planned = _planned(checkpoint)
+    for number, source in numbered(checkpoint / "sources").items():
         if planned is not None and number >= len(planned):
             continue
         last = _NOTHING if planned is None else planned[number]
-        entries = _numbered(source)
+        entries = numbered(source)
         if last is None or not _is_whole(entries, last):
             continue
         beyond = [entry for n, entry in entries.items() if n > last]
@@ -36,6 +36,26 @@ def give_back(checkpoint: Path) -> None:
             for entry in reversed(beyond):
                 entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
                 entry.unlink()
+
+
+def planned_sources(checkpoint: Path) -> int | None:
+    """Return how many sources the newest plan of a checkpoint has, None before the first plan."""
+    plans = numbered(checkpoint / "offsets")
+    return len(planned_offsets(checkpoint, max(plans)) or ()) if plans else None
+
+
+def add_source(checkpoint: Path) -> None:
+    """Let the newest plans of a checkpoint have one source more, which has given nothing so far.
+
+    Spark reads the last two: the newest one, and the one before it when the newest is not done.
+    """
+    plans = numbered(checkpoint / "offsets")
+    for number in sorted(plans)[-2:]:
+        plan = plans[number]
+        beside = plan.with_name(f".tmp-{plan.name}")
+        beside.write_text(f"{plan.read_text(encoding='utf-8').rstrip()}\n{NOTHING}", encoding="utf-8")
+        plan.with_name(f".{plan.name}.crc").unlink(missing_ok=True)
+        beside.replace(plan)
 
 
 def _is_whole(entries: dict[int, Path], last: int) -> bool:
@@ -48,34 +68,18 @@ def _is_whole(entries: dict[int, Path], last: int) -> bool:
     return number == _NOTHING
 
 
-def _planned(folder: Path) -> list[int | None] | None:
+def _planned(checkpoint: Path) -> list[int | None] | None:
     """Return the last entry of each source that the newest plan has: None for another kind, and before any plan."""
-    plans = _numbered(folder)
+    plans = numbered(checkpoint / "offsets")
     if not plans:
         return None
-    lines = plans[max(plans)].read_text(encoding="utf-8").splitlines()
-    return [_entry(line) for line in lines[_FIRST_OFFSET:]] if lines[:1] == [_VERSION] else []
-
-
-def _entry(line: str) -> int | None:
-    if line == "-":  # the source has given nothing so far
-        return _NOTHING
-    found = _document(line)
-    return int(found["logOffset"]) if isinstance(found, dict) and set(found) == {"logOffset"} else None
-
-
-def _numbered(folder: Path) -> dict[int, Path]:
-    """Return what a folder holds under a number, in the order of the numbers."""
-    if not folder.is_dir():
-        return {}
-    found = {p.name.removesuffix(_GATHERED): p for p in folder.iterdir()}
-    return {int(name): found[name] for name in sorted((n for n in found if n.isdigit()), key=int)}
+    return [entry_of(offset) for offset in planned_offsets(checkpoint, max(plans)) or ()]
 
 
 def _is_of_files(entry: Path) -> bool:
     lines = entry.read_text(encoding="utf-8").splitlines()
     files = [_document(line) for line in lines[1:]]
-    return lines[:1] == [_VERSION] and all(
+    return lines[:1] == [VERSION] and all(
         isinstance(f, dict) and {"path", "batchId"} <= set(f) for f in files
     )
 

@@ -13,8 +13,10 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,11 @@ class Checkpoint:
         return self.root / "sealed.json"
 
     @property
+    def is_used(self) -> bool:
+        """Whether a query has begun to write here; a start that was cut short leaves no more than job.json."""
+        return any(folder.is_dir() and any(folder.iterdir()) for folder in (self.commits, self.spark))
+
+    @property
     def lock(self) -> Path:
         """Held by the process that runs the statement; all checkpoints of a statement have one."""
         return self.root.parent / "lock"
@@ -120,7 +127,8 @@ class JobRecord:
 
     `parts` are the fingerprints of the statement part by part, `plan` what a person may read of it,
     `id` eight characters that no other checkpoint has, `replaces` the checkpoint that this one
-    began again from, `first_batch` the number of its first batch, and `changes` what was changed while it went on.
+    began again from, `follows` the one whose offsets it took over, `first_batch` the number of its first batch, and
+    `changes` what was changed while it went on.
     """
 
     groups: int
@@ -130,6 +138,7 @@ class JobRecord:
     created: int = 0
     id: str = ""
     replaces: str | None = None
+    follows: str | None = None
     first_batch: int = 0
     changes: tuple[FrozenMap[str, Any], ...] = ()
     engine: str = ENGINE
@@ -152,14 +161,65 @@ def statement_folder(base: Path, statement: str) -> Path:
 
 
 def current(folder: Path) -> Checkpoint | None:
-    """Return the checkpoint in use of a statement, None before its first start."""
+    """Return the checkpoint in use of a statement, None before its first start.
+
+    Raises `StreamError` W2202 when the pointer is damaged, or missing beside checkpoints that have been used.
+    """
     pointer = folder / _CURRENT
     if not pointer.exists():
+        used = [c for c in checkpoints_of(folder) if c.is_used]
+        if used:
+            raise _pointer_missing(pointer, used)
         return None
     name = read_document(pointer).get("checkpoint")
     if not isinstance(name, str) or not (folder / name / "job.json").exists():
         raise damaged(pointer, f"it names the checkpoint {name!r}, which is not there")
     return Checkpoint(folder / name)
+
+
+def checkpoints_of(folder: Path) -> tuple[Checkpoint, ...]:
+    """Return every checkpoint that a statement has had, in use or not; the newest last."""
+    made = [Checkpoint(p) for p in folder.glob("*-*") if p.is_dir() and not p.name.startswith(".")]
+    return tuple(sorted(made, key=_age))
+
+
+def _age(checkpoint: Checkpoint) -> tuple[int, str]:
+    with suppress(StreamError):
+        return record_of(checkpoint).created, checkpoint.name
+    return 0, checkpoint.name
+
+
+def ids_of(folder: Path) -> tuple[str, ...]:
+    """Return the ids of all checkpoints that a statement has had, also of folders that are gone."""
+    listed: list[str] = []
+    with suppress(StreamError):
+        listed.extend(map(str, read_document(folder / _CURRENT).get("ids") or ()))
+    for checkpoint in checkpoints_of(folder):
+        with suppress(StreamError):
+            listed.append(record_of(checkpoint).id)
+    return tuple(dict.fromkeys(one for one in listed if one))
+
+
+def replaced_by_fresh(folder: Path) -> str | None:
+    """Return the name of the checkpoint that a statement begins again from, None when it never had one."""
+    with suppress(StreamError):
+        name = read_document(folder / _CURRENT).get("checkpoint")
+        if isinstance(name, str):
+            return name
+    used = [c.name for c in checkpoints_of(folder) if c.is_used]
+    return used[-1] if used else None
+
+
+def _pointer_missing(pointer: Path, used: list[Checkpoint]) -> StreamError:
+    # The newest one is the likeliest; a person who knows better names another.
+    name = used[-1].name
+    names = ", ".join(repr(c.name) for c in used)
+    return StreamError(
+        f"{str(pointer)!r} is missing, and checkpoints that have been used are beside it: {names}",
+        code="W2202",
+        help=f"""to go on with {name!r}: echo '{{"checkpoint": "{name}"}}' > {shlex.quote(str(pointer))}; """
+        "or begin again with `--fresh`, which replaces the output of all of them",
+    )
 
 
 def record_of(checkpoint: Checkpoint) -> JobRecord:
@@ -190,8 +250,9 @@ def begin(folder: Path, record: JobRecord) -> Checkpoint:
 
 
 def use(checkpoint: Checkpoint) -> None:
-    """Make a checkpoint the one in use of its statement."""
-    write_document(checkpoint.root.parent / _CURRENT, {"checkpoint": checkpoint.name})
+    """Make a checkpoint the one in use of its statement; the ids of all that it had stay known."""
+    folder = checkpoint.root.parent
+    write_document(folder / _CURRENT, {"checkpoint": checkpoint.name, "ids": ids_of(folder)})
 
 
 def note_change(checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mapping[str, Any], kept: str) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
@@ -49,12 +50,14 @@ def commit(
     inputs: Mapping[str, str] = EMPTY,
     tables: Ledger = EMPTY,
     rows: int | None = None,
+    read: FrozenMap[str, Any] = EMPTY,
     seconds: float = 0.0,
 ) -> Manifest:
     """Let a batch happen and return what it did.
 
     `before` is what the last committed batch did, looked up when it is not given; `inputs` maps the sides that read a stream to its alias, `tables` are the counts that joins
-    with tables made in this batch, and `rows` is how many rows went to a sink that has no files.
+    with tables made in this batch, `rows` is how many rows went to a sink that has no files, and `read` is what Spark
+    planned the batch to read.
     """
     found = tuple(indexes)
     before = before or last_manifest(checkpoint) or Manifest(batch=-1)
@@ -82,6 +85,7 @@ def commit(
             {**before.last_rows, **{a: heartbeat.wall_clock for a, n in arrived.items() if n}}
         ),
         aliases=FrozenMap(inputs),
+        read=read,
         seconds=round(seconds, 3),
         final=heartbeat.final,
     )
@@ -96,14 +100,18 @@ def commit(
 
 
 def finish(manifest: Manifest) -> None:
-    """Put the sink files of a committed batch into place; what is there already stays."""
+    """Put the sink files of a committed batch into place; what is there already stays.
+
+    Files are renamed in order, and a reader may remove one as soon as it is in place.  So a file that is neither
+    staged nor in place was taken by a reader, unless one before it is still staged: then it was never renamed.
+    """
     folders: set[Path] = set()
     for move in manifest.sink:
         if move.source.exists():
             _rename(move)
             folders.add(move.to.parent)
             crash_point("stream_renaming")
-        elif move.source.parent.exists() and not move.to.exists():
+        elif folders and not move.to.exists():
             raise damaged(
                 move.source,
                 f"batch {manifest.batch} lists it and it is neither staged nor at {str(move.to)!r}",

@@ -50,7 +50,8 @@ class Manifest:
 
     The ledger, `max_times`, `stats` and `total_rows` count from the first batch on; `rows` and `rows_in`
     (by alias) are of this batch, and `last_rows` says when each alias showed rows, by the clock on the wall.
-    `aliases` says which alias each side of the ledger had.
+    `aliases` says which alias each side of the ledger had, `read` what Spark planned the batch to read (empty in
+    commits of earlier versions and of a flush).
     """
 
     batch: int
@@ -65,6 +66,7 @@ class Manifest:
     rows_in: FrozenMap[str, int] = EMPTY
     last_rows: FrozenMap[str, int] = EMPTY
     aliases: FrozenMap[str, str] = EMPTY
+    read: FrozenMap[str, Any] = EMPTY
     seconds: float = 0.0
     final: bool = False
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 
 from weft.errors import StreamError
-from weft.store.streams.checkpoint import Checkpoint, record_of
+from weft.store.streams.checkpoint import Checkpoint, checkpoints_of, ids_of, record_of
 from weft.store.streams.commit import finish, is_sealed, seal
-from weft.store.streams.durable import FRESH, remove
+from weft.store.streams.durable import remove
 from weft.store.streams.manifest import (
     batches,
     last_batch,
@@ -27,64 +28,63 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path |
     """
     record = record_of(checkpoint)
     last = last_batch(checkpoint)
-    _check_offsets(checkpoint, last, record.first_batch)
+    if sink is not None:
+        _check_sink(checkpoint, record.id, record.first_batch - 1 if last is None else last, sink)
     if last is not None:
         manifest = read_manifest(checkpoint, last)
         finish(manifest)
         if manifest.final and not is_sealed(checkpoint):
             seal(checkpoint, manifest)
     elif record.replaces is not None:
-        forget_output(Checkpoint(checkpoint.root.parent / record.replaces), sink)
+        forget_output(checkpoint, sink)
     _remove_later(checkpoint, record.first_batch - 1 if last is None else last)
     if staging is not None:
         remove(staging)
     return last
 
 
-def forget_output(replaced: Checkpoint, sink: Path | None = None) -> None:
-    """Remove what a checkpoint gave to its sink, and what those gave that it replaced; it comes again.
+def forget_output(checkpoint: Checkpoint, sink: Path | None = None) -> None:
+    """Remove what all earlier checkpoints of a statement gave to its sink; it comes again.
 
-    What a damaged checkpoint does not tell any more is found in `sink` by its name.
+    Earlier ones are those that it replaced and those whose offsets were taken over.  What damaged or missing
+    checkpoints do not list any more is found in `sink` by its name.
     """
-    seen: set[str] = set()
-    name: str | None = replaced.name
-    while name is not None and name not in seen:
-        seen.add(name)
-        name = _forget(Checkpoint(replaced.root.parent / name), sink)
+    folder = checkpoint.root.parent
+    for earlier in checkpoints_of(folder):
+        if earlier != checkpoint:
+            _forget(earlier)
+    own = record_of(checkpoint).id
+    if sink is not None:
+        for one in ids_of(folder):
+            for path in sink.glob(f"part-{one}-*") if one != own else ():
+                remove(path)
 
 
-def _forget(replaced: Checkpoint, sink: Path | None) -> str | None:
-    try:
-        record = record_of(replaced)
-    except StreamError:
-        return None
-    if sink is not None and record.id:
-        for path in sink.glob(f"part-{record.id}-*"):
-            remove(path)
-    for batch in batches(replaced.commits):
-        try:
-            moves = read_manifest(replaced, batch).sink
-        except StreamError:
-            continue
-        for move in moves:
-            remove(move.to)
+def _forget(earlier: Checkpoint) -> None:
+    for batch in batches(earlier.commits):
+        with suppress(StreamError):
+            for move in read_manifest(earlier, batch).sink:
+                remove(move.to)
     with suppress(StreamError):
-        for move in (move for redrive in redrives(replaced) for move in redrive.files):
+        for move in (move for redrive in redrives(earlier) for move in redrive.files):
             remove(move.to)
-    return record.replaces
 
 
-def _check_offsets(checkpoint: Checkpoint, last: int | None, first: int) -> None:
-    """Raise W2202 when Spark went past the last commit: rows in between would be lost."""
-    done = [int(p.name) for p in (checkpoint.spark / "commits").glob("*") if p.name.isdigit()]
-    reached = first - 1 if last is None else last
-    if done and max(done) > reached:
-        raise StreamError(
-            f"Spark's offsets in {str(checkpoint.spark)!r} end with batch {max(done)}, "
-            f"the commits of the checkpoint with {'none' if last is None else f'batch {last}'}",
-            code="W2202",
-            help=f"files of the checkpoint were removed or brought back apart from each other: {FRESH}",
-        )
+def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None:
+    """Raise W2202 when the sink has files of batches that the checkpoint has not committed: they would come twice."""
+    named = re.compile(rf"part-{re.escape(own)}-(\d+)-.*")
+    ahead = sorted(
+        p.name for p in sink.glob(f"part-{own}-*") if (m := named.fullmatch(p.name)) and int(m[1]) > last
+    )
+    if not ahead:
+        return
+    raise StreamError(
+        f"{str(sink)!r} has {len(ahead)} files of batches after the last commit of {str(checkpoint.root)!r} "
+        f"({'none' if last < 0 else f'batch {last}'}), from {ahead[0]!r} on: the checkpoint is an older copy",
+        code="W2202",
+        help="bring the newest checkpoint back; or move these files away, and the job reads their input again; "
+        "or begin again with `--fresh`",
+    )
 
 
 def _remove_later(checkpoint: Checkpoint, last: int) -> None:
