@@ -4,6 +4,9 @@ A late row meets rows of the other side that the state holds: those that wait or
 are over and stay for this (`retention`).  What it changes are corrections: a pair that was not given, and the
 padded row of a partner, which was given and is wrong now.  A row that meets a partner which waits on an outer
 side is put off: the padded row of the partner may come yet.  The state is read and not changed.
+
+A row that a limit evicted took part until then: its pairs with rows that had come by that batch are given already,
+and only those with later rows are corrections.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.kernel.emit import Alone, Output, Pairs
 from weft.kernel.keys import key_numbers
@@ -51,15 +55,24 @@ class _Part:
 
 
 def redone(
-    task: JoinTask, state: GroupState, side: Side, rows: Any, times: Longs, before: Mapping[str, int]
+    task: JoinTask,
+    state: GroupState,
+    side: Side,
+    rows: Any,
+    times: Longs,
+    before: Mapping[str, int],
+    paired_until: Longs | None = None,
 ) -> Redone:
-    """Look late rows up; `before` counts the fingerprints of partners that were taken back already."""
+    """Look late rows up; `before` counts the fingerprints of partners that were taken back already.
+
+    `paired_until` is for each row the batch up to which it took part and gave pairs, -1 for rows that gave none.
+    """
     other = state.side(OTHER[side])
-    whole = in_one_piece(rows)
+    late = _Late(in_one_piece(rows), times, paired_until)
     found = [
         part
         for segment, flags in zip(other.segments, other.flags, strict=True)
-        if (part := _met(task, side, whole, times, segment, flags)) is not None
+        if (part := _met(task, side, late, segment, flags)) is not None
     ]
     off = _put_off(task, side, found)
     plus: list[Pairs | Alone] = []
@@ -87,8 +100,28 @@ def _output(task: JoinTask, state: GroupState, blocks: list[Pairs | Alone]) -> O
     return Output(task=task, left=state.left.schema, right=state.right.schema, blocks=tuple(blocks))
 
 
-def _met(task: JoinTask, side: Side, rows: Any, times: Longs, segment: Segment, flags: Flags) -> _Part | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Late:
+    """Rows that are looked up."""
+
+    rows: Any
+    times: Longs
+    paired_until: Longs | None
+
+    def is_new(self, task: JoinTask, late: Longs, segment: Segment, there: Longs) -> NDArray[np.bool_] | None:
+        """Return which pairs of late rows and stored rows were not given yet; None when none was."""
+        if self.paired_until is None:
+            return None
+        until = self.paired_until[late]
+        if task.final:
+            # Which partners were over by then is not known any more: the end of the input decides.
+            return np.asarray(until < 0)
+        return np.asarray(segment.batch_of(there) > until)
+
+
+def _met(task: JoinTask, side: Side, given: _Late, segment: Segment, flags: Flags) -> _Part | None:
     """Return the rows of a stored segment that late rows meet, None when they meet none."""
+    rows, times = given.rows, given.times
     places = np.flatnonzero((flags & GONE) == 0)
     if not len(places) or not len(times):
         return None
@@ -116,10 +149,15 @@ def _met(task: JoinTask, side: Side, rows: Any, times: Longs, segment: Segment, 
         start=start,
         stop=stop,
     )
-    pairs = tuple(_sided(side, pair) for pair in matching.chunks() if len(pair[0]))
-    if not pairs:
-        return None
-    return _Part(late=mine, there=theirs, flags=flags, pairs=pairs)
+    pairs = []
+    for pair in matching.chunks():
+        one, other = _sided(side, pair)
+        new = given.is_new(task, mine.places(one), segment, theirs.places(other))
+        if new is not None:
+            one, other = one[new], other[new]
+        if len(one):
+            pairs.append((one, other))
+    return _Part(late=mine, there=theirs, flags=flags, pairs=tuple(pairs)) if pairs else None
 
 
 def _sided(side: Side, pair: tuple[Longs, Longs]) -> tuple[Longs, Longs]:

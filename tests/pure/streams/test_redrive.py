@@ -29,15 +29,20 @@ from weft.store.streams.redriven import (
 
 
 def again(
-    kernel: Kernel, side: Side, rows: Sequence[tuple[str, int, int]], before: Counter[str] | None = None
+    kernel: Kernel,
+    side: Side,
+    rows: Sequence[tuple[str, int, int]],
+    before: Counter[str] | None = None,
+    until: Sequence[int] | None = None,
 ) -> Redone:
-    """Look rows (key, time, value) of a side up."""
+    """Look rows (key, time, value) of a side up; `until` is the batch up to which each gave pairs."""
     table = pa.table(
         {"k0": pa.array([r[0] for r in rows], pa.string()), "v": pa.array([r[2] for r in rows], pa.int64())},
         schema=SCHEMA,
     )
     times = np.array([r[1] for r in rows], dtype=np.int64)
-    return redone(kernel.task, kernel.state, side, table, times, before or Counter())
+    given = None if until is None else np.array(until, dtype=np.int64)
+    return redone(kernel.task, kernel.state, side, table, times, before or Counter(), given)
 
 
 def shown(out: Any) -> list[tuple[Any, ...]]:
@@ -130,6 +135,70 @@ def test_a_partner_that_has_matched_gets_another_pair_and_nothing_is_taken_back(
     ):
         done = again(kernel, "left" if side == "left" else "right", [row])
         assert (shown(done.plus), shown(done.minus)) == ([pair], [])
+
+
+@pytest.mark.parametrize(("side", "row"), [("right", ("a", 102, 9)), ("left", ("a", 99, 9))])
+def test_a_partner_that_has_matched_and_still_waits_puts_nothing_off(
+    side: Side, row: tuple[str, int, int]
+) -> None:
+    kernel = kept_join("full")
+    kernel.feed([("a", 100, 1)], [("a", 101, 2)], watermark=50)
+    # Both can still meet others; neither will come out padded, so the pair is right at once.
+    done = again(kernel, side, [row])
+    pair = (("a", 1), ("a", 9)) if side == "right" else (("a", 9), ("a", 2))
+    assert (shown(done.plus), shown(done.minus)) == ([(0, *pair)], [])
+    assert done.taken.tolist() == [0]
+
+
+def evicting(how: str = "inner", **more: Any) -> Kernel:
+    """Return a join [0, 10] that keeps one left row."""
+    rule = rules(how)
+    return Kernel(interval(0, 10, how, left={**rule["left"], "max_rows": 1}, right=rule["right"], **more))
+
+
+def test_pairs_that_an_evicted_row_gave_are_not_given_again() -> None:
+    kernel = evicting()
+    first = kernel.feed([("a", 100, 1)], [("a", 101, 2)])
+    assert [row[2:] for row in first] == [(("a", 1), ("a", 2))]
+    kernel.feed(
+        [("b", 100, 3)], [("a", 102, 4)]
+    )  # the new row of a is met before the limit drops the old one
+    assert kernel.rejected() == [("left", "EVICTED", "a")]
+    kernel.feed([], [("a", 103, 5)])
+    assert kernel.last is not None
+    done = again(kernel, "left", [("a", 100, 1)], until=[1])
+    assert shown(done.plus) == [(0, ("a", 1), ("a", 5))]
+    assert done.taken.tolist() == [0]
+    unmatched = again(kernel, "left", [("a", 100, 1)], until=[-1])
+    assert len(shown(unmatched.plus)) == 3
+
+
+def test_a_row_whose_pairs_are_all_given_stays_undecided() -> None:
+    kernel = evicting()
+    kernel.feed([("a", 100, 1)], [("a", 101, 2)])
+    kernel.feed([("b", 100, 3)])
+    done = again(kernel, "left", [("a", 100, 1)], until=[1])
+    assert (shown(done.plus), done.taken.tolist()) == ([], [])
+
+
+def test_the_batch_of_a_partner_is_known_after_segments_were_merged() -> None:
+    kernel = evicting()
+    kernel.feed([("a", 100, 1)], [("a", 101, 0)])
+    kernel.feed([("b", 100, 3)])
+    for number in range(1, 12):
+        kernel.feed([], [("a", 100, number)])
+    assert len(kernel.state.right.segments) < 12
+    done = again(kernel, "left", [("a", 100, 1)], until=[1])
+    assert sorted(row[2][1] for row in shown(done.plus)) == list(range(1, 12))
+
+
+def test_under_emit_final_an_evicted_row_with_pairs_waits_for_the_end_of_the_input() -> None:
+    task = joined(Reach(kind="tumbling", size=100), **rules("inner"), final=True)
+    kernel = Kernel(task)
+    kernel.feed([("a", 110, 1)], [("a", 120, 2)])
+    kernel.feed(watermark=250)
+    assert shown(again(kernel, "left", [("a", 111, 1)], until=[1]).plus) == []
+    assert len(shown(again(kernel, "left", [("a", 111, 1)], until=[-1]).plus)) == 1
 
 
 @pytest.mark.parametrize("row", [("a", 99, 9), ("a", 111, 9), ("b", 105, 9)])

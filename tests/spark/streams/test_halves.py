@@ -82,8 +82,9 @@ def test_a_batch_commits_what_it_read_and_goes_on(spark: SparkSession, halfway: 
     # Twelve files of each stream: Spark gathers the entries of its sources after ten.
     many = [{"orders": [order(str(n), n)], "shipments": [shipment(str(n), n)]} for n in range(13)]
     plan = job_of(SQL, tmp_path)
-    for upto in (9, 10, 11, 13):
-        done = run_memory(spark, plan, many[:upto], final=False)
+    for upto in (9, 11):
+        run_memory(spark, plan, many[:upto], final=False)
+    done = run_memory(spark, plan, many, final=False)
     assert ids(rows_in(tmp_path / "out")) == sorted(map(str, range(13)))
     assert list(done.checkpoint.spark.glob("sources/0/*.compact"))
 

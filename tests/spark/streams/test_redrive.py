@@ -125,6 +125,18 @@ def test_late_rows_become_corrections_before_and_after_the_end(spark: SparkSessi
     assert (other.code, other.codes) == (8, ["W2203"])
 
 
+def test_pairs_that_evicted_rows_gave_do_not_come_again(spark: SparkSession, root: Path) -> None:
+    job(root, options="'join.retention' = '1h', 'join.max_state_rows' = '1'")
+    (root / "job.sql").write_text((root / "job.sql").read_text().replace("'groups' = '2'", "'groups' = '1'"))
+    first = run(root, spark, "run", "job.sql", "--available").data["queries"][0]
+    assert first["ledger"]["left"]["evicted"] == 2  # b and c; a was evicted too, after it had matched
+    run(root, spark, "redrive", "job.sql", "--reason", "EVICTED")
+    run(root, spark, "run", "job.sql", "--batch", "--to", "batch")
+    wanted = Counter({r[1:]: n for r, n in rows(spark, root / "batch").items()})
+    assert corrected(spark, root) - wanted == Counter()
+    assert corrected(spark, root)["a", 1, ""] == 1
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_after_the_end_the_corrections_are_the_whole_difference(
     spark: SparkSession, root: Path, form: str

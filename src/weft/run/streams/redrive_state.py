@@ -63,8 +63,8 @@ def looked_up(
             state = open_group(place, batch, task, _schema(children.left), _schema(children.right))
         except KernelProblem as problem:
             raise StreamError(problem.message, code=_code(problem), help=problem.help) from problem
-        late, times = _late(plan, step, side, children, file, places, time_column)
-        done = redone(task, state, side, late, times, before + back)
+        late, times, until = _late(plan, step, side, children, file, places, time_column)
+        done = redone(task, state, side, late, times, before + back, until)
         plus.extend(done.plus)
         minus.extend(done.minus)
         back.update(done.taken_back)
@@ -113,8 +113,8 @@ def _late(
     file: RejectFile,
     places: tuple[int, ...],
     time_column: str | None,
-) -> tuple[Any, Any]:
-    """Return rejected rows as the children of their side, and their times."""
+) -> tuple[Any, Any, Any]:
+    """Return rejected rows as the children of their side, their times, and the batch up to which each gave pairs."""
     table = read_rejects(file).take(pa.array(places))
     schema = _schema(children.left if side == "left" else children.right)
     rows = table.column("row").combine_chunks()
@@ -126,7 +126,8 @@ def _late(
         times = _filled(times, given.cast(pa.int64()))
         index = schema.names.index(f"t{number}")
         whole = whole.set_column(index, schema.field(index), times)
-    return whole, times.to_numpy(zero_copy_only=False)
+    until = pc.if_else(table.column("matched"), table.column("batch"), pa.scalar(-1, pa.int64()))
+    return whole, times.to_numpy(zero_copy_only=False), until.to_numpy()
 
 
 def _filled(times: Any, given: Any) -> Any:
