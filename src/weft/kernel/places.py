@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from weft.kernel.spec import KernelProblem
+from weft.kernel.sums import checksum, is_intact
 
 
 class Places:
@@ -46,10 +47,17 @@ class Places:
     def read_json(self, name: str) -> dict[str, Any]:
         """Return a document."""
         try:
-            found: dict[str, Any] = json.loads(self.read(name).to_pybytes())
-        except ValueError as cause:
+            document: dict[str, Any] = json.loads(self.read(name).to_pybytes())
+            intact = is_intact(document)
+        except (ValueError, TypeError, AttributeError) as cause:
             raise damaged(self.path(name), str(cause)) from cause
-        return found
+        if not intact:
+            raise damaged(self.path(name), "its content does not match its checksum")
+        return document
+
+    def checksum(self, name: str) -> str:
+        """Return the checksum of a file."""
+        return checksum(self.read(name))
 
     def write(self, name: str, put: Callable[[Any], None]) -> None:
         """Write a file; `put` gets the open stream.  It is not yet brought to the disk."""
@@ -130,6 +138,6 @@ def damaged(path: str, why: str) -> KernelProblem:
     """Return the problem of a file of the state that does not read."""
     return KernelProblem(
         "W2202",
-        f"{path!r} is no state of a join: {why}",
+        f"{path!r} cannot be used as the state of a join: {why}",
         "the checkpoint was changed or cut short; bring it back from a copy, or begin again with --fresh",
     )

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from weft.kernel.places import Places, damaged
 from weft.kernel.rejects import RejectRows, reject_table
 from weft.kernel.segments import DEAD, Segment
 from weft.kernel.spec import FORMAT, MATCHED, Clock, Counters, JoinTask, Side, SideStats
+from weft.kernel.sums import checked_files, with_checksum
 from weft.kernel.transition import GroupState, empty
 from weft.kernel.working import SideState
 
@@ -66,14 +67,28 @@ def open_group(
         if index["format"] != FORMAT:
             raise damaged(place.places.path(name), f"its format is {index['format']}, not {FORMAT}")
         left, right = index["clock"]
+        _check_files(place, index)
         return GroupState(
             left=_open_side(place, index, "left", left_schema),
             right=_open_side(place, index, "right", right_schema),
             clock=Clock(left=left, right=right),
             batch=index["batch"],
+            sums=index.get("sums") or {},
         )
-    except (KeyError, TypeError, ValueError) as cause:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, pa.ArrowException) as cause:
         raise damaged(place.places.path(name), f"{type(cause).__name__} {cause}") from cause
+
+
+def _check_files(place: GroupPlace, index: dict[str, Any]) -> None:
+    """Raise W2202 when a file of the state is not as it was written; files of earlier versions have no checksum."""
+    sums: dict[str, str] = index.get("sums") or {}
+    key = place.places.path(f"{place.folder}/{place.group}")
+    known = checked_files().get(key, {})
+    for path, wanted in sums.items():
+        name = f"{place.folder}/{path}"
+        if known.get(path) != wanted and place.places.checksum(name) != wanted:
+            raise damaged(place.places.path(name), "its content does not match its checksum")
+    checked_files()[key] = dict(sums)
 
 
 def _open_side(place: GroupPlace, index: dict[str, Any], side: Side, schema: Any) -> SideState:
@@ -114,7 +129,7 @@ def _table(place: GroupPlace, path: str) -> Any:
     try:
         with pa.ipc.open_file(place.places.read(f"{place.folder}/{path}")) as file:
             return file.read_all()
-    except pa.ArrowInvalid as cause:
+    except (pa.ArrowException, OSError) as cause:
         raise damaged(path, str(cause)) from cause
 
 
@@ -149,7 +164,8 @@ def save_group(
     made = place.places.folder(place.folder)
     left, right = (_save_side(place, made, state, side) for side in SIDES)
     saved = replace(state, left=left, right=right)
-    document = json.dumps(_index(place, saved), separators=(",", ":"))
+    saved = replace(saved, sums=_sums(place, made, saved))
+    document = json.dumps(with_checksum(_index(place, saved)), separators=(",", ":"))
     place.places.write(f"{made}/index.json", lambda stream: stream.write(document.encode()))
     place.places.place_folder(made, f"{place.folder}/{place.name(state.batch)}")
     return saved
@@ -192,6 +208,25 @@ def _save_side(place: GroupPlace, made: str, state: GroupState, side: Side) -> S
     )
 
 
+def _sums(place: GroupPlace, made: str, state: GroupState) -> dict[str, str]:
+    """Return the checksums of all files of a state; those that an earlier version wrote have none."""
+    own = f"{place.name(state.batch)}/"
+    sums = {}
+    for path in _listed(state):
+        if path.startswith(own):
+            sums[path] = place.places.checksum(f"{made}/{path.removeprefix(own)}")
+        elif path in state.sums:
+            sums[path] = state.sums[path]
+    return sums
+
+
+def _listed(state: GroupState) -> Iterator[str]:
+    """Yield the paths of all files of a state."""
+    for mine in (state.left, state.right):
+        yield from (s.path for s in mine.segments)
+        yield from (path for path in (mine.flags_path, mine.sessions_path, mine.seen_path) if path)
+
+
 def _stored(segment: Segment) -> Any:
     names, columns = [HASH, TIME], [pa.array(segment.hashes), pa.array(segment.times)]
     if segment.batches is not None:
@@ -231,6 +266,7 @@ def _index(place: GroupPlace, state: GroupState) -> dict[str, Any]:
         "flags": {side: mine.flags_path for side, mine in sides.items() if mine.flags_path},
         "sessions": {side: mine.sessions_path for side, mine in sides.items() if mine.sessions is not None},
         "seen": {side: mine.seen_path for side, mine in sides.items() if mine.seen_path},
+        "sums": dict(state.sums),
         "counters": {side: mine.counters.to_dict() for side, mine in sides.items()},
         "stats": {side: mine.stats.to_dict() for side, mine in sides.items()},
         "max_times": {side: mine.stats.max_time for side, mine in sides.items()},
@@ -240,6 +276,7 @@ def _index(place: GroupPlace, state: GroupState) -> dict[str, Any]:
 def waiting(place: GroupPlace, batch: int) -> list[RejectRows]:
     """Return the rows that a batch left waiting for a partner: what is given up with the state."""
     index = place.places.read_json(f"{place.folder}/{place.name(batch)}/index.json")
+    _check_files(place, index)
     found = []
     for side in SIDES:
         mine = _open_side(place, index, side, None)
@@ -266,4 +303,4 @@ def save_rejects(place: GroupPlace, rejects: Sequence[RejectRows], batch: int, w
         if mine:
             table = reject_table(mine, batch=batch, group=place.group, watermark=watermark)
             name = f"rejects/{side}/{batch}-j{place.join}-{place.group}.parquet"
-            place.places.place_file(name, partial(pq.write_table, table))
+            place.places.place_file(name, partial(pq.write_table, table, write_page_checksum=True))

@@ -15,8 +15,8 @@ The same values give the same set of rows, in whatever order they arrive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,12 +47,13 @@ from weft.kernel.working import SideState, Working, leave
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupState:
-    """What a join knows of one group of keys after a batch."""
+    """What a join knows of one group of keys after a batch; `sums` are the checksums of its files, by path."""
 
     left: SideState
     right: SideState
     clock: Clock
     batch: int
+    sums: Mapping[str, str] = field(default_factory=dict)
 
     def side(self, side: Side) -> SideState:
         """Return the state of a side."""
@@ -118,7 +119,11 @@ def step(
         hold(working, task.keys)
     return Stepped(
         state=GroupState(
-            left=_settled(ours, len(left)), right=_settled(theirs, len(right)), clock=clock, batch=batch
+            left=_settled(ours, len(left)),
+            right=_settled(theirs, len(right)),
+            clock=clock,
+            batch=batch,
+            sums=state.sums,
         ),
         out=Output(task=task, left=state.left.schema, right=state.right.schema, blocks=tuple(blocks)),
         rejects=(*ours.rejects, *theirs.rejects),

@@ -11,6 +11,7 @@ import pytest
 from stream_checkpoints import run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
+from weft.kernel.sums import with_checksum
 from weft.store.streams.checkpoint import JobRecord, begin, current, note_change, record_of, show_plan, use
 from weft.store.streams.manifest import (
     last_batch,
@@ -77,7 +78,7 @@ def test_a_change_is_noted_with_what_was_before(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_format_or_engine_is_refused(tmp_path: Path, key: str, value: object) -> None:
     made = begin(tmp_path, JobRecord(groups=2, parts=PARTS, weft="9.9"))
     said = json.loads(made.job_file.read_text())
-    made.job_file.write_text(json.dumps({**said, key: value}))
+    made.job_file.write_text(json.dumps(with_checksum({**said, key: value})))
     with pytest.raises(StreamError, match=r"reads format 1 of engine 'kernel'") as caught:
         record_of(made)
     assert caught.value.code == "W2202"
@@ -115,7 +116,7 @@ def test_a_pointer_that_is_missing_beside_a_used_checkpoint_is_refused(tmp_path:
 def test_keys_of_a_later_version_in_job_json_do_no_harm(tmp_path: Path) -> None:
     made = begin(tmp_path, JobRecord(groups=2, parts=PARTS))
     said = json.loads(made.job_file.read_text())
-    made.job_file.write_text(json.dumps({**said, "colour": "red"}))
+    made.job_file.write_text(json.dumps(with_checksum({**said, "colour": "red"})))
     assert record_of(made).groups == 2
 
 

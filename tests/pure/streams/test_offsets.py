@@ -69,7 +69,7 @@ def without_records(checkpoint: Checkpoint) -> Checkpoint:
     for batch in range(LAST + 1):
         path = checkpoint.commit_file(batch)
         document = json.loads(path.read_text())
-        path.write_text(json.dumps({k: v for k, v in document.items() if k not in ("read", "sum")}))
+        path.write_text(json.dumps({k: v for k, v in document.items() if k not in ("read", "checksum")}))
         assert read_manifest(checkpoint, batch).read == EMPTY
     return checkpoint
 

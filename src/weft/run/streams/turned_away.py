@@ -33,6 +33,6 @@ def write_malformed(unread: DataFrame, moment: Moment) -> int:
     file = Path(moment.root) / "rejects" / "left" / f"{moment.batch}-j0-0.parquet"
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".tmp-{file.name}")
-    pq.write_table(table, beside)
+    pq.write_table(table, beside, write_page_checksum=True)
     beside.replace(file)
     return count

@@ -24,13 +24,14 @@ from typing import Any
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap, frozen
 from weft.errors import StreamError
-from weft.store.streams.durable import FRESH, damaged, read_document, write_document
+from weft.store.streams.durable import FRESH, damaged, read_document, sync_folder, write_document
 
 FORMAT = 1
 """Number of the layout; a checkpoint of a greater one is refused."""
 
 ENGINE = "kernel"
 _CURRENT = "current.json"
+_ABOVE = 4  # of <workspace>/.weft/streams/<job>/<statement>
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,9 @@ def begin(folder: Path, record: JobRecord) -> Checkpoint:
     created = record.created or time.time_ns() // 1000
     unique = fingerprint([checkpoint.name, str(folder.resolve()), created])[:8]
     write_document(checkpoint.job_file, replace(record, created=created, id=record.id or unique).to_dict())
+    # Up to the workspace: a power cut must not take the folders that lead to it.
+    for above in (folder, *folder.absolute().parents[:_ABOVE]):
+        sync_folder(above)
     return checkpoint
 
 

@@ -193,9 +193,12 @@ def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[M
     """Bring everything that a manifest lists to the disk before it: files, and the names of files in their folders."""
     for move in staged:
         _sync_file(move.source)
-    folders = {checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}
+    folders = {checkpoint.root, checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}
     folders |= {checkpoint.join_state(index.join) for index in indexes}
-    folders |= {folder for move in staged for folder in (move.source.parent, move.source.parent.parent)}
+    for move in staged:
+        # From the staged file up to the folder of the sink, and the name of that.
+        sink = move.to.parent
+        folders |= {f for f in move.source.parents if f == sink or sink in f.parents} | {sink.parent}
     for folder in sorted(folders):
         if folder.is_dir():
             sync_folder(folder)

@@ -7,26 +7,39 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import thawed
 from weft.errors import StreamError
+from weft.kernel.sums import is_intact, with_checksum
 
 FRESH = "begin again with `--fresh`, or bring the checkpoint back from a backup"
 
 
 def write_document(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a document beside its place, bring it to the disk and put it into place in one step."""
+    """Write a document beside its place, bring it to the disk and put it into place in one step.
+
+    It carries a checksum of its content.  On a disk that is full nothing is left of it.
+    """
+    is_first = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".tmp-{path.name}-{uuid.uuid4().hex[:8]}")
-    with beside.open("w", encoding="utf-8") as out:
-        json.dump(thawed(value), out, indent=1, ensure_ascii=False, allow_nan=False)
-        out.write("\n")
-        out.flush()
-        os.fsync(out.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("w", encoding="utf-8") as out:
+            json.dump(with_checksum(thawed(value)), out, indent=1, ensure_ascii=False, allow_nan=False)
+            out.write("\n")
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
+    if is_first:  # the name of a new folder too
+        sync_folder(path.parent.parent)
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -39,6 +52,8 @@ def read_document(path: Path) -> dict[str, Any]:
         ) from cause
     if not isinstance(found, dict):
         raise damaged(path, f"it holds {type(found).__name__}, not an object")
+    if not is_intact(found):
+        raise damaged(path, "its content does not match its checksum")
     return found
 
 

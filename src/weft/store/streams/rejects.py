@@ -92,8 +92,8 @@ def reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
 def read_rejects(file: RejectFile) -> Any:
     """Return the rows of a file as an Arrow table; raise `StreamError` W2202 when it does not read."""
     try:
-        return pq.read_table(file.path)
-    except (OSError, pa.ArrowInvalid) as cause:
+        return pq.read_table(file.path, page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as cause:
         raise damaged(file.path, str(cause)) from cause
 
 
