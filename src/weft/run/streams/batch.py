@@ -31,7 +31,7 @@ from weft.spark.streaming.paths import located
 from weft.spark.streaming.sink_files import prepare, sink_folder, stage, staging_of
 from weft.spark.streaming.table_stage import write_memory_table
 from weft.spec.streams import SinkSpec
-from weft.store.streams.checkpoint import current, statement_folder
+from weft.store.streams.checkpoint import checkpoints_of, current, statement_folder
 from weft.store.streams.durable import remove
 from weft.store.streams.manifest import Move, sink_files
 
@@ -124,9 +124,9 @@ def _sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> SinkSpec:
 
 
 def _check_not_a_streams(plan: JobPlan, statement: StatementPlan) -> None:
-    """Raise W2215 when a checkpoint of the job has rows in the sink."""
-    checkpoint = current(statement_folder(checkpoint_base(plan), statement.name))
-    if checkpoint is not None and any(file.exists() for file in sink_files(checkpoint)):
+    """Raise W2215 when a checkpoint of the job, in use or not, has rows in the sink."""
+    folder = statement_folder(checkpoint_base(plan), statement.name)
+    if current(folder) is not None and any(f.exists() for c in checkpoints_of(folder) for f in sink_files(c)):
         path = located(str(statement.sink.connector["path"]), plan.root)
         raise StreamError(
             f"{path!r} holds rows of the stream {statement.name!r}: a batch would add every row again",

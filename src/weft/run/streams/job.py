@@ -11,8 +11,10 @@ from pyspark.sql import SparkSession
 
 from weft.core.names import listed, near
 from weft.errors import Diagnostic, StreamError
+from weft.kernel.spec import KernelProblem
 from weft.plan.streams.resolved import JobPlan, StatementPlan
 from weft.run.session import cores_of
+from weft.run.streams.failing import told
 from weft.run.streams.listener import Listener
 from weft.run.streams.opening import Keep, checkpoint_base, opened, sealed_already
 from weft.run.streams.report import JobReport, QueryReport
@@ -64,6 +66,10 @@ def run_job(
                 stop=stop,
             )
             queries = _run(running, chosen, fresh=fresh and number == 1, keep=keep if number == 1 else None)
+    except (OSError, KernelProblem) as cause:  # the disk, or state that is damaged, before the first batch
+        failure = told(cause, plan.name)
+        heard.on_failed(failure)
+        raise failure from cause
     except Exception as error:
         heard.on_failed(error)
         raise

@@ -24,8 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near, shell_word
 from weft.errors import StreamError
+from weft.kernel.spec import KernelProblem
 from weft.plan.streams.identity import parts, verdict
 from weft.plan.streams.resolved import JobPlan, StatementPlan
+from weft.run.streams.failing import told
 from weft.run.streams.opening import checkpoint_base
 from weft.run.streams.redrive_state import looked_up
 from weft.run.streams.redrive_whole import whole_difference
@@ -87,7 +89,10 @@ def redrive_job(
     chosen = [s for s in plan.statements if sink in (None, s.name)]
     found = []
     for statement in chosen:
-        done = _redriven(spark, plan, statement, wanted, time_column, dry_run=dry_run)
+        try:
+            done = _redriven(spark, plan, statement, wanted, time_column, dry_run=dry_run)
+        except (OSError, KernelProblem) as cause:
+            raise told(cause, statement.name) from cause
         if done is not None:
             found.append(done)
     if not found:

@@ -46,6 +46,7 @@ def whole_difference(
     `corrections` are the files of earlier redrives: what they changed counts as done.
     """
     _check_readable(plan)
+    _check_there(plan, checkpoint, corrections)
     created = dt.datetime.fromtimestamp(record_of(checkpoint).created / 1_000_000, dt.UTC)
     inputs = {} if time_column is None else _with_times(spark, job, plan, time_column)
     wanted = batch_frame(spark, plan, job.root, started=created, inputs=inputs)
@@ -70,6 +71,24 @@ def _check_readable(plan: StatementPlan) -> None:
                 help="a sealed statement is redriven from files or Kafka",
                 at=source.stream.at,
             )
+
+
+def _check_there(plan: StatementPlan, checkpoint: Checkpoint, corrections: Sequence[Path]) -> None:
+    """Raise W2216 when rows of the sink cannot be read: they would be taken for missing ones and come again."""
+    if record_of(checkpoint).first_batch:
+        raise StreamError(
+            f"the sink of {plan.name!r} has rows of an earlier query too, whose offsets were kept",
+            code="W2216",
+            help="begin again with `--fresh`: all rows are then those of one query",
+        )
+    gone = [path for path in (*sink_files(checkpoint), *corrections) if not path.exists()]
+    if gone:
+        raise StreamError(
+            f"{len(gone)} files that {plan.name!r} wrote are gone, so its rows cannot be compared: {str(gone[0])!r} "
+            "is the first",
+            code="W2216",
+            help="bring the files back for the redrive, or begin again with `--fresh`",
+        )
 
 
 def _with_times(spark: SparkSession, job: JobPlan, plan: StatementPlan, name: str) -> dict[str, DataFrame]:

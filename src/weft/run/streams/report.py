@@ -117,11 +117,14 @@ class JobReport:
         )
 
     def rows(self, sink: str) -> list[Any]:
-        """Return the rows that a sink with files holds from this checkpoint, as Spark gives them."""
+        """Return the rows that a sink with files holds from this checkpoint, as Spark gives them.
+
+        Rows of files that a reader has removed since are not among them.
+        """
         query = self.query(sink)
-        if not query.files:
+        paths = [str(path) for path in query.files if path.exists()]
+        if not paths:
             return []
-        paths = [str(path) for path in query.files]
         reader = self.spark.read.format(query.format)
         if query.format == "csv":
             reader = reader.option("header", "true")
