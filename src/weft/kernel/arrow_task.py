@@ -119,7 +119,8 @@ def _arrivals(pieces: list[_Piece], schema: Any) -> Arrivals:
     if not pieces:
         nothing = pa.array([], pa.int64())
         return Arrivals(hashes=nothing, times=nothing, rows=schema.empty_table())
-    hashes, times, raw = (pa.concat_arrays([piece[i] for piece in pieces]) for i in range(3))
+    hashes, times = (pa.concat_arrays([piece[i] for piece in pieces]) for i in range(2))
+    raw = pa.chunked_array([piece[2] for piece in pieces])  # long texts may not fit into one array
     columns = [
         _cast(pa.chunked_array([piece[3][i] for piece in pieces]), field.type)
         for i, field in enumerate(schema)

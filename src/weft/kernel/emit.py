@@ -23,11 +23,8 @@ from weft.kernel.pairs import Matching, expanded, shared_windows
 from weft.kernel.reach import first_window, moved
 from weft.kernel.segments import Longs
 from weft.kernel.spec import LEFT_ALONE, NEVER, PAIR, RIGHT_ALONE, JoinTask, Side
+from weft.kernel.widths import widths
 
-ROWS = 65_536
-"""How many rows a batch of the output has at most."""
-BYTES = 64 * 1024**2
-"""About how many bytes a batch of the output has at most."""
 KNOWN = 8_000_000
 """Up to so many pairs of a batch are remembered until they are asked for; more are found again then."""
 
@@ -87,9 +84,8 @@ class Output:
         return output_schema(self.task, self.left, self.right)
 
     def _alone(self, block: Alone) -> Iterator[Any]:
-        most = _most(block.rows)
-        for first in range(0, len(block.places), most):
-            places, times = block.places[first : first + most], block.times[first : first + most]
+        for piece in widths(block.rows.columns, block.places).pieces(len(block.places)):
+            places, times = block.places[piece], block.times[piece]
             here = _struct(block.rows, places)
             absent = pa.nulls(len(places), _struct_type(self.right if block.side == "left" else self.left))
             sides = (here, absent) if block.side == "left" else (absent, here)
@@ -99,9 +95,10 @@ class Output:
 
     def _pairs(self, matching: Matching, left: Longs, right: Longs) -> Iterator[Any]:
         reach = self.task.reach
-        most = _most(matching.left.rows, matching.right.rows)
-        for first in range(0, len(left), most):
-            ours, theirs = left[first : first + most], right[first : first + most]
+        each = widths(matching.left.rows.columns, matching.left.places(left))
+        each += widths(matching.right.rows.columns, matching.right.places(right))
+        for piece in each.pieces(len(left)):
+            ours, theirs = left[piece], right[piece]
             if not self.task.window_columns and not reach.per_window:
                 yield self._pair_batch(matching, ours, theirs, None)
                 continue
@@ -112,8 +109,8 @@ class Output:
             slide = reach.slide or reach.size
             none = np.zeros(len(ours), dtype=np.int64)
             for pair, number in expanded(np.arange(len(ours)), none, (last - start) // slide + 1):
-                for cut in range(0, len(pair), most):
-                    some, nth = pair[cut : cut + most], number[cut : cut + most]
+                for cut in each.at(pair + piece.start).pieces(len(pair)):
+                    some, nth = pair[cut], number[cut]
                     yield self._pair_batch(matching, ours[some], theirs[some], start[some] + nth * slide)
 
     def _pair_batch(self, matching: Matching, left: Longs, right: Longs, windows: Longs | None) -> Any:
@@ -136,12 +133,6 @@ class Output:
                 pa.array(moved(windows, self.task.reach.size), mask=mask),
             ]
         return pa.RecordBatch.from_arrays([*columns, left, right], schema=self.schema)
-
-
-def _most(*tables: Any) -> int:
-    """Return how many rows of these tables side by side make a batch; wide rows make small batches."""
-    width: int = sum(table.nbytes // max(1, table.num_rows) for table in tables)
-    return max(1, min(ROWS, BYTES // max(1, width)))
 
 
 def is_too_many(pairs: int) -> bool:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from weft.kernel.segments import Longs, Segment
+from weft.kernel.widths import widths
 
 
 def same_keys(
@@ -34,10 +35,18 @@ def key_numbers(keys: tuple[str, ...], parts: Sequence[tuple[Segment, Longs]]) -
     hashes = np.concatenate([segment.hashes[places] for segment, places in parts])
     _, first, numbers = np.unique(hashes, return_index=True, return_inverse=True)
     columns = [_joined([segment.child(key, places) for segment, places in parts]) for key in keys]
-    index = pa.array(first[numbers])
-    if all(pc.all(pc.equal(column, column.take(index)), skip_nulls=False).as_py() for column in columns):
+    if all(_is_same(column, first[numbers]) for column in columns):
         return np.asarray(numbers, dtype=np.int64)
     return _spelled_out(columns)
+
+
+def _is_same(column: Any, places: Longs) -> bool:
+    """Whether each row of a key is equal to the one at its place; rows that repeat are taken piece by piece."""
+    for piece in widths([column], places).pieces(len(places)):
+        rows = column.slice(piece.start, piece.stop - piece.start)
+        if not pc.all(pc.equal(rows, column.take(pa.array(places[piece]))), skip_nulls=False).as_py():
+            return False
+    return True
 
 
 def _joined(pieces: list[Any]) -> Any:

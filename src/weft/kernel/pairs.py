@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.kernel.keys import same_keys
 from weft.kernel.reach import first_window, last_window, moved, reached
-from weft.kernel.residual import holds
+from weft.kernel.residual import holds, refs
 from weft.kernel.search import ranges
 from weft.kernel.segments import Longs, Segment
 from weft.kernel.spec import FOREVER, NEVER, JoinTask, Side
+from weft.kernel.widths import ROWS, widths
 
 CHUNK = 2_000_000
 """How many candidates are looked at together."""
@@ -50,7 +52,17 @@ class Matching:
         """Yield the matching pairs as places in the left and in the right segment."""
         for probe, row in expanded(self.probe, self.start, self.stop):
             left, right = (probe, row) if self.probe_side == "left" else (row, probe)
-            yield self._matching(left, right)
+            for piece in self._pieces(left, right):
+                yield self._matching(left[piece], right[piece])
+
+    def _pieces(self, left: Longs, right: Longs) -> Iterator[slice]:
+        """Yield candidates in pieces whose keys and compared columns fit into columns of their own."""
+        residual = self.task.residual
+        ours = [self.left.rows.column(name) for name in compared(self.task, "left", self.left.rows)]
+        theirs = [self.right.rows.column(name) for name in compared(self.task, "right", self.right.rows)]
+        by_row = residual is not None and residual.program is None
+        each = widths(ours, self.left.places(left)) + widths(theirs, self.right.places(right))
+        yield from each.pieces(len(left), ROWS if by_row else CHUNK)
 
     def _matching(self, left: Longs, right: Longs) -> tuple[Longs, Longs]:
         if self.live_left is not None:
@@ -71,6 +83,17 @@ class Matching:
     def _closes(self, first: Longs) -> Mask:
         ends = moved(first, self.task.reach.size)
         return np.asarray((ends > self.after) & (ends <= self.until))
+
+
+def compared(task: JoinTask, side: Side, rows: Any) -> list[str]:
+    """Return the columns of a side that are compared for each candidate, beside its time."""
+    residual = task.residual
+    if residual is not None and residual.program is None:
+        return list(rows.column_names)
+    names = dict.fromkeys(task.keys)
+    if residual is not None:
+        names |= dict.fromkeys(refs(residual.program, side))
+    return list(names)
 
 
 def _kept(mask: Mask, left: Longs, right: Longs) -> tuple[Longs, Longs]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,22 @@ def holds(
         return np.ones(len(left_places), dtype=np.bool_)
     told = residual.rows(_dicts(left, left_places), _dicts(right, right_places))
     return np.fromiter((one is True for one in told), dtype=np.bool_, count=len(left_places))
+
+
+def refs(code: tuple[Any, ...] | None, side: str) -> Iterator[str]:
+    """Yield the children of a side that prefix code names.
+
+    >>> list(refs(("<", ("ref", "left", "v"), ("ref", "right", "w")), "left"))
+    ['v']
+    """
+    if not code:
+        return
+    if code[0] == "ref":
+        if code[1] == side:
+            yield code[2]
+    elif code[0] != "lit":
+        for operand in code[1:]:
+            yield from refs(operand, side)
 
 
 def _dicts(segment: Segment, places: Longs) -> list[dict[str, Any]]:

@@ -48,8 +48,8 @@ class Segment:
         """Return a child of the rows at some places, or of all."""
         column = self.rows.column(name)
         if places is None and self.order is None:
-            return _whole(column)
-        return _whole(column).take(pa.array(self.places(places)))
+            return whole(column)
+        return whole(column).take(pa.array(self.places(places)))
 
     def places(self, places: Longs | None) -> Longs:
         """Return where rows of this segment lie in `rows`."""
@@ -64,8 +64,10 @@ class Segment:
         return self.batches[places]
 
 
-def _whole(column: Any) -> Any:
+def whole(column: Any) -> Any:
     """Return a column in one piece."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
@@ -114,7 +116,7 @@ def laid_out(segment: Segment, kept: Longs | None) -> Segment:
 
 def _taken(rows: Any, places: Longs) -> Any:
     index = pa.array(places)
-    return pa.table([_whole(column).take(index) for column in rows.columns], schema=rows.schema)
+    return pa.table([whole(column).take(index) for column in rows.columns], schema=rows.schema)
 
 
 def merged(segments: Sequence[Segment]) -> tuple[Segment, Longs]:

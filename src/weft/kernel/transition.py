@@ -353,6 +353,7 @@ def _once(hashes: Longs) -> Longs:
 def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = HELD) -> None:
     """Raise W2211 when the state of a group and its rows are more than a task may hold."""
     size = left.rows.nbytes + right.rows.nbytes
+    size += sum(arrivals.raw.nbytes for arrivals in (left, right) if arrivals.raw is not None)
     size += sum(segment.bytes for side in (state.left, state.right) for segment in side.segments)
     if size > most:
         wanted = groups * -(-2 * size // most)

@@ -201,7 +201,7 @@ def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.Mon
     wanted = Kernel(WIDE).feed(rows, rows)
     monkeypatch.setattr("weft.kernel.emit.KNOWN", 100)
     monkeypatch.setattr("weft.kernel.pairs.CHUNK", 64)
-    monkeypatch.setattr("weft.kernel.emit.ROWS", 50)
+    monkeypatch.setattr("weft.kernel.widths.ROWS", 50)
     kernel = Kernel(WIDE)
     assert kernel.feed(rows, rows) == wanted
     assert len(wanted) == 900
@@ -219,7 +219,7 @@ def test_pairs_found_again_leave_out_rows_that_were_over(monkeypatch: pytest.Mon
 
 
 def test_wide_rows_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.kernel.emit.BYTES", 400)
+    monkeypatch.setattr("weft.kernel.widths.BYTES", 400)
     kernel = Kernel(WIDE)
     rows = [("a" * 30, t, t) for t in range(5)]
     assert len(kernel.feed(rows, rows)) == 25

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,11 @@ import pytest
 
 from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
 from stream_spark import job_of, run_memory
-from weft.errors import StreamError
+from weft.errors import ConnectorError, StreamError
 from weft.run.streams.job import run_job
 from weft.run.streams.listener import Listener
 from weft.run.streams.report import BatchReport, QueryReport
+from weft.spark.streaming.kafka import read_kafka, read_kafka_batch
 from weft.store.streams.checkpoint import Checkpoint, current, record_of
 from weft.store.streams.lock import held
 from weft.store.streams.manifest import batches, last_batch, read_heartbeat, read_manifest
@@ -179,6 +182,41 @@ def test_what_cannot_run_is_refused(spark: SparkSession, tmp_path: Path) -> None
     assert found is not None
     with held(found.lock, "status"):
         assert code_of(spark, MEMORY, tmp_path).code == "W2205"
+
+
+@pytest.fixture
+def without_jars(spark: SparkSession) -> Iterator[None]:
+    """Let Spark see the classes that it came with, and none of the connectors of this machine."""
+    jvm: Any = spark._jvm
+    thread = jvm.java.lang.Thread.currentThread()
+    before = thread.getContextClassLoader()
+    thread.setContextClassLoader(jvm.java.lang.ClassLoader.getSystemClassLoader())
+    yield
+    thread.setContextClassLoader(before)
+
+
+@pytest.mark.usefixtures("without_jars")
+def test_a_session_without_the_kafka_connector_is_told_how_to_get_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with socket.create_server(
+        ("127.0.0.1", 0)
+    ) as broker:  # it is reachable; nobody gets as far as to speak to it
+        kafka = f"'topic' = 'orders', 'format' = 'json', 'bootstrap.servers' = '127.0.0.1:{broker.getsockname()[1]}'"
+        sql = f"""
+        CREATE STREAM orders (id STRING, t TIMESTAMP) WITH ({kafka}, 'event.time.field' = 't');
+        CREATE STREAM seen WITH ('connector' = 'memory') AS SELECT o.id FROM orders o
+        """
+        plan = job_of(sql, tmp_path)
+        source = plan.statements[0].inputs[0].stream
+        for read in (read_kafka, read_kafka_batch):
+            with pytest.raises(ConnectorError) as caught:
+                read(spark, source)
+            assert (caught.value.code, caught.value.at) == ("W2304", source.at)
+            assert "weft connectors install kafka" in caught.value.help
+        with pytest.raises(ConnectorError) as caught:
+            run_job(spark, plan)
+        assert caught.value.code == "W2304"
 
 
 def test_a_connect_session_is_refused(tmp_path: Path) -> None:

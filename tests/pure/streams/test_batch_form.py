@@ -1,0 +1,35 @@
+"""Jobs that have no batch form say so before anything is read or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_spark import job_of
+from weft.errors import StreamPlanError
+from weft.run.streams.batch import run_batch
+
+NO_SESSION: Any = None
+ORDERS = "CREATE STREAM orders (id STRING, t TIMESTAMP) WITH ('path'='in', 'format'='json', 'event.time.field'='t');"
+TICKS = "CREATE STREAM ticks (timestamp TIMESTAMP, value BIGINT) WITH ('connector'='rate', 'event.time.field'='timestamp');"
+TOPIC = "CREATE STREAM seen WITH ('topic'='seen', 'format'='json') AS SELECT o.id FROM orders o"
+FILES = "CREATE STREAM seen WITH ('path'='out', 'format'='json') AS SELECT t.value FROM ticks t"
+
+
+@pytest.mark.parametrize(
+    ("sql", "message", "help"),
+    [
+        (ORDERS + TOPIC, "the sink 'seen' is a topic", "--to FOLDER"),
+        (TICKS + FILES, "stream 'ticks' has the connector 'rate'", "weft stream run --available"),
+    ],
+    ids=["a topic as sink", "a rate as stream"],
+)
+def test_what_has_no_batch_form_is_refused(tmp_path: Path, sql: str, message: str, help: str) -> None:
+    with pytest.raises(StreamPlanError) as caught:
+        run_batch(NO_SESSION, job_of(sql, tmp_path))
+    assert caught.value.code == "W2122"
+    assert caught.value.message.startswith(message)
+    assert help in caught.value.help
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
