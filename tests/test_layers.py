@@ -42,6 +42,7 @@ LAYERS |= dict.fromkeys(("relations", "explain"), LAYERS["relation"])
 LAYERS |= {"streams": LAYERS["run"]}
 COMPUTED = "<computed>"  # below the line, a name may depend on the kind of session
 JVM_PACKAGES = frozenset({"pyspark", "py4j"})
+KERNEL_WITHOUT_NUMBERS = ("weft.kernel.spec.", "weft.kernel.sums.")
 NUMBER_PACKAGES = frozenset({"numpy", "pyarrow"})
 # Of the kernel, what every pure layer may import: it needs the standard library alone.
 PLAIN_KERNEL = frozenset({"weft.kernel", "weft.kernel.spec"})
@@ -187,7 +188,7 @@ def numbers_stay_in_the_kernel(module: Module) -> Iterator[str]:
     for line, name in imported(ast.walk(module.tree)):
         if name.split(".")[0] in NUMBER_PACKAGES:
             yield f"{module.name}:{line} imports {name}: numbers stay in the kernel"
-        elif name.startswith("weft.kernel.") and not f"{name}.".startswith("weft.kernel.spec."):
+        elif name.startswith("weft.kernel.") and not f"{name}.".startswith(KERNEL_WITHOUT_NUMBERS):
             yield f"{module.name}:{line} imports {name}: take weft.kernel.spec"
 
 

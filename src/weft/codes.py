@@ -34,7 +34,7 @@ Code = Literal[
     "W2111", "W2112", "W2113", "W2114", "W2115", "W2116", "W2117", "W2118", "W2119", "W2120",
     "W2121", "W2122",
     "W2201", "W2202", "W2203", "W2204", "W2205", "W2206", "W2207", "W2208", "W2209", "W2210",
-    "W2211", "W2212", "W2213", "W2214", "W2215", "W2216", "W2217", "W2225", "W2226",
+    "W2211", "W2212", "W2213", "W2214", "W2215", "W2216", "W2217", "W2218", "W2225", "W2226",
     "W2301", "W2302", "W2303", "W2304", "W2305", "W2306", "W2307", "W2308", "W2309", "W2310",
     "W2311",
 ]  # fmt: skip
@@ -259,6 +259,7 @@ CODES: Mapping[Code, str] = {
     "W2215": "not running, or already running",
     "W2216": "nothing to redrive",
     "W2217": "stopped after too many restarts",
+    "W2218": "input files moved",
     "W2225": "job ended from outside",
     "W2226": "record of a supervisor damaged",
     "W2301": "source not there",

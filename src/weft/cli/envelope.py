@@ -50,6 +50,7 @@ _IN_THE_WAY: frozenset[Code] = frozenset(
         "W2204",
         "W2205",
         "W2215",
+        "W2218",
     }
 )
 _SAID_WRONGLY: frozenset[Code] = frozenset({"W1606", "W1607", "W1608"})

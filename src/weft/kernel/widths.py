@@ -90,10 +90,13 @@ def _span(array: Any, start: Longs, stop: Longs) -> Longs:
     kind = array.type
     size = fixed_width(kind)
     if size is not None:
-        return (stop - start) * size
+        return np.asarray((stop - start) * size, dtype=np.int64)
     if pa.types.is_struct(kind):
         # `flatten` takes the offset of a sliced struct into account.
-        return np.sum([_span(child, start, stop) for child in array.flatten()], axis=0, dtype=np.int64)
+        total = np.zeros(len(start), dtype=np.int64)
+        for child in array.flatten():
+            total += _span(child, start, stop)
+        return total
     if pa.types.is_map(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
         first, last = offsets[start], offsets[stop]
@@ -108,8 +111,9 @@ def _text_span(array: Any, start: Longs, stop: Longs) -> Longs:
     kind = array.type
     is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     if not is_large and not pa.types.is_string(kind) and not pa.types.is_binary(kind):
-        return (stop - start) * (array.nbytes // max(1, len(array)))
+        return np.asarray((stop - start) * (array.nbytes // max(1, len(array))), dtype=np.int64)
     if not len(array):
         return np.zeros(len(start), dtype=np.int64)
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int64 if is_large else np.int32)
-    return np.asarray(offsets[stop + array.offset], dtype=np.int64) - offsets[start + array.offset]
+    ends: Longs = offsets[stop + array.offset].astype(np.int64)
+    return ends - offsets[start + array.offset]

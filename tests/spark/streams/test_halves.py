@@ -120,6 +120,15 @@ def test_a_checkpoint_that_was_restored_whole_behind_its_sink_is_refused(
     assert ids(rows_in(root / "out")) == ids(as_set(run(root / "same").rows))
 
 
+def test_a_workspace_that_was_moved_reads_nothing_again(
+    spark: SparkSession, halfway: Path, tmp_path: Path
+) -> None:
+    """Spark knows files by their full path; this was written for ``halfway`` and is a copy of it."""
+    copy = shutil.copytree(halfway, tmp_path / "copy")
+    error = refused(spark, copy)
+    assert (error.code, str(copy) in error.message, str(halfway) in error.message) == ("W2218", True, True)
+
+
 def test_a_missing_pointer_never_begins_beside_the_old_folder(spark: SparkSession, root: Path) -> None:
     (statement(root) / "current.json").unlink()
     assert refused(spark, root).code == "W2202"

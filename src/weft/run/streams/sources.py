@@ -16,6 +16,7 @@ from weft.spark.streaming.files import read_stream
 from weft.spark.streaming.kafka import read_kafka
 from weft.spark.streaming.memory import write_memory
 from weft.spark.streaming.packed import packed, ticks
+from weft.spark.streaming.paths import located
 from weft.spark.streaming.rate import read_rate, tick_source
 from weft.spark.streaming.table_stage import pinned_table, read_table, write_memory_table
 from weft.spec.streams import StreamSpec, TableSpec
@@ -50,6 +51,16 @@ class Reader:
             files = write_memory(stream, self._given(stream), self.memory_folder / stream.name)
             return read_stream(self.spark, files, self.root)
         return read_stream(self.spark, stream, self.root)
+
+    def places(self, plan: StatementPlan) -> tuple[str, ...]:
+        """Return where the files of each input are, an empty text for other inputs."""
+        return tuple(self._place(source.stream) for source in plan.inputs)
+
+    def _place(self, stream: StreamSpec) -> str:
+        connector = stream.connector["connector"]
+        if connector == "memory":
+            return str((self.memory_folder / stream.name).absolute())
+        return located(str(stream.connector["path"]), self.root) if connector == "files" else ""
 
     def tables(self, plan: StatementPlan, checkpoint: Checkpoint) -> dict[int, Callable[[], DataFrame]]:
         """Return for each table what gives its rows in a batch: the copy of the first start, or what lies there now."""

@@ -77,6 +77,7 @@ class Statement:
             joins={s.number: carried(kernel_spec(plan, s, groups=record.groups)) for s in plan.kernel_steps},
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             idle=lambda last_rows: _idle(running, plan, last_rows),
+            places=running.reader.places(plan),
             listener=running.listener,
             show=running.show,
         )
@@ -86,6 +87,7 @@ class Statement:
         """Start the query, unless an interrupted final run was sealed when the checkpoint was opened."""
         if is_sealed(self.checkpoint):
             return
+        self._check_places()
         endless = self.running.mode == "continuous"
         frame = self.running.reader.batches(self.plan, with_ticks=self._ticks())
         give_back(self.checkpoint.spark)
@@ -102,6 +104,21 @@ class Statement:
             self.query = writer.start()
         except PySparkException as cause:
             raise told(cause, self.plan.name) from cause
+
+    def _check_places(self) -> None:
+        """Raise W2218 when input files are elsewhere than before: Spark knows files by their full path."""
+        before = self.batches.before
+        known = () if before is None else before.read.get("places", ())
+        now = self.running.reader.places(self.plan)
+        for source, old, new in zip(self.plan.inputs, known, now, strict=False):
+            if old != new:
+                raise StreamError(
+                    f"the files of stream {source.stream.name!r} were read from {old!r} and are looked for in {new!r} now: "
+                    "Spark knows files by their full path and would read all of them again",
+                    code="W2218",
+                    help="run the job where it ran before (`weft -C WORKSPACE stream ...`), or begin again with `--fresh`",
+                    at=source.stream.at,
+                )
 
     def _ticks(self) -> bool:
         """Whether a source of ticks is read beside the inputs.

@@ -57,7 +57,8 @@ class Batches:
     """Does the batches of one statement; Spark calls it with each.
 
     `before` is what the last committed batch did; the lock of the checkpoint lets nobody else commit.  `idle`
-    gives the sides that are left out of the watermark now, by what each last showed.
+    gives the sides that are left out of the watermark now, by what each last showed.  `places` is where the files of
+    each input are.
     """
 
     spark: SparkSession
@@ -71,6 +72,7 @@ class Batches:
     idle: Callable[[Mapping[str, int]], FrozenMap[str, Any]]
     listener: Listener
     show: Callable[[str], None]
+    places: tuple[str, ...] = ()
     error: Exception | None = None
     stopping: bool = False
     busy: threading.Lock = field(default_factory=threading.Lock)
@@ -145,7 +147,7 @@ class Batches:
             inputs=raw_sides(self.plan),
             tables=stages.table_counts(),
             rows=written.rows,
-            read=EMPTY if final else reading_of(self.checkpoint.spark, batch),
+            read=EMPTY if final else FrozenMap(reading_of(self.checkpoint.spark, batch), places=self.places),
             seconds=time.monotonic() - began,
         )
         self.before = manifest
