@@ -115,5 +115,5 @@ def _text_span(array: Any, start: Longs, stop: Longs) -> Longs:
     if not len(array):
         return np.zeros(len(start), dtype=np.int64)
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int64 if is_large else np.int32)
-    ends: Longs = offsets[stop + array.offset].astype(np.int64)
-    return ends - offsets[start + array.offset]
+    ends, starts = (np.asarray(offsets[places + array.offset], np.int64) for places in (stop, start))
+    return np.asarray(ends - starts)
