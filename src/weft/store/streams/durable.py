@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.core.frozen import thawed
 from weft.errors import StreamError
-from weft.kernel.sums import is_intact, with_checksum
+from weft.kernel.sums import CHECKSUM, is_intact, with_checksum
 
 FRESH = "begin again with `--fresh`, or bring the checkpoint back from a backup"
 
@@ -54,6 +54,7 @@ def read_document(path: Path) -> dict[str, Any]:
         raise damaged(path, f"it holds {type(found).__name__}, not an object")
     if not is_intact(found):
         raise damaged(path, "its content does not match its checksum")
+    found.pop(CHECKSUM, None)
     return found
 
 
