@@ -239,6 +239,19 @@ def test_nothing_is_told_when_right_rows_lie_at_the_cuts(spark: SparkSession, di
     assert counted == (600 + 3 * 6 if direction == "nearest" else 600)
 
 
+@pytest.mark.parametrize("direction", ["backward", "forward"])
+def test_a_row_at_a_cut_that_may_not_take_an_equal_time_has_its_partner(
+    spark: SparkSession, direction: Any
+) -> None:
+    rows = [(i % 100, i) for i in range(600)]
+    left, right = numbers(spark, rows, "t long, a long"), numbers(spark, rows, "u long, b long")
+    spec = AsofSpec(order=ORDER, direction=direction, allow_exact_matches=False)
+    result = left.asof_join(right, spec, strategy="slices", order_check="ignore")
+    found = {(row.t, row.u) for row in result.df.select("t", "u").distinct().collect()}
+    step = -1 if direction == "backward" else 1
+    assert found == {(t, t + step if 0 <= t + step < 100 else None) for t in range(100)}
+
+
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
 @pytest.mark.parametrize("present", ["left", "right"])
 def test_a_heavy_key_may_be_on_one_side_alone(spark: SparkSession, direction: Any, present: str) -> None:
