@@ -41,6 +41,7 @@ Each error is also the built-in it is listed with, so ``except KeyError`` and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -50,6 +51,8 @@ from weft.codes import Code as Code  # noqa: PLC0414
 from weft.redaction import redact
 
 Severity = Literal["error", "warning", "note"]
+
+_LONGEST_WORD = 1_000
 
 
 class Place(Protocol):
@@ -84,8 +87,8 @@ class Diagnostic:
 
     def __post_init__(self) -> None:
         # A message may repeat an address or an option of the user: no secret gets further than here.
-        object.__setattr__(self, "message", redact(self.message))
-        object.__setattr__(self, "help", redact(self.help))
+        object.__setattr__(self, "message", _shortened(redact(self.message)))
+        object.__setattr__(self, "help", _shortened(redact(self.help)))
 
     def __str__(self) -> str:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
@@ -105,6 +108,13 @@ class Diagnostic:
             "message": self.message,
             "help": self.help,
         }
+
+
+def _shortened(text: str) -> str:
+    """Return a text in which a word that nobody can read to its end is cut."""
+    if len(text) <= _LONGEST_WORD:
+        return text
+    return re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda found: f"{found[0][:500]}...{found[0][-100:]}", text)
 
 
 class WeftError(Exception):

@@ -23,11 +23,11 @@ def a_moment(said: str | None, option: str) -> dt.datetime | None:
         return None
     try:
         found = dt.datetime.fromisoformat(said)
-    except ValueError as cause:
+        return (found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found).astimezone(dt.UTC)
+    except (ValueError, OverflowError) as cause:
         raise WorkspaceError(
             f"{option} {said!r} is no time", code="W1803", help="as in 2026-02-01 or 2026-02-01T08:30:00Z"
         ) from cause
-    return (found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found).astimezone(dt.UTC)
 
 
 def a_date(said: str | None, option: str) -> dt.date | None:

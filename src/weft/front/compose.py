@@ -163,6 +163,8 @@ class _Reader:
                     "the text has half a character, which cannot be written", start, end,
                     r"write a character beyond FFFF as \UXXXXXXXX",
                 )  # fmt: skip
+            if "\0" in event.value:
+                self.find("the text has a NUL character", start, end, "leave it out")
             if style == "" and has_too_many_digits(event.value):
                 self.find(
                     f"the number has more than {MOST_DIGITS:,} digits", start, end,

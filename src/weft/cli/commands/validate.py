@@ -101,7 +101,10 @@ def _catalog(loaded: Loaded) -> tuple[Catalog, tuple[Diagnostic, ...]]:
     except (
         StoreError
     ) as problem:  # files can be judged without it; datasets that runs made are not known then
-        return Catalog.of(workspace), as_warnings(problem)
+        place = workspace.settings.at.of("store")
+        return Catalog.of(workspace), tuple(
+            replace(d, at=place) if d.at is None else d for d in as_warnings(problem)
+        )
 
 
 def _perhaps_there(found: Diagnostic) -> Diagnostic:

@@ -140,12 +140,12 @@ def _moment(entries: Entries) -> dt.datetime | None:
         return None
     try:
         found = dt.datetime.fromisoformat(said)
-    except ValueError:
+        return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found.astimezone(dt.UTC)
+    except (ValueError, OverflowError):  # the first or last day of all, moved to UTC, is none
         entries.find(
             "W1004", f"'known_at' {said!r} is no time", "known_at", "write for example 2026-01-31T12:00:00Z"
         )
         return None
-    return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found.astimezone(dt.UTC)
 
 
 def _period(entries: Entries) -> Period | None:

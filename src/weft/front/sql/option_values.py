@@ -32,6 +32,8 @@ def _refuse(message: str, help: str) -> NoReturn:
 def _text(value: str, words: Words) -> str:  # noqa: ARG001  # all readers are called alike
     if not value.strip():
         _refuse("the value is empty", "write a value, or leave the option out")
+    if "\0" in value:
+        _refuse("the value has a NUL character", "leave it out")
     return value
 
 
@@ -108,7 +110,7 @@ def _offsets(value: str, words: Words) -> str:  # noqa: ARG001
     help = "write 'earliest', 'latest' or JSON as '{\"orders\": {\"0\": 23, \"1\": -2}}'"
     try:
         said = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         _refuse(f"{value!r} says no offsets", help)
     if not isinstance(said, dict) or not all(isinstance(part, dict) for part in said.values()):
         _refuse(f"{value!r} says no offsets", help)

@@ -44,7 +44,7 @@ def read_credentials(reference: str, root: Path, owner: str, *, at: Source | Non
     try:
         found = json.loads(text)
         return Credentials(str(found.get("user", "")), str(found["password"]))
-    except (ValueError, KeyError, AttributeError) as cause:
+    except (ValueError, KeyError, AttributeError, RecursionError) as cause:
         raise ResolutionError(
             f"the credential {reference!r} of {owner} is not a JSON object with a password",
             code="W1318",

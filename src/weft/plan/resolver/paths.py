@@ -55,7 +55,12 @@ def full_path(location: Location, source: DataSource | None, root: Path, *, at: 
 
 
 def _plain(path: str) -> str:
-    return unquote(urlsplit(path).path) if path.startswith("file:/") else path
+    if not path.startswith("file:/"):
+        return path
+    try:
+        return unquote(urlsplit(path).path)
+    except ValueError:  # brackets that are not the address of a host
+        return unquote(path.removeprefix("file:").lstrip("/"))
 
 
 def _remote(prefix: str, path: str, at: Source | None) -> str:

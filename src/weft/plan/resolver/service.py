@@ -93,7 +93,7 @@ def _call(location: Location, request: Request, timeout: float) -> bytes:
 def _json(location: Location, body: bytes) -> Mapping[str, Any]:
     try:
         answer = json.loads(body)
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise _failed(location, "its answer is no JSON") from cause
     if not isinstance(answer, Mapping):
         raise _failed(location, "its answer is no JSON object")
