@@ -24,7 +24,10 @@ from stream_checkpoints import BATCHES, as_set, order, run, shipment, small_plan
 from weft.errors import StreamError
 from weft.kernel.sums import checked_files
 from weft.run.streams.failing import told
-from weft.store.streams.checkpoint import Checkpoint, current
+from weft.store.streams.checkpoint import Checkpoint, JobRecord, begin, current
+from weft.store.streams.commit import STAGING
+from weft.store.streams.manifest import Move
+from weft.store.streams.redriven import RedriveRecord, write_redrive
 from weft.store.streams.rejects import read_rejects, reject_files
 from weft.testing.stream_engine import StreamResult, read_result
 
@@ -138,6 +141,30 @@ def test_everything_that_a_commit_lists_is_on_the_disk_before_it(
     assert checkpoint is not None
     assert checkpoint.commit_file(1).exists()
     assert len(list(checkpoint.state.glob("j1/1/*/index.json"))) == 2
+
+
+def test_corrections_are_on_the_disk_before_the_record_of_their_redrive(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(folder / "disk")
+    checkpoint = begin(disk.root / "streams" / "status", JobRecord(groups=1))
+    sink = disk.root / "out.corrections"
+    move = Move(
+        source=sink / STAGING / "id" / "1-abc" / "part-0.json", to=sink / "part-id-000001.json", rows=1
+    )
+    move.source.parent.mkdir(parents=True)
+    move.source.write_text("{}")
+
+    def cut(_: Any) -> None:
+        raise CutError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", disk.fsync)
+        patched.setattr("weft.store.streams.redriven.finish_redrive", cut)
+        with pytest.raises(CutError):
+            write_redrive(checkpoint, RedriveRecord(number=1, at=0, reasons=("LATE",), files=(move,)))
+    left = disk.survives(folder / "after")
+    assert (left / move.source.relative_to(disk.root)).read_text() == "{}"
 
 
 class FullDisk:

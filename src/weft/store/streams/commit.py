@@ -191,17 +191,23 @@ def _rename(move: Move) -> None:
 
 def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[Move, ...]) -> None:
     """Bring everything that a manifest lists to the disk before it: files, and the names of files in their folders."""
-    for move in staged:
-        _sync_file(move.source)
+    sync_staged(staged)
     folders = {checkpoint.root, checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}
     folders |= {checkpoint.join_state(index.join) for index in indexes}
-    for move in staged:
-        # From the staged file up to the folder of the sink, and the name of that.
-        sink = move.to.parent
-        folders |= {f for f in move.source.parents if f == sink or sink in f.parents} | {sink.parent}
     for folder in sorted(folders):
         if folder.is_dir():
             sync_folder(folder)
+
+
+def sync_staged(staged: Iterable[Move]) -> None:
+    """Bring staged files to the disk, with all names from them up to the folder of the sink."""
+    folders: set[Path] = set()
+    for move in staged:
+        _sync_file(move.source)
+        sink = move.to.parent
+        folders |= {f for f in move.source.parents if f == sink or sink in f.parents} | {sink.parent}
+    for folder in sorted(folders):
+        sync_folder(folder)
 
 
 def _sync_file(path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap, frozen
 from weft.store.streams.checkpoint import Checkpoint
-from weft.store.streams.commit import finish
+from weft.store.streams.commit import finish, sync_staged
 from weft.store.streams.durable import damaged, read_document, write_document
 from weft.store.streams.manifest import Manifest, Move, batches
 
@@ -43,7 +43,8 @@ def redrives(checkpoint: Checkpoint) -> tuple[RedriveRecord, ...]:
 
 
 def write_redrive(checkpoint: Checkpoint, record: RedriveRecord) -> None:
-    """Let a redrive happen and put its files into place."""
+    """Let a redrive happen and put its files into place; they are on the disk before its record is."""
+    sync_staged(record.files)
     said = {name: getattr(record, name) for name in record.__slots__}
     said["files"] = [
         {"from": _shown(checkpoint, m.source), "to": _shown(checkpoint, m.to), "rows": m.rows}
