@@ -34,7 +34,7 @@ CREATE STREAM copy WITH ('path' = '%s', 'format' = 'json') AS SELECT id FROM ord
 BAD_NAMES = {
     "../../../x": "contains '/'", "a/b": "contains '/'", "/etc": "contains '/'", "a\\b": "contains '\\\\'",
     "..": "means another folder", ".": "means another folder", "a\nb": "contains a control character",
-    "a\0b": "contains a control character", "\x1b[2J": "contains a control character", "é" * 128: "is longer than 255 bytes",
+    "a\x7fb": "contains a control character", "\x1b[2J": "contains a control character", "é" * 128: "is longer than 255 bytes",
 }  # fmt: skip
 GOOD_NAMES = ("gl", "GL 2026 (draft)", "v1..v2", ".hidden", "größe", "GL [old]", "100 %", "~", "-")
 
@@ -188,7 +188,7 @@ def test_a_stream_or_table_whose_name_cannot_be_a_folder_is_refused(name: str, s
     text = "CREATE STREAM o (id STRING) WITH ('path' = 'o.json');\n" + statement.format(f"`{name}`")
     with pytest.raises(StreamSqlError) as caught:
         read_spec(text)
-    assert "W2016" in {d.code for d in caught.value.diagnostics} or "\0" in name  # NUL is no SQL at all
+    assert "W2016" in {d.code for d in caught.value.diagnostics}
     assert all(d.at is not None for d in caught.value.diagnostics)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from weft.core.paths import has_scheme, outside
+from weft.core.paths import climbs_out, has_scheme, outside
 from weft.core.types import Field, Schema
 from weft.errors import StreamPlanError
 from weft.expr import Typed
@@ -68,7 +68,7 @@ def _check_paths(job: JobSpec, root: Path, found: Found) -> None:
     if folder != f".weft/streams/{job.name}":
         said.append((folder, None))
     for path, at in said:
-        if path and not has_scheme(path) and not Path(path).is_absolute():
+        if path and not has_scheme(path) and not Path(path).is_absolute() and not climbs_out(path):
             led = outside(root, root / path)
             if led is not None:
                 message = f"the path {path!r} leads out of the workspace, to {str(led)!r}"
