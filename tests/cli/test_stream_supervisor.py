@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from command_line import Ran, weft
+from killed_streams import java_of
 from weft.run.streams import supervise as supervising
 from weft.store.streams.lock import holder
 from weft.store.streams.processes import process
@@ -313,8 +314,17 @@ def test_jobs_that_have_not_run_are_told_so(job: Job) -> None:
         assert job.weft("status", *words, f"{JOB}.sql", "--json").codes == ["W2215"]
 
 
+def add_a_match(folder: Path) -> None:
+    """Add a file to each stream: an order and its shipment, both at the latest time of the shipments."""
+    shipments = (folder / "shipments.csv").read_text().splitlines()
+    latest = max(int(line.rpartition(",")[2]) for line in shipments[1:])
+    head = (folder / "orders.csv").read_text().splitlines()[0]
+    (folder / "orders2.csv").write_text(f"{head}\nORD-900,1,9.00,confirmed,{latest}\n")
+    (folder / "shipments2.csv").write_text(f"{shipments[0]}\nSHP-900,ORD-900,UPS,1Z,{latest}\n")
+
+
 @pytest.mark.usefixtures("jvm")
-def test_a_real_job_runs_until_it_is_stopped_and_goes_on_where_it_was(
+def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(SRC))
@@ -323,6 +333,9 @@ def test_a_real_job_runs_until_it_is_stopped_and_goes_on_where_it_was(
     (root / "weft.yml").write_text(
         "spark:\n  master: local[2]\n  conf: {spark.driver.memory: 512m, spark.sql.shuffle.partitions: '2'}\n"
     )
+
+    file = root / f"{JOB}.sql"
+    file.write_text(file.read_text().replace(".csv'", "*.csv'"))
 
     def told() -> Any:
         return weft("stream", "status", f"{JOB}.sql", "--json", root=root).data
@@ -341,6 +354,17 @@ def test_a_real_job_runs_until_it_is_stopped_and_goes_on_where_it_was(
             without.delattr("weft.run.session._started")
             busy = weft("stream", "run", f"{JOB}.sql", "--available", "--json", root=root)
         assert (busy.code, busy.codes) == (8, ["W2205"])
+        java = java_of(child.pid)
+        assert java is not None
+        jvm = process(java)
+        # Python alone: the supervisor ends the JVM before it starts another.
+        os.kill(child.pid, signal.SIGKILL)
+        add_a_match(root / "data")
+        eventually(lambda: not jvm.runs)
+        found = eventually(lambda: next((s for s in told()["statements"] if s["rows"] > 8), None), 400, 1)
+        assert (found["rows"], found["ledger"]["left"]["in"]) == (9, 11)
+        assert told()["restarts"] == 1
+        child = process(told()["pid"])
     finally:
         stopped = weft("stream", "stop", f"{JOB}.sql", "--timeout", "120s", "--force", "--json", root=root)
     assert stopped.data["stopped"] == "after its batch", (

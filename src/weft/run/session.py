@@ -10,10 +10,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
 
 from weft.errors import RunError
 from weft.spark.jars import installed_jars
@@ -40,6 +42,9 @@ _START: Mapping[str, str] = {
 }
 LOG = Path(".weft") / "logs" / "spark.log"
 """What Spark says itself, below the workspace."""
+
+JVM_GONE: tuple[type[Exception], ...] = (Py4JError, ConnectionError)
+"""What calls of a classic session raise when its JVM was killed."""
 
 _STDERR, _LONG_LOG = 2, 10_000_000
 _NO_JAVA = ("JAVA_GATEWAY_EXITED", "JAVA_HOME", "No such file or directory: 'java'")
@@ -125,7 +130,8 @@ def session_for(
         yield session
     finally:
         if session.owned:
-            session.spark.stop()
+            with suppress(*JVM_GONE):  # there is nothing left to stop, and what ended it is raised already
+                session.spark.stop()
 
 
 def _started(settings: SparkSettings, root: Path) -> Session:

@@ -6,6 +6,7 @@ import errno
 import sys
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from weft.errors import StreamError
 from weft.kernel.spec import KernelProblem
@@ -47,6 +48,9 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
         (RuntimeError("x [STREAM_ROW] W2208 a row does not read SQLSTATE: P0001"), "W2208", "a row does not read"),
         (OSError(errno.ENOSPC, "No space left on device"), "W2309", "a batch of 'status' cannot be written: No space left on device"),
         (RuntimeError("java.io.IOException: No space left on device"), "W2309", "a batch of 'status' cannot be written: No space left on device"),
+        (Py4JNetworkError("Answer from Java side is empty"), "W2214", "'status' lost a worker: Py4JNetworkError"),
+        (Py4JError("An error occurred while calling o243.select"), "W2214", "'status' lost a worker: Py4JError: An error occurred while calling"),
+        (ConnectionResetError(104, "Connection reset by peer"), "W2214", "'status' lost a worker: Connection reset by peer"),
         (RuntimeError("Python worker exited unexpectedly (crashed)"), "W2214", "'status' lost a worker: Python worker exited unexpectedly"),
         (RuntimeError("[PARQUET_COLUMN_DATA_TYPE_MISMATCH] no"), "W2303", "a file has a column of another type than the files before it"),
         (

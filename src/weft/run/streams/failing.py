@@ -30,6 +30,10 @@ _LOST = (
     "Cannot call methods on a stopped SparkContext",
     "OutOfMemoryError",
     "Py4JNetworkError",
+    "Py4JError: An error occurred while calling",  # without an exception of Java: there was no answer
+    "Answer from Java side is empty",
+    "Error while sending or receiving",
+    "Connection reset by peer",
     "Connection refused",
 )
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$", re.MULTILINE)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from weft.core.names import listed, near
@@ -66,7 +67,11 @@ def run_job(
                 stop=stop,
             )
             queries = _run(running, chosen, fresh=fresh and number == 1, keep=keep if number == 1 else None)
-    except (OSError, KernelProblem) as cause:  # the disk, or state that is damaged, before the first batch
+    except (
+        OSError,
+        KernelProblem,
+        Py4JError,
+    ) as cause:  # the disk, damaged state or the JVM, before the first batch
         failure = told(cause, plan.name)
         heard.on_failed(failure)
         raise failure from cause

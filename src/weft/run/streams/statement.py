@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from weft.errors import StreamError
 from weft.kernel.spec import KernelProblem
 from weft.plan.streams.kernel_spec import kernel_spec
 from weft.plan.streams.resolved import JobPlan, StatementPlan
+from weft.run.session import JVM_GONE
 from weft.run.streams.failing import told
 from weft.run.streams.finish import flushed
 from weft.run.streams.idle import idle_sides, timeouts
@@ -34,7 +36,9 @@ from weft.store.streams.recover import recover
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2
-_FOREIGN = (PySparkException, OSError, KernelProblem)
+_NOT_STARTED: tuple[type[Exception], ...] = (PySparkException, *JVM_GONE)
+_STOPPED: tuple[type[Exception], ...] = (StreamingQueryException, *JVM_GONE)
+_FOREIGN: tuple[type[Exception], ...] = (PySparkException, OSError, KernelProblem, *JVM_GONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +106,7 @@ class Statement:
             writer = writer.trigger(availableNow=True)
         try:
             self.query = writer.start()
-        except PySparkException as cause:
+        except _NOT_STARTED as cause:
             raise told(cause, self.plan.name) from cause
 
     def _check_places(self) -> None:
@@ -143,7 +147,7 @@ class Statement:
                 self.query.awaitTermination()
                 return True
             return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]  # takes fractions
-        except StreamingQueryException as cause:
+        except _STOPPED as cause:
             raise self._failure(cause) from cause
 
     def _failure(self, cause: Exception) -> Exception:
@@ -158,7 +162,8 @@ class Statement:
             return
         with self.batches.busy:
             self.batches.stopping = True
-        self.query.stop()
+        with suppress(*JVM_GONE):  # a JVM that is gone has ended its queries
+            self.query.stop()
 
     def finish(self) -> None:
         """End the input: flush what waits and seal the checkpoint."""
