@@ -1,46 +1,32 @@
-"""Kill -9 of a process with a JVM, then a restart: the output is that of a run without the kill, each row once.
+"""Kill -9 where only Spark's own checkpoint can be wrong, then a restart: as a run without the kill, each row once.
 
-Thirty points are tried without a JVM in tests/pure/streams; these six go through Spark's own checkpoint.
+Thirty points are tried without a JVM in tests/pure/streams, chance moments with one in test_kills.py.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kills import TESTS, running
 from stream_checkpoints import BATCHES, SQL, as_set, run
 from stream_spark import Done, done, job_of
-from weft.core.crash import VARIABLE
 from weft.run.streams.job import run_job
 from weft.spark.streaming.memory import write_memory
 from weft.store.streams.checkpoint import current
-from weft.store.streams.manifest import last_batch, sink_files
+from weft.store.streams.manifest import sink_files
 from weft.testing.stream_engine import StreamResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TESTS = Path(__file__).parents[2]
 FILES = "'connector' = 'files', 'path' = '{name}', 'format' = 'json', 'max.files.per.trigger' = 1"
 WAIT = 600
-BY_CLOCK = ""
-POINTS = (
-    "stream_kernel:2",
-    "stream_staged:1",
-    "stream_manifest:3",
-    "stream_renaming:2",
-    "stream_flush",
-    BY_CLOCK,
-)
 
 
 def workspace(root: Path) -> Path:
@@ -57,46 +43,10 @@ def workspace(root: Path) -> Path:
 
 
 def killed(root: Path, point: str) -> int:
-    """Run the job in a process that ends at a point, or soon after its first commit, and return how it ended."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent / "src"))),
-        VARIABLE: point,
-    }
-    process = subprocess.Popen(
-        [sys.executable, str(TESTS / "stream_process.py"), str(root)],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        if point == BY_CLOCK:
-            _after_a_commit(root)
-            process.kill()
+    """Run the job in a process that ends at a point and return how it ended."""
+    words = [str(TESTS / "stream_process.py"), str(root)]
+    with running(words, log=root / "log.txt", crash_at=point) as process:
         return process.wait(WAIT)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _after_a_commit(root: Path) -> None:
-    until = time.monotonic() + WAIT
-    while time.monotonic() < until:
-        found = current(root / ".weft" / "streams" / "job" / "status")
-        if found is not None and last_batch(found) is not None:
-            return
-        time.sleep(0.05)
-    pytest.fail("no batch was committed")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("point", POINTS, ids=[p or "clock" for p in POINTS])
-def test_a_killed_job_goes_on_as_if_nothing_had_happened(
-    point: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    root = workspace(tmp_path / "job")
-    assert killed(root, point) == -signal.SIGKILL
-    assert_as_without_a_kill(finished(spark, root), run(tmp_path / "same"), root)
 
 
 @pytest.mark.slow
