@@ -169,7 +169,7 @@ CODES: Mapping[Code, str] = {
     "W1501": "another run is at work",
     "W1502": "process of a run died",
     "W1503": "cannot be resumed",
-    "W1504": "resume needs a failed run",
+    "W1504": "run cannot be resumed yet",
     "W1505": "period closed",
     "W1506": "period locked",
     "W1507": "target exists",

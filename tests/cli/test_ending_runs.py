@@ -54,8 +54,8 @@ def many_rows(rows: int) -> str:
     return "\n".join([head, *(f"J{n},{line}" for n in range(rows))]) + "\n"
 
 
-@pytest.mark.usefixtures("jvm")
-def test_ctrl_c_cancels_the_run_and_leaves_nothing(tmp_path: Path) -> None:
+def ended_at_work(tmp_path: Path, end: Callable[[Path, int], None]) -> tuple[Path, int, str, str]:
+    """Start a run in a process of its own, end it while Spark writes; return root, exit code and what it printed."""
     # Sixteen million rows: nobody waits for the end.
     changes = {
         "weft.yml": SMALL,
@@ -76,12 +76,38 @@ def test_ctrl_c_cancels_the_run_and_leaves_nothing(tmp_path: Path) -> None:
         while process.poll() is None and not list(root.glob(".weft/stage/*/20/_temporary")):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        os.killpg(process.pid, signal.SIGINT)
+        end(root, process.pid)
         out, err = process.communicate(timeout=300)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 130, err
+    return root, process.returncode, out, err
+
+
+@pytest.mark.usefixtures("jvm")
+def test_another_command_stops_the_jobs_of_a_run(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def cancel(root: Path, _pid: int) -> None:
+        told.append(weft("runs", "cancel", "LAST", root=root).out)
+
+    root, code, out, err = ended_at_work(tmp_path, cancel)
+    assert code == 130, err
+    # The command has waited for the process, which has removed what it staged.
+    assert told[0].endswith("is cancelled: nothing is published, its process has stopped\n")
+    assert (left_behind(root), (root / "out").exists()) == ((), False)
+    document = json.loads(out)
+    assert document["data"]["status"] == "cancelled"
+    (found,) = document["diagnostics"]
+    assert (found["code"], found["severity"]) == ("W1502", "warning")
+    assert "was cancelled: its jobs are stopped and nothing is published" in found["message"]
+    assert document["next"][0].startswith("weft run --resume ")
+
+
+@pytest.mark.usefixtures("jvm")
+def test_ctrl_c_cancels_the_run_and_leaves_nothing(tmp_path: Path) -> None:
+    root, code, out, err = ended_at_work(tmp_path, lambda _, pid: os.killpg(pid, signal.SIGINT))
+    assert code == 130, err
     # Neither Spark nor py4j says anything of its own.
     assert re.fullmatch(r"run \S+  snapshot \S+  pinned gl v1\n", err)
     document = json.loads(out)
@@ -102,7 +128,9 @@ def test_a_run_at_work_is_cancelled_by_another_command(root: Path) -> None:
         store.operation_started(run.run_id, 10)
         ended = weft("runs", "cancel", run.run_id, "--json", root=root)
         assert (ended.code, ended.data["status"]) == (0, "cancelled")
-        assert weft("runs", "cancel", "LAST", root=root).out == f"run {run.run_id} is cancelled\n"
+        told = weft("runs", "cancel", "LAST", root=root)
+        assert told.out == f"run {run.run_id} is cancelled: nothing is published, its process has stopped\n"
+        assert "weft run --resume " in told.err
         operations = weft("runs", "show", "LAST", "--json", root=root).data["operations"]
         assert {op["status"] for op in operations} == {"pending"}
         assert (left_behind(root), store.locks()) == ((), ())

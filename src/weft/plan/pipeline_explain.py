@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weft.core.fingerprint import fingerprint
 from weft.expr import Typed
 from weft.expr.render import render
 from weft.plan.catalog import Catalog
@@ -77,23 +76,7 @@ def _data(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | 
         "writes": writes,
         "stages": [_stage(stage) for stage in done],
         "warnings": [warning.to_dict() for warning in plan.warnings],
-        "fingerprint": plan_fingerprint(plan),
     }
-
-
-def plan_fingerprint(plan: ProjectPlan) -> str:
-    """Return the hash of what a plan does: behaviour, pins, places and stages; not of when it runs."""
-    return fingerprint(
-        {
-            "project": [plan.project.id, plan.project.version, plan.project.fingerprint()],
-            "period": None if plan.period is None else plan.period.identifier,
-            "sandbox": plan.draft,
-            "pins": [pin.to_dict() for pin in plan.pins],
-            "datasets": [read.dataset.fingerprint() for read in plan.reads],
-            "locations": [[location.to_dict() for location in read.locations] for read in plan.reads],
-            "stages": [_stage(stage) for stage in stages(plan)],
-        }
-    )
 
 
 def _stage(stage: Stage) -> dict[str, Any]:

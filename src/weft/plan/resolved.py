@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
@@ -142,8 +143,41 @@ class ResolvedJoin:
         """The boolean trees that must all be true of a pair, over `Slot`s."""
         return tuple(c.typed for c in self.conditions)
 
+    def carrying(self, left: Sequence[Field], right: Sequence[Field]) -> ResolvedJoin:
+        """Return the same join on sides with more columns behind those that it was resolved for.
+
+        They pass through and decide nothing, so keys, match and fingerprint stay as they are.
+        """
+        if not left and not right:
+            return self
+        own = [c for c in self.output if c.right is None]
+        other = [c for c in self.output if c.right is not None]
+        return replace(
+            self,
+            left=Schema((*self.left.fields, *left), self.left.case_sensitive),
+            right=Schema((*self.right.fields, *right), self.right.case_sensitive),
+            output=(
+                *own,
+                *(_carried("left", len(self.left) + i, field) for i, field in enumerate(left)),
+                *other,
+                *(_carried("right", len(self.right) + i, field) for i, field in enumerate(right)),
+            ),
+        )
+
     @property
     def schema(self) -> Schema:
         """Schema of the result."""
         case = self.left.case_sensitive
         return Schema(tuple(Field(c.name, c.dtype, c.nullable) for c in self.output), case)
+
+
+def _carried(side: Side, index: int, field: Field) -> OutputColumn:
+    return OutputColumn(
+        name=field.name,
+        dtype=field.dtype,
+        nullable=True,
+        source=side,
+        left=index if side == "left" else None,
+        right=index if side == "right" else None,
+        reason="passes through",
+    )

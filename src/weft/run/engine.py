@@ -132,6 +132,7 @@ class _Walk:
         return self._frame
 
     def operation(self, op: ResolvedOperation) -> None:
+        self.work.heartbeat.check()
         self.pending.append(op)
         self._frame = self._guarded((op,), lambda: lower_operation(self.frame(), op, self.env))
 

@@ -24,11 +24,13 @@ from weft.errors import Diagnostic, StoreError, WeftError
 from weft.plan.catalog import Catalog, DatasetFound
 from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan
+from weft.plan.resolver.files import bytes_of
 from weft.plan.stages import stages
 from weft.run.cancel import Interrupts, cancellable
 from weft.run.crash import crash_point
 from weft.run.engine import Kept, Work, carry_out
 from weft.run.failing import OperationFailedError, told
+from weft.run.moving import Move
 from weft.run.places import remove_stage
 from weft.run.prepare import Prepared, locations_of, prepare
 from weft.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # asked for together with a run
@@ -166,7 +168,7 @@ def carry(
             ),
             progress=progress,
             heartbeat=heartbeat,
-            sizes={name: seen.bytes for name, seen in prepared.inputs.items()},
+            sizes={read.name: bytes_of(read, prepared.catalog, root) for read in prepared.plan.reads},
             warnings=list(prepared.warnings),
         )
         diagnostics = _attempt(work, interrupts, kept)
@@ -228,15 +230,24 @@ def _failed(work: Work, failure: RunFailure, error: WeftError) -> tuple[Diagnost
         remove_stage(work.root, work.run.id, work.store.outputs(work.run.id))
     if failure.code != "W1502":  # a run that is not ours any more was ended by somebody else
         work.store.fail(work.run.id, failure)
+    elif work.store.run(work.run.id).status == "cancelled":
+        _stopped(work)
+        return tuple(replace(d, severity="warning") for d in error.diagnostics)
     return error.diagnostics
 
 
 def _cancelled(work: Work) -> None:
-    outputs = work.store.outputs(work.run.id)
     work.store.cancel(work.run.id)
+    _stopped(work)
+
+
+def _stopped(work: Work) -> None:
+    """Remove what a cancelled run has staged, and say that nothing works on it any more."""
+    outputs = work.store.outputs(work.run.id)
     tables = database_tables(work.plan, work.catalog, work.root, work.session.spark)
-    tables.discard(moves_of(outputs, dict.fromkeys((o.seq for o in outputs), "append")))
+    tables.discard([Move(o, "append") for o in outputs])
     remove_stage(work.root, work.run.id, outputs)
+    work.store.let_go(work.run.id)
 
 
 def _report(work: Work, prepared: Prepared, diagnostics: tuple[Diagnostic, ...]) -> RunReport:

@@ -32,11 +32,13 @@ class RunOptions:
 
     `known_at` is the moment up to which facts are known, `today` what TODAY() gives; both come from the
     start of the run when nobody says.  `plan` is a file of ``weft plan --out`` that the run must still fit.
+    `sandbox` writes into the sandbox and registers nothing, whatever the status of the project.
     """
 
     known_at: dt.datetime | None = None
     today: dt.date | None = None
     correction: bool = False
+    sandbox: bool = False
     plan: Path | None = None
     trigger: Trigger = "manual"
     triggered_by: str = ""
@@ -75,8 +77,8 @@ def prepare(
     """Plan a run and look at its inputs, without Spark."""
     recovered = recover(store, workspace.root)
     catalog = catalog_of(workspace, store)
-    standing = admit(project, catalog, store)
-    draft = standing.status == "draft"
+    standing = admit(project, catalog, store, sandbox=options.sandbox)
+    draft = standing.status == "draft" or options.sandbox
     calendar = catalog.calendar(project.calendar)
     wanted = calendar.parse(period) if isinstance(period, str) else period
     if not draft:

@@ -93,8 +93,9 @@ def watched(
         since = -1 if session.is_connect else first
         while not over.wait(every):
             if lost():
+                # Again and again: a query that is between two of its jobs would go on with the next one.
                 session.interrupt(tag)
-                return
+                continue
             if not session.is_connect:
                 tell(*session.done_tasks(tag, since))
 

@@ -30,7 +30,7 @@ from weft.spec.pipeline.workspace import Workspace
 from weft.store.ids import short_id
 from weft.store.lifecycle import catalog_of
 from weft.store.records import OutputRecord, RunRecord
-from weft.store.refusals import not_resumable
+from weft.store.refusals import not_resumable, stopping
 from weft.store.snapshot import period_from_snapshot
 from weft.store.writer import Store
 
@@ -46,8 +46,8 @@ def resume(
 ) -> RunReport:
     """Let a failed run go on after the last operation whose rows are on the disk; it keeps its id.
 
-    A completed run is left alone and its report says so.  A run that is cancelled (W1503) or at work
-    (W1504) is refused.
+    A cancelled run has kept nothing and starts over, with its snapshot.  A completed run is left alone and
+    its report says so.  A run that is at work, or whose process has not stopped yet, is refused (W1504).
     """
     recover(store, root)
     run = store.run(run_id)
@@ -55,8 +55,10 @@ def resume(
     plan, catalog = replayed(snapshot, root)
     if run.status == "completed":
         return _as_it_is(run, plan, store, snapshot, root)
-    if run.status != "failed":
+    if run.status not in ("failed", "cancelled"):
         raise not_resumable(run)
+    if store.is_stopping(run.id):
+        raise stopping(run)
     prepared = replace(
         _prepared(plan, catalog, snapshot, root, allow_changed=allow_changed_inputs),
         rerun_of=run.rerun_of,

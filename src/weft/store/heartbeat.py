@@ -1,4 +1,4 @@
-"""Heartbeat: a thread that tells the store that the process of a run is alive."""
+"""Heartbeat: a thread that tells the store that the process of a run is alive, and hears when it is not wanted."""
 
 from __future__ import annotations
 
@@ -6,15 +6,30 @@ import threading
 from collections.abc import Callable
 from typing import Self
 
-from weft.errors import WeftError
+from weft.errors import StoreError, WeftError
+
+LOOK_SECONDS = 1.0
+"""How often a process looks whether its run was cancelled; a look only reads."""
 
 
 class Heartbeat:
-    """Beats until its context ends; `check` raises once the run is lost or the store is gone."""
+    """Beats until its context ends; `check` raises once the run is lost or the store is gone.
 
-    def __init__(self, beat: Callable[[], None], every: float) -> None:
+    `look` is called more often than `beat`: it raises when the run is lost, so that a run that is cancelled
+    from elsewhere stops within seconds.
+    """
+
+    def __init__(
+        self,
+        beat: Callable[[], None],
+        every: float,
+        look: Callable[[], None] | None = None,
+        look_every: float = LOOK_SECONDS,
+    ) -> None:
         self._beat = beat
         self._every = every
+        self._look = look
+        self._pause = every if look is None else min(every, look_every)
         self._over = threading.Event()
         self._failure: WeftError | None = None
         self._thread = threading.Thread(target=self._run, name="weft heartbeat", daemon=True)
@@ -43,9 +58,20 @@ class Heartbeat:
             raise self._failure
 
     def _run(self) -> None:
-        while not self._over.wait(self._every):
+        waited = 0.0
+        while not self._over.wait(self._pause):
+            waited += self._pause
             try:
-                self._beat()
+                if waited >= self._every:
+                    waited = 0.0
+                    self._beat()
+                elif self._look is not None:
+                    self._look()
+            except StoreError as failure:
+                # A store that does not answer a look may answer the next beat.
+                if waited == 0.0:
+                    self._failure = failure
+                    return
             except WeftError as failure:
                 self._failure = failure
                 return

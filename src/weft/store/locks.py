@@ -144,6 +144,14 @@ def beat(connection: Connection, run_id: str, host: str, pid: int, now: dt.datet
     return moved.rowcount > 0
 
 
+def is_held(connection: Connection, run_id: str, host: str, pid: int) -> bool:
+    """Return whether a process holds locks of a run."""
+    found = connection.execute(
+        select(LOCKS.c.name).where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
+    )
+    return found.first() is not None
+
+
 def holds(connection: Connection, run_id: str, host: str, pid: int) -> bool:
     """Return whether a process holds locks of a run, and keep it so until the transaction ends."""
     found = connection.execute(

@@ -143,6 +143,12 @@ class StoreReader:
         """Return every version of a project that was activated or run, oldest first."""
         return tuple(map(version_of, self._rows(_versions(tables.PROJECTS, id))))
 
+    def project_body(self, id: str, version: int) -> Mapping[str, Any] | None:
+        """Return a version of a project as it was when it was activated or first run, or None."""
+        projects = tables.PROJECTS
+        rows = self._rows(select(projects.c.body).where(projects.c.id == id, projects.c.version == version))
+        return next((row.body for row in rows), None)
+
     def file_datasets(self) -> tuple[Dataset, ...]:
         """Return every dataset version that a file once declared, whatever the file says today."""
         datasets = tables.DATASETS

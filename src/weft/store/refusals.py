@@ -44,7 +44,11 @@ def lost(connection: Connection, run_id: str) -> RunError:
     if run is None:
         why, next_step = "was removed", "start it again"
     elif run.status == "cancelled":
-        why, next_step = "was cancelled", "start it again"
+        return RunError(
+            f"run {short} was cancelled: its jobs are stopped and nothing is published",
+            code="W1502",
+            help=f"`weft run --resume {short}` starts it over with the same snapshot",
+        )
     elif run.failure is not None:
         why, next_step = f"has failed meanwhile: {run.failure.message}", f"`weft run --resume {short}`"
     else:
@@ -55,14 +59,23 @@ def lost(connection: Connection, run_id: str) -> RunError:
 def not_resumable(run: RunRecord) -> RunError:
     """Return the error for a run that cannot go on."""
     short = short_id(run.id)
-    if run.status in ("completed", "cancelled"):
+    if run.status == "completed":
         return RunError(
             f"run {short} is {run.status} and cannot be resumed",
             code="W1503",
             help=f"`weft rerun {short}` does it again from its snapshot",
         )
     return RunError(
-        f"run {short} is {run.status}: only a failed run can be resumed",
+        f"run {short} is {run.status}: only a run that failed or was cancelled can be resumed",
         code="W1504",
         help=f"`weft runs show {short}` says how far it is",
+    )
+
+
+def stopping(run: RunRecord) -> RunError:
+    """Return the error for a cancelled run whose process has not stopped yet."""
+    return RunError(
+        f"run {short_id(run.id)} is cancelled, but its process {run.pid} on {run.host} has not stopped yet",
+        code="W1504",
+        help="try again in some seconds; nothing of the run is published",
     )

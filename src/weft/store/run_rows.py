@@ -3,8 +3,8 @@
 ::
 
     queued -> running -> completed
-       |         |-----> failed -> running     (resumed)
-       |---------|-----> cancelled
+       |         |-----> failed -> running         (resumed)
+       |---------|-----> cancelled -> running      (resumed, from the first operation)
 
 Each says the same when it is done twice, because a connection may drop after a commit.
 """
@@ -260,12 +260,18 @@ def move_run(connection: Connection, run_id: str, host: str, pid: int) -> None:
 
 
 def revive(connection: Connection, run: RunRecord, host: str, pid: int, now: dt.datetime) -> None:
-    """Make a failed run a running one again; what it had done stays done."""
+    """Make a failed or cancelled run a running one again.
+
+    What a failed one had done stays done; a cancelled one has thrown it away.
+    """
+    done = () if run.status == "cancelled" else ("completed",)
+    if not done:
+        connection.execute(update(RUNS).where(RUNS.c.id == run.id).values(last_completed_operation=None))
     change_status(
         connection,
         run.id,
         "running",
-        ("failed",),
+        ("failed", "cancelled"),
         error=None,
         completed_at=None,
         started_at=now,
@@ -275,6 +281,6 @@ def revive(connection: Connection, run: RunRecord, host: str, pid: int, now: dt.
     )
     connection.execute(
         update(STEPS)
-        .where(STEPS.c.run_id == run.id, STEPS.c.status != "completed")
+        .where(STEPS.c.run_id == run.id, STEPS.c.status.not_in(done))
         .values(status="pending", started_at=None, completed_at=None)
     )

@@ -16,10 +16,11 @@ from weft.store.heartbeat import Heartbeat
 from weft.store.ids import short_id
 from weft.store.reader import StoreReader, found_run
 from weft.store.records import NewRun, OutputRecord, Registration, RunFailure, RunRecord
-from weft.store.refusals import died, locked, lost, not_resumable
+from weft.store.refusals import died, locked, lost, not_resumable, stopping
 from weft.store.run_rows import Counted
 
 T = TypeVar("T")
+_STOPPING_SECONDS = 600
 Clock = Callable[[], dt.datetime]
 
 
@@ -167,7 +168,7 @@ class RunWriter(StoreReader):
         return self._ended(run_id, work)
 
     def cancel(self, run_id: str) -> RunRecord:
-        """End a run that is not wanted any more; its process notices at its next heartbeat."""
+        """End a run that is not wanted any more; its process notices within seconds."""
 
         def work(connection: Connection) -> RunRecord:
             run = found_run(connection, run_id)
@@ -189,14 +190,16 @@ class RunWriter(StoreReader):
         return self.database.write(work)
 
     def resume(self, run_id: str, owner: str | None = None) -> RunRecord:
-        """Let a failed run go on: the same run and snapshot, one attempt more."""
+        """Let a run go on that failed or was cancelled: the same run and snapshot, one attempt more."""
 
         def work(connection: Connection) -> RunRecord:
             now, run = self.now(connection), found_run(connection, run_id)
             if run.status == "running" and locks.holds(connection, run.id, self.host, self.pid):
                 return run
-            if run.status != "failed":
+            if run.status not in ("failed", "cancelled"):
                 raise not_resumable(run)
+            if self._is_stopping(run, now):
+                raise stopping(run)
             self._lock(connection, self._run_lease(run, owner or run.triggered_by), now)
             run_rows.revive(connection, run, self.host, self.pid, now)
             return found_run(connection, run.id)
@@ -204,6 +207,19 @@ class RunWriter(StoreReader):
         resumed = self.database.write(work)
         self._mine[resumed.id] = (self.host, self.pid)
         return resumed
+
+    def _is_stopping(self, run: RunRecord, now: dt.datetime) -> bool:
+        """Whether the process of a cancelled run may still write to its stage."""
+        if run.status != "cancelled" or not run.host or (run.host, run.pid) == (self.host, self.pid):
+            return False
+        since = (now - (run.completed_at or run.created_at)).total_seconds()
+        if run.host == self.host:  # after a while the number may be that of another process
+            return since < _STOPPING_SECONDS and locks.is_alive(run.pid)
+        return since < locks.LEASE_SECONDS
+
+    def is_stopping(self, run_id: str) -> bool:
+        """Return whether the process of a cancelled run has not stopped yet."""
+        return self.database.read(lambda c: self._is_stopping(found_run(c, run_id), self.now(c)))
 
     def abandoned(self) -> tuple[RunRecord, ...]:
         """Return the runs that nobody works on although they have not ended: their process died."""
@@ -254,7 +270,25 @@ class RunWriter(StoreReader):
         def beat() -> None:
             self._held(run_id, lambda c: locks.beat(c, run_id, *self._mine[run_id], self.now(c)))
 
-        return Heartbeat(beat, every)
+        def look() -> None:
+            self.database.read(lambda c: self._still_held(c, run_id))
+
+        return Heartbeat(beat, every, look)
+
+    def _still_held(self, connection: Connection, run_id: str) -> None:
+        if not locks.is_held(connection, run_id, *self._mine[run_id]):
+            raise lost(connection, run_id)
+
+    def let_go(self, run_id: str) -> None:
+        """Say that the process of a cancelled run has stopped: nothing of it runs or writes any more."""
+        host, pid = self._mine.get(run_id, (self.host, self.pid))
+
+        def work(connection: Connection) -> None:
+            run = found_run(connection, run_id)
+            if run.status == "cancelled" and (run.host, run.pid) == (host, pid):
+                run_rows.move_run(connection, run_id, "", 0)
+
+        self.database.write(work)
 
     def remove_run(self, run_id: str) -> None:
         """Forget a run that has ended; what it published stays."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.core.names import shell_word
+from weft.core.source import Source
 from weft.errors import ActivationError, Diagnostic
 from weft.plan.catalog import Catalog, RegisteredVersion
 from weft.plan.conflict import ConflictReport
@@ -78,12 +79,23 @@ def effective_status(project: Project, reader: StoreReader | None) -> ProjectSta
     return standing(project, reader).status
 
 
-def admit(project: Project, catalog: Catalog, store: Store) -> Standing:
+def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = False) -> Standing:
     """Return where a project stands that is about to run; raise `ActivationError` when it may not.
 
     An active project that the store meets for the first time is checked as for activation and recorded.
+    One that was edited only runs where it was asked to run into the `sandbox`: a scheduler that expects new
+    data at the targets must not take such a run for a success.
     """
     found = standing(project, store)
+    if found.warnings and not sandbox:
+        edited = found.warnings[0]
+        raise ActivationError(
+            f"project {project.name!r} has changed since it was activated as version {project.version}: "
+            "nothing was run",
+            code="W1103",
+            help=f"{edited.help}; `weft run --sandbox` tries it without publishing",
+            at=edited.at if isinstance(edited.at, Source) else None,
+        )
     if found.status == "inactive":
         raise ActivationError(
             f"project {project.name!r} is inactive and does not run",
@@ -93,7 +105,7 @@ def admit(project: Project, catalog: Catalog, store: Store) -> Standing:
         )
     if found.status == "conflict":
         raise in_conflict(project, found.conflict)
-    if found.status == "active" and not found.recorded:
+    if found.status == "active" and not found.recorded and not sandbox:
         failures = check_project(project, catalog)
         if failures:
             raise not_activated(project, failures)

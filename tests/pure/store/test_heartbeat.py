@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import time
 
 import pytest
 
@@ -75,6 +76,30 @@ def test_a_run_that_somebody_cancels_learns_it_from_its_heartbeat(store: Store) 
     with store.heartbeat(run.id, SOON) as heartbeat:
         store.cancel(run.id)
         heartbeat._thread.join(10)
-        with pytest.raises(RunError, match="is not ours any more: it was cancelled") as lost:
+        with pytest.raises(
+            RunError, match="was cancelled: its jobs are stopped and nothing is published"
+        ) as lost:
             heartbeat.check()
     assert lost.value.code == "W1502"
+
+
+def test_a_cancelled_run_learns_it_long_before_its_next_beat(store: Store) -> None:
+    run = store.create_run(new_run())
+    store.set_running(run.id)
+    with store.heartbeat(run.id, 3600) as heartbeat:
+        store.cancel(run.id)
+        heartbeat._thread.join(60)
+        assert heartbeat.is_lost
+
+
+def test_a_look_that_the_store_does_not_answer_is_not_the_end() -> None:
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        raise StoreError("the store does not answer", help="try again")
+
+    with Heartbeat(lambda: None, 3600, look, SOON) as heartbeat:
+        while len(looks) < 3:
+            time.sleep(SOON)
+        heartbeat.check()

@@ -63,8 +63,9 @@ class Place:
     def write(self, file: str, text: str) -> None:
         (self.root / file).write_text(text, encoding="utf-8")
 
-    def admitted(self) -> str:
-        return admit(self.project, catalog_of(self.workspace, self.store), self.store).status
+    def admitted(self, *, sandbox: bool = False) -> str:
+        catalog = catalog_of(self.workspace, self.store)
+        return admit(self.project, catalog, self.store, sandbox=sandbox).status
 
     def activated(self) -> None:
         activate(self.workspace, self.project, self.store)
@@ -193,7 +194,10 @@ def test_a_change_of_behaviour_makes_an_active_project_a_draft(place: Place, cha
     assert (warning.code, warning.severity) == ("W1103", "warning")
     assert "`weft project activate fx_reporting`" in warning.help
     assert warning.at is not None
-    assert place.admitted() == "draft"
+    with pytest.raises(ActivationError, match="nothing was run") as refused:
+        place.admitted()
+    assert (refused.value.code, "`weft run --sandbox`" in refused.value.help) == ("W1103", True)
+    assert place.admitted(sandbox=True) == "draft"
     place.activated()  # reordered or changed, it becomes the next version
     assert place.project.version == 3
     assert effective_status(place.project, place.store) == "active"

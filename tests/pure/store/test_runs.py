@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import os
 
 import pytest
 
 from store_values import NOW, Counts, Join, new_run, output, project, registration
 from weft.errors import RunError, StoreError
+from weft.store.locks import this_process
 from weft.store.records import JoinRecord, RunFailure
+from weft.store.run_writer import RunWriter
 from weft.store.snapshot_text import snapshot_fingerprint
 from weft.store.writer import Store
 
@@ -157,17 +160,48 @@ def test_a_failed_run_goes_on_as_the_same_run(store: Store) -> None:
     assert store.complete(run.id).status == "completed"
 
 
-def test_only_a_failed_run_can_be_resumed(store: Store) -> None:
-    queued, done, cancelled = (store.create_run(new_run(period=p)) for p in ("2026-01", "2026-02", "2026-03"))
+def test_only_a_run_that_failed_or_was_cancelled_can_be_resumed(store: Store) -> None:
+    queued, done = (store.create_run(new_run(period=p)) for p in ("2026-01", "2026-02"))
     store.set_running(done.id)
     store.complete(done.id)
-    store.cancel(cancelled.id)
     codes = {}
-    for run in (queued, done, cancelled):
+    for run in (queued, done):
         with pytest.raises(RunError) as refused:
             store.resume(run.id)
         codes[run.id] = refused.value.code
-    assert codes == {queued.id: "W1504", done.id: "W1503", cancelled.id: "W1503"}
+    assert codes == {queued.id: "W1504", done.id: "W1503"}
+
+
+def test_a_cancelled_run_starts_over_as_the_same_run(store: Store) -> None:
+    run = store.create_run(new_run())
+    store.set_running(run.id)
+    store.operation_done(run.id, 10, Counts())
+    store.output_staged(output(run.id))
+    store.cancel(run.id)
+    store.let_go(run.id)
+    resumed = store.resume(run.id)
+    assert (resumed.status, resumed.attempt, resumed.last_completed_operation) == ("running", 2, None)
+    # What it had staged is thrown away, so nothing of it counts as done.
+    assert {step.status for step in store.operations(run.id)} == {"pending"}
+    assert [o.state for o in store.outputs(run.id)] == ["discarded"]
+    assert store.complete(run.id).status == "completed"
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_cancelled_run_waits_for_its_process_to_stop(store: Store, *, own: bool) -> None:
+    # The parent of this process is alive; another host cannot be asked and is waited for.
+    host = this_process()[0] if own else "elsewhere"
+    run = store.create_run(new_run(host=host, pid=os.getppid()))
+    store.set_running(run.id)
+    store.cancel(run.id)
+    other = RunWriter(store.database)
+    assert other.is_stopping(run.id)
+    with pytest.raises(RunError, match="has not stopped yet") as refused:
+        other.resume(run.id)
+    assert refused.value.code == "W1504"
+    store.let_go(run.id)
+    assert not other.is_stopping(run.id)
+    assert other.resume(run.id).attempt == 2
 
 
 def test_a_cancelled_run_discards_its_outputs_and_frees_its_locks(store: Store) -> None:

@@ -23,6 +23,8 @@ from pipelines import (
     transactions,
     update,
 )
+from weft.plan.operations.resolved import LookupStep, ResolvedJoinStep, ResolvedUpdate
+from weft.spark import lowering
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +47,43 @@ CONVERTED = {
 
 def counts(ran: Any, seq: int = 10) -> list[tuple[str, int, int, int]]:
     return [(j.alias, j.matched, j.unmatched, j.multiple) for j in ran.counts[seq].joins]
+
+
+def test_the_join_that_is_planned_is_the_join_that_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, Any]] = []
+
+    def lower(left: Any, right: Any, resolved: Any, choice: Any) -> Any:
+        ran.append((resolved.fingerprint, choice))
+        return lowering.lower(left, right, resolved, choice)
+
+    monkeypatch.setattr("weft.spark.operations.joins.lower", lower)
+    by_day = join("day", "exchange_rates", ON.replace("fx.", "day."), as_of="posting_date", on_multiple="all")
+    first = join(
+        "one",
+        "exchange_rates",
+        "UPPER(currency) = one.from_currency",
+        on_multiple="first",
+        order_by="[-rate]",
+    )
+    plan = site(
+        tmp_path,
+        [
+            update(
+                joins=FX + by_day + first, selector="amount_local > 0", usd="fx.rate + day.rate + one.rate"
+            ),
+            update(20, kind="accounts.type"),
+            WRITE_ALL,
+        ],
+    ).plan()
+    run(spark, plan)
+    updates = [op for op in plan.operations if isinstance(op, ResolvedUpdate)]
+    steps: list[LookupStep | ResolvedJoinStep] = []
+    for op in updates:
+        steps += [*op.lookups, *op.joins]
+    assert [fingerprint for fingerprint, _ in ran] == [s.resolved.fingerprint for s in steps]
+    assert all(taken is step.choice for (_, taken), step in zip(ran, steps, strict=True))
 
 
 def test_amounts_are_converted_exactly(spark: SparkSession, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_rerun_makes_the_same_rows_whatever_the_files_say_now(
     assert (document["rerun_of"], document["identical"]) == (first.run_id, False)
 
 
-def test_runs_that_cannot_be_resumed(root: Path, store: Store, spark: SparkSession) -> None:
+def test_a_cancelled_run_is_resumed_from_its_snapshot(root: Path, store: Store, spark: SparkSession) -> None:
     class Stop:
         def __getattr__(self, name: str) -> Any:
             def tell(*_: Any) -> None:
@@ -177,9 +177,14 @@ def test_runs_that_cannot_be_resumed(root: Path, store: Store, spark: SparkSessi
 
             return tell
 
-    cancelled = ran(root, store, spark, progress=Stop()).run_id
-    with pytest.raises(RunError, match=r"W1503.*cancelled and cannot be resumed"):
-        resumed(root, store, spark, cancelled)
+    cancelled = ran(root, store, spark, progress=Stop())
+    assert (cancelled.status, store.run(cancelled.run_id).host) == ("cancelled", "")
+    # The files of the workspace are not asked again.
+    (root / "projects" / "fx_reporting.yml").unlink()
+    report = resumed(root, store, spark, cancelled.run_id)
+    assert (report.ok, report.run_id, report.attempt) == (True, cancelled.run_id, 2)
+    assert [op.status for op in report.operations] == ["completed"] * len(report.operations)
+    assert len(rows(spark, root / FIRST, "_row_id")) == 10
 
 
 def test_a_rerun_with_other_knowledge_is_a_run_of_its_own(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +15,15 @@ from weft.cli.envelope import CHANGES, OK, Envelope
 from weft.cli.said import Period, a_moment
 from weft.cli.terminal import many
 from weft.core.names import shell_word
-from weft.errors import ResolutionError, WorkspaceError
+from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from weft.plan.catalog import Catalog
     from weft.plan.compare import Change
     from weft.plan.project import ProjectPlan
-    from weft.plan.reads import Read
+    from weft.spec.pipeline.project import Project
     from weft.store.reader import StoreReader
+    from weft.store.records import RunRecord
 
 _NOT_OF_THE_PLAN = ("moment", "session", "engine", "inputs")
 
@@ -47,6 +49,7 @@ def plan(
     workspace, wanted = call.project(project)
     from weft.plan.pipeline_explain import describe
     from weft.plan.project import resolve_project
+    from weft.plan.resolver.files import bytes_of, missing_data
     from weft.store.lifecycle import catalog_of, standing
     from weft.store.snapshot import plan_fingerprint
 
@@ -63,8 +66,9 @@ def plan(
             known_at=moment,
             draft=stands.status == "draft",
         )
-        changes = changed(made, catalog, reader)
-    sizes = {read.name: size_of(read, catalog, workspace.root) for read in made.reads}
+        changes = changed(made, catalog, reader, edited=bool(stands.warnings))
+    sizes = {read.name: bytes_of(read, catalog, workspace.root) for read in made.reads}
+    missing = tuple(d for read in made.reads for d in missing_data(read, catalog, workspace.root))
     document = describe(made, catalog=catalog, sizes=sizes)
     data = dict(document.data) | {
         "status": stands.status,
@@ -72,12 +76,14 @@ def plan(
         "fingerprint": plan_fingerprint(made, catalog),
     }
     step = f"weft run {shell_word(wanted.name)} -p {shell_word(period or 'PERIOD')}"
+    if stands.warnings:
+        step += " --sandbox"
     if out is not None:
         step += f" --plan {shell_word(out)}"
     envelope = Envelope(
         command="plan",
         data=data,
-        diagnostics=(*stands.warnings, *made.warnings),
+        diagnostics=(*stands.warnings, *made.warnings, *missing),
         text=f"{document.text}\n{_sentence(data, changes)}",
         next=(step,),
         exit_code=CHANGES if detailed_exitcode and data["changes"] else OK,
@@ -112,11 +118,14 @@ def _save(envelope: Envelope, out: Path) -> None:
         ) from cause
 
 
-def changed(plan: ProjectPlan, catalog: Catalog, reader: StoreReader | None) -> tuple[Change, ...] | None:
+def changed(
+    plan: ProjectPlan, catalog: Catalog, reader: StoreReader | None, *, edited: bool = False
+) -> tuple[Change, ...] | None:
     """Return what differs from the last run of a project that completed; None when there was none.
 
     A run of the same period is taken when there is one; otherwise the period is new, and what follows from
-    that is passed over.
+    that is passed over.  An active project that was `edited` is compared with what was last published, or
+    with the version that was activated when nothing was.
     """
     from weft.plan.compare import Change, diff_snapshot
     from weft.store.snapshot import snapshot_of
@@ -125,10 +134,10 @@ def changed(plan: ProjectPlan, catalog: Catalog, reader: StoreReader | None) -> 
         return None
     period = None if plan.period is None else plan.period.identifier
     project = plan.project
-    found = reader.runs(project.id, period, "completed", 50) or reader.runs(project.id, None, "completed", 50)
-    real = [run for run in found if run.sandbox == plan.draft]
+    real = _earlier(project.id, period, reader, sandbox=plan.draft and not edited)
     if not real:
-        return None
+        kept = reader.project_body(project.id, project.version) if edited else None
+        return None if kept is None else _since_activated(kept, project)
     before = reader.snapshot(real[0].id)
     now = dt.datetime.now(dt.UTC)
     after = snapshot_of(
@@ -151,23 +160,25 @@ def changed(plan: ProjectPlan, catalog: Catalog, reader: StoreReader | None) -> 
     )
 
 
-def size_of(read: Read, catalog: Catalog, root: Path) -> int | None:
-    """Return how many bytes the files of a read have; None when nobody knows without asking."""
-    from weft.plan.resolver.locate import datasource_of
-    from weft.plan.resolver.paths import data_files, full_path, is_local
+def _earlier(
+    project_id: str, period: str | None, reader: StoreReader, *, sandbox: bool
+) -> tuple[RunRecord, ...]:
+    """Return the completed runs to compare with, newest first; drafts also have a published past."""
+    for wanted in (sandbox, False):
+        for of in (period, None):
+            runs = reader.runs(project_id, of, "completed", 50)
+            if found := tuple(run for run in runs if run.sandbox == wanted):
+                return found
+    return ()
 
-    total = 0
-    for location in read.locations:
-        if location.path is None:
-            return None
-        try:
-            whole = full_path(location, datasource_of(location, catalog), root)
-            if not is_local(whole):
-                return None
-            files = data_files(whole)
-            total += sum(file.stat().st_size for file in files)
-        except (ResolutionError, OSError):
-            return None
-        if not files:
-            return None
-    return total if read.locations else None
+
+def _since_activated(kept: Mapping[str, Any], project: Project) -> tuple[Change, ...]:
+    from weft.plan.compare import diff_snapshot
+
+    def parts(said: Mapping[str, Any]) -> dict[str, Any]:
+        own = {key: said.get(key) for key in ("id", "name", "version", "status")}
+        return {"project": own} | {key: said.get(key) or {} for key in ("selectors", "resolver_overrides")}
+
+    before = parts(kept) | {"operations": kept["operations"]}
+    now = project.to_dict()
+    return diff_snapshot(before, parts(now) | {"operations": now["operations"]})

@@ -33,8 +33,12 @@ def run(
     known_at: KnownAt = None,
     today: Annotated[str | None, typer.Option("--today", metavar="DATE", help="What TODAY() gives.")] = None,
     correction: Annotated[bool, typer.Option("--correction", help="Run a period that is closed.")] = False,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Write into the sandbox, publish and register nothing.")
+    ] = False,
     resume: Annotated[
-        str | None, typer.Option("--resume", metavar="RUN", help="Go on with a failed run.")
+        str | None,
+        typer.Option("--resume", metavar="RUN", help="Go on with a run that failed or was cancelled."),
     ] = None,
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="Refuse unless this plan still holds.")
@@ -56,7 +60,7 @@ def run(
     chosen = period_of(period, wanted, Catalog.of(workspace))
     from weft.run.execute import RunOptions, run_project
 
-    options = RunOptions(known_at=moment, today=day, correction=correction, plan=plan)
+    options = RunOptions(known_at=moment, today=day, correction=correction, sandbox=sandbox, plan=plan)
     with writing(workspace.settings, workspace.root) as store, sessions(call, workspace) as opener:
         report = run_project(
             workspace,
@@ -98,7 +102,7 @@ def told(command: str, report: RunReport) -> Envelope:
     elif report.status == "failed":
         steps = (f"weft run --resume {short}", f"weft runs show {short}")
     else:
-        steps = (f"weft run {shell_word(report.project)} -p {shell_word(report.period)}",)
+        steps = (f"weft run --resume {short}",)
     return Envelope(
         command=command,
         data=report.to_json(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from weft.store.writer import Store
 
 app = typer.Typer(help="Show runs, end them, forget them.", invoke_without_command=True)
+STOP_SECONDS = 15
+"""How long `cancel` waits for the process of the run."""
 STATUSES = ("queued", "running", "completed", "failed", "cancelled")
 Project = Annotated[str | None, typer.Option("--project", help="Of this project.")]
 Status = Annotated[str | None, typer.Option("--status", help=f"One of {', '.join(STATUSES)}.")]
@@ -167,9 +170,8 @@ def _next(run: RunRecord) -> tuple[str, ...]:
     from weft.store.ids import short_id
 
     short = short_id(run.id)
-    return {"failed": (f"weft run --resume {short}",), "completed": (f"weft rerun {short}",)}.get(
-        run.status, ()
-    )
+    again = (f"weft run --resume {short}",)
+    return {"failed": again, "cancelled": again, "completed": (f"weft rerun {short}",)}.get(run.status, ())
 
 
 def _document(
@@ -236,7 +238,7 @@ def _joins(op: OperationRecord) -> str:
 
 @app.command("cancel")
 def cancel(context: typer.Context, run: Run) -> Envelope:
-    """End a run that is at work; its process notices within seconds."""
+    """End a run that is at work and wait until its process has stopped."""
     from weft.run.publish import discard
 
     with _store(call_of(context)) as (store, root):
@@ -245,9 +247,31 @@ def cancel(context: typer.Context, run: Run) -> Envelope:
         ended = store.cancel(found.id)
         # A process that lives removes what it has staged itself.
         notes = discard(store, root, ended.id) if dead else ()
+        waits = not dead and _has_not_stopped(store, ended.id)
+    process = f"its process {ended.pid} on {ended.host}"
+    if dead:
+        told = "its process had died, and what it staged is removed"
+    elif waits:
+        told = f"{process} has not stopped within {STOP_SECONDS} s; it stops before it can publish anything"
+    else:
+        told = "its process has stopped"
     return Envelope(
-        command="runs", data=record(ended), diagnostics=notes, text=f"run {ended.id} is {ended.status}"
+        command="runs",
+        data=record(ended),
+        diagnostics=notes,
+        text=f"run {ended.id} is cancelled: nothing is published, {told}",
+        next=_next(ended),
     )
+
+
+def _has_not_stopped(store: Store, run_id: str) -> bool:
+    """Wait some seconds for the process of a cancelled run; return whether it is still at work."""
+    until = time.monotonic() + STOP_SECONDS
+    while stopping := store.is_stopping(run_id):
+        if time.monotonic() >= until:
+            break
+        time.sleep(0.2)
+    return stopping
 
 
 @app.command("rm")

@@ -75,13 +75,8 @@ def build(
         )
     else:
         spec = JoinSpec(keys, predicates, relationship=relationship, nulls_equal=nulls_equal)
-    resolved = bound(spec, left, right)
+    resolved = resolve_join(spec, left, right, how="left", project=KEEP_ALL)
     return Built(spec=spec, resolved=resolved, choice=choose(resolved))
-
-
-def bound(spec: JoinSpec, left: Schema, right: Schema) -> ResolvedJoin:
-    """Return the spec resolved for a left join that keeps every column."""
-    return resolve_join(spec, left, right, how="left", project=KEEP_ALL)
 
 
 def right_schema(prefix: str, columns: Sequence[Field]) -> Schema:

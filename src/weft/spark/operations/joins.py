@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING
 
 from weft.core.names import quote
 from weft.core.types import BOOLEAN, LONG, STRING, Field, Schema
-from weft.plan.choose import choose
-from weft.plan.operations.joining import bound
 from weft.plan.operations.resolved import HIDDEN, LookupStep, ResolvedJoinStep, joined_name
 from weft.plan.pipeline_explain import is_broadcast
 from weft.spark.columns import compile_expr
@@ -52,10 +50,13 @@ class Joined:
         """Return the rows with one more column."""
         return Joined(self.df.withColumn(field.name, column), (*self.fields, field))
 
-    @property
-    def schema(self) -> Schema:
-        """The columns as the planner knows them."""
-        return Schema(self.fields, case_sensitive=True)
+    def beside(self, planned: Schema) -> tuple[Field, ...]:
+        """Return the columns that a plan does not know."""
+        return tuple(field for field in self.fields if field.name not in planned)
+
+    def ordered(self, schema: Schema) -> DataFrame:
+        """Return the rows with the columns of a schema, in its order."""
+        return self.df.select(*(quote(name) for name in schema.names))
 
 
 def with_lookup(left: Joined, step: LookupStep, env: Lowering) -> Joined:
@@ -163,11 +164,17 @@ def _made(
     env: Lowering,
     keys: list[tuple[str, str]],
 ) -> Joined:
-    """Return the join of both sides by the plan that fits, and remember the right side for its errors."""
-    resolved = bound(step.spec, left.schema, right.schema)
+    """Return the join that was planned, and remember the right side for its errors.
+
+    The sides also have columns that the plan does not know, such as counts of matches: they pass through.
+    """
+    planned = step.resolved
+    join = planned.carrying(left.beside(planned.left), right.beside(planned.right))
     opened = Opened(alias=step.alias, right=right.df, keys=tuple(keys))
-    env.opened.setdefault(resolved.fingerprint[:12], []).append(opened)
-    return Joined(lower(left.df, right.df, resolved, choose(resolved)), resolved.schema.fields)
+    env.opened.setdefault(join.fingerprint[:12], []).append(opened)
+    return Joined(
+        lower(left.ordered(join.left), right.ordered(join.right), join, step.choice), join.schema.fields
+    )
 
 
 def _numbered(right: Joined, prefix: str) -> Joined:

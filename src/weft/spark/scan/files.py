@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from weft.core.names import listed
 from weft.errors import ResolutionError
+from weft.plan.resolver.files import no_data
 from weft.plan.resolver.location import Location
 from weft.plan.resolver.options import CsvOptions, csv_options, is_set
 from weft.plan.resolver.paths import data_files, full_path, is_local
@@ -70,14 +71,7 @@ def places(locations: Iterable[Location], source: DataSource | None, root: Path)
         elif location.missing == "fail":
             missing.append((location, path))
     if missing:
-        lines = [f"{at.period_identifier}: {path}" for at, path in missing]
-        raise ResolutionError(
-            f"there is no data for {listed(dict.fromkeys(at.period_identifier for at, _ in missing))}: "
-            + ", ".join(path for _, path in missing),
-            code="W1309",
-            help="\n".join(lines)
-            + "\nput the data there, or say `missing: skip` in the rule when a period may have none",
-        )
+        raise no_data(missing)
     return tuple(found)
 
 
