@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -25,6 +26,7 @@ from weft.spark.operations.frame import Lowering, RunMoment, WorkingFrame
 from weft.spark.operations.lower import lower_operation, opened
 from weft.spark.operations.output import lower_checkpoint, lower_output
 from weft.spark.scan.read import read_table
+from weft.spark.scan.rows_seen import rows_seen
 from weft.spark.sink.stage import stage as stage_output
 from weft.store.heartbeat import Heartbeat
 from weft.store.records import OutputRecord, RunRecord, Staged
@@ -80,6 +82,22 @@ class Work:
     def _notice(self, finding: Diagnostic) -> None:
         if finding not in self.warnings:
             self.warnings.append(finding)
+
+
+def keep_rows_seen(work: Work) -> None:
+    """Keep a fingerprint of the rows of every read whose data says when they became known."""
+    seen: dict[str, str] = {}
+    for read in work.plan.reads:
+        work.heartbeat.check()
+        # Whatever is wrong with the data is reported by the operation that reads it.
+        with suppress(Exception):
+            spark, moment = work.session.spark, work.moment
+            found = rows_seen(spark, read, work.catalog, work.root, run_at=moment.at)
+            if found is not None:
+                seen[read.name] = found
+    if seen:
+        work.heartbeat.check()
+        work.store.rows_seen(work.run.id, seen)
 
 
 def carry_out(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, ...]:

@@ -28,7 +28,7 @@ from weft.plan.resolver.files import bytes_of
 from weft.plan.stages import stages
 from weft.run.cancel import Interrupts, cancellable
 from weft.run.crash import crash_point
-from weft.run.engine import Kept, Work, carry_out
+from weft.run.engine import Kept, Work, carry_out, keep_rows_seen
 from weft.run.failing import OperationFailedError, told
 from weft.run.moving import Move
 from weft.run.places import remove_stage
@@ -185,6 +185,7 @@ def _attempt(work: Work, interrupts: Interrupts, kept: Kept | None) -> tuple[Dia
         progress.opened(work.run, work.plan)
         progress.started(stages(work.plan))
         with work.session.tagged(run_id):
+            keep_rows_seen(work)
             outputs = carry_out(work, kept)
             work.heartbeat.check()
             with interrupts.held():

@@ -7,7 +7,7 @@ still the same.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan
 from weft.run.engine import Kept
 from weft.run.execute import Opener, begin, carry
+from weft.run.failing import told
 from weft.run.moving import Move, verify
 from weft.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
 from weft.run.progress import Progress, Silent
@@ -26,6 +27,7 @@ from weft.run.report import RunReport, report_of
 from weft.run.session import Session
 from weft.run.steps import whole_steps
 from weft.spark.inputs import InputPrint, changes
+from weft.spark.scan.rows_seen import rows_seen
 from weft.spec.pipeline.workspace import Workspace
 from weft.store.ids import short_id
 from weft.store.lifecycle import catalog_of
@@ -59,12 +61,14 @@ def resume(
         raise not_resumable(run)
     if store.is_stopping(run.id):
         raise stopping(run)
+    open_session = _once(session)
+    unchanged = _same_rows(plan, catalog, snapshot, root, store.inputs(run.id), open_session)
     prepared = replace(
-        _prepared(plan, catalog, snapshot, root, allow_changed=allow_changed_inputs),
+        _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs),
         rerun_of=run.rerun_of,
         rows_of=origin_of(run, store),
     )
-    opened = session() if callable(session) else session
+    opened = open_session()
     recover(store, root, session=opened.spark)
     resumed = store.resume(run.id)
     return carry(
@@ -144,7 +148,11 @@ def rerun(
     if not plan.draft:
         _check_period(plan, workspace, store, correction=options.correction)
     check_targets(plan, root)
-    prepared = _prepared(plan, catalog, snapshot, root, allow_changed=allow_changed_inputs)
+    open_session = _once(session)
+    # With other knowledge other rows are read: those of the run tell nothing.
+    kept = store.inputs(run.id) if options.known_at is None else {}
+    unchanged = _same_rows(plan, catalog, snapshot, root, kept, open_session)
+    prepared = _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs)
     same = prepared.identical and options.known_at is None
     prepared = replace(
         prepared,
@@ -152,7 +160,7 @@ def rerun(
         rerun_of=run.id,
         rows_of=origin_of(run, store) if same else None,
     )
-    opened = session() if callable(session) else session
+    opened = open_session()
     recover(store, root, session=opened.spark)
     return begin(prepared, root, store, opened, options, progress or Silent())
 
@@ -162,9 +170,8 @@ def origin_of(run: RunRecord, store: Store) -> str:
     while run.rerun_of is not None:
         try:
             first = store.run(run.rerun_of)
-            same = all(
-                store.snapshot(first.id)[key] == store.snapshot(run.id)[key] for key in ("inputs", "known_at")
-            )
+            same = store.snapshot(first.id)["known_at"] == store.snapshot(run.id)["known_at"]
+            same = same and _same_inputs(store.inputs(first.id), store.inputs(run.id))
         except StoreError:  # the record of the first run was removed
             return run.rerun_of
         if not same:
@@ -184,11 +191,68 @@ def _check_period(plan: ProjectPlan, workspace: Workspace, store: Store, *, corr
         check_open(today, correction=correction)
 
 
+def _same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether two runs read the same files, or the same rows of files that differ."""
+    return before.keys() == now.keys() and all(
+        _files(before[name]) == _files(now[name])
+        or (before[name].get("rows") is not None and before[name]["rows"] == now[name].get("rows"))
+        for name in before
+    )
+
+
+def _files(kept: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in kept.items() if key != "rows"}
+
+
+def _once(session: Session | Opener) -> Opener:
+    """Return what opens a session when it is first needed, and gives the same one after that."""
+    found: list[Session] = []
+
+    def opened() -> Session:
+        if not found:
+            found.append(session() if callable(session) else session)
+        return found[0]
+
+    return opened
+
+
+def _same_rows(
+    plan: ProjectPlan,
+    catalog: Catalog,
+    snapshot: Mapping[str, Any],
+    root: Path,
+    kept: Mapping[str, Any],
+    open_session: Opener,
+) -> Callable[[str], bool]:
+    """Return what says of a read whether it gives the rows that the run has read, whatever its files are."""
+    run_at = dt.datetime.fromisoformat(snapshot["run_at"])
+    reads = {read.name: read for read in plan.reads}
+
+    def unchanged(name: str) -> bool:
+        before = kept.get(name, {}).get("rows")
+        if before is None or name not in reads:
+            return False
+        try:
+            now = rows_seen(open_session().spark, reads[name], catalog, root, run_at=run_at)
+        except Exception as failure:
+            raise told(failure, f"reading {name!r}") from failure
+        return bool(now == before)
+
+    return unchanged
+
+
 def _prepared(
-    plan: ProjectPlan, catalog: Catalog, snapshot: Mapping[str, Any], root: Path, *, allow_changed: bool
+    plan: ProjectPlan,
+    catalog: Catalog,
+    snapshot: Mapping[str, Any],
+    root: Path,
+    unchanged: Callable[[str], bool],
+    *,
+    allow_changed: bool,
 ) -> Prepared:
     inputs = inputs_of(plan, catalog, root)
-    found = changed_inputs(snapshot["inputs"], inputs)
+    changed = changed_inputs(snapshot["inputs"], inputs)
+    found = tuple(finding for name, finding in changed.items() if not unchanged(name))
     if found and not allow_changed:
         raise RunError(found)
     return Prepared(
@@ -205,17 +269,15 @@ def _prepared(
     )
 
 
-def changed_inputs(before: Mapping[str, Any], now: Mapping[str, InputPrint]) -> tuple[Diagnostic, ...]:
-    """Return a finding for every read whose data is not what it was."""
-    found = []
+def changed_inputs(before: Mapping[str, Any], now: Mapping[str, InputPrint]) -> dict[str, Diagnostic]:
+    """Return a finding for every read whose files are not what they were, by the name of the read."""
+    found = {}
     for name, said in before.items():
-        told = changes(InputPrint.from_dict(said), now.get(name, InputPrint()))
-        if told:
-            found.append(
-                Diagnostic(
-                    "W1510",
-                    f"what {name!r} reads has changed since the run: {'; '.join(told)}",
-                    help="put the old data back, or say --allow-changed-inputs",
-                )
+        differs = changes(InputPrint.from_dict(said), now.get(name, InputPrint()))
+        if differs:
+            found[name] = Diagnostic(
+                "W1510",
+                f"what {name!r} reads has changed since the run: {'; '.join(differs)}",
+                help="put the old data back, or say --allow-changed-inputs",
             )
-    return tuple(found)
+    return found

@@ -126,6 +126,16 @@ def insert_run(connection: Connection, new: NewRun, now: dt.datetime) -> None:
         connection.execute(insert(tables.INPUTS), values)
 
 
+def put_rows_seen(connection: Connection, run_id: str, name: str, rows: str) -> None:
+    """Add the fingerprint of the rows of a read to that of its files."""
+    inputs = tables.INPUTS
+    mine = (inputs.c.run_id == run_id) & (inputs.c.name == name)
+    known = connection.execute(select(inputs).where(mine)).first()
+    if known is not None:
+        said = {**known._mapping["print"], "rows": rows}  # noqa: SLF001  # a column called print
+        connection.execute(update(inputs).where(mine).values(print=said))
+
+
 def change_status(
     connection: Connection, run_id: str, status: RunStatus, allowed: tuple[RunStatus, ...], **values: Any
 ) -> None:

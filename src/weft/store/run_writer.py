@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from sqlalchemy import Connection, func, select, update
@@ -102,6 +102,15 @@ class RunWriter(StoreReader):
     def operation_done(self, run_id: str, seq: int, counts: Counted) -> None:
         """Say that an operation is done and what it counted."""
         self._held(run_id, lambda c: run_rows.finish_step(c, run_id, seq, counts, self.now(c)))
+
+    def rows_seen(self, run_id: str, seen: Mapping[str, str]) -> None:
+        """Keep fingerprints of the rows that reads of a run give, beside those of their files."""
+
+        def work(connection: Connection) -> None:
+            for name, rows in seen.items():
+                run_rows.put_rows_seen(connection, run_id, name, rows)
+
+        self._held(run_id, work)
 
     def output_staged(self, output: OutputRecord) -> None:
         """Say that an output is written and verified, and waits for the others."""

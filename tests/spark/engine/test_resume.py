@@ -168,6 +168,40 @@ def test_a_rerun_makes_the_same_rows_whatever_the_files_say_now(
     assert (document["rerun_of"], document["identical"]) == (first.run_id, False)
 
 
+KNOWN = """\
+from_currency,to_currency,rate,rate_type,_period_from,_period_to,_known_from,_known_to
+EUR,USD,1.0920,closing,2026-01-01,,2026-01-02T00:00:00Z,{eur_until}
+GBP,USD,1.2710,closing,2026-01-01,,2026-01-02T00:00:00Z,
+JPY,USD,0.00672,closing,2026-01-01,,2026-01-02T00:00:00Z,
+USD,USD,1.0000,closing,2020-01-01,,2026-01-02T00:00:00Z,
+"""
+CORRECTION = "EUR,USD,1.1000,closing,2026-01-01,,{known},\n"
+
+
+def test_a_correction_that_is_known_later_does_not_block_older_runs(
+    root: Path, store: Store, spark: SparkSession
+) -> None:
+    rates = root / "data" / "exchange_rates.csv"
+    rates.write_text(KNOWN.format(eur_until=""), encoding="utf-8")
+    first = ran(root, store, spark)
+    before = rows(spark, root / FIRST)
+    assert [name for name, seen in store.inputs(first.run_id).items() if "rows" in seen] == ["10.fx"]
+    workspace, session = loaded(root), Session(spark)
+    # The old rate is closed and the new one begins, both long after the run.
+    later = "2099-01-01T00:00:00Z"
+    rates.write_text(KNOWN.format(eur_until=later) + CORRECTION.format(known=later), encoding="utf-8")
+    again = rerun(first.run_id, workspace=workspace, store=store, session=session)
+    assert (again.ok, again.identical, rows(spark, root / FIRST) == before) == (True, True, True)
+    third = rerun(again.run_id, workspace=workspace, store=store, session=session)
+    assert (third.identical, rows(spark, root / FIRST) == before) == (True, True)
+    # Knowledge that the run should have had is a change.
+    early = "2026-01-03T00:00:00Z"
+    rates.write_text(KNOWN.format(eur_until=early) + CORRECTION.format(known=early), encoding="utf-8")
+    with pytest.raises(RunError, match="W1510"):
+        rerun(first.run_id, workspace=workspace, store=store, session=session)
+    assert rows(spark, root / FIRST) == before
+
+
 def test_a_cancelled_run_is_resumed_from_its_snapshot(root: Path, store: Store, spark: SparkSession) -> None:
     class Stop:
         def __getattr__(self, name: str) -> Any:

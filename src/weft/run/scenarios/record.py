@@ -71,7 +71,7 @@ def record(
     plan, catalog = replayed(snapshot, workspace.root)
     changed = changed_inputs(snapshot["inputs"], inputs_of(plan, catalog, workspace.root))
     if changed:
-        raise RunError(changed)
+        raise RunError(changed.values())
     called = name or f"{run.project_name} {run.period} from run {short_id(run.id)}"
     file = out or Path("scenarios") / f"{kebab(called)}.yml"
     if (workspace.root / file).exists():

@@ -69,7 +69,7 @@ def read_table(
     turns the error of that job back into one.
     """
     try:
-        parts = _parts(session, read, catalog, root)
+        parts = parts_of(session, read, catalog, root)
         typed = [_typed(part, read, run_at, notice) for part in parts]
     except ResolutionError:
         raise
@@ -94,7 +94,8 @@ def _unreadable(read: Read, failure: Exception) -> ResolutionError:
     )
 
 
-def _parts(session: SparkSession, read: Read, catalog: Catalog, root: Path) -> list[Part]:
+def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) -> list[Part]:
+    """Return what lies at the locations of a read, as its sources have it."""
     groups: dict[tuple[str, str], list[Location]] = {}
     for said in read.locations:
         location = asked(said, root) if is_asked(said) else said
