@@ -198,7 +198,12 @@ def test_an_option_of_another_system_never_hides_one_of_ours() -> None:
         ("cache.ttl_seconds", "60", "'reload' = 'batch'"),
         ("job.dlq_max_size", "10", "--rejects"),
         ("orders.type", "file_source", "'connector' = 'files' in the WITH of CREATE STREAM orders"),
-        ("orders.config_file", "a.yml", "CREATE STREAM orders"),
+        (
+            "orders.config_file",
+            "a.yml",
+            "write what a.yml says as options in the WITH of CREATE STREAM orders",
+        ),
+        ("orders.topic.name", "t", "'topic' = 't' in the WITH of CREATE STREAM orders"),
         ("join.max_records", "5", "'join.max_state_rows' = '5'"),
         ("scan.startup.mode", "earliest-offset", "'starting.offsets'"),
         ("properties.security.protocol", "SSL", "'kafka.security.protocol' = 'SSL'"),
@@ -209,6 +214,22 @@ def test_an_option_of_another_system_is_translated(key: str, value: str, help: s
     found = describe_foreign(key, value)
     assert found is not None
     assert help in found[1]
+
+
+@pytest.mark.parametrize(
+    "key",
+    """join.timeout join.unbounded join.max_records join.max_records_per_key join.max_memory join.eviction_policy
+    watermark.strategy late.data.strategy cache.ttl job.dlq job.parallelism orders.type orders.topic orders.topic.name
+    orders.path orders.format orders.config_file scan.startup.mode auto.offset.reset properties.bootstrap.servers brokers
+    group.id properties.acks scan.watermark.idle-timeout kafka_topic value_format timestamp timestamp_format
+    has_headers""".split(),
+)
+def test_advice_for_an_option_of_another_system_names_options_of_ours(key: str) -> None:
+    found = describe_foreign(key, "30s")
+    assert found is not None
+    named = re.findall(r"'([a-z][a-z._]*)' = ", found[1])
+    owners: tuple[Owner, ...] = ("stream", "table", "sink", "join", "job")
+    assert [name for name in named if name != "key" and find_option(name, owners) is None] == []
 
 
 @pytest.mark.parametrize(

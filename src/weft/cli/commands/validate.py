@@ -76,9 +76,14 @@ def _there(path: Path, start: Path) -> Path:
 def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong in a workspace, without running anything."""
     from weft.plan.check import check_workspace
+    from weft.plan.registered import with_promised
+    from weft.run.scenarios.planning import check_scenarios
 
     catalog, troubles = _catalog(loaded)
-    told = [*troubles, *check_workspace(replace(catalog, unread=loaded.unread))]
+    catalog = replace(catalog, unread=loaded.unread)
+    told = [*troubles, *check_workspace(catalog)]
+    wrong = {f.at.file for f in (*loaded.findings, *told) if f.severity == "error" and f.at is not None}
+    told += check_scenarios(with_promised(catalog), wrong)
     if troubles:
         told = [_perhaps_there(found) for found in told]
     if only is not None:

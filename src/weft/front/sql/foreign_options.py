@@ -39,6 +39,12 @@ def _prefixed(key: str, value: str) -> str:
     return f"write '{ours}' = '{value}' in the WITH of CREATE STREAM {name}"
 
 
+def _settings_file(key: str, value: str) -> str:
+    """Return the advice for a file with the options of a stream: here each of them is written out."""
+    name = key.split(".", 1)[0]
+    return f"leave it out and write what {value} says as options in the WITH of CREATE STREAM {name}"
+
+
 def _leave(why: str) -> _Help:
     return lambda _key, _value: why
 
@@ -61,7 +67,8 @@ _FOREIGN: tuple[tuple[str, str, _Help], ...] = (
      _leave("leave it out; `weft stream status JOB --rejects` shows them")),
     (r"job\..*", "is another system's", _leave("settings of a job are said with SET 'key' = 'value'")),
     (r"[^.]+\.type", "is another system's", _connector),
-    (r"(?!join\.|kafka\.)[^.]+\.(topic|topic\.name|path|format|config_file)", "is another system's", _prefixed),
+    (r"(?!join\.|kafka\.)[^.]+\.(topic|topic\.name|path|format)", "is another system's", _prefixed),
+    (r"(?!join\.|kafka\.)[^.]+\.config_file", "is another system's: options are written in the job", _settings_file),
     (r"scan\.startup\.mode|auto\.offset\.reset", "is another system's",
      _leave("write 'starting.offsets' = 'earliest' or 'latest'")),
     (r"properties\.bootstrap\.servers|brokers?", "is another system's", _same("bootstrap.servers")),

@@ -6,21 +6,18 @@ import datetime as dt
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.core.calendar import Level
-from weft.core.names import listed, near
-from weft.core.period import Calendar, ListedCalendar, Period
+from weft.core.names import listed
 from weft.core.types import DType, Field
 from weft.errors import Diagnostic, ScenarioError, WeftError
-from weft.plan.catalog import Catalog
 from weft.plan.operations.resolved import OWN_NAMES, ResolvedOutput
-from weft.plan.project import ProjectPlan, resolve_project
+from weft.plan.project import ProjectPlan
 from weft.run.failing import told
 from weft.run.scenarios.compare import Comparing, Mismatch, compare_rows, metadata_mismatches
-from weft.run.scenarios.given import with_given
+from weft.run.scenarios.planning import PlannedScenario, missing_codes, plan_scenario, traced_types
 from weft.run.scenarios.result import ScenarioResult
 from weft.run.scenarios.rows import typed_rows, written_rows
 from weft.run.scenarios.tracing import compare_trace
@@ -31,9 +28,8 @@ from weft.spark.operations.frame import DELETED, Lowering, RunMoment, WorkingFra
 from weft.spark.operations.lower import lower_operation, opened
 from weft.spark.operations.output import lower_output
 from weft.spark.scan.read import read_table
-from weft.spec.pipeline.project import Project
 from weft.spec.pipeline.scenario import Expect, Scenario
-from weft.spec.pipeline.workspace import CalendarFile, Workspace
+from weft.spec.pipeline.workspace import Workspace
 from weft.store.lifecycle import catalog_of
 from weft.store.reader import StoreReader
 
@@ -114,26 +110,16 @@ def produce(
     scenario: Scenario, workspace: Workspace, reader: StoreReader | None, session: Session, folder: Path
 ) -> Produced:
     """Compute what a scenario looks at."""
-    base = catalog_of(workspace, reader)
-    project = replace(project_of(scenario, base), status="draft")
-    calendar = calendar_of(scenario, project, base)
-    project = replace(project, calendar=calendar.name)
-    period = _period(scenario, calendar)
 
     def read_parquet(path: Path) -> Sequence[Row]:
         frame = session.spark.read.parquet(str(path))
         return tuple(rows_of(frame, schema_of(frame).fields))
 
-    changed, project = with_given(scenario, project, base, period, folder, read_parquet)
-    changed = replace(
-        changed, calendars=(*_others(changed, calendar), CalendarFile(name=calendar.name, calendar=calendar))
-    )
-    catalog = Catalog.of(changed, base.registered)
-    known_at = scenario.known_at or dt.datetime.now(dt.UTC)
-    plan = resolve_project(project, catalog, period=period, calendar=calendar, known_at=known_at, draft=True)
+    made = plan_scenario(scenario, catalog_of(workspace, reader), folder, read_parquet)
+    plan, catalog, period = made.plan, made.catalog, made.period
     moment = RunMoment(
         run_id=TEST_RUN,
-        project_id=project.id,
+        project_id=plan.project.id,
         period=period,
         at=scenario.known_at or _RUN_AT,
         today=scenario.today or period.end_date,
@@ -144,55 +130,13 @@ def produce(
         run=moment,
     )
     try:
-        return _computed(scenario, plan, env)
+        return _computed(scenario, made, env)
     except Exception as failure:
         raise told(failure, f"scenario {scenario.name!r}", env) from failure
 
 
-def _others(workspace: Workspace, calendar: Calendar) -> tuple[CalendarFile, ...]:
-    return tuple(file for file in workspace.calendars if file.name != calendar.name)
-
-
-def project_of(scenario: Scenario, catalog: Catalog) -> Project:
-    """Return the project that a scenario names or brings."""
-    said = scenario.project
-    if isinstance(said, Project):
-        return said
-    found = catalog.project(said.text)
-    if found is None:
-        names = [p.name for p in catalog.workspace.projects]
-        close = near(said.text, names, most=1)
-        raise ScenarioError(
-            f"there is no project {said.text!r}",
-            code="W1701",
-            help=f"did you mean {close[0]!r}?" if close else f"projects are {listed(names)}",
-            at=said.at,
-        )
-    return found
-
-
-def calendar_of(scenario: Scenario, project: Project, catalog: Catalog) -> Calendar:
-    """Return the calendar of a scenario: of the periods it brings, else the one it names, else the project's."""
-    if not scenario.periods:
-        return catalog.calendar(scenario.calendar or project.calendar)
-    name = scenario.calendar or project.calendar
-    periods = tuple(replace(p, calendar=name) for p in scenario.periods)
-    by_length = sorted({p.level: p.days for p in periods}.items(), key=lambda found: -found[1])
-    names = [level for level, _ in by_length]
-    levels = tuple(Level(level, tuple(reversed(names[:i]))) for i, level in enumerate(names))
-    return ListedCalendar(name, levels, periods)
-
-
-def _period(scenario: Scenario, calendar: Calendar) -> Period:
-    if not scenario.period.text:
-        raise ScenarioError(
-            "the scenario names no period", code="W1701", help="write period: 2026-01", at=scenario.at.whole
-        )
-    return calendar.parse(scenario.period.text)
-
-
-def _computed(scenario: Scenario, plan: ProjectPlan, env: Lowering) -> Produced:
-    wanted = _output(scenario, plan)
+def _computed(scenario: Scenario, made: PlannedScenario, env: Lowering) -> Produced:
+    plan, wanted = made.plan, made.output
     frame = opened(plan, env)
     events: list[Event] = []
     for op in plan.operations:
@@ -204,37 +148,13 @@ def _computed(scenario: Scenario, plan: ProjectPlan, env: Lowering) -> Produced:
         if scenario.expect.trace is not None:
             events += events_of(changed_rows(frame, after), op.seq, frame.schema, after.schema)
         frame = after
-    fields, rows = _rows(frame, wanted, plan, env)
-    return Produced(plan=plan, fields=fields, rows=rows, events=tuple(events))
+    return Produced(plan=plan, fields=made.fields, rows=_rows(frame, made, env), events=tuple(events))
 
 
-def _output(scenario: Scenario, plan: ProjectPlan) -> ResolvedOutput | None:
-    """Return the output that a scenario looks at; None is the final working set."""
-    outputs = {op.seq: op for op in plan.operations if isinstance(op, ResolvedOutput)}
-    said = scenario.expect.output
-    if said == "working" or (said is None and not outputs):
-        return None
-    if said is None:
-        return outputs[max(outputs)]
-    if said not in outputs:
-        raise ScenarioError(
-            f"operation {said} is no output of project {plan.project.name!r}",
-            code="W1701",
-            help=f"outputs are {listed(map(str, outputs)) or 'none'}; `working` is the final working set",
-            at=scenario.expect.at.of("output"),
-        )
-    return outputs[said]
-
-
-def _rows(
-    frame: WorkingFrame, wanted: ResolvedOutput | None, plan: ProjectPlan, env: Lowering
-) -> tuple[tuple[Field, ...], tuple[Row, ...]]:
-    if wanted is None:
-        fields = plan.final.schema.fields
-        df = frame.clean()
-        return fields, tuple(rows_of(df.filter(~frame.F.col(DELETED)), fields))
-    fields = tuple(wanted.before.schema[name] for name in wanted.columns)
-    return fields, tuple(rows_of(lower_output(frame, wanted, env), fields))
+def _rows(frame: WorkingFrame, made: PlannedScenario, env: Lowering) -> tuple[Row, ...]:
+    if made.output is None:
+        return tuple(rows_of(frame.clean().filter(~frame.F.col(DELETED)), made.fields))
+    return tuple(rows_of(lower_output(frame, made.output, env), made.fields))
 
 
 def judged(scenario: Scenario, produced: Produced, root: Path, session: Session) -> tuple[Mismatch, ...]:
@@ -255,12 +175,7 @@ def _mismatches(scenario: Scenario, produced: Produced, root: Path, session: Ses
     if expect.data is not None:
         yield from _data(scenario, produced, root, session)
     if expect.trace is not None:
-        types = {
-            op.seq: {f.name: f.dtype for f in op.after.schema.fields}
-            for op in produced.plan.operations
-            if not isinstance(op, ResolvedOutput)
-        }
-        yield from compare_trace(expect, produced.events, types)
+        yield from compare_trace(expect, produced.events, traced_types(produced.plan))
 
 
 def _data(scenario: Scenario, produced: Produced, root: Path, session: Session) -> Iterator[Mismatch]:
@@ -302,11 +217,8 @@ def _pins(expect: Expect, plan: ProjectPlan) -> Iterator[Mismatch]:
 
 
 def _errors_expected(expect: Expect, problem: WeftError) -> tuple[Mismatch, ...]:
-    """Return the expected codes that did not come; rule names of the mandate stand for their codes."""
-    rules = {failure.rule for failure in getattr(problem, "failures", ())}
-    codes = {d.code for d in problem.diagnostics} | rules
-    codes |= {f"VR-{code[3:]:0>3}" for code in codes if code.startswith("W120") and code != "W1209"}
-    missing = [said.text for said in expect.errors if said.text not in codes]
+    """Return the expected codes that did not come."""
+    missing, codes = missing_codes(expect, problem)
     if not missing:
         return ()
     text = f"expected {', '.join(missing)}, it failed with {', '.join(sorted(codes))}: {problem.message}"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.core.names import listed
 from weft.core.types import DType
 from weft.errors import ScenarioError
 from weft.run.scenarios.compare import Mismatch
 from weft.run.scenarios.values import equal, typed_value
-from weft.run.trace import Event
 from weft.spec.pipeline.scenario import Expect, TraceExpected
+
+if TYPE_CHECKING:
+    from weft.run.trace import Event
 
 
 def compare_trace(
@@ -25,18 +27,7 @@ def compare_trace(
     left = list(events)
     found: list[Mismatch] = []
     for wanted in expect.trace or ():
-        columns = types.get(wanted.operation)
-        if columns is None:
-            raise ScenarioError(
-                f"the trace names operation {wanted.operation}, which changes no rows",
-                code="W1705",
-                help=f"operations with a trace are {listed(str(seq) for seq in types)}; outputs make no events",
-                at=wanted.at.of("operation"),
-            )
-        match = {name: _typed(value, name, columns, wanted) for name, value in wanted.match.items()}
-        diff = {
-            name: tuple(_typed(v, name, columns, wanted) for v in pair) for name, pair in wanted.diff.items()
-        }
+        match, diff = typed_trace(wanted, types)
         near = [e for e in left if _is_about(e, wanted, match, expect.tolerance)]
         hit = next((e for e in near if not _wrong(e, diff, expect.tolerance)), None)
         if hit is not None:
@@ -61,6 +52,23 @@ def compare_trace(
             for e in left
         ]
     return tuple(found)
+
+
+def typed_trace(
+    wanted: TraceExpected, types: Mapping[int, Mapping[str, DType]]
+) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """Return the match and the diff of an expected event in the types of their columns."""
+    columns = types.get(wanted.operation)
+    if columns is None:
+        raise ScenarioError(
+            f"the trace names operation {wanted.operation}, which changes no rows",
+            code="W1705",
+            help=f"operations with a trace are {listed(str(seq) for seq in types)}; outputs make no events",
+            at=wanted.at.of("operation"),
+        )
+    match = {name: _typed(value, name, columns, wanted) for name, value in wanted.match.items()}
+    diff = {name: tuple(_typed(v, name, columns, wanted) for v in pair) for name, pair in wanted.diff.items()}
+    return match, diff
 
 
 def _typed(value: Any, name: str, columns: Mapping[str, DType], wanted: TraceExpected) -> Any:
