@@ -191,8 +191,7 @@ def _attempt(work: Work, interrupts: Interrupts, kept: Kept | None) -> tuple[Dia
             with interrupts.held():
                 _publish(work, outputs)
     except KeyboardInterrupt:
-        _cancelled(work)
-        return ()
+        return _cancelled(work)
     except OperationFailedError as problem:
         return _failed(work, problem.failure(), problem.error)
     except StoreError:
@@ -237,9 +236,16 @@ def _failed(work: Work, failure: RunFailure, error: WeftError) -> tuple[Diagnost
     return error.diagnostics
 
 
-def _cancelled(work: Work) -> None:
+def _cancelled(work: Work) -> tuple[Diagnostic, ...]:
+    """End a run that was interrupted by its user, or because it is not ours any more."""
+    try:
+        work.heartbeat.check()
+    except WeftError as problem:
+        failure = RunFailure(operation_order=None, code=problem.code, message=problem.message)
+        return _failed(work, failure, problem)
     work.store.cancel(work.run.id)
     _stopped(work)
+    return ()
 
 
 def _stopped(work: Work) -> None:

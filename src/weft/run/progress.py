@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ from weft.store.records import RunRecord
 
 EVERY = 0.4
 """Seconds between two looks at Spark."""
+
+PATIENCE = 8
+"""How often the jobs of a lost run are interrupted before the query is left alone."""
 
 
 class Progress(Protocol):
@@ -76,7 +80,17 @@ def watched(
     lost: Callable[[], bool],
     every: float = EVERY,
 ) -> Iterator[None]:
-    """Tell how far the operations of one action are; interrupt it when the run is `lost`."""
+    """Tell how far the operations of one action are; interrupt it when the run is `lost`.
+
+    A query whose jobs were stopped at a bad moment may wait for them for ever inside Spark's adaptive
+    planning.  Then the thread that waits for Spark is interrupted as by Ctrl-C: the query is left alone.
+    """
+    waiting = threading.current_thread()
+
+    def give_up() -> None:
+        if waiting is threading.main_thread() and waiting.ident is not None:
+            signal.pthread_kill(waiting.ident, signal.SIGINT)
+
     over, meter = threading.Event(), Meter()
 
     def tell(done: int, total: int) -> None:
@@ -90,11 +104,14 @@ def watched(
         tell(sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known))
 
     def look() -> None:
-        since = -1 if session.is_connect else first
+        since, rounds = -1 if session.is_connect else first, 0
         while not over.wait(every):
             if lost():
                 # Again and again: a query that is between two of its jobs would go on with the next one.
                 session.interrupt(tag)
+                rounds += 1
+                if rounds == PATIENCE:
+                    give_up()
                 continue
             if not session.is_connect:
                 tell(*session.done_tasks(tag, since))
