@@ -11,7 +11,6 @@ from weft.cli.call import call_of, period_of, sessions, writing
 from weft.cli.envelope import FAILED, INTERRUPTED, OK, Envelope
 from weft.cli.said import Period, a_date, a_moment
 from weft.cli.terminal import many, took
-from weft.core.names import shell_word
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
