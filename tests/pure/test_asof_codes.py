@@ -41,3 +41,17 @@ def test_numbers_are_equal_where_keys_are(monkeypatch: pytest.MonkeyPatch, keys:
             numbered.setdefault(number, set()).add(row)
     assert all(len(rows) == 1 for rows in numbered.values())
     assert len(numbered) == len({row for rows in sides for row in rows})
+
+
+def test_keys_whose_numbers_multiply_past_64_bits_stay_apart() -> None:
+    distinct = (
+        1 << 16
+    ) - 1  # four more keys of as many values, and the number of the first would be shifted out
+    first = pa.array([0] * distinct + [1] * distinct)
+    others = pa.array([*range(distinct), *range(distinct)])
+    side = pa.table([first, *[others] * 4], names=[f"k{i}" for i in range(5)])
+    left, right = asof_search._codes(Search(5), side, side)  # type: ignore[arg-type]
+    assert left.tolist() == right.tolist()
+    assert len(set(left.tolist())) == 2 * distinct
+    assert int(left.min()) >= 0
+    assert int(left.max()) < 1 << 31  # which leaves a time its room in 64 bits
