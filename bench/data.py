@@ -117,7 +117,7 @@ def ticks(side: Side) -> Iterator[pa.Table]:
             micros = micros // 2 * 2 + 1 if side.is_left else micros // 4 * 4
         key = names.take(pa.array(_codes(side, n, keys))) if keys else None
         more = {}
-        if width := side.options.get("payload"):
+        if width := side.options.get("payload", 0 if side.is_left else side.options.get("remark", 0)):
             letters = side.rng.integers(97, 123, n * width, dtype=np.uint8)
             texts = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), n, [None, pa.py_buffer(letters)])
             more["note" if side.is_left else "remark"] = texts.cast(pa.binary()).cast(pa.string())

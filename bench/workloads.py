@@ -2,7 +2,7 @@
 
 Names as in the literature where there is one: W1, W2 and W4 are those of DuckDB's articles on as-of joins,
 W5 is the point-in-time suite of KTH, W8 follows DataFusion's as-of suite, W12 are intervals and W13 is
-our own bitemporal one.  Sides are ``left(id, key, t, ...)`` and ``right(key, rt, ...)``.
+our own bitemporal one.  The result of ``fan-in`` is forty times as large as both its sides together.  Sides are ``left(id, key, t, ...)`` and ``right(key, rt, ...)``.
 """
 
 from __future__ import annotations
@@ -123,6 +123,13 @@ _PUBLIC = (
         Million,
         Million,
         options={"keys": 10_000, "payload": 256},
+    ),
+    _ticks(
+        "fan-in",
+        "1.2M left rows of one key share 20k right rows of 2 kB",
+        1_200_000,
+        20_000,
+        options={"keys": 1, "remark": 2000},
     ),
 )
 _TWO_AXES = (

@@ -43,7 +43,7 @@ JOIN = ResolvedJoin(
 
 
 def search_of(match: AsOf) -> Any:
-    from weft.spark.asof_search import Search
+    from weft.spark.asof_result import Search
 
     return Search(
         left_keys=(0,),
@@ -62,8 +62,10 @@ def search_of(match: AsOf) -> Any:
         keep_unmatched=True,
         left_out=(0, 1),
         right_out=(1, 2),
-        names=("k", "t", "u", "v", "here"),
+        names=("k", "t", "u", "v", "here", "folded"),
         most=1 << 30,
+        whole=1 << 30,
+        piece=1 << 30,
     )
 
 
@@ -114,8 +116,8 @@ def test_each_group_number_has_a_partition_of_its_own(partitions: int) -> None:
     assert [spark_hash(n) % partitions for n in even_numbers(partitions)] == list(range(partitions))
 
 
-def test_instants_come_back_in_utc_wherever_they_lie() -> None:
-    from weft.spark.asof_search import _in_utc
+def test_instants_come_backin_utc_wherever_they_lie() -> None:
+    from weft.spark.asof_result import in_utc
 
     berlin, utc = pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC")
     for here, there, value in (
@@ -125,7 +127,7 @@ def test_instants_come_back_in_utc_wherever_they_lie() -> None:
         (pa.map_(pa.int64(), berlin), pa.map_(pa.int64(), utc), [(1, 7)]),
         (pa.timestamp("us"), pa.timestamp("us"), 7),
     ):
-        moved = _in_utc(pa.array([value, None], here))
+        moved = in_utc(pa.array([value, None], here))
         assert moved.type == there
         assert moved.equals(pa.array([value, None], there))
 
@@ -143,10 +145,10 @@ def test_a_group_too_large_to_hold_is_refused_with_advice() -> None:
 def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
     from pyspark import cloudpickle
 
-    from weft.spark import asof_search
+    from weft.spark import asof_result, asof_search
     from weft.spark.shipping import sent_by_value
 
-    run = sent_by_value(asof_search, asof_search.cogrouped(search_of(MATCH)))
+    run = sent_by_value((asof_search, asof_result), asof_search.cogrouped(search_of(MATCH)))
     shipped = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
     program = (
         "import sys, importlib.abc\n"
@@ -162,4 +164,27 @@ def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
         "print(run(left, right).to_pylist())\n"
     )
     told = subprocess.run([sys.executable, "-c", program], input=shipped, capture_output=True, check=True)
-    assert told.stdout.decode().strip() == "[{'k': 1, 't': 5, 'u': 4, 'v': 7, 'here': True}]"
+    assert told.stdout.decode().strip() == "[{'k': 1, 't': 5, 'u': 4, 'v': 7, 'here': True, 'folded': None}]"
+
+
+def test_ties_are_settled_by_lists_and_structs_too() -> None:
+    from weft.spark.asof_search import joined
+
+    kind = pa.list_(pa.struct([("x", pa.float64()), ("y", pa.string())]))
+    values = [
+        None,
+        [],
+        [None],
+        [{"x": None, "y": "z"}],
+        [{"x": 1.0, "y": "a"}],
+        [{"x": float("nan"), "y": "a"}],
+    ]
+    left = table([(1, 5)], usable=True)
+    for count in range(1, len(values) + 1):  # written in ascending order: the last of those there are wins
+        some = values[:count]
+        order = random.Random(count).sample(range(count), count)
+        right = pa.table(
+            [[1] * count, [5] * count, pa.array([some[i] for i in order], kind)], ["k", "u", "v"]
+        )
+        (row,) = joined(search_of(MATCH), left, right).to_pylist()
+        assert repr(row["v"]) == repr(some[-1])

@@ -15,6 +15,7 @@ import asof_layouts
 from join_cases import frame_of, rows_of
 from weft import AsofOrder, AsofSpec, asof_strategies, relation
 from weft.errors import StrategyRefusedError
+from weft.spark import asof_kernel
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:
@@ -94,6 +95,40 @@ def test_one_core_and_four_give_the_same(files: Path) -> None:
             assert_rows_equal(
                 [tuple(row) for row in plans[strategy]], asof_layouts.expected(strategy), COLUMNS
             )
+
+
+@pytest.mark.parametrize("strategy", asof_strategies())
+def test_wide_right_rows_that_thousands_of_left_rows_share(
+    spark: SparkSession, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asof_kernel, "WHOLE", 1 << 20)
+    monkeypatch.setattr(asof_kernel, "PIECE", 1 << 16)
+    count, width = 5000, 2000
+    left = spark.range(count).selectExpr("if(id < 4900, 'A', 'B') k", "id t", "nullif(id % 7, 3) a")
+    right = spark.range(2).selectExpr(
+        "'A' k", "id * 2000 u", f"repeat(id, {width}) note", "array(id, null) tags"
+    )
+    result = relation(left).asof_join(
+        relation(right),
+        AsofSpec([("k", "k")], order=AsofOrder("t", "u")),
+        strategy=strategy,
+        order_check="ignore",
+    )
+    summed = result.df.selectExpr("k", "u", "substr(note, 1, 3) first", "length(note) n", "tags", "t", "a")
+    rows = summed.groupBy("k", "u", "first", "n", "tags").agg({"*": "count", "t": "sum", "a": "count"})
+    found = {
+        row[0:4]: (row["tags"], row["count(1)"], row["sum(t)"], row["count(a)"]) for row in rows.collect()
+    }
+
+    def told(low: int, high: int, tags: list[int | None] | None) -> tuple[object, ...]:
+        times = range(low, high)
+        return tags, len(times), sum(times), sum(t % 7 != 3 for t in times)
+
+    assert found == {
+        ("A", 0, "000", width): told(0, 2000, [0, None]),
+        ("A", 2000, "111", width): told(2000, 4900, [1, None]),
+        ("B", None, None, None): told(4900, count, None),
+    }
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())

@@ -13,6 +13,7 @@ from weft.plan.conditions import folded
 from weft.plan.resolve_join import resolve_join
 from weft.plan.resolved import ResolvedJoin
 from weft.plan.strategies import ASOF
+from weft.spark import asof_kernel
 from weft.spec import from_dict
 from weft.testing import assert_rows_equal
 
@@ -46,8 +47,13 @@ def packs(strategy: str, count: int) -> list[tuple[RandomJoin, ResolvedJoin]]:
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())
-def test_a_plan_agrees_with_the_reference(spark: SparkSession, strategy: str) -> None:
-    for pack, join in packs(strategy, 12):
+def test_a_plan_agrees_with_the_reference(
+    spark: SparkSession, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for turn, (pack, join) in enumerate(packs(strategy, 12)):
+        if turn == 6:  # from here on the search returns folded rows, a few at a time
+            monkeypatch.setattr(asof_kernel, "WHOLE", 300)
+            monkeypatch.setattr(asof_kernel, "PIECE", 300)
         check(pack, join, spark, strategy, partitions=None)
 
 

@@ -38,10 +38,12 @@ def choose(
 
 
 _COSTS = {
-    "kernel": "one shuffle of both sides by key; rows go to Python and back, a task holds its share of both sides",
+    "kernel": "one shuffle of both sides by key; rows go to Python and back, where a task holds up to three times "
+    "its share of both sides and 100 bytes a row; a share above 2 GB is refused",
     "union": "one shuffle and one sort of both sides together; a key's rows stay in one task",
     "slices": "both sides are read once more for a sample, the right one again where its rows are few or lie apart; "
-    "then one shuffle of both sides in even shares",
+    "then one shuffle of both sides in even shares, which go to Python and back as in the kernel plan if it serves "
+    "the join",
     "broadcast": "no shuffle of the left side; the right side is grouped by key and sent whole to every executor",
     "tiny_left": "both sides are read twice, the left one is sent whole to every executor; "
     "of the right side only rows that can be an answer are shuffled",

@@ -11,7 +11,9 @@ After::
 Nothing is sorted by key and time in the JVM, which is the dearest step of the union plan; rows
 are copied to Python and back instead.  A key or time that is also a column of the result
 travels once.  A task holds one group of both sides at a time; there are as many groups as
-shuffle partitions, and a group above ``HELD`` bytes (a heavy key) is refused with advice.
+shuffle partitions, and a group above ``HELD`` bytes (a heavy key) is refused with advice.  The result
+of a group is bounded as well, whatever right rows its left rows share: above ``WHOLE`` bytes a right
+row is returned once with a list of its left rows, which is unfolded here, row by row.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from weft.core.names import LEFT, RIGHT, internal
-from weft.core.types import BOOLEAN, DATE, Decimal, DType, Field, Schema, Struct
+from weft.core.types import BOOLEAN, DATE, Array, Decimal, DType, Field, Schema, Struct
 from weft.plan.conditions import split
 from weft.plan.resolved import AsOf, ResolvedKey, Side, Slot
-from weft.spark import asof_search
+from weft.spark import asof_result, asof_search
 from weft.spark.chosen import is_over, usable_left, usable_right
 from weft.spark.hashing import balanced_group
 from weft.spark.order import Axis, tie_slots
@@ -40,6 +42,11 @@ _DAY = 86_400_000_000
 _FIRST_KEY = 2  # after the group and the time
 HELD = 2 * 1024**3
 """How many bytes of both sides together one group may have."""
+WHOLE = 128 * 1024**2
+"""How many bytes the result of a group may have as plain rows; a larger one is folded."""
+PIECE = 16 * 1024**2
+"""How many bytes of a result are sent to Spark at once, unless a single row has more."""
+_MANY, _PLAIN = "__weft_folded", "__weft_plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +114,28 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
         left.groupBy(_GROUP)
         .cogroup(right.groupBy(_GROUP))
         .applyInArrow(
-            sent_by_value(asof_search, asof_search.cogrouped(_search(sides, match, layout))),
+            sent_by_value((asof_search, asof_result), asof_search.cogrouped(_search(sides, match, layout))),
             cast("StructType", to_spark(_result(sides, layout))),
         )
     )
-    return _finished(joined, sides, match, layout)
+    return _finished(_unfolded(joined, sides, layout), sides, match, layout)
+
+
+def _unfolded(joined: DataFrame, sides: Sides, layout: _Layout) -> DataFrame:
+    """Return a row for each left row, also of those that came in a list beside their right row."""
+    F = sides.F
+    rights = [internal(RIGHT, i) for i in layout.right]
+    # Whether a row is plain is its own column: asked for after the list is gone through, it would keep
+    # the whole list beside every row of it.
+    plain = joined.withColumn(_PLAIN, F.col(_MANY).isNull())
+    every = plain.select(
+        *(internal(LEFT, i) for i in layout.left), *rights, RIGHT_HERE, _PLAIN, F.inline_outer(_MANY)
+    )
+    lefts = [
+        F.when(F.col(_PLAIN), F.col(internal(LEFT, i))).otherwise(F.col(f"f{n}")).alias(internal(LEFT, i))
+        for n, i in enumerate(layout.left)
+    ]
+    return every.select(*lefts, *rights, RIGHT_HERE)
 
 
 def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
@@ -175,9 +199,9 @@ def _tolerance(match: AsOf, dtype: DType) -> int | None:
     return int(match.tolerance) // _DAY if dtype == DATE else int(match.tolerance // 1)
 
 
-def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_search.Search:
+def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_result.Search:
     keys = tuple(range(_FIRST_KEY, _FIRST_KEY + len(_compared(sides))))
-    return asof_search.Search(
+    return asof_result.Search(
         left_keys=keys,
         right_keys=keys,
         left_time=_FIRST_KEY - 1,
@@ -196,13 +220,16 @@ def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_search.Search:
         right_out=tuple(layout.right.values()),
         names=tuple(f.name for f in _result(sides, layout).fields),
         most=HELD,
+        whole=WHOLE,
+        piece=PIECE,
     )
 
 
 def _result(sides: Sides, layout: _Layout) -> Struct:
-    lefts = (Field(internal(LEFT, i), sides.join.left.fields[i].dtype) for i in layout.left)
+    lefts = [Field(internal(LEFT, i), sides.join.left.fields[i].dtype) for i in layout.left]
     rights = (Field(internal(RIGHT, i), sides.join.right.fields[i].dtype) for i in layout.right)
-    return Struct((*lefts, *rights, Field(RIGHT_HERE, BOOLEAN)))
+    folded = Struct(tuple(Field(f"f{n}", field.dtype) for n, field in enumerate(lefts)))
+    return Struct((*lefts, *rights, Field(RIGHT_HERE, BOOLEAN), Field(_MANY, Array(folded))))
 
 
 def _finished(joined: DataFrame, sides: Sides, match: AsOf, layout: _Layout) -> DataFrame:

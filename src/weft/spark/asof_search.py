@@ -1,7 +1,7 @@
 """The as-of search on Arrow tables: numpy and pyarrow only, because it runs on workers.
 
-This module is sent to the workers by value, so they need not have Weft installed; it must
-import nothing of Weft.
+This module and `asof_result` are sent to the workers by value, so they need not have Weft installed; they
+must import nothing else of Weft.
 
 Keys become dense codes, times become 64-bit integers, and both together one sorted array of
 numbers that a binary search reads.  Right rows of equal key and time are sorted by the tie
@@ -11,36 +11,15 @@ columns, so the last of a run is the one that wins.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weft.spark.asof_result import Search, in_utc, result_of
+
 _MANY = 1 << 24
-
-
-class Search(NamedTuple):
-    """Everything a worker needs to know; column numbers are positions in the tables it gets."""
-
-    left_keys: tuple[int, ...]
-    right_keys: tuple[int, ...]
-    left_time: int
-    right_time: int
-    usable: int | None
-    nulls_equal: bool
-    ties: tuple[int, ...]
-    skip_nulls: tuple[int, ...]
-    backward: bool
-    forward: bool
-    allow_exact: bool
-    tolerance: int | float | None
-    tie_backward: bool
-    keep_unmatched: bool
-    left_out: tuple[int, ...]
-    right_out: tuple[int, ...]
-    names: tuple[str, ...]
-    most: int
 
 
 class GroupTooLargeError(MemoryError):
@@ -87,35 +66,7 @@ def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
         kept = np.flatnonzero(found >= 0)
         left, found = left.take(pa.array(kept)), found[kept]
         skipped = {c: rows[kept] for c, rows in skipped.items()}
-    picked = pa.array(found, mask=found < 0)
-    columns = [left.column(i) for i in search.left_out]
-    for i in search.right_out:
-        rows = pa.array(skipped[i], mask=skipped[i] < 0) if i in skipped else picked
-        columns.append(right.column(i).take(rows))
-    columns.append(picked.is_valid())
-    return pa.table([_in_utc(column) for column in columns], names=list(search.names))
-
-
-def _in_utc(column: Any) -> Any:
-    """Return instants under the zone that Spark wants them back in; they come under the session's."""
-    wanted = _utc_type(column.type)
-    return column if wanted == column.type else column.cast(wanted)
-
-
-def _utc_type(kind: Any) -> Any:
-    """Return an Arrow type with UTC as the zone of every instant in it."""
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_utc_type(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_utc_type(f.type)) for f in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(
-            kind.key_field.with_type(_utc_type(kind.key_type)),
-            kind.item_field.with_type(_utc_type(kind.item_type)),
-        )
-    return kind
+    return result_of(search, left.select(list(search.left_out)), right, found, skipped)
 
 
 def _usable(search: Search, left: pa.Table) -> Any:
@@ -224,13 +175,39 @@ def _ties_settled(search: Search, order: Any, packed: Any, right: pa.Table) -> A
     for n, column in enumerate(search.ties):
         values = right.column(column).take(pa.array(rows))
         table[f"n{n}"] = values.is_valid()
-        table[f"t{n}"] = pa.array(numbers(values)) if pa.types.is_floating(values.type) else values
+        table[f"t{n}"] = _sortable_column(values)
     keys = [("run", "ascending")]
     for n in range(len(search.ties)):
         keys += [(f"n{n}", "ascending"), (f"t{n}", "ascending")]
     settled = order.copy()
     settled[places] = rows[pc.sort_indices(pa.table(table), sort_keys=keys).to_numpy()]
     return settled
+
+
+def _sortable_column(values: Any) -> Any:
+    """Return values that Arrow sorts, in the order in which Spark does."""
+    if pa.types.is_floating(values.type):
+        return pa.array(numbers(values))
+    if not pa.types.is_nested(values.type):
+        return values
+    keys = [_sortable(value) for value in in_utc(values).to_pylist()]
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return pa.array([ranks[key] for key in keys], pa.int64())
+
+
+def _sortable(value: Any) -> tuple[Any, ...]:
+    """Return something that compares as Spark compares arrays and structs: NULL first, NaN last.
+
+    >>> sorted([[1, None], None, [1], [0.5], [float("nan")]], key=_sortable)
+    [None, [0.5], [1], [1, None], [nan]]
+    """
+    if value is None:
+        return (0,)
+    if isinstance(value, list | dict):
+        return (1, tuple(map(_sortable, value.values() if isinstance(value, dict) else value)))
+    if isinstance(value, float):
+        return (1, value != value, 0.0 if value != value else value + 0.0)  # noqa: PLR0124  # NaN
+    return (1, value)
 
 
 def _backward(search: Search, packed: Any, wanted: Any) -> Any:

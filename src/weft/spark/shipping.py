@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TypeVar
 
@@ -11,7 +11,8 @@ from pyspark import cloudpickle
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def sent_by_value(module: ModuleType, function: F) -> F:
-    """Return `function` so that it travels with its module instead of by the module's name."""
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
+def sent_by_value(modules: Sequence[ModuleType], function: F) -> F:
+    """Return `function` so that it travels with its modules instead of by their names."""
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
     return function

@@ -1,0 +1,201 @@
+"""The rows that an as-of search returns to Spark, as Arrow tables of bounded size.
+
+A right row may be the match of any number of left rows, so the result can be far larger than both
+sides together.  Above ``Search.whole`` bytes it is therefore returned folded: a right row once, with the
+left rows that it was chosen for in a list, which Spark unfolds row by row::
+
+    k  t  u  note  folded                 k  t  u  note
+    A  7  5  xxx   NULL            is     A  7  5  xxx
+    -  -  5  xxx   [(A, 8), (A, 9)]       A  8  5  xxx
+                                          A  9  5  xxx
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+class Search(NamedTuple):
+    """Everything a worker needs to know; column numbers are positions in the tables it gets."""
+
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    left_time: int
+    right_time: int
+    usable: int | None
+    nulls_equal: bool
+    ties: tuple[int, ...]
+    skip_nulls: tuple[int, ...]
+    backward: bool
+    forward: bool
+    allow_exact: bool
+    tolerance: int | float | None
+    tie_backward: bool
+    keep_unmatched: bool
+    left_out: tuple[int, ...]
+    right_out: tuple[int, ...]
+    names: tuple[str, ...]
+    most: int
+    whole: int
+    piece: int
+
+
+def result_of(
+    search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]
+) -> pa.Table:
+    """Return the joined rows in record batches of bounded size, folded where they are many times the input."""
+    sizes = {i: sizes_of(right.column(i)) for i in search.right_out}
+    most = sum(int(size.max(initial=0)) for size in sizes.values()) * len(left) + left.nbytes
+    if most <= search.piece:
+        return pa.Table.from_batches([_rows(search, left, right, found, skipped)])
+    theirs = np.zeros(len(left), dtype=np.int64)
+    for i, size in sizes.items():
+        rows = skipped.get(i, found)
+        theirs += np.where(rows >= 0, size[rows], 0) if len(size) else 0
+    ours = sum((sizes_of(column) for column in left.columns), np.zeros(len(left), dtype=np.int64))
+    if int(theirs.sum()) + int(ours.sum()) > search.whole:
+        return _folded(search, left, right, found, skipped, ours, theirs)
+    whole = _rows(search, left, right, found, skipped)
+    ends = _ends(ours + theirs, search.piece)
+    return pa.Table.from_batches([whole.slice(a, b - a) for a, b in zip([0, *ends], ends, strict=False)])
+
+
+def _rows(
+    search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]
+) -> pa.RecordBatch:
+    """Return a row for each left row."""
+    columns = [in_utc(_one_array(column)) for column in left.columns]
+    many = _many_type(columns)
+    return pa.record_batch(
+        [*columns, *_taken(search, right, found, skipped), pa.nulls(len(left), many)], list(search.names)
+    )
+
+
+def _taken(search: Search, right: pa.Table, found: Any, skipped: dict[int, Any]) -> list[Any]:
+    """Return the right columns of the rows that were chosen, and whether there is one."""
+    columns = []
+    for i in search.right_out:
+        rows = skipped.get(i, found)
+        columns.append(in_utc(_one_array(right.column(i).take(pa.array(rows, mask=rows < 0)))))
+    return [*columns, pa.array(found >= 0)]
+
+
+def _many_type(columns: list[Any]) -> Any:
+    return pa.list_(pa.struct([(f"f{n}", column.type) for n, column in enumerate(columns)]))
+
+
+def _folded(
+    search: Search,
+    left: pa.Table,
+    right: pa.Table,
+    found: Any,
+    skipped: dict[int, Any],
+    ours: Any,
+    theirs: Any,
+) -> pa.Table:
+    """Return each choice of right values once for every list of left rows that it was made for.
+
+    A list has about as many bytes as the right values beside it, or a piece: so all right values
+    together have at most the bytes of both sides.
+    """
+    choices = [found, *skipped.values()]
+    order = np.lexsort(choices)
+    same = np.ones(len(order) - 1, dtype=bool)
+    for rows in choices:
+        same &= rows[order][1:] == rows[order][:-1]
+    first = np.concatenate(([True], ~same))
+    # Spark's rows have eight bytes for each column, and as much for each row and its place.
+    before = np.concatenate(([0], np.cumsum(ours[order] + 8 * len(left.columns) + 16)))[:-1]
+    inside = before - before[np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))]
+    part = inside // np.clip(theirs[order], search.piece, search.whole)
+    starts = np.flatnonzero(first | np.concatenate(([False], part[1:] != part[:-1])))
+    stops = np.append(starts[1:], len(order))
+    heads = order[starts]
+    batches = []
+    bytes_of = np.add.reduceat(ours[order], starts) + theirs[heads]
+    ends = _ends(bytes_of, search.piece)
+    for a, b in zip([0, *ends], ends, strict=False):
+        rows = left.take(pa.array(order[starts[a] : stops[b - 1]]))
+        columns = [in_utc(_one_array(column)) for column in rows.columns]
+        many = _many_type(columns)
+        lists = pa.ListArray.from_arrays(
+            pa.array(np.append(starts[a:b], stops[b - 1]) - starts[a], pa.int32()),
+            pa.StructArray.from_arrays(columns, fields=list(many.value_type)),
+            type=many,
+        )
+        taken = _taken(search, right, found[heads[a:b]], {i: rows[heads[a:b]] for i, rows in skipped.items()})
+        nothing = [pa.nulls(b - a, column.type) for column in columns]
+        batches.append(pa.record_batch([*nothing, *taken, lists], list(search.names)))
+    return pa.Table.from_batches(batches)
+
+
+def _ends(sizes: Any, most: int) -> list[int]:
+    """Return where pieces of rows end, so that each has at most as many bytes, or is one row.
+
+    >>> _ends(np.array([3, 3, 3, 9, 1, 1]), 6)
+    [2, 3, 4, 6]
+    """
+    total = np.concatenate(([0], np.cumsum(sizes)))
+    ends, start = [], 0
+    while start < len(sizes):
+        start = max(int(np.searchsorted(total, total[start] + most, side="right")) - 1, start + 1)
+        ends.append(start)
+    return ends
+
+
+def sizes_of(column: Any) -> Any:
+    """Return how many bytes each value of a column has in Arrow's memory."""
+    if isinstance(column, pa.ChunkedArray):
+        parts = [sizes_of(chunk) for chunk in column.chunks]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return sum(map(sizes_of, column.flatten()), np.zeros(len(column), dtype=np.int64))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        total = np.concatenate(([0], np.cumsum(sizes_of(column.values))))
+        offsets = column.offsets.to_numpy()
+        return total[offsets[1:]] - total[offsets[:-1]] + 4
+    if _has_length(kind):
+        return pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64) + 4
+    return np.full(len(column), 0 if pa.types.is_null(kind) else -(-kind.bit_width // 8), dtype=np.int64)
+
+
+def _has_length(kind: Any) -> bool:
+    types = pa.types
+    return any(
+        is_it(kind)
+        for is_it in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    )
+
+
+def _one_array(column: Any) -> Any:
+    """Return a column as one array; it has the bytes of one, or it would have been cut."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def in_utc(column: Any) -> Any:
+    """Return instants under the zone that Spark wants them back in; they come under the session's."""
+    wanted = _utc_type(column.type)
+    return column if wanted == column.type else column.cast(wanted)
+
+
+def _utc_type(kind: Any) -> Any:
+    """Return an Arrow type with UTC as the zone of every instant in it."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_utc_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_utc_type(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_utc_type(kind.key_type)),
+            kind.item_field.with_type(_utc_type(kind.item_type)),
+        )
+    return kind
