@@ -18,9 +18,17 @@ def test_the_orders_template_runs_and_its_scenario_holds(tmp_path: Path, spark: 
     assert weft("test", "--json", root=root, spark=spark).data["passed"] == 1
     ran = weft("run", "-p", "2026-02", "--json", root=root, spark=spark)
     assert ran.code == 0, ran.out
+    assert [op["rows_changed"] for op in ran.data["operations"] if op["type"] == "output"] == [2, 1]
+    shown = weft("runs", "show", "LAST", "--json", root=root).data
+    assert [o["rows"] for o in shown["outputs"]] == [2, 1]
     assert [(o["seq"], o["rows"]) for o in ran.data["outputs"]] == [(30, 2), (50, 1)]
     file = root / "out" / "segments" / "2026-02.csv"
     assert file.read_text().splitlines() == ["segment,orders,net", "business,2,160.00"]
+    # The last output writes 2 summary rows of a working set of 5: the count is that of its file.
+    told = weft("run", "-p", "2026-01", root=root, spark=spark).err
+    counts = [line.split()[-2] for line in told.splitlines() if line.endswith(" written")]
+    assert counts == ["3", "3"]
+    assert len((root / "out" / "segments" / "2026-01.csv").read_text().splitlines()) == 1 + int(counts[1])
 
 
 def test_a_saved_plan_must_still_hold(tmp_path: Path, spark: SparkSession) -> None:

@@ -85,7 +85,8 @@ def many(count: int, word: str) -> str:
 def counted(counts: OperationCounts, kind: str) -> str:
     """Return what an operation counted, in words."""
     if kind == "output":
-        return f"{counts.rows_out:,} written"
+        # rows_out counts the working set, which an output with a selector writes only a part of.
+        return f"{counts.rows_changed:,} written"
     parts = [many(counts.rows_out, "row"), f"{counts.rows_changed:,} {_DONE.get(kind, 'changed')}"]
     for join in counts.joins:
         more = f" {join.multiple:,} multiple" if join.multiple else ""

@@ -36,7 +36,7 @@ E = TypeVar("E", bound=_Named)
 class PublishedLocation:
     """Where a run published one period of a registered dataset, and the version it made.
 
-    Of files `path` is enough.  A table is named by its datasource, its name and its schema, and `path` is
+    Of files `path` is where they are, and `datasource` says how they are written.  A table is named by its datasource, its name and its schema, and `path` is
     how users see it; it holds all periods that were published there.
     """
 

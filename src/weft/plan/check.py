@@ -7,6 +7,7 @@ from weft.plan.catalog import Catalog
 from weft.plan.project import examined
 from weft.plan.references import catalog_findings
 from weft.plan.registered import promised_notes, with_promised
+from weft.plan.shared_targets import shared_targets
 
 
 def check_workspace(catalog: Catalog) -> tuple[Diagnostic, ...]:
@@ -17,4 +18,4 @@ def check_workspace(catalog: Catalog) -> tuple[Diagnostic, ...]:
         checked = examined(project, catalog)
         found += [failure.diagnostic for failure in checked.failures]
         found += [*checked.warnings, *promised_notes(project, catalog)]
-    return tuple(found)
+    return (*found, *shared_targets(catalog))

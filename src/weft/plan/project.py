@@ -24,6 +24,7 @@ from weft.plan.operations.update import resolve_update
 from weft.plan.read_set import reads_of, with_reads
 from weft.plan.reads import DatasetPin as DatasetPin  # noqa: PLC0414
 from weft.plan.reads import Read as Read  # noqa: PLC0414
+from weft.plan.shared_targets import kept_apart, other_writers, output_failures, sample_periods
 from weft.plan.uses import column_uses as column_uses_of
 from weft.spec.pipeline.operation import Operation, Unread, Update
 from weft.spec.pipeline.project import Project
@@ -103,8 +104,10 @@ def examined(project: Project, catalog: Catalog) -> Checked:
     """Return what is wrong and what is odd with a project; resolvers are found, data is not located."""
     calendar, told = _calendar(project, catalog)
     plan, failures, operations = _resolved(project, catalog, None, calendar, None, draft=False)
+    reads = () if plan is None else plan.reads
+    shared = output_failures(project, catalog, reads, sample_periods(calendar))
     return Checked(
-        failures=(*told, *failures),
+        failures=(*told, *failures, *shared),
         warnings=() if plan is None else plan.warnings,
         outputs=tuple(op for op in operations if isinstance(op, ResolvedOutput)),
     )
@@ -122,7 +125,8 @@ def _calendar(project: Project, catalog: Catalog) -> tuple[Calendar, tuple[Failu
 
 def check_project(project: Project, catalog: Catalog) -> tuple[Failure, ...]:
     """Return why a project cannot be activated; resolvers are found, data is not located."""
-    return examined(project, catalog).failures
+    shared = (Failure.of(finding, None) for finding in other_writers(project, catalog))
+    return (*examined(project, catalog).failures, *shared)
 
 
 def column_uses(plan: ProjectPlan) -> Mapping[tuple[str, str], tuple[int, ...]]:
@@ -160,6 +164,8 @@ def _resolved(
     if read is None or failures:
         return None, _once(failures), operations
     _warn_of_unread(project, context)
+    if draft:
+        operations = kept_apart(operations, f"{catalog.settings.sandbox.path.rstrip('/')}/{project.name}")
     reads = reads_of(read, operations)
     plan = ProjectPlan(
         project=project,

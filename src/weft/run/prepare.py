@@ -14,6 +14,7 @@ from weft.errors import Diagnostic, RunError
 from weft.plan.catalog import Catalog
 from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan, resolve_project
+from weft.plan.shared_targets import check_outputs
 from weft.run.places import shown
 from weft.run.publish import already_there, recover
 from weft.run.registering import undeclared
@@ -86,6 +87,7 @@ def prepare(
     run_at = options.run_at or dt.datetime.now(dt.UTC)
     known_at = options.known_at or run_at
     plan = resolve_project(project, catalog, period=wanted, calendar=calendar, known_at=known_at, draft=draft)
+    check_outputs(plan, catalog)
     if options.plan is not None:
         check_plan(options.plan, plan, catalog)
     check_targets(plan, workspace.root)

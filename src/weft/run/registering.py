@@ -31,7 +31,15 @@ def registrations(plan: ProjectPlan, catalog: Catalog, run_id: str, root: Path) 
 def _location(target: Target, period: str, run_id: str, root: Path) -> PublishedLocation:
     if target.kind in ("files", "file"):
         path = shown(root / target.location, root)
-        return PublishedLocation(period=period, path=path, format=target.format, run_id=run_id, version=0)
+        # The datasource says how texts are written, so that they are read the same way.
+        return PublishedLocation(
+            period=period,
+            path=path,
+            format=target.format,
+            run_id=run_id,
+            version=0,
+            datasource=None if target.format == "parquet" else target.datasource_id,
+        )
     return PublishedLocation(
         period=period,
         path=target.location,

@@ -16,6 +16,7 @@ from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.plan.catalog import Catalog
 from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan
+from weft.plan.shared_targets import check_outputs
 from weft.run.engine import Kept
 from weft.run.execute import Opener, begin, carry
 from weft.run.failing import told
@@ -250,6 +251,7 @@ def _prepared(
     *,
     allow_changed: bool,
 ) -> Prepared:
+    check_outputs(plan, catalog)
     inputs = inputs_of(plan, catalog, root)
     changed = changed_inputs(snapshot["inputs"], inputs)
     found = tuple(finding for name, finding in changed.items() if not unchanged(name))

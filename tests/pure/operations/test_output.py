@@ -12,6 +12,7 @@ from pipelines import Site, site, update
 from weft.core.source import Source
 from weft.errors import ActivationError
 from weft.plan.operations.resolved import ResolvedOutput
+from weft.plan.resolver.options import OPTIONS, CsvOptions
 from weft.spec.pipeline.operation import Destination, Output
 
 WAREHOUSE = "{datasource_id: warehouse, table: gl}"
@@ -20,6 +21,9 @@ MORE_SOURCES: dict[str, str | None] = {
     "datasources/lake.yml": "datasource: {id: lake, name: lake, type: table, options: {}}\n",
     "datasources/off.yml": "datasource: {id: 'off', name: switched, type: csv, status: disabled, options: {path_prefix: x}}\n",
     "datasources/ice.yml": "datasource: {id: ice, name: ice, type: iceberg, options: {}}\n",
+    "datasources/ora.yml": "datasource: {id: ora, name: ora, type: jdbc, options: {url: 'jdbc:oracle:thin:@h', driver: x.Y}}\n",
+    "datasources/docs.yml": "datasource: {id: docs, name: docs, type: json, options: {path_prefix: d, multiline: true}}\n",
+    "datasources/excel.yml": "datasource: {id: excel, name: excel, type: csv, options: {path_prefix: x, delimiter: ';', has_header: false, encoding: latin-1, escape_formulas: true}}\n",
     "datasources/s3.yml": "datasource: {id: s3, name: s3, type: parquet, options: {path_prefix: 's3a://bucket/x'}}\n",
 }
 
@@ -143,6 +147,8 @@ def test_a_destination_is_a_folder_a_file_or_a_table(
         ("{path: 's3a://bucket/x'}", "W1509"),
         ("{datasource_id: s3, table: gl}", "W1509"),
         ("{datasource_id: ice, table: gl}", "W1509"),
+        ("{datasource_id: ora, table: gl}", "W1509"),
+        ("{datasource_id: docs, table: gl}", "W1422"),
         ("{path: x.csv, format: json}", "W1417"),
         ("{datasource_id: warehouse, table: gl, format: csv}", "W1417"),
     ],
@@ -233,3 +239,83 @@ def test_a_table_needs_the_period_to_replace_it(tmp_path: Path, source: str) -> 
 def test_a_blank_dataset_name_is_refused(tmp_path: Path) -> None:
     assert [c for c, _ in made(tmp_path, WAREHOUSE, ", register_as_dataset: ' '").told()] == ["W1416"]
     assert output(made(tmp_path, WAREHOUSE, ", register_as_dataset: gl_usd")).register_as == "gl_usd"
+
+
+# Files as their datasource describes them, and what they cannot hold.
+
+
+def test_the_options_of_a_datasource_reach_its_files_also_in_a_draft(tmp_path: Path) -> None:
+    found = made(tmp_path, "{datasource_id: excel, table: gl}")
+    wanted = CsvOptions(delimiter=";", has_header=False, encoding="latin-1", escape_formulas=True)
+    for draft in (False, True):
+        target = output(found, draft=draft).target
+        assert (target.csv, target.encoding) == (wanted, "latin-1")
+
+
+@pytest.mark.parametrize(
+    ("destination", "more", "refused"),
+    [
+        ("{path: x.csv}", ", mode: append", True),
+        ("{path: 'x/{{period}}.csv'}", ", mode: append", True),
+        ("{path: x, format: csv}", ", mode: append", False),
+        ("{path: x, format: csv}", ", escape_formulas: true", False),
+        ("{path: x, format: csv}", ", escape_formulas: true, register_as_dataset: d", True),
+        ("{path: x, format: csv}", ", escape_formulas: true, mode: merge", True),
+        ("{path: x, format: json}", ", escape_formulas: true", True),
+        ("{datasource_id: db, table: gl}", ", escape_formulas: true", True),
+        ("{datasource_id: excel, table: gl}", "", False),
+        ("{datasource_id: excel, table: gl}", ", mode: merge", True),
+        ("{datasource_id: excel, table: gl}", ", register_as_dataset: d", True),
+    ],
+)
+def test_what_files_cannot_hold_is_refused(
+    tmp_path: Path, destination: str, more: str, *, refused: bool
+) -> None:
+    assert {code for code, _ in made(tmp_path, destination, more).told()} == ({"W1422"} if refused else set())
+
+
+def test_options_of_every_datasource_are_known_to_writing() -> None:
+    # A new option must be used for writing, refused there, or be named here as one for reading alone.
+    assert {type: set(names) for type, names in OPTIONS.items()} == {
+        "csv": {
+            "path_prefix",
+            "delimiter",
+            "has_header",
+            "encoding",
+            "quote",
+            "multiline",
+            "escape_formulas",
+        },
+        "parquet": {"path_prefix"},
+        "json": {"path_prefix", "multiline", "encoding"},
+        "jdbc": {"url", "connection_string", "schema", "driver", "fetch_size"},
+        "table": {"catalog", "schema"},
+        "iceberg": {"path_prefix", "catalog", "schema", "properties"},
+        "delta": {"path_prefix", "storage_options"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "schema", "column", "refused"),
+    [
+        ("t" * 63, "s" * 63, "c" * 63, []),
+        ("t" * 64, "s", "c", ["W1421"]),
+        ("t", "s" * 64, "c", ["W1421"]),
+        ("t", "s", "c" * 64, ["W1421"]),
+        ("\u00e4" * 32, "s", "c", ["W1421"]),  # 32 letters, 64 bytes
+        ("\u00e4" * 31, "s", "c", []),
+    ],
+)
+def test_names_that_postgresql_would_cut_off_are_refused(
+    tmp_path: Path, table: str, schema: str, column: str, refused: list[str]
+) -> None:
+    destination = f"{{datasource_id: db, table: {table}, schema: {schema}}}"
+    found = made(tmp_path, destination, "", update(**{column: "1"}))
+    assert [code for code, _ in found.told()] == refused
+    if refused:
+        with pytest.raises(ActivationError, match="W1421"):
+            found.plan(draft=True)
+
+
+def test_a_long_name_is_fine_where_nobody_cuts_it_off(tmp_path: Path) -> None:
+    assert made(tmp_path, WAREHOUSE, "", update(**{"c" * 64: "1"})).told() == []

@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import json
 import sys
+from csv import reader
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +19,7 @@ from weft.core.types import Schema
 from weft.errors import ResolutionError, RunError
 from weft.plan.catalog import Catalog, RegisteredVersion
 from weft.plan.operations.resolved import ResolvedOutput, Target, Working
+from weft.plan.resolver.options import CsvOptions, csv_options
 from weft.spark.scan import data_failure, read_table
 from weft.spark.sink.catalog_table import publish_table
 from weft.spark.sink.files import broken_files, stage_files
@@ -85,6 +87,102 @@ def test_what_is_written_is_read_back_the_same(spark: SparkSession, tmp_path: Pa
     found_rows = sorted(tuple(row[n] for n in names) for row in back.collect())
     expected = [(*r[:3], r[3] and r[3].replace(tzinfo=None), *r[4:]) for r in ROWS]
     assert found_rows == expected
+
+
+TEXTS = [
+    " blanks ",
+    "a;b",
+    "a|b",
+    "it's",
+    "'quoted'",
+    'say "x"',
+    "\u00e9t\u00e9",
+    "",
+    None,
+    "a,b",
+    "back\\slash",
+    "tab\t",
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "options"),
+    [
+        ("csv", {"delimiter": ";", "quote": "'", "encoding": "ISO-8859-1"}),
+        ("csv", {"delimiter": "\t", "encoding": "UTF-16"}),
+        ("csv", {"delimiter": "|", "multiline": False}),
+        ("json", {"encoding": "ISO-8859-1"}),
+    ],
+)
+def test_files_are_written_and_read_again_as_their_datasource_says(
+    spark: SparkSession, tmp_path: Path, format: str, options: dict[str, Any]
+) -> None:
+    files = source(format, "files", path_prefix="out", **options)
+    made = replace(output("out/t", format=format), target=_target(files))
+    frame = spark.createDataFrame(list(enumerate(TEXTS)), "id long, note string").coalesce(1)
+    found = staged(frame, tmp_path, made, catalog(files))
+    text = (Path(found.location) / found.files[0].path).read_text(encoding=options.get("encoding", "utf-8"))
+    if format == "csv":
+        assert text.splitlines()[0] == options["delimiter"].join(("id", "note"))
+    main = table("t", id="long", note="string")
+    registered = dataset(main, origin="registered", natural_key_columns=("id",))
+    at = replace(published("2026-01", path=found.location, format=format), datasource="files")
+    known = catalog(files, registered=(RegisteredVersion(dataset=registered, locations=(at,)),))
+    back = read_table(spark, read_of(registered, known), known, tmp_path, run_at=MOMENT)
+    expected = [(i, text or None if format == "csv" else text) for i, text in enumerate(TEXTS)]
+    assert sorted((r.id, r.note) for r in back.collect()) == expected
+    # A merge reads the old rows in the same form.
+    Path(found.location).rename(tmp_path / "merged")
+    merging = replace(made, mode="merge", merge_key=("id",), target=replace(made.target, location="merged"))
+    again = staged(
+        spark.createDataFrame([(0, "new")], "id long, note string"), tmp_path, merging, catalog(files)
+    )
+    assert again.rows == len(TEXTS)
+
+
+def _target(files: Any) -> Target:
+    return Target(
+        kind="files",
+        location="out/t",
+        format=files.type,
+        datasource_id=files.id,
+        table="t",
+        period="2026-01",
+        csv=csv_options(files),
+        encoding=str(files.options.get("encoding") or "UTF-8"),
+    )
+
+
+def test_a_text_that_the_files_cannot_hold_fails_the_output(spark: SparkSession, tmp_path: Path) -> None:
+    euro = spark.createDataFrame([("10 \u20ac",)], "note string")
+    for format in ("csv", "json"):
+        files = source(format, "files", path_prefix="out", encoding="ISO-8859-1")
+        made = replace(output("out/t", format=format), target=_target(files))
+        with pytest.raises(RunError, match=r"W1422.*U\+20AC.*ISO-8859-1"):
+            staged(euro, tmp_path, made, catalog(files))
+    lines = spark.createDataFrame([("a\nb",)], "note string")
+    files = source("csv", "files", path_prefix="out", multiline=False)
+    with pytest.raises(Exception, match="line end") as caught:
+        staged(lines, tmp_path, replace(output("out/t", format="csv"), target=_target(files)), catalog(files))
+    told = data_failure(caught.value)
+    assert told is not None
+    assert told.code == "W1318"
+
+
+def test_formulas_are_escaped_in_texts_and_numbers_stay_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "plain", "a=b", "'=1", "", None]
+    frame = spark.createDataFrame(
+        [(i, -1.5, t) for i, t in enumerate(texts)], "id int, amount double, note string"
+    )
+    for escape in (True, False):
+        csv = CsvOptions(escape_formulas=escape)
+        found = stage_files(frame.coalesce(1), tmp_path / "out", format="csv", run_id=RUN, csv=csv)
+        with (tmp_path / "out" / found.files[0].path).open(newline="", encoding="utf-8") as lines:
+            cells = list(reader(lines))[1:]
+        assert [c[1] for c in cells] == ["-1.5"] * len(texts)
+        expected = [f"'{t}" if escape and t and t[0] in "=+-@\t\r" else t or "" for t in texts]
+        assert [c[2] for c in cells] == expected
+        assert found.columns == ("id", "amount", "note")
 
 
 def test_rows_are_counted_on_their_way_where_no_footer_can_be_read(

@@ -50,6 +50,7 @@ def plan(
     from weft.plan.pipeline_explain import describe
     from weft.plan.project import resolve_project
     from weft.plan.resolver.files import bytes_of, missing_data
+    from weft.plan.shared_targets import check_outputs
     from weft.store.lifecycle import catalog_of, standing
     from weft.store.snapshot import plan_fingerprint
 
@@ -66,6 +67,7 @@ def plan(
             known_at=moment,
             draft=stands.status == "draft",
         )
+        check_outputs(made, catalog)
         changes = changed(made, catalog, reader, edited=bool(stands.warnings))
     sizes = {read.name: bytes_of(read, catalog, workspace.root) for read in made.reads}
     missing = tuple(d for read in made.reads for d in missing_data(read, catalog, workspace.root))

@@ -120,6 +120,7 @@ def _output(arguments: Entries) -> Output:
         register_as_dataset=arguments.text_or_none("register_as_dataset"),
         mode=arguments.value("mode", "replace_period"),
         order_by=arguments.texts("order_by"),
+        escape_formulas=arguments.value("escape_formulas", False),
     )
 
 

@@ -101,6 +101,7 @@ class OutputArguments(Shape):
     register_as_dataset: str | None = None
     mode: WriteMode | None = None
     order_by: list[Text] | None = None
+    escape_formulas: bool | None = None
 
 
 class _Operation(Shape):

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from weft.core.names import is_plain_text, listed, near
@@ -21,9 +23,13 @@ from weft.core.source import Source
 from weft.errors import ResolutionError
 from weft.plan.operations.context import PlanContext
 from weft.plan.operations.resolved import Target
+from weft.plan.resolver.options import csv_options, is_set, jdbc_url
 from weft.plan.resolver.templates import PERIOD_TOKENS, render, template_problems
 from weft.spec.pipeline.datasource import DataSource
 from weft.spec.pipeline.operation import Destination, Operation, Output
+
+POSTGRES_BYTES = 63
+"""The longest name in PostgreSQL; the server cuts off the rest with a mere notice."""
 
 FILE_FORMATS = ("csv", "parquet", "json")
 _TOKEN = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -92,9 +98,14 @@ def _table_target(
             destination.at.of("format") or at,
         )
         return None
+    if not _is_writable(source, (table, schema), context, destination.at.of("datasource_id") or at):
+        return None
     period = _period(context)
+    encoding = str(source.options.get("encoding") or "UTF-8")
     if context.draft:
-        return _sandboxed(table, source.type if source.holds_files else "parquet", context, at)
+        format = source.type if source.holds_files else "parquet"
+        kept = _sandboxed(table, format, context, at)
+        return None if kept is None else replace(kept, csv=csv_options(source), encoding=encoding)
     if source.holds_files:
         prefix = str(source.options.get("path_prefix", ""))
         location = _joined(prefix, table, f"period={period or '{{period}}'}")
@@ -107,15 +118,9 @@ def _table_target(
             datasource_id=source.id,
             table=table,
             period=period,
+            csv=csv_options(source),
+            encoding=encoding,
         )
-    if source.type in ("iceberg", "delta"):
-        context.mistake(
-            "W1509",
-            f"datasource {source.id!r} holds {source.type} tables, which Weft reads and does not write",
-            "write files, a table of Spark's catalog or a table of PostgreSQL",
-            destination.at.of("datasource_id") or at,
-        )
-        return None
     where = ".".join(filter(None, (schema, table)))
     return Target(
         kind="jdbc" if source.type == "jdbc" else "table",
@@ -126,6 +131,51 @@ def _table_target(
         schema=schema,
         period=period,
     )
+
+
+def _is_writable(
+    source: DataSource, names: tuple[str | None, ...], context: PlanContext, at: Source | None
+) -> bool:
+    """Whether Weft writes to a datasource; what stands in the way is noted."""
+    if source.type in ("iceberg", "delta"):
+        context.mistake(
+            "W1509",
+            f"datasource {source.id!r} holds {source.type} tables, which Weft reads and does not write",
+            "write files, a table of Spark's catalog or a table of PostgreSQL",
+            at,
+        )
+    elif source.type == "jdbc" and not jdbc_url(source).startswith("jdbc:postgresql:"):
+        context.mistake(
+            "W1509",
+            f"datasource {source.id!r} is a database that Weft reads and does not write",
+            "write to jdbc:postgresql://host:5432/database, or write files",
+            at,
+        )
+    elif source.type == "json" and is_set(source, "multiline", default=False):
+        context.mistake(
+            "W1422",
+            f"datasource {source.id!r} has `multiline: true`, one JSON document in a file, and outputs write one object a line",
+            "name a datasource without `multiline`",
+            at,
+        )
+    elif source.type == "jdbc":
+        return check_names(tuple(filter(None, names)), context, at)
+    else:
+        return True
+    return False
+
+
+def check_names(names: Iterable[str], context: PlanContext, at: Source | None) -> bool:
+    """Note names that PostgreSQL would cut off: it keeps 63 bytes, and two long names can become one."""
+    long = [name for name in names if len(name.encode()) > POSTGRES_BYTES]
+    for name in long:
+        context.mistake(
+            "W1421",
+            f"{name!r} has {len(name.encode())} bytes, and PostgreSQL cuts names off after {POSTGRES_BYTES}",
+            "choose a shorter name; a letter outside of ASCII has two bytes or more",
+            at,
+        )
+    return not long
 
 
 def _path_target(destination: Destination, context: PlanContext, at: Source | None) -> Target | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weft.core.names import listed, near
+from weft.core.source import Source
 from weft.core.types import Map
 from weft.plan.catalog import Missing
 from weft.plan.operations.context import PlanContext
 from weft.plan.operations.delete import operation_scope
-from weft.plan.operations.destination import target_of
+from weft.plan.operations.destination import check_names, target_of
 from weft.plan.operations.expressions import selector
 from weft.plan.operations.lookup_steps import lookup_steps, used_lookups
 from weft.plan.operations.resolved import ResolvedOutput, Target, Working
@@ -25,10 +28,12 @@ def resolve_output(
     chosen = selector(op.selector, operation_scope(op, working, context), context)
     columns = _columns(op, said, working, context)
     order = _order(said, working, context)
+    _check_columns(said, columns, context, op.at.of("arguments.columns"))
     target = target_of(op, said, context)
     register = _registered(op, said, context)
     if target is None or context.mistakes:
         return None, working
+    target = _check_form(op, said, target, context)
     _check_period(op, said, columns, target, context)
     key = _merge_key(op, said, columns, working, context) if said.mode == "merge" else ()
     lookups = lookup_steps(used_lookups((chosen,)), working, context)[0]
@@ -117,6 +122,50 @@ def _registered(op: Operation, said: Output, context: PlanContext) -> str | None
         )
         return None
     return None if context.draft else name.strip()
+
+
+def _check_form(op: Operation, said: Output, target: Target, context: PlanContext) -> Target:
+    """Return the target with what the output says of its files; note what the files cannot hold."""
+    site = op.at.of("arguments.destination")
+    is_csv = target.format == "csv" and target.kind in ("files", "file")
+    if said.mode == "append" and target.kind == "file":
+        context.mistake(
+            "W1422",
+            f"rows cannot be added to {target.location}: a single file is replaced as a whole",
+            "name a folder, which gets more files, or leave `mode: append` out",
+            op.at.of("arguments.mode"),
+        )
+    if said.escape_formulas and not is_csv:
+        context.mistake(
+            "W1422",
+            f"`escape_formulas` is for CSV files, and this output writes {target.format}",
+            "leave it out, or write CSV",
+            op.at.of("arguments.escape_formulas"),
+        )
+    csv = replace(target.csv, escape_formulas=said.escape_formulas or target.csv.escape_formulas)
+    again = "registered" if said.register_as_dataset is not None else "merged" if said.mode == "merge" else ""
+    if is_csv and again and not csv.has_header:
+        context.mistake(
+            "W1422",
+            f"the output is {again}, so its files are read again, and they have no line with the names of columns",
+            "name a datasource with `has_header: true`",
+            site,
+        )
+    if is_csv and again and csv.escape_formulas:
+        context.mistake(
+            "W1422",
+            f"the output is {again}, so its files are read again, and `escape_formulas` changes texts for a spreadsheet",
+            "write a second output for the spreadsheet",
+            op.at.of("arguments.escape_formulas") or site,
+        )
+    return replace(target, csv=csv)
+
+
+def _check_columns(said: Output, columns: tuple[str, ...], context: PlanContext, at: Source | None) -> None:
+    """Note columns whose names are too long for the database that they are written to, also in a draft."""
+    source = context.catalog.datasource(said.destination.datasource or "")
+    if source is not None and source.type == "jdbc":
+        check_names(columns, context, at)
 
 
 def _check_period(

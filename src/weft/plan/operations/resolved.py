@@ -10,6 +10,7 @@ from weft.expr import Typed
 from weft.plan.choose import Choice
 from weft.plan.reads import Read
 from weft.plan.resolved import ResolvedJoin
+from weft.plan.resolver.options import PLAIN_CSV, CsvOptions
 from weft.spec.join import JoinSpec
 from weft.spec.pipeline.dataset import Dataset, TableDef
 from weft.spec.pipeline.reference import AsOfSaid
@@ -202,7 +203,8 @@ class ResolvedDelete:
 class Target:
     """Where an output goes; `location` is a folder, a file or a table as users see it.
 
-    `period` is the period that the location stands for, None when the location holds all periods.
+    `period` is the period that the location stands for, None when the location holds all periods.  `csv` says
+    how CSV files are written, `encoding` in which character set files are.
     """
 
     kind: Literal["files", "file", "jdbc", "table"]
@@ -212,6 +214,8 @@ class Target:
     table: str | None = None
     schema: str | None = None
     period: str | None = None
+    csv: CsvOptions = PLAIN_CSV
+    encoding: str = "UTF-8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from weft.spec.pipeline.datasource import DataSource
 from weft.spec.pipeline.words import DataSourceType
 
 OPTIONS: Mapping[DataSourceType, tuple[str, ...]] = {
-    "csv": ("path_prefix", "delimiter", "has_header", "encoding", "quote", "multiline"),
+    "csv": ("path_prefix", "delimiter", "has_header", "encoding", "quote", "multiline", "escape_formulas"),
     "parquet": ("path_prefix",),
     "json": ("path_prefix", "multiline", "encoding"),
     "jdbc": ("url", "connection_string", "schema", "driver", "fetch_size"),
@@ -22,36 +23,50 @@ OPTIONS: Mapping[DataSourceType, tuple[str, ...]] = {
 }
 """The options of each type of datasource."""
 
-_FLAGS = ("has_header", "multiline")
+_FLAGS = ("has_header", "multiline", "escape_formulas")
 _ONE_SIGN = ("delimiter", "quote")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvOptions:
-    """How a CSV file is written down; empty fields are NULL."""
+    """How a CSV file is written down; empty fields are NULL.
+
+    `multiline` is None where nobody says it: then lines are rows when reading, and a text may hold line
+    ends when writing.  `escape_formulas` is for writing only.
+    """
 
     delimiter: str = ","
     has_header: bool = True
     encoding: str = "UTF-8"
     quote: str = '"'
-    multiline: bool = False
+    multiline: bool | None = None
+    escape_formulas: bool = False
 
 
-def csv_options(source: DataSource | None) -> CsvOptions:
-    """Return the options of a CSV datasource; None is a file that Weft wrote.
+PLAIN_CSV = CsvOptions()
+"""How CSV files are written that belong to no datasource."""
+
+
+def csv_options(source: DataSource | None, *, published: bool = False) -> CsvOptions:
+    """Return the options of a CSV datasource; None is the form that Weft writes without one.
 
     A published file may hold line ends inside a text, so it is read by whole records.
     """
     if source is None or source.type != "csv":
-        return CsvOptions(multiline=source is None)
+        return CsvOptions(multiline=True if source is None or published else None)
     said = source.options
     return CsvOptions(
         delimiter=str(said.get("delimiter", ",")),
         has_header=is_set(source, "has_header", default=True),
         encoding=str(said.get("encoding", "UTF-8")),
         quote=str(said.get("quote", '"')),
-        multiline=is_set(source, "multiline", default=False),
+        multiline=True if published else _flag(source, "multiline"),
+        escape_formulas=is_set(source, "escape_formulas", default=False),
     )
+
+
+def _flag(source: DataSource, name: str) -> bool | None:
+    return is_set(source, name, default=False) if name in source.options else None
 
 
 def is_set(source: DataSource | None, name: str, *, default: bool) -> bool:
@@ -81,6 +96,16 @@ def check_datasource(source: DataSource) -> tuple[Diagnostic, ...]:
             what, help = problem
             at = source.at.of(f"options.{name}")
             found.append(Diagnostic("W1004", f"option {name!r} is {value!r}, {what}", help=help, at=at))
+    said = csv_options(source)
+    if said.delimiter == said.quote:
+        found.append(
+            Diagnostic(
+                "W1004",
+                f"options 'delimiter' and 'quote' are both {said.quote!r}",
+                help="choose another sign for one of them",
+                at=source.at.of("options.delimiter"),
+            )
+        )
     if source.type == "jdbc" and not jdbc_url(source):
         found.append(
             Diagnostic(
@@ -105,6 +130,15 @@ def _value_problem(name: str, value: Any) -> tuple[str, str] | None:
     if name in ("properties", "storage_options") and not isinstance(value, Mapping):
         return "a mapping is wanted", "write names and values below it"
     return None
+
+
+def is_utf8(encoding: str) -> bool:
+    """Whether a name of an encoding means UTF-8.
+
+    >>> is_utf8("utf8"), is_utf8("UTF_8"), is_utf8("latin-1")
+    (True, True, False)
+    """
+    return codecs.lookup(encoding).name == "utf-8"
 
 
 def _is_encoding(value: Any) -> bool:

@@ -86,6 +86,12 @@ def _other(
     return (max(before, key=lambda found: found[:2])[2],) if before else ()
 
 
+def _form(found: PublishedLocation) -> FrozenMap[str, str]:
+    """Return how files are written: their format, and the datasource that has its details."""
+    said = {"format": found.format}
+    return FrozenMap(said if found.datasource is None else {**said, "datasource": found.datasource})
+
+
 def _location(found: PublishedLocation) -> Location:
     """Return the place; rows of a table say their period, files are of the period they were published for."""
     is_table = found.table is not None
@@ -94,7 +100,7 @@ def _location(found: PublishedLocation) -> Location:
         path=None if is_table else found.path,
         table=found.table,
         schema=found.schema,
-        catalog=None if is_table else FrozenMap(format=found.format),
+        catalog=None if is_table else _form(found),
         period_identifier=found.period,
         data_level=ANY_LEVEL if is_table else RULE,
         resolver_id=PUBLISHED,

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from weft.core.names import listed
 from weft.errors import ResolutionError
 from weft.plan.resolver.files import no_data
 from weft.plan.resolver.location import Location
-from weft.plan.resolver.options import CsvOptions, csv_options, is_set
+from weft.plan.resolver.options import CsvOptions, csv_options, is_set, is_utf8
 from weft.plan.resolver.paths import data_files, full_path, is_local
 from weft.spark.frames import functions_of
 from weft.spark.scan.headers import header_of
@@ -82,14 +82,20 @@ def scan(
     locations: Sequence[Location],
     table: TableDef,
     root: Path,
+    *,
+    written_as: DataSource | None = None,
 ) -> list[Part]:
-    """Return the rows of the files that the locations mean."""
+    """Return the rows of the files that the locations mean.
+
+    `source` says where paths start, and also how files are written unless `written_as` does: what a run
+    published has a whole path, and the form of the datasource it was published to.
+    """
     there = places(locations, source, root)
+    form = written_as or source
     if format == "csv":
-        return _csv(session, there, csv_options(source), table)
+        return _csv(session, there, csv_options(form, published=source is None), table)
     if format == "json":
-        multiline = is_set(source, "multiline", default=False)
-        return [_json(session, place, multiline=multiline) for place in there]
+        return [_json(session, place, form) for place in there]
     return [
         Part(
             frame=session.read.parquet(*place.paths),
@@ -157,7 +163,7 @@ def _csv_said(options: CsvOptions) -> dict[str, str | bool]:
         "quote": options.quote,
         "escape": options.quote,
         "encoding": options.encoding,
-        "multiLine": options.multiline,
+        "multiLine": bool(options.multiline),
     }
 
 
@@ -176,8 +182,15 @@ def _texts(names: Iterable[str]) -> StructType:
     return StructType([StructField(name, StringType()) for name in names])
 
 
-def _json(session: SparkSession, place: Place, *, multiline: bool) -> Part:
-    said: Mapping[str, Any] = {"multiLine": multiline, "columnNameOfCorruptRecord": _CORRUPT}
+def _json(session: SparkSession, place: Place, source: DataSource | None) -> Part:
+    said: dict[str, Any] = {
+        "multiLine": is_set(source, "multiline", default=False),
+        "columnNameOfCorruptRecord": _CORRUPT,
+    }
+    encoding = "" if source is None else str(source.options.get("encoding") or "")
+    if not is_utf8(encoding or "UTF-8"):
+        # Spark finds the ends of lines by itself in UTF-8 alone.
+        said |= {"encoding": encoding, "lineSep": "\n"}
     keys = session.read.options(**said, primitivesAsString=True).json(place.paths).columns
     names = [*(key for key in keys if key != _CORRUPT), _CORRUPT]
     frame = session.read.options(**said).schema(_texts(names)).json(place.paths)

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from weft.errors import ResolutionError
+from weft.plan.operations.destination import POSTGRES_BYTES
 from weft.plan.resolver.credentials import credentials_of
 from weft.plan.resolver.location import Location
 from weft.plan.resolver.options import jdbc_url
@@ -70,4 +71,11 @@ def quoted_name(location: Location, source: DataSource) -> str:
         )
     schema = location.schema or str(source.options.get("schema") or "")
     names = [schema, location.table] if schema else [location.table]
+    long = [name for name in names if len(name.encode()) > POSTGRES_BYTES]
+    if long and jdbc_url(source).startswith("jdbc:postgresql:"):
+        raise ResolutionError(
+            f"{long[0]!r} has {len(long[0].encode())} bytes, and PostgreSQL would look for its first {POSTGRES_BYTES}",
+            code="W1421",
+            help="name the table as the database has it",
+        )
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)

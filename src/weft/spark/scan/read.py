@@ -96,13 +96,14 @@ def _unreadable(read: Read, failure: Exception) -> ResolutionError:
 
 def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) -> list[Part]:
     """Return what lies at the locations of a read, as its sources have it."""
-    groups: dict[tuple[str, str], list[Location]] = {}
+    groups: dict[tuple[str, str, str], list[Location]] = {}
     for said in read.locations:
         location = asked(said, root) if is_asked(said) else said
         source = datasource_of(location, catalog)
-        groups.setdefault((location.datasource_id, _kind(location, source)), []).append(location)
+        writer = str((location.catalog or EMPTY).get("datasource") or "")
+        groups.setdefault((location.datasource_id, _kind(location, source), writer), []).append(location)
     found: list[Part] = []
-    for (_, kind), locations in groups.items():
+    for (_, kind, writer), locations in groups.items():
         source = datasource_of(locations[0], catalog)
         if kind == "jdbc" and source is not None:
             found += jdbc.scan(session, source, tuple(locations), root)
@@ -111,7 +112,8 @@ def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) ->
         elif kind == "table":
             found += catalog_table.scan(session, source, locations)
         else:
-            found += files.scan(session, kind, source, locations, read.table, root)
+            form = catalog.datasource(writer) if writer else source
+            found += files.scan(session, kind, source, locations, read.table, root, written_as=form)
     return found
 
 

@@ -21,6 +21,7 @@ from weft.spark.scan.part import Part
 from weft.spark.scan.strict import strict
 from weft.spark.types import from_spark, to_spark
 from weft.spec.pipeline.dataset import ColumnDef, TableDef
+from weft.spec.pipeline.datasource import DataSource
 from weft.spec.pipeline.words import PUBLISHED
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ def merged(new: DataFrame, current: DataFrame, key: Sequence[str]) -> DataFrame:
     return new.unionByName(current.join(wanted, same, "left_anti").select(*map(quote, new.columns)))
 
 
-def merged_with_files(new: DataFrame, target: Path, format: str, key: Sequence[str]) -> DataFrame:
-    """Return the new rows merged with what lies at `target`; with nothing there, the new rows."""
+def merged_with_files(
+    new: DataFrame, target: Path, format: str, key: Sequence[str], source: DataSource | None = None
+) -> DataFrame:
+    """Return the new rows merged with what is at `target`, files as `source` says; with nothing there, the new rows."""
     if not data_files(str(target)):
         return new
     columns = tuple(ColumnDef(f.name, from_spark(f.dataType)) for f in new.schema.fields)
@@ -53,7 +56,7 @@ def merged_with_files(new: DataFrame, target: Path, format: str, key: Sequence[s
         resolver_version=1,
         rule_name=PUBLISHED,
     )
-    parts = scan(new.sparkSession, format, None, [at], table, target.parent)
+    parts = scan(new.sparkSession, format, None, [at], table, target.parent, written_as=source)
     rows = [fitted(part, new) for part in parts]
     return merged(new, reduce(lambda a, b: a.unionByName(b), rows), key)
 

@@ -34,7 +34,9 @@ def stage(
     rows = _with_current(df, output, catalog, root) if output.mode == "merge" else df
     name = Path(target.location).name if target.kind == "file" else None
     format = "parquet" if target.kind == "table" else target.format
-    return stage_files(rows, folder, format=format, run_id=run_id, file_name=name)
+    return stage_files(
+        rows, folder, format=format, run_id=run_id, file_name=name, csv=target.csv, encoding=target.encoding
+    )
 
 
 def _source(target: Target, catalog: Catalog) -> DataSource:
@@ -51,7 +53,8 @@ def _source(target: Target, catalog: Catalog) -> DataSource:
 def _with_current(df: DataFrame, output: ResolvedOutput, catalog: Catalog, root: Path) -> DataFrame:
     target = output.target
     if target.kind != "table":
-        return merged_with_files(df, root / target.location, target.format, output.merge_key)
+        source = None if target.datasource_id is None else _source(target, catalog)
+        return merged_with_files(df, root / target.location, target.format, output.merge_key, source)
     session = df.sparkSession
     name = table_name(target.table, target.schema, _source(target, catalog))
     if not session.catalog.tableExists(name):

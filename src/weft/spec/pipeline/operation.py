@@ -173,6 +173,7 @@ class Output:
     register_as_dataset: str | None = None
     mode: WriteMode = "replace_period"
     order_by: tuple[Said, ...] = ()
+    escape_formulas: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form that a project file has."""
@@ -182,6 +183,7 @@ class Output:
             register_as_dataset=self.register_as_dataset,
             mode=None if self.mode == "replace_period" else self.mode,
             order_by=[c.text for c in self.order_by] or None,
+            escape_formulas=self.escape_formulas or None,
         )
 
 
