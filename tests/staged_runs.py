@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,11 @@ from weft.front.workspace import load_workspace
 from weft.plan.catalog import Catalog
 from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan
+from weft.run import moving
 from weft.run.moving import Move
 from weft.run.places import output_backup, output_stage
 from weft.run.prepare import Prepared, prepare
-from weft.run.publish import moves_of, publish
+from weft.run.publish import moves_of, publish, recover
 from weft.run.registering import registrations
 from weft.run.tables import database_tables
 from weft.spark.inputs import file_hash
@@ -56,8 +58,8 @@ class StagedRun:
     catalog: Catalog
     moves: tuple[Move, ...]
 
-    def publish(self) -> None:
-        """Publish it as a run does."""
+    def publish(self, merged: Mapping[int, moving.Listing] | None = None) -> None:
+        """Publish it as a run does; `merged` is what was at targets when they were read."""
         publish(
             self.moves,
             self.store,
@@ -65,6 +67,7 @@ class StagedRun:
             root=self.root,
             tables=database_tables(self.plan, self.catalog, self.root),
             registrations=registrations(self.plan, self.catalog, self.run_id, self.root),
+            merged=merged,
         )
 
 
@@ -87,7 +90,9 @@ def staged_run(root: Path, store: Store, content: str = "new", number: int = 1) 
     for record in records:
         store.output_staged(record)
     modes = {op.seq: op.mode for op in prepared.plan.operations if isinstance(op, ResolvedOutput)}
-    return StagedRun(root, store, run.id, prepared.plan, prepared.catalog, moves_of(records, modes))
+    return StagedRun(
+        root, store, run.id, prepared.plan, prepared.catalog, moves_of(records, modes, run, store)
+    )
 
 
 def _new(prepared: Prepared, number: int) -> NewRun:
@@ -146,11 +151,23 @@ def contents(root: Path, target: str) -> list[str]:
     return sorted(file.read_text(encoding="utf-8") for file in place.rglob("*") if file.is_file())
 
 
-def killed(root: Path, at: str) -> None:
-    """Publish in a process of its own that ends at a point as by a power cut."""
+def killed(root: Path, at: str, *, can_exchange: bool = True) -> None:
+    """Publish in a process of its own that ends at a point as by a power cut.
+
+    A disk that cannot exchange two folders, such as one of NFS, renames them one after the other.
+    """
+    _killed([str(root), *([] if can_exchange else ["renaming"])], at)
+
+
+def killed_recovering(root: Path) -> None:
+    """Recover in a process of its own that ends when it has taken the first folder back."""
+    _killed([str(root), "recovering"], "exchanged_back")
+
+
+def _killed(words: list[str], at: str) -> None:
     path = os.pathsep.join(p for p in sys.path if p)
     done = subprocess.run(
-        [sys.executable, __file__, str(root)],
+        [sys.executable, __file__, *words],
         env=os.environ | {"WEFT_CRASH_AT": at, "PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -160,10 +177,15 @@ def killed(root: Path, at: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def main(root: str) -> None:
+def main(root: str, said: str = "") -> None:
+    if said == "renaming":
+        moving.exchange = lambda *_: False
     with opened(Path(root)) as store:
-        staged_run(Path(root), store, number=2).publish()
+        if said == "recovering":
+            recover(store, Path(root))
+        else:
+            staged_run(Path(root), store, number=2).publish()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -56,6 +56,8 @@ class Work:
     session: Session
     store: Store
     run: RunRecord
+    rows_of: str
+    """The run whose name files carry: of a rerun the one it repeats, so that it replaces its files."""
     moment: RunMoment
     progress: Progress
     heartbeat: Heartbeat
@@ -181,7 +183,15 @@ class _Walk:
 
         def action() -> Staged:
             rows = lower_output(self.frame(), op, self.env)
-            return stage_output(rows, op, folder, run_id=work.run.id, catalog=work.catalog, root=work.root)
+            return stage_output(
+                rows,
+                op,
+                folder,
+                run_id=work.run.id,
+                rows_of=work.rows_of,
+                catalog=work.catalog,
+                root=work.root,
+            )
 
         staged = self._act((*self.pending, op), action)
         self._verify(op, staged)

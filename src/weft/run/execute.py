@@ -35,7 +35,7 @@ from weft.run.places import remove_stage
 from weft.run.prepare import Prepared, locations_of, prepare
 from weft.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # asked for together with a run
 from weft.run.progress import Progress, Silent
-from weft.run.publish import moves_of, publish, recover
+from weft.run.publish import first_of, moves_of, publish, recover
 from weft.run.registering import registrations
 from weft.run.report import RunReport, report_of
 from weft.run.session import Session
@@ -159,6 +159,7 @@ def carry(
             session=session,
             store=store,
             run=run,
+            rows_of=first_of(run, store),
             moment=RunMoment(
                 run_id=prepared.rows_of or run.id,
                 project_id=prepared.project.id,
@@ -196,7 +197,9 @@ def _attempt(work: Work, interrupts: Interrupts, kept: Kept | None) -> tuple[Dia
         return _failed(work, problem.failure(), problem.error)
     except StoreError:
         raise
-    except Exception as problem:  # noqa: BLE001  # whatever it was, the run has ended and the store must say so
+    except Exception as problem:
+        if isinstance(problem, WeftError) and problem.code == "W1516":
+            raise  # the run has not ended: the next command completes it
         error = told(problem, "the run")
         failure = RunFailure(operation_order=None, code=error.code, message=error.message, detail=str(error))
         return _failed(work, failure, error)
@@ -210,7 +213,7 @@ def _publish(work: Work, outputs: tuple[Any, ...]) -> None:
     modes = {op.seq: op.mode for op in plan.operations if isinstance(op, ResolvedOutput)}
     wanted = registrations(plan, catalog, work.run.id, work.root)
     publish(
-        moves_of(outputs, modes),
+        moves_of(outputs, modes, work.run, store),
         store,
         work.run.id,
         root=work.root,

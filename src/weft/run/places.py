@@ -6,6 +6,7 @@
     <workspace>/.weft/stage/<run>/20.before  what was at the target, while it is exchanged
     <workspace>/.weft/stage/<run>/steps/10/  the working set after operation 10
     /mnt/out/.weft_stage/<run>/20/           the files of an output whose target is on another disk
+    <workspace>/.weft/old/<time>-<run>-20    what was at a target before, for readers that have the folder open
 
 A folder is exchanged by renaming, and renaming works only within one disk.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,6 +23,9 @@ from weft.store.records import OutputRecord
 
 STAGE = Path(".weft") / "stage"
 BESIDE = ".weft_stage"
+OLD = Path(".weft") / "old"
+GRACE_SECONDS = 60
+"""How long the old content of a target is kept at least."""
 
 
 def stage_root(target: Path, root: Path) -> Path:
@@ -71,6 +76,34 @@ def remove_stage(root: Path, run_id: str, outputs: Iterable[OutputRecord] = ()) 
         shutil.rmtree(folder, ignore_errors=True)
         if folder.parent.name == BESIDE and folder.parent.is_dir() and not any(folder.parent.iterdir()):
             folder.parent.rmdir()
+
+
+def keep_for_readers(backup: Path, root: Path, run_id: str, seq: int) -> None:
+    """Put the old content of a target where the next commands remove it.
+
+    A reader that opened the folder just before the exchange lists it just after: it must not find it empty.
+    """
+    if not backup.exists():
+        return
+    folder = _old_beside(backup) if root / STAGE not in backup.parents else root / OLD
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_old(folder)
+    backup.rename(folder / f"{int(time.time())}-{run_id}-{seq}")
+
+
+def _old_beside(backup: Path) -> Path:
+    return next(p for p in backup.parents if p.name == BESIDE) / OLD.name
+
+
+def remove_old(folder: Path) -> None:
+    """Remove old content that no reader has just opened."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        since = entry.name.partition("-")[0]
+        if not since.isdigit() or time.time() - int(since) > GRACE_SECONDS:
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
 
 
 def shown(path: str | os.PathLike[str], root: Path) -> str:

@@ -15,8 +15,9 @@ from weft.plan.catalog import Catalog
 from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan, resolve_project
 from weft.plan.shared_targets import check_outputs
+from weft.run.moving import already_there
 from weft.run.places import shown
-from weft.run.publish import already_there, recover
+from weft.run.publish import recover
 from weft.run.registering import undeclared
 from weft.spark.inputs import InputPrint, fingerprint_inputs
 from weft.spec.pipeline.project import Project

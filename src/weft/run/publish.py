@@ -4,7 +4,7 @@
 
     staged      every output is written and verified; nothing of it can be seen
     publishing  one transaction says so of all of them; from here a run only goes forward
-                folders are renamed, tables are exchanged; each step can be done again
+                folders are exchanged, tables are changed; each step can be done again
     published   one transaction: outputs published, datasets registered, run completed, locks freed
                 what was at the targets before, and the stage, are removed
 
@@ -15,24 +15,39 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from weft.core.paths import outside
-from weft.errors import Diagnostic, RunError, WeftError
+from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.plan.catalog import Catalog
 from weft.plan.project import ProjectPlan, resolve_project
 from weft.run.crash import crash_point
-from weft.run.moving import Listing, Move, is_whole, listing, move_back, move_in, verify
-from weft.run.places import remove_stage, staged_runs
+from weft.run.moving import (
+    Listing,
+    Move,
+    already_there,
+    is_whole,
+    listing,
+    move_back,
+    move_in,
+    unfinished,
+    verify,
+)
+from weft.run.places import OLD, keep_for_readers, remove_old, remove_stage, staged_runs
 from weft.run.registering import registrations
 from weft.run.tables import Tables, database_tables
+from weft.spark.sink.database import is_out_of_reach
 from weft.spec.pipeline.words import WriteMode
 from weft.store.ids import short_id
 from weft.store.records import OutputRecord, Registration, RunFailure, RunRecord
 from weft.store.snapshot import period_from_snapshot, plan_from_snapshot
 from weft.store.writer import Store
+
+_ALL = 1_000_000
+"""More runs than a project has for one period."""
 
 Outcome = Literal["completed", "failed", "waiting"]
 
@@ -62,6 +77,7 @@ def publish(
     staged.  `merged` says what was at the target of a merge when it was read: it must be the same now.
     """
     wanted, read = tuple(registrations), merged or {}
+    tables.verify([move for move in moves if not move.is_files])
     crash_point("before_publish")
     store.begin_publish(run_id, [move.output for move in moves])
     try:
@@ -69,8 +85,9 @@ def publish(
             _check(move, read.get(move.output.seq))
         _check_places(moves, root)
         _move_all(moves, tables)
-    except WeftError:
-        _staged_again(moves, store)
+    except WeftError as problem:
+        if problem.code != "W1516":
+            _staged_again(moves, store)
         raise
     return _finished(moves, store, run_id, root, wanted)
 
@@ -102,17 +119,12 @@ def _check_places(moves: Sequence[Move], root: Path) -> None:
                 )
 
 
-def already_there(target: Path | str) -> RunError:
-    """Return the error for a target that must not exist yet."""
-    return RunError(
-        f"{target} already exists, and the output says `mode: fail_if_exists`",
-        code="W1507",
-        help="remove it, or write with `mode: replace_period`",
-    )
-
-
 def _move_all(moves: Sequence[Move], tables: Tables) -> None:
-    """Move files, then tables: a rename can be taken back, the commit of a database cannot."""
+    """Move files, then tables: an exchange can be taken back, the commit of a database cannot.
+
+    Raises W1516 when neither all targets are new nor all are old: then nothing more may be undone or removed, and
+    `recover` goes forward.
+    """
     done: list[Move] = []
     try:
         for move in moves:
@@ -120,9 +132,14 @@ def _move_all(moves: Sequence[Move], tables: Tables) -> None:
                 done.append(move)
                 move_in(move)
         tables.publish([move for move in moves if not move.is_files])
-    except WeftError:
-        for move in reversed(done):
-            move_back(move)
+    except WeftError as problem:
+        if problem.code == "W1516":
+            raise
+        try:
+            for move in reversed(done):
+                move_back(move)
+        except WeftError as other:
+            raise unfinished(moves[0].output.run_id, other.message) from problem
         raise
 
 
@@ -138,13 +155,38 @@ def _finished(
     run = store.complete(run_id, wanted)
     crash_point("after_commit")
     crash_point("before_cleanup")
+    with suppress(OSError):  # the run is complete; old content that cannot be kept is removed with the stage
+        for move in moves:
+            if move.is_files:
+                keep_for_readers(move.backup, root, run_id, move.output.seq)
     remove_stage(root, run_id, [move.output for move in moves])
     return run
 
 
-def moves_of(outputs: Iterable[OutputRecord], modes: Mapping[int, WriteMode]) -> tuple[Move, ...]:
-    """Return outputs with the modes that the project gives them."""
-    return tuple(Move(output, modes[output.seq]) for output in outputs if output.state != "discarded")
+def moves_of(
+    outputs: Iterable[OutputRecord], modes: Mapping[int, WriteMode], run: RunRecord, store: Store
+) -> tuple[Move, ...]:
+    """Return outputs with the modes that the project gives them, and of a rerun with what it repeats."""
+    first = first_of(run, store)
+    known = store.runs(run.project_id, run.period, "completed", _ALL) if run.rerun_of is not None else ()
+    family = [other for other in known if other.id != run.id and first_of(other, store) == first]
+    added = {o.seq for other in family for o in store.outputs(other.id) if o.state == "published"}
+    runs = tuple(dict.fromkeys((first, *(other.id for other in family))))
+    return tuple(
+        Move(output, modes[output.seq], rows_of=runs, again=output.seq in added)
+        for output in outputs
+        if output.state != "discarded"
+    )
+
+
+def first_of(run: RunRecord, store: Store) -> str:
+    """Return the run that a rerun repeats, through all reruns in between; of any other run itself."""
+    while run.rerun_of is not None:
+        try:
+            run = store.run(run.rerun_of)
+        except StoreError:  # its record was removed
+            return run.rerun_of or run.id
+    return run.id
 
 
 def recover(store: Store, root: Path, *, session: Any = None) -> tuple[Recovered, ...]:
@@ -162,9 +204,7 @@ def _recovered(run: RunRecord, store: Store, root: Path, session: Any) -> Recove
     outputs = store.outputs(run.id)
     publishing = any(output.state == "publishing" for output in outputs)
     if publishing and session is None and any(output.kind == "table" for output in outputs):
-        text = f"run {short_id(run.id)} died while it published to a table of Spark"
-        note = Diagnostic("W1502", text, help="the next run completes it", severity="warning")
-        return Recovered(run_id=run.id, outcome="waiting", note=note)
+        return _waiting(run, "it goes to a table of Spark")
     if store.take_over(run.id) is None:
         return None
     if publishing:
@@ -179,13 +219,19 @@ def _recovered(run: RunRecord, store: Store, root: Path, session: Any) -> Recove
     return Recovered(run_id=run.id, outcome="failed", note=_note(run, "its process died", resume=True))
 
 
+def _waiting(run: RunRecord, why: str) -> Recovered:
+    text = f"run {short_id(run.id)} died while it published, and is not complete yet: {why}"
+    note = Diagnostic("W1502", text, help="the next run completes it", severity="warning")
+    return Recovered(run_id=run.id, outcome="waiting", note=note)
+
+
 def _rolled_forward(
     run: RunRecord, outputs: Sequence[OutputRecord], store: Store, root: Path, session: Any
 ) -> Recovered:
     snapshot = store.snapshot(run.id)
     plan, catalog = replayed(snapshot, root)
     modes = {op.seq: op.mode for op in plan.operations if hasattr(op, "mode")}
-    moves = moves_of(outputs, modes)
+    moves = moves_of(outputs, modes, run, store)
     files = [move for move in moves if move.is_files]
     if all(is_whole(move) for move in files):
         try:
@@ -193,6 +239,9 @@ def _rolled_forward(
             _move_all(moves, database_tables(plan, catalog, root, session))
             _finished(moves, store, run.id, root, registrations(plan, catalog, run.id, root))
         except WeftError as problem:
+            if problem.code == "W1516" or is_out_of_reach(problem):
+                # Whether the database has the rows is not known: putting files back could tear them apart.
+                return _waiting(run, problem.message)
             return _given_up(run, moves, store, problem.message)
         return Recovered(run_id=run.id, outcome="completed", note=_note(run, "it was publishing"))
     return _given_up(run, moves, store, "a staged file is gone or is not what was written")
@@ -261,7 +310,8 @@ def discard(store: Store, root: Path, run_id: str) -> tuple[Diagnostic, ...]:
 
 
 def _sweep(store: Store, root: Path) -> None:
-    """Remove staged data of runs that are over and cannot be resumed, or that nobody knows."""
+    """Remove staged data of runs that are over and cannot be resumed, or that nobody knows, and old content."""
+    remove_old(root / OLD)
     for run_id in staged_runs(root):
         try:
             run = store.run(run_id)

@@ -20,7 +20,7 @@ from weft.plan.shared_targets import check_outputs
 from weft.run.engine import Kept
 from weft.run.execute import Opener, begin, carry
 from weft.run.failing import told
-from weft.run.moving import Move, verify
+from weft.run.moving import Move, move_back, verify
 from weft.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
 from weft.run.progress import Progress, Silent
 from weft.run.publish import recover, replayed
@@ -72,9 +72,19 @@ def resume(
     opened = open_session()
     recover(store, root, session=opened.spark)
     resumed = store.resume(run.id)
+    _put_back(resumed, store)
     return carry(
         prepared, resumed, root, store, opened, progress or Silent(), kept_of(resumed, plan, store, root)
     )
+
+
+def _put_back(run: RunRecord, store: Store) -> None:
+    """Undo what a try that failed in the middle of publishing left at targets, before outputs are staged again."""
+    for output in store.outputs(run.id):
+        if output.state == "publishing":
+            if output.kind in ("files", "file"):
+                move_back(Move(output, "replace_period"))
+            store.output_staged(replace(output, state="staged"))
 
 
 def _as_it_is(
@@ -161,9 +171,25 @@ def rerun(
         rerun_of=run.id,
         rows_of=origin_of(run, store) if same else None,
     )
+    if not same:
+        _check_appended(plan, run, store)
     opened = open_session()
     recover(store, root, session=opened.spark)
     return begin(prepared, root, store, opened, options, progress or Silent())
+
+
+def _check_appended(plan: ProjectPlan, run: RunRecord, store: Store) -> None:
+    """Raise W1515 when a run has added rows to a table that a rerun with other rows could not find again."""
+    outputs = {o.seq: o for o in store.outputs(run.id) if o.state == "published"}
+    for op in plan.operations:
+        if isinstance(op, ResolvedOutput) and op.mode == "append" and op.seq in outputs:
+            if op.target.kind in ("files", "file"):
+                continue  # names of files say the run
+            raise RunError(
+                f"run {short_id(run.id)} added its rows to {op.target.location}, and this rerun makes other rows",
+                code="W1515",
+                help="delete the rows of the run and start a new one with `weft run`, or write with `mode: replace_period`",
+            )
 
 
 def origin_of(run: RunRecord, store: Store) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +14,11 @@ import pytest
 
 from engine_data import CONVERT, project_text, sample_workspace
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, opened, staged_run
+from weft.core.exchange import exchange
 from weft.errors import RunError
 from weft.run import moving
 from weft.run.places import stage_root, staged_runs
+from weft.run.publish import recover
 from weft.store.writer import Store
 
 FIRST, SECOND = TARGETS
@@ -193,3 +197,153 @@ def test_verify_wants_every_file(root: Path, store: Store) -> None:
     gone = replace(move, output=replace(move.output, stage=str(root / "nowhere")))
     with pytest.raises(RunError, match="neither staged nor at its target"):
         moving.move_in(gone)
+
+
+READER = """\
+import os, sys
+target, stop = sys.argv[1:]
+seen = absent = empty = 0
+while not os.path.exists(stop):
+    try:
+        names = os.listdir(target)
+    except FileNotFoundError:
+        absent += 1
+    else:
+        seen += 1
+        empty += not [n for n in names if n.startswith("part-")]
+print(seen, absent, empty)
+"""
+
+
+@pytest.mark.parametrize("mode", ["replace_period", "append"])
+def test_whoever_lists_a_target_sees_files_at_every_moment(tmp_path: Path, mode: str) -> None:
+    root, stop = with_mode(tmp_path, mode), tmp_path / "stop"
+    with opened(root) as store:
+        staged_run(root, store, "first", number=1).publish()
+        words = [sys.executable, "-c", READER, str(root / FIRST), str(stop)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as reader:
+            for number in range(2, 22):
+                run = staged_run(root, store, f"run {number}", number=number)
+                run.publish()
+            stop.touch()
+            out = reader.communicate()[0]
+    seen, absent, empty = map(int, out.split())
+    assert seen > 0
+    assert (absent, empty) == (0, 0)
+    assert len(contents(root, FIRST)) == (1 if mode == "replace_period" else 21)
+
+
+def test_a_target_is_put_back_without_being_absent(root: Path, store: Store, tmp_path: Path) -> None:
+    staged_run(root, store, "old", number=1).publish()
+    stop = tmp_path / "stop"
+    words = [sys.executable, "-c", READER, str(root / FIRST), str(stop)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as reader:
+        move = staged_run(root, store, "new", number=2).moves[0]
+        for _ in range(200):
+            moving.move_in(move)
+            assert contents(root, FIRST) == ["new 20"]
+            moving.move_back(move)
+            assert contents(root, FIRST) == ["old 20"]
+        stop.touch()
+        out = reader.communicate()[0]
+    assert out.split()[1:] == ["0", "0"]
+
+
+def test_a_disk_that_cannot_exchange_renames_twice(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving, "exchange", lambda *_: False)
+    staged_run(root, store, "old", number=1).publish()
+    run = staged_run(root, store, "new", number=2)
+    moving.move_in(run.moves[0])
+    moving.move_back(run.moves[0])
+    assert contents(root, FIRST) == ["old 20"]
+    run.publish()
+    assert (contents(root, FIRST), contents(root, SECOND)) == (["new 20"], ["new 30"])
+
+
+def test_paths_that_cannot_change_places_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.write_text("file", encoding="utf-8")
+    assert exchange(one, other)
+    assert (one.is_file(), other.is_dir()) == (True, True)
+    with pytest.raises(FileNotFoundError):
+        exchange(one, tmp_path / "nothing")
+    monkeypatch.setattr("sys.platform", "plan9")
+    assert not exchange(one, other)
+    assert (one.is_file(), other.is_dir()) == (True, True)
+
+
+def test_a_move_that_cannot_be_taken_back_is_left_to_the_next_command(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second output does not move, and the first does not come back: nothing is removed, and nothing failed yet."""
+    staged_run(root, store, "old", number=1).publish()
+    run = staged_run(root, store, "new", number=2)
+    real, calls = moving.exchange, []
+
+    def once(one: Path, other: Path) -> bool:
+        calls.append(one)
+        if len(calls) > 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(one, other)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "exchange", once)
+        with pytest.raises(RunError, match=r"W1516.*interrupted while it published"):
+            run.publish()
+    assert {o.state for o in store.outputs(run.run_id)} == {"publishing"}
+    monkeypatch.setattr("weft.store.locks.stale", lambda *_: True)
+    assert [r.outcome for r in recover(store, root)] == ["completed"]
+    assert (contents(root, FIRST), contents(root, SECOND)) == (["new 20"], ["new 30"])
+
+
+@pytest.mark.parametrize("change", ["added", "changed", "removed", "nothing"])
+def test_a_target_that_changed_while_it_was_merged_is_not_replaced(tmp_path: Path, change: str) -> None:
+    root = with_mode(tmp_path, "replace_period")
+    with opened(root) as store:
+        staged_run(root, store, "old", number=1).publish()
+        run = staged_run(root, store, "merged", number=2)
+        read = moving.listing(root / FIRST)
+        (file,) = (root / FIRST).iterdir()
+        if change == "added":
+            (root / FIRST / "theirs").write_text("theirs", encoding="utf-8")
+        elif change == "changed":
+            file.write_text("another", encoding="utf-8")
+        elif change == "removed":
+            file.unlink()
+        now = contents(root, FIRST)
+        if change == "nothing":
+            run.publish(merged={20: read})
+            assert contents(root, FIRST) == ["merged 20"]
+            return
+        with pytest.raises(RunError, match=r"W1512.*was changed while output 20 was merged"):
+            run.publish(merged={20: read})
+        assert contents(root, FIRST) == now
+        assert {o.state for o in store.outputs(run.run_id)} == {"staged"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("call", ["_write_mark", "_take_along", "exchange"])
+def test_a_full_disk_leaves_every_target_and_the_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    root = with_mode(tmp_path, "append")
+
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with opened(root) as store:
+        staged_run(root, store, "old", number=1).publish()
+        run = staged_run(root, store, "new", number=2)
+        with monkeypatch.context() as patched:
+            patched.setattr(moving, call, full)
+            with pytest.raises(RunError, match="W1508"):
+                run.publish()
+        assert contents(root, FIRST) == ["old 20"]
+        assert {o.state for o in store.outputs(run.run_id)} == {"staged"}
+        run.publish()
+        assert contents(root, FIRST) == ["new 20", "old 20"]

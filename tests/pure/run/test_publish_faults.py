@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine_data import sample_workspace
-from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, opened, staged_run
+from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, killed_recovering, opened, staged_run
 from weft.errors import RunError
 from weft.run.places import staged_runs as left_behind
 from weft.run.publish import recover
@@ -37,10 +37,14 @@ def store(root: Path) -> Iterator[Store]:
     ("point", "outcome"),
     [
         ("before_publish", "failed"),
-        ("renamed_away", "completed"),
+        ("marked", "completed"),
+        ("exchanged", "completed"),
         ("renamed_in", "completed"),
-        ("renamed_away:2", "completed"),
+        ("marked:2", "completed"),
+        ("exchanged:2", "completed"),
         ("renamed_in:2", "completed"),
+        ("renamed_away", "completed"),
+        ("renamed_away:2", "completed"),
         ("before_commit", "completed"),
         ("after_commit", "over"),
         ("before_cleanup", "over"),
@@ -49,7 +53,7 @@ def store(root: Path) -> Iterator[Store]:
 def test_a_crash_is_finished_or_undone_and_nothing_is_seen_twice(
     root: Path, store: Store, point: str, outcome: str
 ) -> None:
-    killed(root, point)
+    killed(root, point, can_exchange="away" not in point)
     found = recover(store, root)
     assert [r.outcome for r in found] == ([] if outcome == "over" else [outcome])
     now = contents(root, FIRST), contents(root, SECOND)
@@ -75,7 +79,7 @@ def test_the_failure_of_a_dead_process_says_what_to_do(root: Path, store: Store)
 
 
 def test_a_new_run_recovers_the_dead_one_by_itself(root: Path, store: Store) -> None:
-    killed(root, "renamed_away")
+    killed(root, "exchanged")
     staged_run(root, store, "next", number=3).publish()
     assert [r.status for r in store.runs()] == ["completed"] * 3
     assert (contents(root, FIRST), contents(root, SECOND)) == (["next 20"], ["next 30"])
@@ -93,6 +97,39 @@ def test_a_crash_whose_staged_files_were_lost_is_taken_back(root: Path, store: S
     assert failure is not None
     assert (failure.code, "every target is as it was" in failure.detail) == ("W1512", True)
     assert {o.state for o in store.outputs(run_id)} == {"discarded"}
+
+
+def test_a_crash_while_it_is_taken_back_is_finished_too(root: Path, store: Store) -> None:
+    """The second output is lost, so the first goes back; that is interrupted, and done once more."""
+    killed(root, "renamed_in")
+    (run_id,) = left_behind(root)
+    stage = root / ".weft" / "stage" / run_id
+    for file in (stage / "30").iterdir():
+        file.unlink()
+    killed_recovering(root)
+    (found,) = recover(store, root)
+    assert found.outcome == "failed"
+    assert (contents(root, FIRST), contents(root, SECOND)) == OLD
+    # The first output is staged again as it was written.
+    assert [p.read_text(encoding="utf-8") for p in (stage / "20").iterdir()] == ["new 20"]
+
+
+def test_a_target_that_must_not_exist_is_not_replaced_by_recovery(tmp_path: Path) -> None:
+    found = sample_workspace(
+        tmp_path,
+        {
+            "projects/fx_reporting.yml": TWO_OUTPUTS.replace(
+                "register_as_dataset: gl_usd", "mode: fail_if_exists"
+            )
+        },
+    )
+    killed(found, "marked")
+    (found / FIRST).mkdir(parents=True)
+    (found / FIRST / "theirs").write_text("theirs", encoding="utf-8")
+    with opened(found) as store:
+        (recovered,) = recover(store, found)
+        assert recovered.outcome == "failed"
+        assert contents(found, FIRST) == ["theirs"]
 
 
 def test_a_run_at_work_is_left_alone(root: Path, store: Store) -> None:

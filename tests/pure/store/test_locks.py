@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from store_values import NOW, Counts, new_run, output, project
 from weft.errors import RunError
@@ -301,3 +303,20 @@ def test_a_killed_process_blocks_nobody(url: str, tmp_path: Path) -> None:
         assert old.failure is not None
         assert old.failure.message == f"the run was given up: its process {process.pid} is gone"
         assert store.run("LAST").id == new.id
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_who_holds_a_lock_keeps_it_until_its_transaction_ends(store: Store) -> None:
+    """Between the look at the lock and the write nobody takes it over: the row is locked, not only read."""
+    run = store.create_run(new_run())
+    seen = next(lease for lease in store.locks() if lease.run_id == run.id)
+    rival = locks.Lease(name=seen.name, run_id=run.id, owner="bob", host="other", pid=1)
+    engine = store.database.engine
+    with engine.connect() as mine, mine.begin():
+        assert locks.holds(mine, run.id, seen.host, seen.pid)
+        with engine.connect() as other, other.begin():
+            other.execute(text("SET LOCAL lock_timeout = '50ms'"))
+            with pytest.raises(OperationalError, match="lock"):
+                locks.take(other, seen, rival, NOW)
+    with engine.connect() as other, other.begin():
+        assert locks.take(other, seen, rival, NOW)

@@ -32,7 +32,7 @@ spark: {master: "local[1]", conf: {spark.driver.memory: 512m, spark.sql.shuffle.
 
 @pytest.mark.parametrize(
     ("point", "status"),
-    [("operation", "failed"), ("renamed_away", "completed"), ("after_commit", "completed")],
+    [("operation", "failed"), ("marked", "completed"), ("after_commit", "completed")],
 )
 def test_a_run_that_was_killed_is_recovered(
     tmp_path: Path, spark: SparkSession, point: str, status: str

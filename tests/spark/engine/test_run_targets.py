@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from engine_runs import loaded, opened, ran, rows
@@ -17,9 +19,11 @@ from postgres import Server, running_server
 from weft.errors import ExpressionError, OperationError, RunError
 from weft.run.places import staged_runs
 from weft.run.preview import preview
+from weft.run.report import RunReport
 from weft.run.resume import rerun, resume
 from weft.run.session import Session
 from weft.spark.jars import installed_jars
+from weft.spark.sink.stage import stage as stage_output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +84,34 @@ def test_a_merge_keeps_rows_with_other_keys(tmp_path: Path, spark: SparkSession)
         Decimal("16800.00"),
     )
     assert report.outputs[0].rows == 10
+
+
+def test_a_target_that_changes_while_it_is_merged_stops_the_run_and_a_resume_takes_it_in(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge = WRITE + "    mode: merge\n"
+    root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": project_text([CONVERT, merge])})
+    with opened(root) as store:
+        assert ran(root, store, spark).ok
+        (file,) = (root / OUT).iterdir()
+
+        def stage(*said: Any, **named: Any) -> Any:
+            found = stage_output(*said, **named)
+            # Somebody adds a row while this output is written: it must not vanish with the exchange.
+            theirs = spark.read.parquet(str(file)).limit(1)
+            named = theirs.withColumn("journal_id", F.lit("JE-999"))
+            pq.write_table(named.toArrow(), root / OUT / "theirs.parquet")
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr("weft.run.engine.stage_output", stage)
+            report = ran(root, store, spark)
+        assert report.failure is not None
+        assert (report.status, report.failure.code) == ("failed", "W1512")
+        assert len(rows(spark, root / OUT)) == 11
+        again = resume(report.run_id, root=root, store=store, session=Session(spark))
+        assert again.ok, again.diagnostics
+        assert sum(key == "JE-999" for (key,) in rows(spark, root / OUT, "journal_id")) == 1
 
 
 def test_a_table_of_spark_is_replaced_period_by_period(tmp_path: Path, spark: SparkSession) -> None:
@@ -180,6 +212,54 @@ def test_a_table_of_a_database_and_files_are_published_together(
         read = ran(root, store, spark, project="reader")
         assert (read.ok, read.outputs[0].rows) == (True, 10), read.diagnostics
         assert read.resolver_snapshot["input_dataset_version"] == 2
+
+
+APPENDING = """\
+- {seq: 20, name: Table, type: output, arguments: {destination: {datasource_id: pg, table: added}, mode: append, columns: [journal_id, amount_reporting, _row_id, _labels, _updated_at]}}
+- {seq: 30, name: Lake, type: output, arguments: {destination: {datasource_id: lake, table: weft_run_again}, mode: append, columns: [journal_id, amount_reporting, _row_id, _labels, _updated_at]}}
+- {seq: 40, name: Files, type: output, arguments: {destination: {path: out/files}, mode: append}}
+"""
+
+
+def test_a_rerun_replaces_the_rows_that_its_run_has_appended(
+    tmp_path: Path, spark: SparkSession, server: Server
+) -> None:
+    url = "jdbc:" + server.url().replace("weft@", "") + "?user=weft"
+    root = sample_workspace(
+        tmp_path,
+        {
+            "projects/fx_reporting.yml": project_text([CONVERT, APPENDING]),
+            "datasources/pg.yml": f'datasource: {{id: pg, name: pg, type: jdbc, options: {{url: "{url}"}}}}\n',
+            "datasources/lake.yml": "datasource: {id: lake, name: lake, type: table, options: {schema: default}}\n",
+        },
+    )
+    files = root / "out" / "files" / "period=2026-01"
+    spark.sql("DROP TABLE IF EXISTS weft_run_again")
+    try:
+        with opened(root) as store, psycopg.connect(server.url(), autocommit=True) as database:
+
+            def counts() -> list[int]:
+                (found,) = database.execute("SELECT count(*) FROM added").fetchone() or (0,)
+                return [found, spark.table("weft_run_again").count(), len(rows(spark, files, "journal_id"))]
+
+            def again(run: str, **said: Any) -> RunReport:
+                return rerun(run, workspace=loaded(root), store=store, session=Session(spark), **said)
+
+            first = ran(root, store, spark)
+            assert (first.ok, counts()) == (True, [10, 10, 10]), first.diagnostics
+            second = again(first.run_id)
+            assert (second.identical, counts()) == (True, [10, 10, 10]), second.diagnostics
+            # A run of its own adds its rows; a rerun of a rerun is one of the first run, and puts back what is missing.
+            assert ran(root, store, spark).ok
+            database.execute("DELETE FROM added WHERE journal_id = 'JE-002'")
+            assert (again(second.run_id).ok, counts()) == (True, [18, 20, 20])
+            data = root / "data" / "transactions.csv"
+            data.write_text(data.read_text(encoding="utf-8").replace("8500.00", "1000.00"), encoding="utf-8")
+            with pytest.raises(RunError, match=r"W1515.*pg:added"):
+                again(first.run_id, allow_changed_inputs=True)
+            assert counts() == [18, 20, 20]
+    finally:
+        spark.sql("DROP TABLE IF EXISTS weft_run_again")
 
 
 def test_a_preview_shows_what_an_operation_would_change(tmp_path: Path, spark: SparkSession) -> None:

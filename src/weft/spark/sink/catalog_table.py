@@ -25,11 +25,18 @@ __all__ = ["publish_table", "table_name"]
 
 
 def publish_table(
-    session: SparkSession, stage: Path, name: str, *, mode: WriteMode, periods: Sequence[str] = ()
+    session: SparkSession,
+    stage: Path,
+    name: str,
+    *,
+    mode: WriteMode,
+    periods: Sequence[str] = (),
+    again: bool = False,
 ) -> None:
     """Move staged rows into the table of that quoted name; the table is made when it is not there.
 
-    A merge has staged the whole table, so it replaces all of it.
+    A merge has staged the whole table, so it replaces all of it.  Rows that are appended `again` are added only as
+    far as the table does not have them.
     """
     rows = session.read.parquet(str(stage))
     if not session.catalog.tableExists(name):
@@ -53,7 +60,32 @@ def publish_table(
     if mode == "replace_period":
         _replace_periods(session, stage, ordered, name, periods)
     else:
-        ordered.write.insertInto(name, overwrite=mode == "merge")
+        added = _missing(ordered, session.table(name)) if again and mode == "append" else ordered
+        added.write.insertInto(name, overwrite=mode == "merge")
+
+
+def _missing(rows: DataFrame, table: DataFrame) -> DataFrame:
+    """Return the rows that a table does not have, each as often as it is missing there."""
+    F: Any = functions_of(rows)
+    maps = {f.name for f in rows.schema.fields if f.dataType.typeName() == "map"}
+
+    def comparable(frame: DataFrame) -> DataFrame:
+        # Spark compares no maps: a sorted list of their entries stands for them.
+        columns = (F.col(quote(n)) for n in rows.columns)
+        return frame.select(
+            *(
+                F.array_sort(F.map_entries(c)).alias(n) if n in maps else c
+                for n, c in zip(rows.columns, columns, strict=True)
+            )
+        )
+
+    found = comparable(rows).exceptAll(comparable(table))
+    return found.select(
+        *(
+            F.map_from_entries(F.col(quote(n))).alias(n) if n in maps else F.col(quote(n))
+            for n in rows.columns
+        )
+    )
 
 
 def _created(rows: DataFrame, name: str) -> None:

@@ -4,7 +4,7 @@
 
     BEGIN
     DELETE FROM target WHERE _period IN (...)          replace_period
-    INSERT INTO target (...) SELECT ... FROM stage
+    INSERT INTO target (...) SELECT ... FROM stage     a rerun that appends: EXCEPT ALL what is there
     DROP TABLE stage
     COMMIT                                             by the caller, once for all outputs of the server
 
@@ -14,7 +14,8 @@ A stage table that is gone was published before: doing it again changes nothing.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from weft.redaction import redact
 from weft.spec.pipeline.datasource import DataSource
 from weft.spec.pipeline.words import PERIOD, WriteMode
 
+_DISK_FULL = "53100"
 _PASSED_ON = ("sslmode", "sslrootcert", "sslcert", "sslkey", "options", "user", "password")
 
 
@@ -45,6 +47,8 @@ class TableSwap:
     mode: WriteMode
     periods: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    again: bool = False
+    """Whether rows that are appended were added before, by the run that this one repeats."""
 
     @property
     def target(self) -> str:
@@ -85,7 +89,11 @@ def connect(source: DataSource, root: Path) -> Any:
             at=source.at.of("options.url"),
         )
     secret = credentials_of(source, root)
-    said = {k: v for k, v in parse_qsl(at.query) if k in _PASSED_ON}
+    asked = dict(parse_qsl(at.query))
+    said = {k: v for k, v in asked.items() if k in _PASSED_ON}
+    if "currentSchema" in asked and "options" not in said:
+        # Spark's driver stages in that schema: the tables must be looked for where it puts them.
+        said["options"] = f"-c search_path={asked['currentSchema']}"
     said |= {k: v for k, v in (("user", secret.user), ("password", secret.password)) if v}
     try:
         return psycopg.connect(
@@ -117,27 +125,45 @@ def has_rows(connection: Any, swap: TableSwap) -> bool:
     return bool(found[0])
 
 
-def publish(connection: Any, swap: TableSwap) -> bool:
-    """Move staged rows to their target inside the open transaction; False when that was done before."""
-    if not table_exists(connection, swap.stage):
-        return False
-    # Two publishers of one table wait for each other instead of failing half-way.
-    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (swap.target,))
-    if swap.mode == "fail_if_exists" and has_rows(connection, swap):
-        raise RunError(
-            f"table {swap.target} already has rows of {', '.join(swap.periods)}",
-            code="W1507",
-            help="delete them, or write with `mode: replace_period`",
-        )
-    try:
+def publish(connection: Any, swap: TableSwap, *, added: bool = False) -> bool:
+    """Move staged rows to their target inside the open transaction; False when that was done before.
+
+    `added` says that an earlier try of the run has appended them: then the stage is dropped alone.
+    """
+    with _answered(swap):
+        if added:
+            drop_stage(connection, swap.stage)
+        if added or not table_exists(connection, swap.stage):
+            return False
+        # Two publishers of one table wait for each other instead of failing half-way.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (swap.target,))
+        if swap.mode == "fail_if_exists" and has_rows(connection, swap):
+            raise RunError(
+                f"table {swap.target} already has rows of {', '.join(swap.periods)}",
+                code="W1507",
+                help="delete them, or write with `mode: replace_period`",
+            )
         _move(connection, swap)
+    return True
+
+
+@contextmanager
+def _answered(swap: TableSwap) -> Iterator[None]:
+    """Turn what the database refuses into an error of ours."""
+    try:
+        yield
     except importlib.import_module("psycopg").Error as cause:
+        if cause.sqlstate == _DISK_FULL:
+            raise RunError(
+                f"there is no room for table {swap.target} in its database: {str(cause).strip()}",
+                code="W1508",
+                help="make room on the disk of the database, then resume the run",
+            ) from cause
         raise RunError(
             f"the rows staged in {swap.stage} do not go into table {swap.target}: {str(cause).strip()}",
             code="W1509",
             help="see the columns of the table, then resume the run",
         ) from cause
-    return True
 
 
 def _move(connection: Any, swap: TableSwap) -> None:
@@ -150,8 +176,32 @@ def _move(connection: Any, swap: TableSwap) -> None:
         )
     elif swap.mode == "merge":
         connection.execute(f"DELETE FROM {swap.target} t USING {swap.stage} s WHERE {_same(swap.key)}")  # noqa: S608
-    connection.execute(f"INSERT INTO {swap.target} ({columns}) SELECT {columns} FROM {swap.stage}")  # noqa: S608
+    source = f"SELECT {columns} FROM {swap.stage}"  # noqa: S608
+    if swap.mode == "append" and swap.again:
+        source = _missing(connection, swap, columns)
+    connection.execute(f"INSERT INTO {swap.target} ({columns}) {source}")
     connection.execute(f"DROP TABLE {swap.stage}")
+
+
+def _missing(connection: Any, swap: TableSwap, columns: str) -> str:
+    """Return a query for the staged rows that the target does not have, each as often as it is missing.
+
+    The rows of a rerun are those of the run it repeats, so what is there stays and only the rest is added.  They are
+    compared in the types of the target, which may round.
+    """
+    rows = quoted("weft_again")
+    connection.execute(f"DROP TABLE IF EXISTS pg_temp.{rows}")
+    connection.execute(
+        f"CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS SELECT {columns} FROM {swap.target} WITH NO DATA"  # noqa: S608
+    )
+    connection.execute(f"INSERT INTO {rows} ({columns}) SELECT {columns} FROM {swap.stage}")  # noqa: S608
+    return f"SELECT {columns} FROM {rows} EXCEPT ALL SELECT {columns} FROM {swap.target}"  # noqa: S608
+
+
+def is_out_of_reach(problem: BaseException) -> bool:
+    """Whether an error came from a server that gave no answer, so that nobody knows what it did."""
+    cause = problem.__cause__
+    return type(cause).__module__.startswith("psycopg") and getattr(cause, "sqlstate", None) is None
 
 
 def _same(key: Sequence[str]) -> str:

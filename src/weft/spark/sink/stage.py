@@ -21,12 +21,19 @@ if TYPE_CHECKING:
 
 
 def stage(
-    df: DataFrame, output: ResolvedOutput, folder: Path, *, run_id: str, catalog: Catalog, root: Path
+    df: DataFrame,
+    output: ResolvedOutput,
+    folder: Path,
+    *,
+    run_id: str,
+    catalog: Catalog,
+    root: Path,
+    rows_of: str | None = None,
 ) -> Staged:
     """Write the rows of an output into `folder`, or into a stage table of its database, and say what is there.
 
     A merge of files or of a table of Spark's catalog stages the whole result; one of a database stages the
-    new rows, and the database merges them.
+    new rows, and the database merges them.  Names of files carry `rows_of`, the run that a rerun repeats.
     """
     target = output.target
     if target.kind == "jdbc":
@@ -35,7 +42,13 @@ def stage(
     name = Path(target.location).name if target.kind == "file" else None
     format = "parquet" if target.kind == "table" else target.format
     return stage_files(
-        rows, folder, format=format, run_id=run_id, file_name=name, csv=target.csv, encoding=target.encoding
+        rows,
+        folder,
+        format=format,
+        run_id=rows_of or run_id,
+        file_name=name,
+        csv=target.csv,
+        encoding=target.encoding,
     )
 
 
