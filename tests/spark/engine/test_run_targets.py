@@ -99,8 +99,8 @@ def test_a_target_that_changes_while_it_is_merged_stops_the_run_and_a_resume_tak
             found = stage_output(*said, **named)
             # Somebody adds a row while this output is written: it must not vanish with the exchange.
             theirs = spark.read.parquet(str(file)).limit(1)
-            named = theirs.withColumn("journal_id", F.lit("JE-999"))
-            pq.write_table(named.toArrow(), root / OUT / "theirs.parquet")
+            renamed = theirs.withColumn("journal_id", F.lit("JE-999"))
+            pq.write_table(renamed.toArrow(), root / OUT / "theirs.parquet")
             return found
 
         with monkeypatch.context() as patched:
