@@ -16,12 +16,11 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from weft.core.mistakes import Mistakes
 from weft.core.period import GREGORIAN, Calendar, Period
 from weft.core.source import Source
-from weft.errors import ActivationError, Diagnostic, Severity, WeftError
+from weft.errors import Diagnostic, Severity, WeftError
 from weft.plan.catalog import Catalog
 from weft.plan.failures import Failure
 from weft.plan.operations.context import PlanContext
@@ -33,9 +32,6 @@ from weft.plan.resolver.locate import locate
 from weft.spec.pipeline.operation import Operation, Output
 from weft.spec.pipeline.project import Project
 from weft.spec.pipeline.words import WriteMode
-
-if TYPE_CHECKING:
-    from weft.plan.project import ProjectPlan
 
 _DAY = dt.date(2026, 1, 1)
 """A day of the periods that stand for all others when a project is checked without one."""
@@ -68,22 +64,6 @@ class _Claim:
 
     def __str__(self) -> str:
         return f"{self.op.seq} {self.op.name!r}"
-
-
-def check_outputs(plan: ProjectPlan, catalog: Catalog) -> None:
-    """Raise `ActivationError` when outputs of a plan share a target or overwrite what it reads.
-
-    Recovery does not ask: it completes what an earlier release has begun.
-    """
-    periods = sample_periods(catalog.calendar(plan.calendar)) if plan.period is None else (plan.period,)
-    found = output_failures(plan.project, catalog, plan.reads, periods)
-    if not plan.draft:
-        errors = (f for f in _with_others(plan.project, catalog, periods) if f.severity == "error")
-        found = (*found, *(Failure.of(f, None) for f in errors))
-    if found:
-        error = ActivationError([f.diagnostic for f in found])
-        error.failures = found
-        raise error
 
 
 def sample_periods(calendar: Calendar) -> tuple[Period, ...]:
@@ -204,13 +184,12 @@ def shared_targets(catalog: Catalog) -> tuple[Diagnostic, ...]:
     return tuple(found.values())
 
 
-def other_writers(project: Project, catalog: Catalog) -> tuple[Diagnostic, ...]:
+def other_writers(
+    project: Project, catalog: Catalog, periods: Iterable[Period] | None = None
+) -> tuple[Diagnostic, ...]:
     """Return the active projects that would lose rows to a project, or it to them."""
-    found = _with_others(project, catalog, _all_samples([project], catalog))
-    return tuple(f for f in found if f.severity == "error")
-
-
-def _with_others(project: Project, catalog: Catalog, periods: Iterable[Period]) -> tuple[Diagnostic, ...]:
+    if periods is None:
+        periods = _all_samples([project], catalog)
     found: dict[tuple[str, str], Diagnostic] = {}
     active = replace(project, status="active")
     others = [p for p in catalog.workspace.projects if p.id != project.id and p.status == "active"]
@@ -220,7 +199,7 @@ def _with_others(project: Project, catalog: Catalog, periods: Iterable[Period]) 
             for claim in own:
                 if claim.place.overlaps(other.place):
                     found.setdefault((other.where, claim.where), _shared(other, claim))
-    return tuple(found.values())
+    return tuple(finding for finding in found.values() if finding.severity == "error")
 
 
 def _all_samples(projects: Iterable[Project], catalog: Catalog) -> tuple[Period, ...]:

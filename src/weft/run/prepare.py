@@ -12,9 +12,9 @@ from weft.core.names import shell_word
 from weft.core.period import Period
 from weft.errors import Diagnostic, RunError
 from weft.plan.catalog import Catalog
+from weft.plan.check import check_outputs
 from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan, resolve_project
-from weft.plan.shared_targets import check_outputs
 from weft.run.moving import already_there
 from weft.run.places import shown
 from weft.run.publish import recover

@@ -14,9 +14,9 @@ from typing import Any
 
 from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.plan.catalog import Catalog
+from weft.plan.check import check_outputs
 from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan
-from weft.plan.shared_targets import check_outputs
 from weft.run.engine import Kept
 from weft.run.execute import Opener, begin, carry
 from weft.run.failing import told

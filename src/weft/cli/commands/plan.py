@@ -47,10 +47,10 @@ def plan(
     call = call_of(context)
     moment = a_moment(known_at, "--known-at")
     workspace, wanted = call.project(project)
+    from weft.plan.check import check_outputs
     from weft.plan.pipeline_explain import describe
     from weft.plan.project import resolve_project
     from weft.plan.resolver.files import bytes_of, missing_data
-    from weft.plan.shared_targets import check_outputs
     from weft.store.lifecycle import catalog_of, standing
     from weft.store.snapshot import plan_fingerprint
 
