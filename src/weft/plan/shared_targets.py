@@ -49,6 +49,8 @@ class _Claim:
     mode: WriteMode
     target: Target
     place: Place
+    location: str
+    """Where it writes, as users see it: with the tokens of the period."""
 
     @property
     def at(self) -> Source | None:
@@ -131,8 +133,10 @@ def _claims(project: Project, catalog: Catalog, period: Period) -> tuple[_Claim,
     for op in project.operations:
         if isinstance(op.arguments, Output):
             target = target_of(op, op.arguments, context)
-            if target is not None:
-                found.append(_Claim(project, op, op.arguments.mode, target, written(target, catalog)))
+            template = target_of(op, op.arguments, replace(context, period=None))
+            if target is not None and template is not None:
+                place = written(target, catalog)
+                found.append(_Claim(project, op, op.arguments.mode, target, place, template.location))
     return tuple(found)
 
 
@@ -150,10 +154,12 @@ def _read(read: Read, project: Project, catalog: Catalog, period: Period) -> tup
 
 def _same_target(first: _Claim, second: _Claim) -> Diagnostic:
     if first.place == second.place:
-        what = f"operations {first} and {second} both write to {second.target.location}"
+        what = f"operations {first} and {second} both write to {second.location}"
         why = "the rows of one would replace those of the other"
     else:
-        what = f"operations {first} and {second} write into each other: {first.target.location} and {second.target.location}"
+        what = (
+            f"operations {first} and {second} write into each other: {first.location} and {second.location}"
+        )
         why = "replacing the outer folder would remove the inner one"
     return Diagnostic(
         "W1418",
@@ -167,7 +173,7 @@ def _own_input(claim: _Claim, read: Read) -> Diagnostic:
     what = "its input" if read.name == "input" else f"what {read.name!r} reads"
     return Diagnostic(
         "W1420",
-        f"operation {claim} writes to {claim.target.location}, which is {what} ({read.dataset})",
+        f"operation {claim} writes to {claim.location}, which is {what} ({read.dataset})",
         help="write to another place: a run that changes what it reads cannot be repeated",
         at=claim.at,
     )
@@ -244,7 +250,7 @@ def _shared(first: _Claim, second: _Claim) -> Diagnostic:
         severity, why = "warning", f"they cannot both be active, because {why}"
     return Diagnostic(
         "W1419",
-        f"projects {first.project.name!r} and {second.project.name!r} both write to {second.target.location}: {why}",
+        f"projects {first.project.name!r} and {second.project.name!r} both write to {second.location}: {why}",
         help=help,
         severity=severity,
         at=second.at,
