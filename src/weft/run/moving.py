@@ -80,7 +80,6 @@ def move_in(move: Move) -> None:
     """Bring staged files to their target; a move that was interrupted is finished."""
     source, target, backup = move.source, move.target, move.backup
     if _is_in(move):
-        _put_aside(move)
         return
     if _is_marked(move, backup):  # taking it back was interrupted: the new files are still put aside
         _renamed(move, backup, source)
@@ -130,12 +129,6 @@ def move_back(move: Move) -> None:
         if backup.exists() and not target.exists():
             backup.rename(target)
         move.mark.unlink(missing_ok=True)
-
-
-def _put_aside(move: Move) -> None:
-    """Move what an exchange has left in the stage to where old content waits."""
-    if move.source.exists() and not move.backup.exists():
-        _renamed(move, move.source, move.backup)
 
 
 def _renamed(move: Move, one: Path, other: Path) -> None:
