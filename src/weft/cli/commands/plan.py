@@ -77,11 +77,7 @@ def plan(
         "changes": _told(made, changes),
         "fingerprint": plan_fingerprint(made, catalog),
     }
-    step = f"weft run {shell_word(wanted.name)} -p {shell_word(period or 'PERIOD')}"
-    if stands.warnings:
-        step += " --sandbox"
-    if out is not None:
-        step += f" --plan {shell_word(out)}"
+    step = _next_step(wanted.name, period, out, edited=bool(stands.warnings))
     envelope = Envelope(
         command="plan",
         data=data,
@@ -93,6 +89,12 @@ def plan(
     if out is not None:
         _save(envelope, out)
     return envelope
+
+
+def _next_step(project: str, period: str | None, out: Path | None, *, edited: bool) -> str:
+    step = f"weft run {shell_word(project)} -p {shell_word(period or 'PERIOD')}"
+    saved = "" if out is None else f" --plan {shell_word(out)}"
+    return step + (" --sandbox" if edited else "") + saved
 
 
 def _told(plan: ProjectPlan, changes: tuple[Change, ...] | None) -> list[dict[str, Any]]:
