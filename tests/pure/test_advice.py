@@ -23,9 +23,11 @@ import weft
 import weft.streams
 import weft.testing
 from test_layers import MODULES, Module
-from weft import expr
+from unplugged import unplugged
+from weft import AsofOrder, AsofSpec, ColumnCollisionError, IntervalSpec, JoinSpec, expr
 from weft.cli.main import app, taken
 from weft.codes import CODES
+from weft.core.types import Schema
 from weft.errors import WeftError
 from weft.expr import functions, words
 from weft.front.schemas import json_schema
@@ -391,3 +393,26 @@ def test_what_an_expression_is_to_be_written_as_parses(example: str, help: str) 
         written = text.replace("AS type", "AS int")
         if re.search(r"[(<>=]", written) and not written.startswith(">="):
             assert expr.parse(written), example
+
+
+SPEC = JoinSpec([("k", "k")])
+JOINS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    **dict.fromkeys(("inner_join", "outer_join", "left_outer", "right_outer", "full_outer"), ((SPEC,), {})),
+    "cross_join": ((), {}),
+    "natural_asof": ((), {"order": AsofOrder("t", "t"), "exclude_shared": ["v"]}),
+    "asof_join": ((AsofSpec([("k", "k")], order=AsofOrder("t", "t")),), {}),
+    "interval_join": ((IntervalSpec([("k", "k")], order=AsofOrder("t", "t"), lower=0, upper=1),), {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # an as-of join may warn of the order of its rows
+@pytest.mark.parametrize("method", JOINS)
+def test_a_join_whose_columns_collide_names_arguments_that_it_takes(method: str) -> None:
+    schema = Schema.of(k="long", t="long", v="long")
+    sides = unplugged(schema), unplugged(schema)
+    words, named = JOINS[method]
+    with pytest.raises(ColumnCollisionError) as caught:
+        getattr(sides[0], method)(sides[1], *words, **named)
+    advised = set(re.findall(r"(?<![\w(])([a-z_]+)=", caught.value.help))
+    assert advised
+    assert advised <= set(inspect.signature(getattr(Relation, method)).parameters)
