@@ -75,7 +75,7 @@ class Environment:
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=1800,  # only a process that hangs needs it
         )
         assert fails or ran.returncode == 0, (program, words, ran.stdout[-2000:], ran.stderr[-4000:])
         return ran
