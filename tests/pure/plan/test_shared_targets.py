@@ -207,7 +207,12 @@ def test_a_table_that_is_read_is_not_written(tmp_path: Path) -> None:
 
 def two_projects(tmp_path: Path, first: str, second: str, status: str = "active") -> Path:
     other = project_text([second], id="6f1f7c1e-0000-4000-8000-0000000000f2", name="other", status=status)
-    changes = {**SOURCES, "projects/fx_reporting.yml": project_text([first]), "projects/other.yml": other}
+    changes = {
+        **SOURCES,
+        "projects/fx_reporting.yml": project_text([first]),
+        "projects/other.yml": other,
+        "scenarios/ts03_fx.yml": None,  # it is about other columns
+    }
     return sample_workspace(tmp_path, changes)
 
 
