@@ -100,7 +100,7 @@ def spelt_out(text: str) -> Iterator[list[str]]:
     >>> list(spelt_out("runs [ls|show] RUN"))
     [['runs', 'ls', 'RUN'], ['runs', 'show', 'RUN']]
     """
-    text = text.replace("\\|", "|").replace("[", "").replace("]", "").replace(HOLE, "1")
+    text = text.removesuffix(" ...").replace("\\|", "|").replace("[", "").replace("]", "").replace(HOLE, "1")
     choices = [("1",) if word in _NUMBERS else word.split("|") for word in shlex.split(text)]
     yield from map(list, itertools.product(*choices))
 
@@ -162,7 +162,7 @@ _OTHER_PROGRAMS = re.compile(r"\b(?:pip|pytest|uv|git|mvn|make|bench/\w+\.py|spa
 
 
 def unknown_options(advice: Advice) -> Iterator[str]:
-    is_prose = " " in advice.text and not advice.is_code
+    is_prose = " " in advice.text and not advice.is_code and not advice.where.startswith("CONTRIBUTING")
     if is_prose and not _OTHER_PROGRAMS.search(advice.text):
         yield from (f"no command has {o}" for o in _OPTION.findall(advice.text) if o not in OPTION_NAMES)
 

@@ -24,7 +24,7 @@ _OLDEST = re.compile(r">=([0-9.]+)")
 BROUGHT = {"py4j": "pyspark"}
 # Modules of extras and the only files that may import them; each asks for the module when it is needed, and refuses without it.
 OF_EXTRAS = {
-    "psycopg": ("postgres", {"weft.spark.sink.database"}),
+    "psycopg": ("postgres", {"weft.spark.sink.database", "weft.run.tables"}),
     "deltalake": ("delta", {"weft.spark.scan.formats"}),
     "pyiceberg": ("iceberg", {"weft.spark.scan.formats"}),
 }

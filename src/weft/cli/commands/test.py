@@ -113,7 +113,9 @@ def _answer(call: Call, results: Sequence[ScenarioResult], format: str, out: Pat
         diagnostics=tuple(d for r in results for d in r.diagnostics) if call.json else (),
         exit_code=code,
         shows_rows=True,
-        next=("write one in scenarios/, or `weft test record RUN --keys ...`",) if not results else (),
+        next=("write one in scenarios/, or `weft test record RUN --keys COLUMN=VALUE`",)
+        if not results
+        else (),
     )
     people = human(results, verbose=call.verbose)
     text = {"human": people, "json": envelope.to_json(), "junit": junit(results)}[format]
