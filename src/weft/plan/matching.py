@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from weft.core.duration import Duration
 from weft.core.mistakes import Mistakes
-from weft.core.names import parse_name
-from weft.core.types import BOOLEAN, DATE, DType, Field, Schema
+from weft.core.names import is_keyword_name, parse_name
+from weft.core.types import BOOLEAN, DATE, STRING, DType, Field, Schema, common_type
 from weft.errors import JoinSpecError, JoinTypeError
 from weft.plan.resolved import Amount, AsOf, Match, Overlap, SameWindow, Side, Within
 from weft.spec.amount import Distance, is_number, size_of
@@ -119,8 +119,25 @@ def _check_order_types(a: Field, b: Field) -> None:
     if family(a.dtype) is None or family(a.dtype) != family(b.dtype):
         raise JoinTypeError(
             f"order columns left.{a.name} ({a.dtype}) and right.{b.name} ({b.dtype}) cannot be compared in order",
-            help="both must be times (timestamp, timestamp_ntz, date) or both numbers; cast one side first",
+            help=_order_help(a, b),
         )
+    if common_type(a.dtype, b.dtype) is None:
+        raise JoinTypeError(
+            f"no type holds the values of both order columns exactly: left.{a.name} is {a.dtype}, "
+            f"right.{b.name} is {b.dtype}",
+            help="cast both to one type with fewer digits",
+        )
+
+
+def _order_help(a: Field, b: Field) -> str:
+    """Return how to get a time or a number out of an order column that is neither."""
+    needed = "both must be times (timestamp, timestamp_ntz, date) or both numbers"
+    for side, field in (("left", a), ("right", b)):
+        if field.dtype == STRING and is_keyword_name(field.name):
+            return (
+                f'{needed}; for example {side}.with_columns({field.name}="CAST({field.name} AS timestamp)")'
+            )
+    return f"{needed}; cast one side first"
 
 
 def _tie_break(name: str, right: Schema) -> int:

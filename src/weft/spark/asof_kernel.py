@@ -19,10 +19,13 @@ row is returned once with a list of its left rows, which is unfolded here, row b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Context
+from decimal import Decimal as Number
 from typing import TYPE_CHECKING, cast
 
 from weft.core.names import LEFT, RIGHT, internal
-from weft.core.types import BOOLEAN, DATE, Array, Decimal, DType, Field, Schema, Struct
+from weft.core.types import BOOLEAN, DATE, LONG, Array, Decimal, DType, Field, Schema, Struct
+from weft.plan.axis import Axis as Line
 from weft.plan.conditions import split
 from weft.plan.resolved import AsOf, ResolvedKey, Side, Slot
 from weft.spark import asof_result, asof_search
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _GROUP, _TIME, _KEY, _USABLE = "__weft_group", "__weft_time", "__weft_key", "__weft_usable"
-_DAY = 86_400_000_000
+_FARTHEST = (1 << 64) - 1
+_ROOMY = Context(prec=2200)
 _FIRST_KEY = 2  # after the group and the time
 HELD = 2 * 1024**3
 """How many bytes of both sides together one group may have."""
@@ -194,9 +198,11 @@ def _tolerance(match: AsOf, dtype: DType) -> int | None:
     """Return the tolerance in the unit of the time column."""
     if match.tolerance is None:
         return None
-    if isinstance(dtype, Decimal):
-        return int(match.tolerance * 10**dtype.scale // 1)
-    return int(match.tolerance) // _DAY if dtype == DATE else int(match.tolerance // 1)
+    scale = dtype.scale if isinstance(dtype, Decimal) else 0
+    steps = Number(
+        Line(dtype if isinstance(dtype, Decimal) or dtype == DATE else LONG).steps(match.tolerance, up=False)
+    )
+    return min(int(steps.scaleb(scale, _ROOMY)), _FARTHEST)
 
 
 def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_result.Search:

@@ -80,7 +80,7 @@ def _rank(sides: Sides, match: AsOf) -> Column:
     F = sides.F
     axis = Axis.of(sides, match)
     left, right = axis.left, axis.right
-    parts = [-axis.distance(left, right)]
+    parts = axis.nearness(left, right)
     if match.direction == "backward":
         parts.append(right)  # settles infinitely far values; others are nearer or not already
     else:

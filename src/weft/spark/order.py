@@ -3,17 +3,25 @@
 Timestamps are subtracted as microseconds, because Spark would subtract what clocks show in the
 session's zone.  Other times are subtracted as times, so that one without zone never passes through the
 session's zone; the difference is an interval and intervals compare exactly.
+
+Decimals of 38 digits have no type for their difference, which may have 39: Spark would drop the last
+digit or fail.  It is made of two parts instead, which compare like the number they stand for::
+
+    decimal(38,0)   5 * 10**37 - -6 * 10**37  ->  (11 * 10**18, 0)       in units of 10**19, and the rest
+    decimal(38,20)  1.5 - 0.75                ->  (0, 0.75)              in ones, and the fraction
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
 from weft.core.types import (
     DATE,
     LONG,
+    MAX_PRECISION,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Decimal,
@@ -22,7 +30,10 @@ from weft.core.types import (
     as_decimal,
     common_type,
 )
+from weft.errors import JoinTypeError
+from weft.plan.axis import Axis as Line
 from weft.plan.resolved import Amount, AsOf, ResolvedJoin, Slot
+from weft.spark.column_casts import literal
 from weft.spark.sides import Sides
 from weft.spark.types import to_spark
 
@@ -31,6 +42,9 @@ if TYPE_CHECKING:
 
 
 _LONG_END = (1 << 63) - 1
+_SCALE_KEPT = 6
+_MOST_SPLIT = 35
+_UNIT = 10**19
 
 
 def axis_type(join: ResolvedJoin, left: int, right: int) -> DType:
@@ -63,7 +77,7 @@ class Axis:
         return self.sides.right_column(self.match.right, self.dtype)
 
     def distance(self, left: Column, right: Column) -> Column:
-        """Return how far apart two values are: microseconds, an interval without a zone, or a number."""
+        """Return how far apart two values are: microseconds, an interval without a zone, a number or its parts."""
         F = self.sides.F
         if self.dtype.is_fraction:
             apart = F.abs(left - right)
@@ -75,6 +89,8 @@ class Axis:
             left, right = F.unix_micros(left), F.unix_micros(right)
             elapsed: Column = F.abs(left - right)
             return elapsed
+        if self._is_split:
+            return self._split_distance(left, right)
         wide = to_spark(_wide(self.dtype))
         apart = left.cast(wide) - right.cast(wide)
         size: Column = F.abs(apart)
@@ -86,10 +102,76 @@ class Axis:
         if self.dtype == TIMESTAMP:
             limit: Column = F.lit(min(int(tolerance), _LONG_END)).cast("long")
         elif self.dtype.is_temporal:
-            limit = F.lit(dt.timedelta(microseconds=int(tolerance)))
+            limit = F.lit(dt.timedelta(microseconds=min(int(tolerance), _LONG_END)))
+        elif self.dtype.is_fraction:
+            limit = F.lit(float(tolerance))
         else:
-            limit = F.lit(float(tolerance) if self.dtype.is_fraction else tolerance)
+            limit = self._limit(tolerance)
         return gap <= limit
+
+    def nearness(self, left: Column, right: Column) -> list[Column]:
+        """Return columns that are greater, the first one first, the nearer two values are."""
+        gap = self.distance(left, right)
+        return [-gap["whole"], -gap["rest"]] if self._is_split else [-gap]
+
+    @property
+    def _is_split(self) -> bool:
+        return isinstance(self.dtype, Decimal) and self.dtype.precision == MAX_PRECISION
+
+    @property
+    def _unit(self) -> int:
+        """What the first part of a distance counts: so large that differences of both parts have a type."""
+        assert isinstance(self.dtype, Decimal)  # noqa: S101  # the callers' own branch
+        if self.dtype.scale > _MOST_SPLIT:
+            raise JoinTypeError(
+                f"{self.dtype} has no room for a distance", help="cast the order columns to fewer digits"
+            )
+        return _UNIT if self.dtype.scale <= _SCALE_KEPT else 1
+
+    def _split_distance(self, left: Column, right: Column) -> Column:
+        F, unit = (
+            self.sides.F,
+            literal(self.sides.F, Number(self._unit), Decimal(len(str(self._unit)), 0)),
+        )
+        one, none = literal(F, Number(1), Decimal(1, 0)), literal(F, Number(0), Decimal(1, 0))
+        scale = self.dtype.scale if isinstance(self.dtype, Decimal) else 0
+        narrow = f"decimal({min(scale + 21, MAX_PRECISION) if self._unit > 1 else scale + 2},{scale})"
+
+        def parts(value: Column) -> tuple[Column, Column]:
+            rest = value % unit
+            whole = (value - rest).cast(to_spark(self.dtype))
+            whole = whole if self._unit == 1 else whole / unit
+            return whole.cast(f"decimal({MAX_PRECISION - scale if self._unit == 1 else 20},0)"), rest.cast(
+                narrow
+            )
+
+        big, small = parts(F.greatest(left, right)), parts(F.least(left, right))
+        rest = (big[1] - small[1]).cast(narrow)  # more than minus one unit, and less than two
+        carried = F.when(rest < none, none - one).when(rest >= unit, one).otherwise(none)
+        whole = (big[0] - small[0] + carried).cast(f"decimal({MAX_PRECISION},0)")
+        inside = F.when(rest < none, rest + unit).when(rest >= unit, rest - unit).otherwise(rest)
+        there = left.isNotNull() & right.isNotNull()  # greatest and least skip NULL
+        gap: Column = F.when(there, F.struct(whole.alias("whole"), inside.cast(narrow).alias("rest")))
+        return gap
+
+    def _limit(self, tolerance: Amount) -> Column:
+        """Return a tolerance in the form of a distance; one that is longer than all is as long as the longest."""
+        F, line = self.sides.F, Line(self.dtype if isinstance(self.dtype, Decimal) else LONG)
+        longest = line.longest
+        assert longest is not None  # noqa: S101  # of numbers that are not fractions
+        steps = Number(line.steps(min(Number(tolerance), longest), up=False))
+        if not self._is_split:
+            wide = _wide(self.dtype)
+            assert isinstance(wide, Decimal)  # noqa: S101  # of numbers that are not fractions
+            room = Decimal(min(wide.precision + 2, MAX_PRECISION), wide.scale)
+            return literal(F, steps, room)  # type: ignore[no-any-return]  # F is any
+        scale = self.dtype.scale if isinstance(self.dtype, Decimal) else 0
+        units = int(steps // self._unit)
+        rest = steps - units * self._unit
+        return F.struct(  # type: ignore[no-any-return]  # F is any
+            literal(F, Number(units), Decimal(MAX_PRECISION, 0)).alias("whole"),
+            literal(F, rest, Decimal(MAX_PRECISION, scale)).alias("rest"),
+        )
 
     def in_reach(self) -> Column:
         """Whether direction, exactness and tolerance allow the right value for the left one."""
@@ -111,7 +193,7 @@ def _wide(dtype: DType) -> DType:
     if dtype == DATE:
         return TIMESTAMP_NTZ  # midnight, without a zone
     if isinstance(dtype, Decimal):
-        return Decimal(38, dtype.scale)
+        return dtype  # a difference has one digit more, which there is room for below 38
     if dtype.is_integer:
         return Decimal(as_decimal(dtype if isinstance(dtype, Scalar) else LONG).precision + 1, 0)
     return dtype

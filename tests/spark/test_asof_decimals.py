@@ -1,0 +1,79 @@
+"""As-of joins by decimals of many digits: distances are exact to the last one, by every plan."""
+
+from __future__ import annotations
+
+import random
+from decimal import Context, Decimal
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from join_cases import frame_of, rows_of
+from weft import AsofOrder, AsofSpec, asof_strategies, relation
+from weft.core.types import LONG, Field, Schema, parse_type
+from weft.errors import JoinTypeError
+from weft.plan.resolve_join import resolve_join
+from weft.plan.strategies import ASOF
+from weft.testing import Table, assert_rows_equal, reference_join
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOMY = Context(prec=80)
+SHAPES = ((38, 0), (38, 6), (38, 10), (38, 35), (37, 37), (18, 8))
+COLUMNS = ("shape", "spec", "k", "t", "u")
+
+
+def table(name: str, precision: int, scale: int) -> Table:
+    """Return one side: the ends of the type, their neighbours, and steps around zero."""
+    rng = random.Random(f"{name}/{precision}/{scale}")
+    end = 10**precision - 1
+    near = [end, end - 1, end // 2, end // 2 + 1, 10**19, 10**19 - 1, 10**scale, 10**scale - 1, 2, 1, 0]
+    units = [sign * n for n in near for sign in (1, -1) if n <= end]
+    units += [rng.randrange(-end, end + 1) for _ in range(6)]
+    rows = [(n % 2, Decimal(rng.choice(units)).scaleb(-scale, ROOMY)) for n in range(24)]
+    fields = Field("k", LONG), Field(name, parse_type(f"decimal({precision},{scale})"))
+    return Table(Schema(fields), tuple(rows))
+
+
+def specs(precision: int, scale: int) -> dict[str, AsofSpec]:
+    step, half = (Decimal(n).scaleb(-scale, ROOMY) for n in (1, 5 * 10 ** (precision - 1)))
+    said: dict[str, dict[str, Any]] = {
+        "nearest": {"direction": "nearest", "tolerance": "unbounded"},
+        "nearest by half": {"direction": "nearest", "tolerance": half, "allow_exact_matches": False},
+        "a step back": {"tolerance": step},
+        "half ahead": {"direction": "forward", "tolerance": half},
+        "no limit at all": {"tolerance": Decimal(10) ** 60},
+    }
+    return {name: AsofSpec([("k", "k")], order=AsofOrder("t", "u"), **more) for name, more in said.items()}
+
+
+@pytest.mark.parametrize("strategy", asof_strategies())
+def test_distances_are_exact_to_the_last_digit(spark: SparkSession, strategy: str) -> None:
+    frames, wanted = [], []
+    for shape in SHAPES:
+        left, right = table("t", *shape), table("u", *shape)
+        sides = [relation(frame_of(spark, side)) for side in (left, right)]
+        for name, spec in specs(*shape).items():
+            join = resolve_join(spec, left.schema, right.schema)
+            if ASOF[strategy](join) is not None:
+                assert strategy == "kernel"
+                assert shape[0] > 18
+                continue
+            result = sides[0].asof_join(sides[1], spec, strategy=strategy).df
+            frames.append(
+                result.selectExpr(f"'{shape}' shape", f"'{name}' spec", "k", "string(t) t", "string(u) u")
+            )
+            for row in reference_join(join, left.rows, right.rows):
+                cells = [None if v is None else f"{v:.{shape[1]}f}" for v in row[1:]]
+                wanted.append((str(shape), name, row[0], *cells))
+    assert_rows_equal(rows_of(reduce(lambda a, b: a.unionAll(b), frames)), wanted, COLUMNS)
+
+
+def test_decimals_without_room_for_a_distance_are_refused(spark: SparkSession) -> None:
+    left, right = (relation(frame_of(spark, table(name, 38, 36))) for name in ("t", "u"))
+    nearest = AsofSpec([("k", "k")], order=AsofOrder("t", "u"), direction="nearest", tolerance="unbounded")
+    with pytest.raises(JoinTypeError, match=r"decimal\(38,36\) has no room for a distance"):
+        left.asof_join(right, nearest)
+    assert len(rows_of(left.asof_join(right, AsofSpec([("k", "k")], order=AsofOrder("t", "u"))).df)) == 24
