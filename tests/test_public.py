@@ -50,6 +50,8 @@ BESIDES = (
     "StreamSqlError",
     "UnknownColumnError",
     "WeftError",
+    "WorkerError",
+    "coded_errors",
     "contract_failure",
     "inspect_keys",
     "streams",

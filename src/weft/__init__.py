@@ -27,6 +27,7 @@ from weft.errors import (
     StreamSqlError,
     UnknownColumnError,
     WeftError,
+    WorkerError,
 )
 from weft.plan import resolve_join as _resolve_join  # noqa: F401  # makes JoinSpec.bind work
 from weft.plan.strategies import asof_strategies
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from weft.plan.explain import JoinExplanation
     from weft.relations import Relation, relation
     from weft.relations.explaining import build_join_spec, explain_join, inspect_keys
-    from weft.spark.failures import contract_failure
+    from weft.spark.failures import coded_errors, contract_failure
     from weft.spark.stats import MatchStats
 
 try:
@@ -61,6 +62,7 @@ _LAZY = {
     "MatchStats": "weft.spark.stats",
     "Relation": "weft.relations",
     "build_join_spec": "weft.relations.explaining",
+    "coded_errors": "weft.spark.failures",
     "contract_failure": "weft.spark.failures",
     "explain_join": "weft.relations.explaining",
     "inspect_keys": "weft.relations.explaining",
@@ -110,8 +112,10 @@ __all__ = [
     "UnknownColumnError",
     "WeftError",
     "WindowSpec",
+    "WorkerError",
     "asof_strategies",
     "build_join_spec",
+    "coded_errors",
     "contract_failure",
     "explain_join",
     "inspect_keys",

@@ -13,6 +13,7 @@
      +- SessionMismatchError       (ValueError)  two relations of two Spark sessions
      +- StrategyRefusedError       (ValueError)  a forced strategy refuses the join
      +- JoinContractError          (ValueError)  data that breaks a promise of the join
+     +- WorkerError                (RuntimeError) a Spark worker that cannot do its share of a join
      +- ExpressionError            (ValueError)  a text that is no expression of ours
      +- EvaluationError            (ValueError)  an expression that fails on a value
      +- DurationError              (ValueError)  a text that is no length of time
@@ -41,7 +42,8 @@ Each error is also the built-in it is listed with, so ``except KeyError`` and
 
 from __future__ import annotations
 
-import re
+import os
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -50,6 +52,7 @@ from weft.codes import CODES as CODES  # noqa: PLC0414  # errors and their codes
 from weft.codes import Code as Code  # noqa: PLC0414
 from weft.redaction import redact
 
+_PACKAGE = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # as frames name it
 Severity = Literal["error", "warning", "note"]
 
 _LONGEST_WORD = 1_000
@@ -161,6 +164,13 @@ class WeftError(Exception):
     def __str__(self) -> str:
         return "\n".join(str(d) for d in self.diagnostics)
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows: the line that was run, and the diagnostics, without our own frames."""
+        frames = traceback.extract_tb(self.__traceback__)
+        theirs = [f for f in frames if not f.filename.startswith(_PACKAGE)]
+        at = [f"line {f.lineno}: {f.line}" for f in theirs[-1:] if f.line]
+        return [*at, str(self)]
+
 
 class UnknownColumnError(WeftError, KeyError):
     """A column, alias or order name that the named side does not have."""
@@ -220,6 +230,12 @@ class JoinContractError(WeftError, ValueError):
     """Data that breaks what the join promised: a relationship, or a match for every row."""
 
     default_code = "W0501"
+
+
+class WorkerError(WeftError, RuntimeError):
+    """A Spark worker that cannot do its share: a module it does not have, a group it cannot hold."""
+
+    default_code = "W1809"
 
 
 class ExpressionError(WeftError, ValueError):

@@ -5,14 +5,13 @@ A plan is the same code on both, so Connect takes them in turn; with ``WEFT_EXAM
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from join_cases import by_reference, cases_of, named, natural_arguments, relation_of, resolved_case, rows_of
 from strategies import seeds
-from weft import AsofOrderWarning, JoinProjection, WeftError, asof_strategies
+from weft import JoinProjection, WeftError, asof_strategies
 from weft.plan.conditions import folded
 from weft.plan.strategies import ASOF
 from weft.spec import from_dict
@@ -32,13 +31,11 @@ def joined(case: Case, session: SparkSession, strategy: str) -> Relation:
     """Return the as-of join of a case by one plan."""
     left, right = relation_of(session, case.left), relation_of(session, case.right)
     project: Any = None if case.project is None else JoinProjection.from_dict(case.project)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AsofOrderWarning)
-        if case.spec["type"] == "natural":
-            said = natural_arguments(case)
-            aliases = case.spec.get("aliases", {})
-            return left.natural_asof(right, project=project, strategy=strategy, **said, **aliases)
-        return left.asof_join(right, from_dict(case.spec), project=project, strategy=strategy)
+    if case.spec["type"] == "natural":
+        said = natural_arguments(case)
+        aliases = case.spec.get("aliases", {})
+        return left.natural_asof(right, project=project, strategy=strategy, **said, **aliases)
+    return left.asof_join(right, from_dict(case.spec), project=project, strategy=strategy)
 
 
 def refusal(case: Case, strategy: str) -> str | None:

@@ -107,6 +107,21 @@ def test_a_text_key_may_hold_what_looks_like_our_own_message(any_spark: SparkSes
     assert broken.code == "W0502"
 
 
+def test_actions_of_a_relation_raise_the_broken_promise_itself(any_spark: SparkSession) -> None:
+    joined = many_to_one(any_spark)
+    for action in (joined.count, joined.collect, joined.head, joined.show, joined.to_pandas, joined.to_arrow):
+        with pytest.raises(JoinContractError) as caught:
+            action()
+        assert caught.value.code == "W0501"
+        assert caught.value.__suppress_context__
+        assert len(str(caught.value).splitlines()) == 2
+    with pytest.raises(JoinContractError), weft.coded_errors():
+        joined.df.collect()
+    kept = relation_of(any_spark, LEFT)
+    assert kept.count() == len(kept.collect()) == kept.to_pandas().shape[0] == kept.to_arrow().num_rows
+    assert len(kept.head(1)) == 1
+
+
 def test_another_failure_is_no_contract_failure(any_spark: SparkSession) -> None:
     with pytest.raises(Exception, match="no promise") as caught:
         any_spark.sql("SELECT raise_error('no promise of ours')").collect()

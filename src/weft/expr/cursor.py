@@ -70,8 +70,20 @@ class Cursor:
         found = self.origin.text[token.start : token.end + 1]
         refused = REFUSED_TOKENS.get(token.token_type) or REFUSED_WORDS.get(self.word())
         if refused is not None:
-            self.fail("W0205", f"{refused[0]} is not allowed in an expression", *ends(token), refused[1])
+            help_ = self._meant() or refused[1]
+            self.fail("W0205", f"{refused[0]} is not allowed in an expression", *ends(token), help_)
         self.fail("W0201", f"expected {expected}, found {found!r}", *ends(token))
+
+    def _meant(self) -> str:
+        """Return how to write what the next word belongs to, where the word alone does not tell."""
+        before = [token.text.upper() for token in self.tokens[: self.index]]
+        if self.word() == "AS" and ("TRY_CAST" in before or "SAFE_CAST" in before):
+            return "write CAST(x AS type)"
+        if self.word() == "DISTINCT" and before[-1:] == ["IS"]:
+            return "write NOT (x <=> y): it is true when one of the two is NULL"
+        if self.word() == "DISTINCT" and before[-2:] == ["IS", "NOT"]:
+            return "write x <=> y: it is true when both are NULL"
+        return ""
 
     def node(self, node: exp.Expr, start: int) -> exp.Expr:
         """Note where the node stands and how deep it is; AND and OR of a chain count once."""

@@ -38,7 +38,7 @@ REFUSED_WORDS = {
     "OVER": ("a window (OVER)", ""),
     "FILTER": ("FILTER", "use IF inside the aggregate"),
     "WITHIN": ("WITHIN GROUP", ""),
-    "DISTINCT": ("DISTINCT", "<=> compares so that NULL equals NULL"),
+    "DISTINCT": ("DISTINCT", ""),
     "AS": ("an alias (AS)", ""),
     "ILIKE": ("ILIKE", "write LOWER(x) LIKE 'pattern'"),
     "RLIKE": ("RLIKE", "use LIKE or CONTAINS"),

@@ -22,6 +22,8 @@ class Choice:
     reason: str
     cost: str = ""
     facts: Facts | None = None
+    no_kernel: str = ""
+    """Why no row may go through Python, where that is known: slices are then joined by union."""
 
 
 def choose(
@@ -29,7 +31,8 @@ def choose(
 ) -> Choice:
     """Return the strategy for a join; a forced one that cannot serve it raises."""
     if isinstance(join.match, AsOf):
-        return replace(_choose_asof(folded(join), strategy, facts, ground), facts=facts)
+        why = "" if ground is UNKNOWN else ground.no_kernel
+        return replace(_choose_asof(folded(join), strategy, facts, ground), facts=facts, no_kernel=why)
     if isinstance(join.match, Within | Overlap):
         return _interval(join)
     if isinstance(join.match, SameWindow):
@@ -68,6 +71,12 @@ def _choose_asof(join: ResolvedJoin, strategy: str, facts: Facts | None, ground:
     refusal = ASOF[strategy](join)
     if refusal is not None:
         raise StrategyRefusedError(refusal, help="leave strategy= out, or take another one")
+    if strategy == "kernel" and ground is not UNKNOWN and ground.no_kernel:
+        raise StrategyRefusedError(
+            f"the kernel refuses to start: {ground.no_kernel}",
+            code="W1809",
+            help=f"{ground.worker_setting}; or leave strategy= out",
+        )
     return Choice(strategy, "asked for by name", _COSTS[strategy])
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from weft.core.fingerprint import fingerprint
 from weft.core.names import is_plain_text, shown
+from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from weft.plan.choose import Choice, choose
-from weft.plan.resolved import AsOf, ResolvedJoin
+from weft.plan.resolved import AsOf, Exact, ResolvedJoin
 from weft.plan.several import Part
 from weft.spec.asof import AsofSpec
 from weft.spec.join import JoinSpec
@@ -223,6 +224,8 @@ def _facts(
     if isinstance(join.match, AsOf):
         names = [f"right.{shown(join.right.fields[i].name)}" for i in join.match.tie_break]
         yield "ties", _ties(names, join.match.direction, join.match.nearest_tie)
+    if zone := _through_zone(join):
+        yield "time zone", zone
     if join.relationship:
         yield "relationship", f"{join.relationship}, checked while the job runs"
     if join.unmatched:
@@ -235,6 +238,23 @@ def _facts(
     if choice.cost:
         yield "cost", choice.cost
     yield "order", _order_text(ordering)
+
+
+def _through_zone(join: ResolvedJoin) -> str:
+    """Return which columns meet an instant by what a clock of the session shows."""
+    pairs = [(k.left, k.right) for k in join.keys]
+    if not isinstance(join.match, Exact):
+        pairs.append((join.match.left, join.match.right))
+    if isinstance(join.match, AsOf) and join.match.known is not None:
+        pairs.append(join.match.known)
+    read = []
+    for a, b in pairs:
+        fields = ("left", join.left.fields[a]), ("right", join.right.fields[b])
+        for (side, local), (_, other) in (fields, fields[::-1]):
+            if other.dtype == TIMESTAMP and local.dtype in (TIMESTAMP_NTZ, DATE):
+                read.append(f"{side}.{shown(local.name)} ({local.dtype})")
+    told = " and ".join(dict.fromkeys(read))
+    return told and f"{told} has no zone and meets a timestamp: it is read in spark.sql.session.timeZone"
 
 
 def _promises(spec: JoinSpec, how: str | None) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,8 @@ class Ground:
     cores: int | None = None
     partitions: int | None = None
     no_kernel: str = "nothing is known of the session"
+    worker_setting: str = ""
+    """What to set so that workers can run the kernel."""
 
     @property
     def both_bytes(self) -> int | None:

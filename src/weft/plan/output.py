@@ -23,8 +23,7 @@ class OutputRequest:
     keys: tuple[ResolvedKey, ...]
     project: JoinProjection
     right_order: int | None = None
-    order_may_clash: bool = False
-    """Whether the right order column may take a suffix unasked: pairs of a join show both times."""
+    """The right time or number of a temporal join; it takes a suffix unasked, since both times are shown."""
     displaced: Mapping[int, str]
 
 
@@ -209,12 +208,12 @@ def _refuse_collisions(
     """Raise for names that both sides have, unless suffixes were asked for.
 
     Right keys that ``right_keys="keep"`` asks for may take a suffix unasked, and so may the
-    right time of an interval or window join.
+    right time of an as-of, interval or window join.
     """
     if request.project.effective_suffixes is not None:
         return
     keys = {k.right for k in request.keys}
-    if request.order_may_clash and request.right_order is not None:
+    if request.right_order is not None:
         keys.add(request.right_order)
     unasked = [
         places[-1]
@@ -293,9 +292,6 @@ def _collision(
     names = sorted({columns[i].name for i in clashing})
     help_ = [why for index, why in request.displaced.items() if index in {columns[i].right for i in clashing}]
     help_.append(_remedy(suffixes, request))
-    order = request.right_order
-    if order is not None and any(columns[i].right == order for i in clashing):
-        help_.append("or project=JoinProjection(keep_right_order=False) to drop the right order column")
     return ColumnCollisionError(
         f"the join would produce duplicate columns: {', '.join(names)}", help="\n".join(help_)
     )

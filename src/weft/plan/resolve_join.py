@@ -82,7 +82,6 @@ def resolve_join(
         keys=keys,
         project=project,
         right_order=None if isinstance(match, Exact) else match.right,
-        order_may_clash=not isinstance(match, AsOf),
         displaced=inference.displaced,
     )
     return ResolvedJoin(

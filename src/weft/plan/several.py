@@ -7,13 +7,14 @@ then what a part finds does not depend on what the others found.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weft.core.names import listed
 from weft.core.types import DType, Schema, common_type
-from weft.errors import JoinSpecError
+from weft.errors import ColumnCollisionError, JoinSpecError
 from weft.plan.choose import Choice
 from weft.plan.conditions import folded
 from weft.plan.resolve_join import resolve_join
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from weft.spec.asof import AsofSpec
     from weft.spec.projection import JoinProjection
 
+_SUFFIXES = re.compile(r"pass suffixes=(\(.*?\))")
 Asked = tuple["AsofSpec", Schema, "JoinProjection | None"]
 """A part as it was said: the spec, the schema of its right side and its projection."""
 
@@ -59,7 +61,7 @@ def resolve_several(left: Schema, asked: Sequence[Asked]) -> tuple[Part, ...]:
     parts: list[Part] = []
     schema, origins = left, tuple(Origin(0, i) for i in range(len(left)))
     for number, (spec, right, project) in enumerate(asked, start=1):
-        join = resolve_join(spec, schema, right, project=project)
+        join = _resolved(spec, schema, right, project, number)
         direct = _direct(folded(join), left, origins, number)
         refusal = ASOF["union"](direct)
         if refusal is not None:
@@ -69,6 +71,23 @@ def resolve_several(left: Schema, asked: Sequence[Asked]) -> tuple[Part, ...]:
         _check_shared(parts[0], parts[-1])
         schema = join.schema
     return tuple(parts)
+
+
+def _resolved(
+    spec: AsofSpec, left: Schema, right: Schema, project: JoinProjection | None, number: int
+) -> ResolvedJoin:
+    """Resolve a part; where columns collide, the part takes a projection and the call no suffixes."""
+    try:
+        return resolve_join(spec, left, right, project=project)
+    except ColumnCollisionError as cause:
+        told = [
+            replace(
+                d,
+                help=_SUFFIXES.sub(rf"give part {number} a third value: JoinProjection(suffixes=\1)", d.help),
+            )
+            for d in cause.diagnostics
+        ]
+        raise ColumnCollisionError(told) from None
 
 
 def choose_several(parts: Sequence[Part]) -> Choice:

@@ -72,8 +72,9 @@ def _facts(
 
 
 def _ground(left: Frame, right: Frame, join: ResolvedJoin, strategy: str) -> Ground:
-    """Return Spark's estimates where a choice hangs on them."""
-    return ground_of(left.df, right.df) if isinstance(join.match, AsOf) and strategy == "auto" else UNKNOWN
+    """Return Spark's estimates and what workers can do, where a choice hangs on them."""
+    asked = isinstance(join.match, AsOf) and strategy in ("auto", "kernel", "slices")
+    return ground_of(left.df, right.df) if asked else UNKNOWN
 
 
 def _settled_null_time(said: NullTime | None) -> NullTime:

@@ -14,7 +14,7 @@ from weft.relations.joining import a_relation, settled_projection
 from weft.relations.temporal import check_order
 from weft.spark.asof_several import lower_several
 from weft.spark.frames import check_one_session
-from weft.spark.streams import check_promises
+from weft.spark.streams import check_promises, check_static_side
 from weft.spec.asof import AsofSpec
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SeveralJoins(Frame):
         parts: Sequence[tuple[Frame, AsofSpec] | tuple[Frame, AsofSpec, JoinProjection]],
         /,
         *,
-        order_check: OrderCheck = "warn",
+        order_check: OrderCheck = "ignore",
     ) -> Self:
         """For each left row the nearest right row of each of several right sides, in one shuffle.
 
@@ -66,6 +66,7 @@ class SeveralJoins(Frame):
         found = resolve_several(self.schema, [(spec, right.schema, project) for right, spec, project in said])
         for part, (right, _, _) in zip(found, said, strict=True):
             check_promises(self.df, right.df, part.chained)
+            check_static_side(self.df, right.df, part.chained)
         df = lower_several(self.df, [right.df for right, _, _ in said], found)
         _, spec, project = said[-1]
         lineage = SeveralLineage(

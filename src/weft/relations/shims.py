@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from weft.errors import ArgumentError
+from weft.relations.actions import Actions
 from weft.relations.deprecation import pairs_of, spec_call, warn_deprecated
 from weft.relations.directed import DirectedJoins
+from weft.relations.foreign import missing_order, refuse_foreign
 from weft.relations.frame import Frame
 from weft.relations.joining import a_relation
 from weft.relations.natural import NaturalJoins
@@ -32,7 +34,7 @@ _DIRECTED = {
 }
 
 
-class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins):
+class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins, Actions):
     """Deprecated spellings; each warns with the exact replacement."""
 
     __slots__ = ()
@@ -73,9 +75,12 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins):
         warn_deprecated("Relation.join_on", spec_call(spec.equal_keys, spec.predicates))
         return spec
 
-    def join_asof(self, other: Frame, /, *, order: AsofOrder, **named: Any) -> Self:
+    def join_asof(self, other: Frame, /, *, order: AsofOrder | None = None, **named: Any) -> Self:
         """As-of join on shared columns and aliases; deprecated."""
-        a_relation(other, "join_asof")
+        right = a_relation(other, "join_asof")
+        refuse_foreign("join_asof", self, right, named)
+        if order is None:
+            raise missing_order("join_asof", self, right, named)
         told = ", ".join(f"{k}={v!r}" for k, v in {"order": order, **named}.items())
         warn_deprecated("Relation.join_asof", f"natural_asof(other, {told})")
         return self.natural_asof(other, order=order, **named)

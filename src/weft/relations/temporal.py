@@ -11,6 +11,7 @@ from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpe
 from weft.plan.natural import NaturalKeys
 from weft.plan.resolve_join import Inference, check_conditions
 from weft.relations.arguments import check_arguments
+from weft.relations.foreign import missing_order, refuse_foreign
 from weft.relations.frame import Frame
 from weft.relations.joining import a_relation, join_frames, settled_projection
 from weft.relations.keywords import refuse_keywords
@@ -39,7 +40,7 @@ ASOF_PARAMETERS = (
 
 
 def check_order(left: Frame, spec: AsofSpec, order_check: OrderCheck) -> None:
-    """Tell when the left side carries no marker that fits; the rows are right either way."""
+    """Warn or raise when the left side carries no marker that fits, if asked to; the rows are right either way."""
     one_of(order_check, OrderCheck, "order_check")
     if order_check == "ignore" or _is_ordered(left, spec):
         return
@@ -51,7 +52,7 @@ def check_order(left: Frame, spec: AsofSpec, order_check: OrderCheck) -> None:
         raise JoinSpecError(
             message, help=f"call order_by({spec.order.left!r}) first, or order_check='ignore'"
         )
-    notice(message + "; order_check='ignore' silences this", AsofOrderWarning)
+    notice(message, AsofOrderWarning)
 
 
 def _is_ordered(left: Frame, spec: AsofSpec) -> bool:
@@ -107,7 +108,7 @@ class TemporalJoins(Frame):
         other: Frame,
         /,
         *,
-        order: AsofOrder,
+        order: AsofOrder | None = None,
         direction: Direction = "backward",
         tolerance: Distance | float | None = None,
         how: AsofHow = "left",
@@ -119,7 +120,7 @@ class TemporalJoins(Frame):
         tombstone: str | None = None,
         until: str | None = None,
         skip_nulls: Sequence[str] = (),
-        order_check: OrderCheck = "warn",
+        order_check: OrderCheck = "ignore",
         strategy: str = "auto",
         statistics: Statistics | None = None,
         strict: bool = True,
@@ -154,6 +155,9 @@ class TemporalJoins(Frame):
             "stats": stats,
         }  # fmt: skip
         right = a_relation(other, "natural_asof")
+        refuse_foreign("natural_asof", self, right, {**said, **options, **key_aliases})
+        if order is None:
+            raise missing_order("natural_asof", self, right, said)
         spec, found = _natural_spec(self, right, said, options, key_aliases)
         check_order(self, spec, order_check)
         return join_frames(
@@ -170,12 +174,12 @@ class TemporalJoins(Frame):
     def asof_join(
         self,
         other: Frame,
-        spec: AsofSpec,
+        spec: AsofSpec | None = None,
         /,
         *,
         project: JoinProjection | None = None,
         suffixes: tuple[str, str] | None = None,
-        order_check: OrderCheck = "warn",
+        order_check: OrderCheck = "ignore",
         strategy: str = "auto",
         statistics: Statistics | None = None,
         stats: MatchStats | None = None,
@@ -187,7 +191,9 @@ class TemporalJoins(Frame):
         job first, whose facts decide when nothing is forced.
         """
         right = a_relation(other, "asof_join")
+        refuse_foreign("asof_join", self, right, {"suffixes": suffixes, "strategy": strategy, **unexpected})
         _expect(spec, AsofSpec, "asof_join", unexpected)
+        assert isinstance(spec, AsofSpec)  # noqa: S101  # what _expect has checked
         check_order(self, spec, order_check)
         return join_frames(
             self,

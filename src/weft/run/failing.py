@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import RunError, RuntimeJoinError, WeftError
 from weft.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
 from weft.run.moving import no_space
-from weft.spark.failures import contract_failure
+from weft.spark.failures import job_failure
 from weft.spark.operations.failures import multiple_matches
 from weft.spark.scan.failures import data_failure
 from weft.spark.workers import worker_problem
@@ -64,7 +64,7 @@ def told(failure: BaseException, where: str, env: Lowering | None = None) -> Wef
     if problem := worker_problem(text):
         return RunError(f"{where} failed: {problem.message}", code="W1809", help=problem.help)
     known = multiple_matches(failure, env) if env is not None else None
-    return known or data_failure(failure) or contract_failure(failure) or _wrapped(failure, where)
+    return known or data_failure(failure) or job_failure(failure) or _wrapped(failure, where)
 
 
 def _wrapped(failure: BaseException, where: str) -> RunError:

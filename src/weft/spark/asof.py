@@ -34,7 +34,7 @@ def lower(
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
     sides = Sides.of(left, right, simple)
     if choice.strategy == "slices":
-        joined = asof_slices.lower(sides, simple.match, choice.facts)
+        joined = asof_slices.lower(sides, simple.match, choice.facts, kernel=not choice.no_kernel)
     else:
         joined = PLANS[choice.strategy](sides, simple.match)
     joined = checked(joined, sides)

@@ -12,14 +12,36 @@ left rows that it was chosen for in a list, which Spark unfolds row by row::
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from weft.spark.asof_search import Search
+
+class Search(NamedTuple):
+    """Everything a worker needs to know; column numbers are positions in the tables it gets."""
+
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    left_time: int
+    right_time: int
+    usable: int | None
+    nulls_equal: bool
+    ties: tuple[int, ...]
+    skip_nulls: tuple[int, ...]
+    backward: bool
+    forward: bool
+    allow_exact: bool
+    tolerance: int | float | None
+    tie_backward: bool
+    keep_unmatched: bool
+    left_out: tuple[int, ...]
+    right_out: tuple[int, ...]
+    names: tuple[str, ...]
+    most: int
+    whole: int
+    piece: int
 
 
 def result_of(

@@ -17,34 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weft.spark.asof_result import in_utc, result_of
+from weft.spark.asof_result import Search, in_utc, result_of
 
 _MANY = 1 << 24
-
-
-class Search(NamedTuple):
-    """Everything a worker needs to know; column numbers are positions in the tables it gets."""
-
-    left_keys: tuple[int, ...]
-    right_keys: tuple[int, ...]
-    left_time: int
-    right_time: int
-    usable: int | None
-    nulls_equal: bool
-    ties: tuple[int, ...]
-    skip_nulls: tuple[int, ...]
-    backward: bool
-    forward: bool
-    allow_exact: bool
-    tolerance: int | float | None
-    tie_backward: bool
-    keep_unmatched: bool
-    left_out: tuple[int, ...]
-    right_out: tuple[int, ...]
-    names: tuple[str, ...]
-    most: int
-    whole: int
-    piece: int
 
 
 class GroupTooLargeError(MemoryError):

@@ -63,13 +63,14 @@ INNER: tuple[tuple[str, Callable[[Sides, AsOf], DataFrame]], ...] = (
 """The plans that may join the slices, the first that serves the join is taken."""
 
 
-def lower(sides: Sides, match: AsOf, facts: Facts | None = None) -> DataFrame:
+def lower(sides: Sides, match: AsOf, facts: Facts | None = None, *, kernel: bool = True) -> DataFrame:
     """Return the joined rows under positional names; no job runs.
 
-    `facts` say where to cut, which saves the plan its sample.
+    `facts` say where to cut, which saves the plan its sample; `kernel` whether workers can run it.
     """
     inside = sliced_sides(sides, match, facts)
-    plan = next(plan for name, plan in INNER if ASOF[name](inside.join) is None)
+    plans = [(name, plan) for name, plan in INNER if kernel or name != "kernel"]
+    plan = next(plan for name, plan in plans if ASOF[name](inside.join) is None)
     return plan(inside, match)
 
 

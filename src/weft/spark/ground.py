@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from weft.plan.ground import Ground
+from weft.spark.local_python import missing_modules
+from weft.spark.workers import help_for_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,10 +22,9 @@ _BELIEVED = 2**50
 def ground_of(left: DataFrame, right: DataFrame) -> Ground:
     """Return what is known of two frames; both are optimised for it, no job runs.
 
-    Spark's Python workers run the kernel; a driver without pyarrow and numpy is taken as a sign
-    that workers have none either.
+    Spark's Python workers run the kernel; `missing_modules` says what is known of them.
     """
-    missing = [name for name in ("pyarrow", "numpy", "pandas") if find_spec(name) is None]
+    missing = missing_modules(left.sparkSession)
     conf = left.sparkSession.conf
     limit = str(conf.get("spark.sql.autoBroadcastJoinThreshold", "10MB"))
     return Ground(
@@ -33,7 +33,8 @@ def ground_of(left: DataFrame, right: DataFrame) -> Ground:
         may_broadcast=not limit.strip().startswith("-"),
         cores=cores_in(conf.get("spark.master", None), conf.get("spark.cores.max", None)),
         partitions=int(conf.get("spark.sql.shuffle.partitions", "200") or 200),
-        no_kernel=f"{' and '.join(missing)} not installed" if missing else "",
+        no_kernel=f"the Python of Spark's workers has no {' and no '.join(missing)}" if missing else "",
+        worker_setting=help_for_workers(),
     )
 
 
@@ -55,11 +56,39 @@ def estimated_bytes(df: DataFrame) -> int | None:
     """Return the optimiser's estimate of a frame's size in bytes, None when it has none."""
     whole: Any = df
     if hasattr(whole, "_jdf"):
-        size = int(whole._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())  # noqa: SLF001  # the only door
-        return size if size < _BELIEVED else None
+        plan = whole._jdf.queryExecution().optimizedPlan()  # noqa: SLF001  # the only door
+        size = int(plan.stats().sizeInBytes())
+        return size if size < _BELIEVED else _local_bytes(plan)
     if not hasattr(whole, "_explain_string"):
         return None
     return size_in(whole._explain_string(mode="cost"))  # noqa: SLF001  # what explain() prints
+
+
+_ONE_TO_ONE = frozenset(
+    "Project Filter Sort GlobalLimit LocalLimit Aggregate Repartition RepartitionByExpression LogicalRDD".split()
+)
+_BATCH_ROWS = 1024
+_ROWS_OF_PYTHON = ("MapPartitionsRDD", "PythonRDD")
+
+
+def _local_bytes(plan: Any) -> int | None:
+    """Return the most that rows have which ``createDataFrame`` got from Python; Spark has no estimate for them.
+
+    PySpark sends them in batches of up to 1024 rows, and the batches are there to be counted.  A row has the
+    size that Spark takes for rows of its types.  Followed are only steps that add no rows.
+    """
+    node = plan
+    while node.children().size() == 1 and node.getClass().getSimpleName() in _ONE_TO_ONE:
+        node = node.children().apply(0)
+    if node.getClass().getSimpleName() != "LogicalRDD":
+        return None
+    rdd = node.rdd()
+    while rdd.getClass().getSimpleName() in _ROWS_OF_PYTHON and rdd.dependencies().size() == 1:
+        rdd = rdd.dependencies().apply(0).rdd()
+    if rdd.getClass().getSimpleName() != "ParallelCollectionRDD":
+        return None
+    batches = sum(int(part.values().size()) for part in rdd.partitions())
+    return batches * _BATCH_ROWS * int(node.schema().defaultSize())
 
 
 def size_in(plan: str) -> int | None:

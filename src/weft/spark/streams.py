@@ -57,6 +57,8 @@ def is_stream_join(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> boo
 
 def check_static_side(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> None:
     """Raise when a stream is joined in time with a frame in a way that Spark cannot: it keeps no rows of it."""
+    if isinstance(join.match, AsOf):
+        _refuse_asof(left, right)
     if left.isStreaming == right.isStreaming or isinstance(join.match, Exact | AsOf):
         return
     stream = "left" if left.isStreaming else "right"
@@ -73,6 +75,20 @@ def check_static_side(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> 
             "is known when the stream ends",
             code="W2118",
             help=f"join inside foreachBatch, or with a CREATE TABLE: {_SQL}",
+        )
+
+
+def _refuse_asof(left: DataFrame, right: DataFrame) -> None:
+    streams = [side for side, df in (("left", left), ("right", right)) if df.isStreaming]
+    if streams:
+        told = "both sides are streams" if len(streams) > 1 else f"the {streams[0]} side is a stream"
+        raise StreamPlanError(
+            f"an as-of join needs all rows of a key in order, and {told}",
+            code="W2118",
+            help="join batch by batch: left.df.writeStream.foreachBatch(lambda batch, _: "
+            "save(weft.relation(batch).asof_join(right, spec).df))"
+            if streams == ["left"]
+            else "join all rows within bounds instead: interval_join(right, IntervalSpec(..., lower='-1h', upper='0s'))",
         )
 
 

@@ -39,6 +39,11 @@ def one_of(value: object, words: Any, what: str) -> None:
             help=f"write one of {', '.join(map(repr, allowed))}",
         )
     if value not in allowed:
+        if value == "<=>":
+            raise JoinSpecError(
+                f"{what} '<=>' is not one of {', '.join(map(repr, allowed))}",
+                help="write ExpressionPredicate('left.a <=> right.b'); for equal keys nulls_equal=True says it",
+            )
         close = near(_OTHER_SPELLINGS.get(value, value), allowed, most=1)
         raise JoinSpecError(
             f"{what} {value!r} is not one of {', '.join(map(repr, allowed))}",

@@ -113,11 +113,10 @@ def test_a_displaced_key_is_named_as_the_cause() -> None:
         resolve_join(JoinSpec([("status", "status_code")]), left, right, inference=inference)
 
 
-def test_an_order_pair_of_one_name_is_told_both_remedies() -> None:
+def test_an_order_pair_of_one_name_takes_a_suffix_unasked() -> None:
     left, right = Schema.of(s="string", ts="timestamp"), Schema.of(s="string", ts="timestamp", px="long")
     spec = AsofSpec([("s", "s")], order=AsofOrder("ts", "ts"))
-    with refused(ColumnCollisionError, "W0103", "ts", "suffixes=('', '_right')", "keep_right_order=False"):
-        resolve_join(spec, left, right)
+    assert [c.name for c in resolve_join(spec, left, right).output] == ["s", "ts", "ts_right", "px"]
     for project in (JoinProjection(suffixes=("", "_q")), JoinProjection(keep_right_order=False)):
         assert [c.name for c in resolve_join(spec, left, right, project=project).output][:2] == ["s", "ts"]
 

@@ -159,10 +159,9 @@ def asof(project: JoinProjection | None = None) -> ResolvedJoin:
     return resolve_join(spec, Schema.of(s="string", ts="timestamp", n="long"), QUOTES, project=project)
 
 
-def test_x1_an_order_column_of_one_name_is_no_key_and_collides_with_both_remedies() -> None:
-    with refused(ColumnCollisionError, "W0103", "ts", "suffixes=('', '_right')", "keep_right_order=False"):
-        asof()
+def test_x1_an_order_column_of_one_name_is_no_key_and_takes_a_suffix() -> None:
     for project, expected in (
+        (None, ["s", "ts", "n", "ts_right", "px"]),
         (JoinProjection(suffixes=("", "_q")), ["s", "ts", "n", "ts_q", "px"]),
         (JoinProjection(keep_right_order=False), ["s", "ts", "n", "px"]),
     ):

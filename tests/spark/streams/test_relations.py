@@ -13,10 +13,12 @@ from uuid import uuid4
 import pytest
 
 import weft
-from weft import AsofOrder, IntervalSpec, JoinProjection, Relation, WindowSpec, explain_join
+from weft import AsofOrder, AsofSpec, IntervalSpec, JoinProjection, Relation, WindowSpec, explain_join
 from weft.errors import StreamPlanError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
 START = dt.datetime(2026, 1, 15, 10, tzinfo=dt.UTC)
@@ -263,6 +265,29 @@ def test_a_stream_and_a_frame_keep_rows_of_the_stream_alone(
     assert refusal(left, frame, interval("full")).code == "W2118"
     assert refusal(frame, left, interval("left")).code == "W2118"
     assert refusal(left, frame, window("session", "inner", gap="1m")).code == "W2118"
+
+
+def test_an_as_of_join_of_a_stream_is_refused_at_the_call(
+    spark: SparkSession, sides: tuple[Path, Path]
+) -> None:
+    streams, frames = [watched(spark, side) for side in sides], both(spark, sides)
+    spec = AsofSpec(KEYS, order=ORDER)
+    project = JoinProjection(suffixes=("", "_r"))
+    for left, right, told, help_ in (
+        (streams[0], frames[1], "the left side is a stream", "foreachBatch"),
+        (frames[0], streams[1], "the right side is a stream", "interval_join"),
+        (streams[0], streams[1], "both sides are streams", "interval_join"),
+    ):
+        calls: list[Callable[[Relation, Relation], Relation]] = [
+            lambda a, b: a.natural_asof(b, order=ORDER, keys=KEYS, exclude_shared=["n"], project=project),
+            lambda a, b: a.asof_join(b, spec, project=project),
+            lambda a, b: a.asof_join_all([(b, spec, project)]),
+        ]
+        for call in calls:
+            with pytest.raises(StreamPlanError, match=told) as caught:
+                call(left, right)
+            assert caught.value.code == "W2118"
+            assert help_ in caught.value.help
 
 
 def test_on_null_time_is_about_two_streams(spark: SparkSession, sides: tuple[Path, Path]) -> None:

@@ -159,11 +159,14 @@ def _no_key(
             "declare the column with the type of the other side, or write the computed value into the stream",
         )
         return
+    null_safe = next((c for c in conditions.residual if c.op == "<=>"), None)
     found.add(
         "W2101",
         f"the join of {right.alias} has no equal key",
         join.on.span.place if join.on.span else join.at,
-        _key_to_add(lefts, right),
+        _key_to_add(lefts, right)
+        if null_safe is None
+        else "write = instead of <=>: rows without a key match nothing in a stream",
     )
 
 

@@ -1,0 +1,69 @@
+"""As-of joins of a local session whose workers run a Python without numpy and pyarrow; prints what happens as JSON.
+
+``bare_workers.py FOLDER``; PYSPARK_PYTHON names that Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from weft import AsofOrder, AsofSpec, WeftError, relation
+from weft.spark import local_python
+from weft.spark.ground import estimated_bytes
+
+
+def main(folder: Path) -> None:
+    """Print plans, rows and errors."""
+    bare = os.environ["PYSPARK_PYTHON"]
+    from pyspark.sql import SparkSession
+
+    from conftest import settings
+
+    os.environ["PYSPARK_PYTHON"] = bare  # which conftest has changed
+
+    builder = SparkSession.builder.master("local[1]")
+    for key, value in settings(folder).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    told: dict[str, Any] = {}
+    try:
+        left = relation(session.createDataFrame([("A", 1), ("A", 5), ("B", 3)], "k string, t long"))
+        right = relation(session.createDataFrame([("A", 4, 7), ("B", 9, 8)], "k string, u long, v long"))
+        told["bytes"] = estimated_bytes(left.filter("t > 0").df)
+        keyed = AsofSpec([("k", "k")], order=AsofOrder("t", "u"))
+        keyless = AsofSpec((), order=AsofOrder("t", "u"), direction="forward")
+        for name, spec, how in (
+            ("keyed", keyed, {}),
+            ("keyless", keyless, {"suffixes": ("", "_right")}),
+            ("slices", keyed, {"strategy": "slices"}),
+        ):
+            joined = left.asof_join(right, spec, **how)
+            assert joined.lineage is not None
+            told[name] = [
+                joined.lineage.choice.strategy,
+                sorted(map(list, joined.select("t", "v").collect())),
+            ]
+        told["refused"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel"))
+        local_python.missing_modules.__globals__["_asked"] = (
+            lambda _: ()
+        )  # as on a cluster, whose workers are not known
+        told["failed"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel").collect())
+    finally:
+        session.stop()
+    sys.stdout.write(json.dumps(told))
+
+
+def _error(action: Any) -> list[str]:
+    try:
+        action()
+    except WeftError as error:
+        return [error.code, error.message, error.help]
+    return []
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
