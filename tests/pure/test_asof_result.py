@@ -97,6 +97,16 @@ def test_folded_rows_and_rows_in_pieces_are_the_plain_rows(piece: int, skipped: 
     assert seen == {True, False}
 
 
+def test_rows_with_one_match_and_other_values_that_skip_nulls_are_folded_apart() -> None:
+    left = table(LEFT, [("A", 4 + n % 2 * 2, None) for n in range(50)])
+    right = table(RIGHT, [("A", 1, "low", None), ("A", 5, None, None), ("A", 9, "high", None)])
+    asked = search(skip_nulls=(2,), forward=True)
+    folded = joined(asked._replace(whole=600, piece=600), left, right)
+    assert folded.column("folded").null_count == 0
+    assert unfolded(folded) == unfolded(joined(asked, left, right))
+    assert set(folded.column("b").to_pylist()) == {"low", "high"}
+
+
 def test_a_wide_right_row_that_all_left_rows_share_is_sent_few_times() -> None:
     count, width = 1_200_000, 2000
     left = pa.table(

@@ -14,6 +14,7 @@ from weft.core.types import BOOLEAN, Field, Schema, common_type
 from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
 from weft.plan.explain import JoinExplanation, explain_resolved
 from weft.spark.columns import compile_expr
+from weft.spark.failures import coded_errors
 from weft.spark.frames import check_one_session, functions_of, schema_of
 from weft.spark.sorting import is_sorted
 from weft.spark.streams import check_not_streaming
@@ -222,7 +223,8 @@ class Frame:
                     f"check_sorted: column {field.name!r} is {field.dtype}, which has no order",
                     help="compute a column that has one with with_columns",
                 )
-        return is_sorted(self.df, [self.columns[i] for i in indices])
+        with coded_errors():
+            return is_sorted(self.df, [self.columns[i] for i in indices])
 
     def union(self, other: Frame) -> Self:
         """Append the rows of a relation with the same columns, matched by name."""

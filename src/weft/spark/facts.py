@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.plan.conditions import folded
 from weft.plan.facts import Facts, HeavyKey
 from weft.plan.resolved import AsOf, ResolvedJoin
+from weft.spark.failures import coded_errors
 from weft.spark.ground import ground_of
 from weft.spark.heavy_keys import HASHES, Survey
 from weft.spark.sides import Sides
@@ -49,7 +50,8 @@ def sampled_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Fact
 
 
 def _sampled(survey: Survey) -> tuple[Any, tuple[int, int]]:
-    row = survey.one_row().collect()[0]
+    with coded_errors():
+        row = survey.one_row().collect()[0]
     return row, (int(row["left_rows"] or 0), int(row["right_rows"] or 0))
 
 

@@ -298,6 +298,12 @@ def test_where_that_padded_rows_can_pass_is_let_alone(where: str) -> None:
     assert planned(f"{JOINED.replace('JOIN', 'LEFT JOIN')} WITHIN '1m' WHERE {where}").where is not None
 
 
+def test_a_key_that_takes_null_for_equal_is_told_to_be_an_equal_key() -> None:
+    finding = only(refused("SELECT a.id FROM a JOIN b ON a.id <=> b.id WITHIN '1m'"), "W2101")
+    assert finding.help.startswith("write = instead of <=>")
+    assert planned("SELECT a.id FROM a JOIN b ON a.id = b.id WITHIN '1m'")
+
+
 def test_on_against_within_contradicts_with_both_places() -> None:
     finding = only(
         refused(
