@@ -43,6 +43,7 @@ Each error is also the built-in it is listed with, so ``except KeyError`` and
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
