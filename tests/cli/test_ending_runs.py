@@ -85,6 +85,27 @@ def ended_at_work(tmp_path: Path, end: Callable[[Path, int], None]) -> tuple[Pat
 
 
 @pytest.mark.usefixtures("jvm")
+def test_another_command_stops_the_jobs_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.cli.commands.runs.STOP_SECONDS", 300)  # a slow machine is no failure
+    told: list[str] = []
+
+    def cancel(root: Path, _pid: int) -> None:
+        told.append(weft("runs", "cancel", "LAST", root=root).out)
+
+    root, code, out, err = ended_at_work(tmp_path, cancel)
+    assert code == 130, err
+    # The command has waited for the process, which has removed what it staged.
+    assert told[0].endswith("is cancelled: nothing is published, its process has stopped\n")
+    assert (left_behind(root), (root / "out").exists()) == ((), False)
+    document = json.loads(out)
+    assert document["data"]["status"] == "cancelled"
+    (found,) = document["diagnostics"]
+    assert (found["code"], found["severity"]) == ("W1502", "warning")
+    assert "was cancelled: its jobs are stopped and nothing is published" in found["message"]
+    assert document["next"][0].startswith("weft run --resume ")
+
+
+@pytest.mark.usefixtures("jvm")
 def test_ctrl_c_cancels_the_run_and_leaves_nothing(tmp_path: Path) -> None:
     root, code, out, err = ended_at_work(tmp_path, lambda _, pid: os.killpg(pid, signal.SIGINT))
     assert code == 130, err
