@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
+.PHONY: help setup demo test check kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
 .SUFFIXES:
 
 VENV := .venv
@@ -26,13 +26,11 @@ demo: setup ## run the FX pipeline, the main joins and a stream join on small ta
 test: setup ## run every test, the files shared between two processes (PROCESSES=0 for one)
 	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
-check: lint ## lint, formatting, types, layers
-	@$(PY) -m pytest -q tests/test_layers.py
-
-lint: setup ## lint, formatting, types
+check: setup ## lint, formatting, types, layers
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy
+	@$(PY) -m pytest -q tests/test_layers.py
 
 kafka: setup ## run a Kafka broker on port 9092 until Ctrl-C (its jars come by Maven once)
 	@$(PY) tests/kafka_broker.py
