@@ -211,7 +211,7 @@ CODES: Mapping[Code, str] = {
     "W1806": "unknown code",
     "W1807": "no Java, or one too old",
     "W1808": "cluster or server not reachable",
-    "W1809": "Python of the workers cannot run the job",
+    "W1809": "unusable Python on the workers",
     "W2001": "statement does not read",
     "W2002": "unknown statement or clause",
     "W2003": "clause twice or out of place",
