@@ -22,7 +22,7 @@ FILES = "CREATE STREAM seen WITH ('path'='out', 'format'='json') AS SELECT t.val
     ("sql", "message", "help"),
     [
         (ORDERS + TOPIC, "the sink 'seen' is a topic", "--to FOLDER"),
-        (TICKS + FILES, "stream 'ticks' has the connector 'rate'", "weft stream run --available"),
+        (TICKS + FILES, "stream 'ticks' has the connector 'rate'", "`weft stream run JOB --available`"),
     ],
     ids=["a topic as sink", "a rate as stream"],
 )
