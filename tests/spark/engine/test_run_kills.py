@@ -199,6 +199,9 @@ def kill_once(sink: Sink, spark: SparkSession, log: Path, point: str, chance: ra
         outcome = settle(sink, store, spark, before)
     if where != ENDED:
         sink.tally[f"{where}: {outcome}"] += 1
+    # Shown with -s, so that a long search that is interrupted tells how far it came.
+    sys.stdout.write(f"{sink.name} generation {sink.generation}: {point or where}, {outcome}\n")
+    sys.stdout.flush()
     try:
         sink.check()
     except AssertionError as wrong:
