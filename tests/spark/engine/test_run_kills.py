@@ -239,7 +239,6 @@ def test_runs_that_are_killed_lose_and_double_no_row(
     server: Server,
     kills: int,
     kill_seed: int,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     chance = random.Random(kill_seed)
     sinks = [parquet(tmp_path / "files"), postgresql(tmp_path / "pg", server)]
@@ -258,10 +257,9 @@ def test_runs_that_are_killed_lose_and_double_no_row(
             where = ENDED
             while where == ENDED:
                 where = kill_once(sink, spark, tmp_path / f"{sink.name}.log", point, chance)
-    with capsys.disabled():
-        for sink in sinks:
-            told = ", ".join(f"{n} {what}" for what, n in sorted(sink.tally.items()))
-            sys.stdout.write(f"\n{sink.name}: {sum(sink.tally.values())} kills, {sink.seen} reads; {told}\n")
+    for sink in sinks:
+        told = ", ".join(f"{n} {what}" for what, n in sorted(sink.tally.items()))
+        sys.stdout.write(f"{sink.name}: {sum(sink.tally.values())} kills, {sink.seen} reads; {told}\n")
     for sink in sinks:
         assert sink.broken == []
         assert sink.seen > 0
