@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from weft.redaction import MASK, secret_spans
 
@@ -107,12 +106,12 @@ class Source:
         first = min(max(self.start, 0), len(self.text)) - char
         end_of_line = self.text.find("\n", first)
         line = self.text[first : end_of_line if end_of_line >= 0 else len(self.text)]
-        # A secret may begin lines before this one.  Blocks of one size, so that neighbours are looked at once.
+        # A secret may begin lines before this one.
         window = max(0, first // _WINDOW - 1) * _WINDOW
         stop = ((first + len(line)) // _WINDOW + 2) * _WINDOW
         spans = [
             (max(start + window - first, 0), min(end + window - first, len(line)))
-            for start, end in _spans(self.text[window:stop])
+            for start, end in secret_spans(self.text[window:stop])
             if start + window < first + len(line) and end + window > first
         ]
         last = char + self.end - self.start
@@ -120,11 +119,6 @@ class Source:
             line = line[:start] + MASK + line[end:]
             char, last = (_moved(at, start, end) for at in (char, last))
         return line, char, last - char
-
-
-@lru_cache(maxsize=32)
-def _spans(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(secret_spans(text))
 
 
 def _moved(at: int, start: int, end: int) -> int:

@@ -24,7 +24,7 @@ from weft.plan.catalog import Catalog
 from weft.plan.operations.resolved import Target
 from weft.plan.resolver.location import Location
 from weft.plan.resolver.options import jdbc_url
-from weft.plan.resolver.paths import is_local
+from weft.plan.resolver.paths import is_local, plain_path
 from weft.spec.pipeline.datasource import DataSource
 from weft.spec.pipeline.words import PUBLISHED
 
@@ -76,7 +76,7 @@ class Place:
 def written(target: Target, catalog: Catalog) -> Place:
     """Return the place that an output writes to."""
     if target.kind in ("files", "file"):
-        return _files(catalog.workspace.root / _plain(target.location))
+        return _files(catalog.workspace.root / plain_path(target.location))
     source = None if target.datasource_id is None else catalog.datasource(target.datasource_id)
     return _table(target.table or "", target.schema, source)
 
@@ -94,17 +94,13 @@ def read_places(location: Location, catalog: Catalog) -> tuple[Place, ...]:
     if location.path is None or not is_local(prefix or location.path):
         return ()
     root = catalog.workspace.root
-    whole = (root / _plain(prefix) if prefix else root) / _plain(location.path)
+    whole = (root / plain_path(prefix) if prefix else root) / plain_path(location.path)
     if not _PATTERN.search(str(whole)) or whole.exists():
         return (_files(whole),)
     number = next(i for i, part in enumerate(whole.parts) if _PATTERN.search(part))
     pattern = Path(*whole.parts[:number]).resolve().joinpath(*whole.parts[number:])
     found = glob.glob(str(whole))  # noqa: PTH207  # Path.glob takes no absolute pattern
     return (Place("files", pattern.parts), *(_files(Path(file)) for file in found))
-
-
-def _plain(path: str) -> str:
-    return unquote(urlsplit(path).path) if path.startswith("file:/") else path
 
 
 def _files(path: Path) -> Place:
@@ -123,9 +119,10 @@ def _table(table: str, schema: str | None, source: DataSource | None) -> Place:
 
 def _server(source: DataSource) -> tuple[str, ...]:
     """Return what names a database, whichever datasource names it."""
-    at = urlsplit(jdbc_url(source).removeprefix("jdbc:"))
+    url = jdbc_url(source).removeprefix("jdbc:")
     try:
+        at = urlsplit(url)
         port = at.port or 5432
     except ValueError:  # the url itself is checked with its datasource
-        port = 0
+        return ("jdbc", url)
     return ("jdbc", (at.hostname or "localhost").lower(), str(port), unquote(at.path.strip("/")))

@@ -46,15 +46,16 @@ def full_path(location: Location, source: DataSource | None, root: Path, *, at: 
     prefix = "" if source is None else str(source.options.get("path_prefix") or "")
     if not is_local(prefix) or (not prefix and not is_local(path)):
         return _remote(prefix, path, at)
-    base = root / _plain(prefix) if prefix else root
-    whole = base / _plain(path)
-    if location.datasource_id == PUBLISHED or (not prefix and Path(_plain(path)).is_absolute()):
+    base = root / plain_path(prefix) if prefix else root
+    whole = base / plain_path(path)
+    if location.datasource_id == PUBLISHED or (not prefix and Path(plain_path(path)).is_absolute()):
         return str(whole)
     _confined(base, whole, path, at)
     return str(whole)
 
 
-def _plain(path: str) -> str:
+def plain_path(path: str) -> str:
+    """Return a path without the ``file:`` scheme that it may be written with."""
     if not path.startswith("file:/"):
         return path
     try:
@@ -112,7 +113,7 @@ def data_files(path: str) -> tuple[Path, ...]:
 
     Names that start with ``_`` or ``.`` are no data, as Spark has it; a file that is named itself is.
     """
-    entry = Path(_plain(path))
+    entry = Path(plain_path(path))
     if entry.is_file():
         return (entry,)
     if entry.is_dir():

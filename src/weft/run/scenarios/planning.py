@@ -13,7 +13,7 @@ from weft.core.calendar import Level
 from weft.core.names import listed, near
 from weft.core.period import Calendar, ListedCalendar, Period
 from weft.core.types import DType, Field
-from weft.errors import Diagnostic, ScenarioError, WeftError
+from weft.errors import Diagnostic, PeriodError, ScenarioError, WeftError
 from weft.plan.catalog import Catalog
 from weft.plan.operations.resolved import ResolvedOutput
 from weft.plan.project import ProjectPlan, resolve_project
@@ -99,7 +99,10 @@ def _period(scenario: Scenario, calendar: Calendar) -> Period:
         raise ScenarioError(
             "the scenario names no period", code="W1701", help="write period: 2026-01", at=scenario.at.whole
         )
-    return calendar.parse(scenario.period.text)
+    try:
+        return calendar.parse(scenario.period.text)
+    except PeriodError as problem:
+        raise PeriodError(replace(found, at=scenario.period.at) for found in problem.diagnostics) from None
 
 
 def _output(scenario: Scenario, plan: ProjectPlan) -> ResolvedOutput | None:

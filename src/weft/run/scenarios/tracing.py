@@ -79,7 +79,7 @@ def _typed(value: Any, name: str, columns: Mapping[str, DType], wanted: TraceExp
             help=f"it has {listed(columns)}",
             at=wanted.at.whole,
         )
-    return typed_value(value, columns[name])
+    return typed_value(value, columns[name], wanted.at.whole)
 
 
 def _is_about(

@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from weft.core import types
+from weft.core.source import Source
 from weft.core.types import DType
 from weft.errors import ScenarioError
 
@@ -18,7 +19,7 @@ _WHOLE: Mapping[DType, int] = {types.INTEGER: 32, types.LONG: 64}
 _TRUTH = {"true": True, "false": False}
 
 
-def typed_value(value: Any, dtype: DType) -> Any:
+def typed_value(value: Any, dtype: DType, at: Source | None = None) -> Any:
     """Return what was written as a value of a column; raise `ScenarioError` when it is none.
 
     >>> typed_value("1.50", types.Decimal(18, 2)), typed_value("2026-01-31", types.DATE)
@@ -32,7 +33,7 @@ def typed_value(value: Any, dtype: DType) -> Any:
         found = NotImplemented
     if found is NotImplemented:
         raise ScenarioError(
-            f"{_shown(value)} is no {dtype}", code="W1702", help=f"write a value of type {dtype}"
+            f"{_shown(value)} is no {dtype}", code="W1702", help=f"write a value of type {dtype}", at=at
         )
     return found
 
