@@ -33,6 +33,9 @@ def table(name: str, precision: int, scale: int) -> Table:
     units = [sign * n for n in near for sign in (1, -1) if n <= end]
     units += [rng.randrange(-end, end + 1) for _ in range(6)]
     rows = [(n % 2, Decimal(rng.choice(units)).scaleb(-scale, ROOMY)) for n in range(24)]
+    # Two right rows around zero whose distances differ in the last digit alone.
+    around = (0,) if name == "t" else (-(end // 2), end // 2 - 1)
+    rows += [(2, Decimal(n).scaleb(-scale, ROOMY)) for n in around]
     fields = Field("k", LONG), Field(name, parse_type(f"decimal({precision},{scale})"))
     return Table(Schema(fields), tuple(rows))
 
@@ -76,4 +79,4 @@ def test_decimals_without_room_for_a_distance_are_refused(spark: SparkSession) -
     nearest = AsofSpec([("k", "k")], order=AsofOrder("t", "u"), direction="nearest", tolerance="unbounded")
     with pytest.raises(JoinTypeError, match=r"decimal\(38,36\) has no room for a distance"):
         left.asof_join(right, nearest)
-    assert len(rows_of(left.asof_join(right, AsofSpec([("k", "k")], order=AsofOrder("t", "u"))).df)) == 24
+    assert len(rows_of(left.asof_join(right, AsofSpec([("k", "k")], order=AsofOrder("t", "u"))).df)) == 25

@@ -130,8 +130,8 @@ def _placed(sides: Sides, match: AsOf, met: DataFrame) -> DataFrame:
         distance = F.least(back, ahead)
     else:
         place = before if match.direction == "backward" else after
-        distance = gap(place)
+        distance = gap(place) if match.tolerance is not None else None
     good = F.col(_USABLE)
-    if match.tolerance is not None:
+    if match.tolerance is not None and distance is not None:
         good = good & axis.within(distance, match.tolerance)
     return met.withColumn(_PLACE, F.when(good, place))

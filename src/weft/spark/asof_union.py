@@ -201,7 +201,9 @@ def _settled(sides: Sides, match: AsOf, name: str, wanted: tuple[bool, ...]) -> 
     axis = Axis.of(sides, match)
     found: list[tuple[Column, Column]] = []
     for descending in wanted:
-        row = F.col(f"{name}{int(descending)}")
+        row: Column = F.col(f"{name}{int(descending)}")
+        if match.tolerance is None and len(wanted) == 1:  # no distance is asked for, and some types have none
+            return row
         time = row.getField(internal(RIGHT, match.right)).cast(to_spark(axis.dtype))
         gap = axis.distance(axis.left, time)
         if match.tolerance is not None:

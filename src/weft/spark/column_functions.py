@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from weft.core.types import DATE, DOUBLE, LONG, TIMESTAMP, Decimal
+from weft.core.types import DATE, DOUBLE, LONG, TIMESTAMP, Decimal, DType
 from weft.expr.typed import Typed
 from weft.spark.column_casts import whole_or_exact
 from weft.spark.types import to_spark
@@ -78,13 +78,16 @@ def _substring(fn: Any, args: list[Any], _: Typed) -> Any:
 
 
 def _negative(fn: Any, args: list[Any], typed: Typed) -> Any:
+    return negated(fn, args[0], typed.dtype)
+
+
+def negated(fn: Any, number: Any, dtype: DType) -> Any:
     """Change the sign; Spark's own minus rounds a decimal to 34 digits, so longer ones go through text."""
-    (number,) = args
-    if not isinstance(typed.dtype, Decimal) or typed.dtype.precision <= _NEGATED_EXACTLY:
+    if not isinstance(dtype, Decimal) or dtype.precision <= _NEGATED_EXACTLY:
         return -number
     text = number.cast("string")
     other = fn.when(number > fn.lit(0), fn.concat(fn.lit("-"), text)).otherwise(fn.ltrim(text, fn.lit("-")))
-    return other.cast(to_spark(typed.dtype))
+    return other.cast(to_spark(dtype))
 
 
 def _absolute(fn: Any, args: list[Any], typed: Typed) -> Any:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from decimal import Context
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from weft.errors import JoinTypeError
 from weft.plan.axis import Axis as Line
 from weft.plan.resolved import Amount, AsOf, ResolvedJoin, Slot
 from weft.spark.column_casts import literal
+from weft.spark.column_functions import negated
 from weft.spark.sides import Sides
 from weft.spark.types import to_spark
 
@@ -45,6 +47,7 @@ _LONG_END = (1 << 63) - 1
 _SCALE_KEPT = 6
 _MOST_SPLIT = 35
 _UNIT = 10**19
+_ROOMY = Context(prec=2200)
 
 
 def axis_type(join: ResolvedJoin, left: int, right: int) -> DType:
@@ -92,8 +95,11 @@ class Axis:
         if self._is_split:
             return self._split_distance(left, right)
         wide = to_spark(_wide(self.dtype))
-        apart = left.cast(wide) - right.cast(wide)
-        size: Column = F.abs(apart)
+        left, right = left.cast(wide), right.cast(wide)
+        if isinstance(self.dtype, Decimal):  # abs, like the minus sign, rounds decimals to 34 digits
+            ahead: Column = F.when(left < right, right - left).otherwise(left - right)
+            return ahead
+        size: Column = F.abs(left - right)
         return size
 
     def within(self, gap: Column, tolerance: Amount) -> Column:
@@ -111,8 +117,13 @@ class Axis:
 
     def nearness(self, left: Column, right: Column) -> list[Column]:
         """Return columns that are greater, the first one first, the nearer two values are."""
-        gap = self.distance(left, right)
-        return [-gap["whole"], -gap["rest"]] if self._is_split else [-gap]
+        F, gap = self.sides.F, self.distance(left, right)
+        if self._is_split:
+            whole = negated(F, gap["whole"], Decimal(MAX_PRECISION, 0))
+            return [whole, negated(F, gap["rest"], self._rest)]
+        if isinstance(self.dtype, Decimal):
+            return [negated(F, gap, Decimal(self.dtype.precision + 1, self.dtype.scale))]
+        return [-gap]
 
     @property
     def _is_split(self) -> bool:
@@ -128,14 +139,19 @@ class Axis:
             )
         return _UNIT if self.dtype.scale <= _SCALE_KEPT else 1
 
+    @property
+    def _rest(self) -> Decimal:
+        """The type of the second part: Spark compares two distances only when their types are equal."""
+        scale = self.dtype.scale if isinstance(self.dtype, Decimal) else 0
+        return Decimal(scale + (2 if self._unit == 1 else len(str(_UNIT)) + 1), scale)
+
     def _split_distance(self, left: Column, right: Column) -> Column:
         F, unit = (
             self.sides.F,
             literal(self.sides.F, Number(self._unit), Decimal(len(str(self._unit)), 0)),
         )
         one, none = literal(F, Number(1), Decimal(1, 0)), literal(F, Number(0), Decimal(1, 0))
-        scale = self.dtype.scale if isinstance(self.dtype, Decimal) else 0
-        narrow = f"decimal({min(scale + 21, MAX_PRECISION) if self._unit > 1 else scale + 2},{scale})"
+        scale, narrow = self._rest.scale, to_spark(self._rest)
 
         def parts(value: Column) -> tuple[Column, Column]:
             rest = value % unit
@@ -165,12 +181,12 @@ class Axis:
             assert isinstance(wide, Decimal)  # noqa: S101  # of numbers that are not fractions
             room = Decimal(min(wide.precision + 2, MAX_PRECISION), wide.scale)
             return literal(F, steps, room)  # type: ignore[no-any-return]  # F is any
-        scale = self.dtype.scale if isinstance(self.dtype, Decimal) else 0
-        units = int(steps // self._unit)
-        rest = steps - units * self._unit
+        scale = self._rest.scale
+        # In last digits, as integers: Python's own context rounds decimals to 28 digits.
+        whole, rest = divmod(int(steps.scaleb(scale, _ROOMY)), self._unit * 10**scale)
         return F.struct(  # type: ignore[no-any-return]  # F is any
-            literal(F, Number(units), Decimal(MAX_PRECISION, 0)).alias("whole"),
-            literal(F, rest, Decimal(MAX_PRECISION, scale)).alias("rest"),
+            literal(F, Number(whole), Decimal(MAX_PRECISION, 0)).alias("whole"),
+            literal(F, Number(rest).scaleb(-scale, _ROOMY), self._rest).alias("rest"),
         )
 
     def in_reach(self) -> Column:
