@@ -154,10 +154,10 @@ VALUES: list[tuple[str, Any] | tuple[str, Any, str]] = [
     ("price * rate", D("2.39400000"), "decimal(29,8)"),
     ("price * 2", D("25.20"), "decimal(20,2)"),
     ("price * 1.005", D("12.66300"), "decimal(23,5)"),
-    # Spark rounds a product to 39 digits and then to its scale: the digits after the last are 49.., which become 5.
+    # The digits after the last one are 49..: rounded once they are dropped, rounded at 39 digits first they become 5.
     (
         "CAST('31270583243164488388.85519493' AS decimal(38,18)) * CAST('861793521653.6714838968571695' AS decimal(38,18))",
-        D("26948786057291012181674663112023.937752"), "decimal(38,6)",
+        D("26948786057291012181674663112023.937751"), "decimal(38,6)",
     ),
     ("wide + 1", D("1234567890123456789012345679.123456789"), "decimal(38,9)"),
     ("price + weight", 15.1, "double"),

@@ -64,7 +64,7 @@ def fit(value: Number, dtype: Decimal) -> Number:
 def compute(op: str, a: Number, b: Number, dtype: Decimal) -> Number | None:
     """Return ``a op b`` in the type; division and remainder by zero are None.
 
-    Products are rounded to 39 digits and quotients to 39 places first, because Spark's are.
+    Quotients are rounded to 39 places first, because Spark's are; products are rounded once.
     """
     match op:
         case "+":
@@ -72,7 +72,7 @@ def compute(op: str, a: Number, b: Number, dtype: Decimal) -> Number | None:
         case "-":
             return fit(_WIDE.subtract(a, b), dtype)
         case "*":
-            return fit(_digits(_WIDE.multiply(a, b)), dtype)
+            return fit(_WIDE.multiply(a, b), dtype)
     if not b:
         return None
     if op == "%":
@@ -83,7 +83,3 @@ def compute(op: str, a: Number, b: Number, dtype: Decimal) -> Number | None:
 def round_half_up(value: Number, digits: int) -> Number:
     """Round to that many places after the point, before it when negative."""
     return _WIDE.quantize(value, Number(1).scaleb(-digits))
-
-
-def _digits(value: Number) -> Number:
-    return Context(prec=MAX_PRECISION + 1, rounding=ROUND_HALF_UP).plus(value)
