@@ -130,7 +130,7 @@ def parquet(folder: Path) -> Sink:
     return Sink("parquet", root, read("replaced"), read("added"))
 
 
-def postgresql(folder: Path, server: Server) -> Sink:
+def postgresql(folder: Path, server: Server, database: psycopg.Connection) -> Sink:
     text = OUTPUTS.format(
         "{datasource_id: pg, table: replaced}", COLUMNS, "{datasource_id: pg, table: added}"
     )
@@ -140,7 +140,6 @@ def postgresql(folder: Path, server: Server) -> Sink:
         folder,
         {"weft.yml": SETTINGS, "projects/fx_reporting.yml": project_text([text]), "datasources/pg.yml": pg},
     )
-    database = psycopg.connect(server.url(), autocommit=True)
 
     def read(table: str) -> Callable[[], Generations]:
         def found() -> Generations:
@@ -233,15 +232,22 @@ def server() -> Iterator[Server]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def database(server: Server) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(server.url(), autocommit=True) as found:
+        yield found
+
+
 def test_runs_that_are_killed_lose_and_double_no_row(
     tmp_path: Path,
     spark: SparkSession,
     server: Server,
+    database: psycopg.Connection,
     kills: int,
     kill_seed: int,
 ) -> None:
     chance = random.Random(kill_seed)
-    sinks = [parquet(tmp_path / "files"), postgresql(tmp_path / "pg", server)]
+    sinks = [parquet(tmp_path / "files"), postgresql(tmp_path / "pg", server, database)]
     for sink in sinks:
         sink.write_input()
         with opened(sink.root) as store:
@@ -263,8 +269,5 @@ def test_runs_that_are_killed_lose_and_double_no_row(
     for sink in sinks:
         assert sink.broken == []
         assert sink.seen > 0
-    with psycopg.connect(server.url()) as database:
-        left = database.execute(
-            "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'weft_stage%'"
-        ).fetchone()
+    left = database.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'weft_stage%'").fetchone()
     assert left == (0,)
