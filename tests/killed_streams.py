@@ -22,7 +22,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +32,7 @@ from typing import Any, Literal
 
 import pyarrow.parquet as pq
 
-from kills import kill_group, running
+from kills import Leader, running
 from weft.store.streams.checkpoint import Checkpoint, current
 from weft.store.streams.commit import is_sealed
 from weft.store.streams.manifest import batches, last_manifest, sink_files
@@ -235,14 +234,14 @@ class Job:
         if code == 0:
             return False
         if kill.victim == "group":
-            kill_group(process)
+            process.end_group()
         # A JVM that is gone is told with a code; a Python that is killed says nothing.
         wanted = {-signal.SIGKILL} if kill.victim != "jvm" else {1, -signal.SIGKILL}
         assert code in wanted, f"{kill}: exit code {code}\n{self.tail()}"
         assert code != 1 or '"code": "W2214"' in self.log.read_text(errors="replace"), self.tail()
         return True
 
-    def _reached(self, process: subprocess.Popen[bytes], kill: Kill) -> bool:
+    def _reached(self, process: Leader, kill: Kill) -> bool:
         wanted = self.begun() + kill.batch
         until = time.monotonic() + WAIT
         while process.poll() is None:
@@ -253,11 +252,11 @@ class Job:
         assert process.returncode == 0, f"exit code {process.returncode}\n{self.tail()}"
         return False
 
-    def _hit(self, process: subprocess.Popen[bytes], victim: Victim) -> int:
+    def _hit(self, process: Leader, victim: Victim) -> int:
         if process.poll() is not None:
             return process.wait()
         if victim == "group":
-            return kill_group(process)
+            return process.end_group()
         number = process.pid if victim == "python" else java_of(process.pid)
         with contextlib.suppress(ProcessLookupError):
             os.kill(number or process.pid, signal.SIGKILL)
@@ -301,9 +300,18 @@ def java_of(python: int) -> int | None:
 
 
 def kill_jobs(
-    folder: Path, sink: str, kills: int, chance: random.Random, rows_of: Callable[[Job, Report], Counter[Row]]
+    folder: Path,
+    sink: str,
+    kills: int,
+    chance: random.Random,
+    rows_of: Callable[[Job, Report], Counter[Row]],
+    *,
+    first: Kill,
 ) -> Report:
-    """Kill jobs with a sink so many times; each job is restarted to its end and compared."""
+    """Kill jobs with a sink so many times; each job is restarted to its end and compared.
+
+    `first` is the first kill, the others are chosen by `chance`.
+    """
     report = Report()
     while len(report.kills) < kills:
         report.jobs += 1
@@ -311,7 +319,7 @@ def kill_jobs(
         orphans = ExitStack()
         with orphans:
             for _ in range(min(KILLS_OF_A_JOB, kills - len(report.kills))):
-                kill = chosen_kill(chance)
+                kill = chosen_kill(chance) if report.kills else first
                 beside = ExitStack()
                 try:
                     hit = job.killed(beside, kill)

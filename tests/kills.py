@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +23,43 @@ FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that is killed within seconds compiles nothing twice."""
 
 
+class Leader(subprocess.Popen[bytes]):
+    """The first process of a group, not reaped before its group has ended.
+
+    Until then its number belongs to nobody else, so a signal to the group can never hit a stranger.
+    """
+
+    def poll(self) -> int | None:
+        """Return the exit code of a process that has ended, None while it runs."""
+        if self.returncode is not None:
+            return self.returncode
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of the process, and leave it to `end_group` to reap it."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if until is not None and time.monotonic() >= until:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            time.sleep(0.02)
+        return code
+
+    def end_group(self) -> int:
+        """Kill what is left of the group, the first process included, and return how that one ended."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            super().wait()
+        return self.returncode
+
+
 @contextmanager
 def running(
     words: Sequence[str], *, log: Path, crash_at: str = "", env: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[Leader]:
     """Start Python with some words in a process group of its own; nothing of the group is left afterwards.
 
     `crash_at` is a point of `weft.core.crash` at which Python ends itself, such as ``stream_manifest:2``.
@@ -39,7 +73,7 @@ def running(
         **(env or {}),
     }
     with log.open("ab") as out:
-        process = subprocess.Popen(
+        process = Leader(
             [sys.executable, *words],
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -50,14 +84,4 @@ def running(
     try:
         yield process
     finally:
-        kill_group(process)
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> int:
-    """Send SIGKILL to a process and to all that it started in its group; return how the process ended.
-
-    The group outlives its leader: a JVM whose Python killed itself is killed here too.
-    """
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    return process.wait()
+        process.end_group()

@@ -51,6 +51,9 @@ from weft.store.records import NewRun, RunFailure, RunRecord
 from weft.store.snapshot import snapshot_of
 from weft.store.writer import Store
 
+STOP_SECONDS = 60
+"""How long a cancelled run waits for the tasks it stopped before it removes what they wrote."""
+
 Opener = Callable[[], Session]
 """Gives the session when a run needs it: what is wrong with a project is told before Spark starts."""
 
@@ -194,10 +197,14 @@ def _attempt(work: Work, interrupts: Interrupts, kept: Kept | None) -> tuple[Dia
     except KeyboardInterrupt:
         return _cancelled(work)
     except OperationFailedError as problem:
+        if interrupts.count:
+            return _cancelled(work)
         return _failed(work, problem.failure(), problem.error)
     except StoreError:
         raise
     except Exception as problem:
+        if interrupts.count:  # py4j replaces KeyboardInterrupt by an error of its own when the JVM has gone
+            return _cancelled(work)
         if isinstance(problem, WeftError) and problem.code == "W1516":
             raise  # the run has not ended: the next command completes it
         error = told(problem, "the run")
@@ -253,9 +260,11 @@ def _cancelled(work: Work) -> tuple[Diagnostic, ...]:
 
 def _stopped(work: Work) -> None:
     """Remove what a cancelled run has staged, and say that nothing works on it any more."""
+    work.session.stop_jobs(work.run.id, STOP_SECONDS)
     outputs = work.store.outputs(work.run.id)
     tables = database_tables(work.plan, work.catalog, work.root, work.session.spark)
     tables.discard([Move(o, "append") for o in outputs])
+    work.session.close()  # a query that was being planned would write again
     remove_stage(work.root, work.run.id, outputs)
     work.store.let_go(work.run.id)
 

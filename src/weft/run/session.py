@@ -46,6 +46,7 @@ LOG = Path(".weft") / "logs" / "spark.log"
 JVM_GONE: tuple[type[Exception], ...] = (Py4JError, ConnectionError)
 """What calls of a classic session raise when its JVM was killed."""
 
+_POLL_SECONDS = 0.2
 _STDERR, _LONG_LOG = 2, 10_000_000
 _NO_JAVA = ("JAVA_GATEWAY_EXITED", "JAVA_HOME", "No such file or directory: 'java'")
 
@@ -92,6 +93,38 @@ class Session:
         """Stop the jobs that carry a tag."""
         self.spark.interruptTag(tag)
 
+    def stop_jobs(self, tag: str, seconds: float) -> bool:
+        """Stop the jobs that carry a tag and wait for their tasks; return whether none is left.
+
+        Spark reports a job as cancelled while its tasks still run, and a task that runs creates the folder it
+        writes to.  Connect does not tell about tasks: there the jobs are stopped and nothing is waited for.
+        """
+        until = time.monotonic() + seconds
+        with suppress(Exception):  # a session that has ended has no tasks
+            self.interrupt(tag)
+            while not self.is_connect and self._is_at_work(tag):
+                if time.monotonic() >= until:
+                    return False
+                time.sleep(_POLL_SECONDS)
+                self.interrupt(tag)
+        return True
+
+    def close(self) -> None:
+        """Stop a session that is ours; one that was handed in stays."""
+        if self.owned:
+            with suppress(*JVM_GONE):  # there is nothing left to stop, and what ended it is raised already
+                self.spark.stop()
+
+    def _is_at_work(self, tag: str) -> bool:
+        tracker = self.spark.sparkContext.statusTracker()
+        jobs = [
+            info for job in tracker.getJobIdsForGroup(tag) if (info := tracker.getJobInfo(job)) is not None
+        ]
+        stages = {stage for job in jobs for stage in job.stageIds}
+        return any(job.status == "RUNNING" for job in jobs) or any(
+            info.numActiveTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None
+        )
+
     def done_tasks(self, tag: str, since: int = -1) -> tuple[int, int]:
         """Return how many tasks of the jobs of a tag are done, and how many there are; classic sessions only.
 
@@ -129,9 +162,7 @@ def session_for(
     try:
         yield session
     finally:
-        if session.owned:
-            with suppress(*JVM_GONE):  # there is nothing left to stop, and what ended it is raised already
-                session.spark.stop()
+        session.close()
 
 
 def _started(settings: SparkSettings, root: Path) -> Session:

@@ -224,7 +224,7 @@ def test_a_process_with_the_number_of_the_recorded_one_is_another(files: Supervi
     for record in (reused, replace(reused, format=1)):
         write_record(files, record)
         files.lock.write_text(f'{{"host": "here", "pid": {me.pid}, "began": "{me.began}"}}')
-        with pytest.raises(StreamError, match="ended from outside") as caught:
+        with pytest.raises(StreamError, match="its processes were killed") as caught:
             stop_job(files, "job", force=True, timeout=0)
         assert caught.value.code == "W2215"
         assert run(files, lives(0)).state == "stopped"

@@ -28,7 +28,7 @@ import pytest
 
 from engine_data import project_text, sample_workspace
 from engine_runs import opened, ran
-from kills import kill_group, running
+from kills import running
 from postgres import Server, running_server
 from weft.run.publish import recover
 from weft.run.resume import resume
@@ -182,7 +182,7 @@ def run_and_kill(sink: Sink, log: Path, point: str, wait: Callable[[float], floa
             time.sleep(0.02)
         time.sleep(wait(sink.seconds))
         ended = process.poll() is not None
-        kill_group(process)
+        process.end_group()
         if ended:  # this machine is faster than thought: such a run is no kill, and is not counted
             sink.seconds *= 0.7
         return ENDED if ended else "random moment"

@@ -101,7 +101,7 @@ def _note_end(files: SupervisorFiles, job: str) -> None:
 def _does_not_run(files: SupervisorFiles, job: str) -> StreamError:
     record = known_record(files)
     killed = record is not None and record.at_work
-    why = ": its processes were ended from outside" if killed else ""
+    why = ": its processes were killed" if killed else ""
     return StreamError(
         f"the job {job!r} does not run{why}",
         code="W2215",

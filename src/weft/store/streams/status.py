@@ -232,7 +232,7 @@ def _supervisor(record: SupervisorRecord | None, by: Holder) -> int | None:
 def _killed(name: str) -> FrozenMap[str, Any]:
     return FrozenMap(
         code="W2225",
-        message=f"the processes of the job {name!r} were ended from outside, or the machine was",
+        message=f"the processes of the job {name!r} were killed, or the machine stopped",
         help=f"nothing that is committed is lost; `weft stream start {shell_word(name)}` goes on after the last commit",
     )
 
