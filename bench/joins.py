@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 import weft
 from weft.core.types import Schema
-from weft.plan.resolve_join import resolve_join
+from weft.joins.resolve.join import resolve_join
 
 RESULTS = Path(__file__).parent / "results"
 MOST_RATIO = 1.05

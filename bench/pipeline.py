@@ -27,18 +27,18 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from weft.core.period import GREGORIAN
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import Catalog
-from weft.plan.operations.resolved import ResolvedOutput
-from weft.plan.project import ProjectPlan, resolve_project
-from weft.plan.stages import stages
-from weft.spark.operations.counts import Counts, OperationCounts
-from weft.spark.operations.frame import Lowering, RunMoment, started
-from weft.spark.operations.lower import lower_operation, opened
-from weft.spark.operations.output import lower_checkpoint, lower_output
-from weft.spark.scan import read_table
-from weft.spec.pipeline.operation import Output, Update
-from weft.spec.pipeline.reference import Said
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import ProjectPlan, resolve_project
+from weft.pipelines.plan.stages import stages
+from weft.pipelines.spark.counts import Counts, OperationCounts
+from weft.pipelines.spark.frame import Lowering, RunMoment, started
+from weft.pipelines.spark.lower import lower_operation, opened
+from weft.pipelines.spark.output import lower_checkpoint, lower_output
+from weft.pipelines.spark.scan import read_table
+from weft.pipelines.model.operation import Output, Update
+from weft.pipelines.model.reference import Said
 
 RESULTS = Path(__file__).parent / "results"
 MOST_RATIO = 1.15

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from join_cases import rows_of
 from weft import AsofOrder, AsofSpec, asof_strategies, relation
 from weft.core.types import LONG, STRING, Field, Schema
-from weft.plan.resolve_join import resolve_join
-from weft.plan.strategies import ASOF
+from weft.joins.resolve.join import resolve_join
+from weft.joins.strategies import ASOF
 from weft.testing import Table, reference_join
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from weft.plan.resolved import ResolvedJoin
+    from weft.joins.resolve.resolved import ResolvedJoin
 
 _SAID: dict[str, dict[str, Any]] = {
     "backward": {"tolerance": 6},

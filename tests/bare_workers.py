@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from weft import AsofOrder, AsofSpec, WeftError, relation
-from weft.spark import local_python
-from weft.spark.ground import estimated_bytes
+from weft.joins.spark import local_python
+from weft.joins.spark.ground import estimated_bytes
 
 
 def main(folder: Path) -> None:

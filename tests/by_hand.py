@@ -11,7 +11,7 @@ from weft import expr
 from weft.core.duration import Duration
 from weft.core.types import STRING, DType, Schema, common_type
 from weft.errors import Diagnostic
-from weft.plan.resolved import (
+from weft.joins.resolve.resolved import (
     AsOf,
     Exact,
     Match,

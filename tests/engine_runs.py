@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.front.workspace import load_workspace
-from weft.run.execute import RunOptions, run_project
-from weft.run.report import RunReport
-from weft.run.session import Session
-from weft.spec.pipeline.workspace import Workspace
-from weft.store.open import open_store
-from weft.store.writer import Store
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.run.execute import RunOptions, run_project
+from weft.pipelines.run.report import RunReport
+from weft.io.spark.session import Session
+from weft.pipelines.model.workspace import Workspace
+from weft.pipelines.store.open import open_store
+from weft.pipelines.store.writer import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,12 +8,12 @@ from typing import Any
 
 from weft.core.source import Source
 from weft.errors import Diagnostic
-from weft.front.build import Reading, read
-from weft.front.compose import compose
-from weft.front.sugar import Kind
-from weft.spec.pipeline.dataset import Dataset
-from weft.spec.pipeline.operation import Operation
-from weft.spec.pipeline.project import Project
+from weft.pipelines.model.build import Reading, read
+from weft.pipelines.model.compose import compose
+from weft.pipelines.model.sugar import Kind
+from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.operation import Operation
+from weft.pipelines.model.project import Project
 
 DATASET = """\
 dataset:

@@ -22,9 +22,9 @@ EXTRA, FOLDER = sys.argv[1], Path(sys.argv[2])
 def rows_of(spark: SparkSession, type: str) -> list[tuple[Any, ...]]:
     """Return the rows of the table in FOLDER/table, which a library of the extra has written."""
     from weft.core.frozen import FrozenMap
-    from weft.plan.resolver.location import Location
-    from weft.spark.scan.formats import scan
-    from weft.spec.pipeline.datasource import DataSource
+    from weft.io.location import Location
+    from weft.io.spark.read_lakehouse import scan
+    from weft.io.datasource import DataSource
 
     source = DataSource(id="lake", name="lake", type=type, status="active", options=FrozenMap())  # type: ignore[arg-type]
     place = Location(
@@ -61,7 +61,7 @@ def table_of(type: str) -> str:
 
 def use_postgres() -> None:
     """Ask a server that is not there: the driver must be, and say so itself."""
-    from weft.store.open import open_store
+    from weft.pipelines.store.open import open_store
 
     try:
         open_store("postgresql://weft@127.0.0.1:1/weft", FOLDER)

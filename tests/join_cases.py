@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.types import TIMESTAMP, Schema
 from weft.errors import JoinContractError, WeftError
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import Inference, resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.spec import AsofSpec, JoinProjection, JoinSpec, from_dict
-from weft.spec.join import alias_pairs
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spec import AsofSpec, JoinProjection, JoinSpec, from_dict
+from weft.joins.spec.join import alias_pairs
 from weft.testing import (
     Case,
     Table,
@@ -28,7 +28,7 @@ from weft.testing import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from weft.relations import Relation
+    from weft.joins.relation import Relation
 
 FOLDER = Path(__file__).parent / "cases"
 DIRECTED = {
@@ -166,7 +166,7 @@ def frame_of(session: SparkSession, table: Table) -> DataFrame:
     """Return a table as a DataFrame with the same schema."""
     from pyspark.sql.types import StructField, StructType
 
-    from weft.spark.types import to_spark
+    from weft.expr.spark.types import to_spark
 
     fields = [StructField(f.name, to_spark(f.dtype), f.nullable) for f in table.schema]
     return session.createDataFrame(list(table.rows), StructType(fields))
@@ -181,7 +181,7 @@ def relation_of(session: SparkSession, table: Table) -> Relation:
 
 def rows_of(df: DataFrame) -> list[Row]:
     """Return the rows with times in UTC, as tables of tests hold them."""
-    from weft.spark.frames import schema_of
+    from weft.expr.spark.frames import schema_of
 
     instants = [i for i, f in enumerate(schema_of(df)) if f.dtype == TIMESTAMP]
     rows = []
@@ -196,7 +196,7 @@ def rows_of(df: DataFrame) -> list[Row]:
 
 def assert_schema_is_true(result: Relation, rows: Sequence[Row]) -> None:
     """The schema that a relation claims is the one Spark has; NULL occurs only where it is said."""
-    from weft.spark.frames import schema_of
+    from weft.expr.spark.frames import schema_of
 
     real = schema_of(result.df)
     assert [(f.name, f.dtype) for f in real] == [(f.name, f.dtype) for f in result.schema]

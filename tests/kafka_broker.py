@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from weft.run.streams.connectors import connector_of, fetched, installed
+from weft.streams.run.connectors import connector_of, fetched, installed
 
 VERSION = "4.1.0"
 START_SECONDS = 120

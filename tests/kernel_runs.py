@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from weft.kernel.gate import Arrivals
-from weft.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Reach, SideStats, SideTask
-from weft.kernel.transition import GroupState, Stepped, empty, step
+from weft.streams.kernel.gate import Arrivals
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Reach, SideStats, SideTask
+from weft.streams.kernel.transition import GroupState, Stepped, empty, step
 
 SCHEMA = pa.schema([("k0", pa.string()), ("v", pa.int64())])
 Row = tuple[str | None, int | None] | tuple[str | None, int | None, int]

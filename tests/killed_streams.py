@@ -33,9 +33,9 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 
 from kills import Leader, running
-from weft.store.streams.checkpoint import Checkpoint, current
-from weft.store.streams.commit import is_sealed
-from weft.store.streams.manifest import batches, last_manifest, sink_files
+from weft.streams.checkpoint.folder import Checkpoint, current
+from weft.streams.checkpoint.commit import is_sealed
+from weft.streams.checkpoint.manifest import batches, last_manifest, sink_files
 
 Victim = Literal["group", "python", "jvm"]
 Row = tuple[str, ...]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from hostile_texts import BROKEN_NAMES, HOSTILE_FRAGMENTS, HOSTILE_NAMES, SNIPPETS
 from weft.errors import WeftError
-from weft.front.compose import compose
-from weft.front.yaml_nodes import Node
+from weft.pipelines.model.compose import compose
+from weft.pipelines.model.yaml_nodes import Node
 
 SETTINGS = """\
 weft: 1

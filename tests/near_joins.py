@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from join_cases import Outcome, assert_schema_is_true, frame_of, relation_of, rows_of
 from strategies import Flavour, RandomJoin, expected, seeded_join, seeds
 from weft.errors import WeftError
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.spec import IntervalSpec, JoinProjection, from_dict
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spec import IntervalSpec, JoinProjection, from_dict
 from weft.testing import Case, assert_rows_equal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from weft.relations import Relation
+    from weft.joins.relation import Relation
 
 Shape = Callable[["DataFrame"], "DataFrame"]
 DATASETS = 30

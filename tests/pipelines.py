@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 from engine_data import project_text, sample_workspace
 from weft.core.period import GREGORIAN
 from weft.errors import ActivationError
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import Catalog
-from weft.plan.operations.resolved import ResolvedOutput
-from weft.plan.project import Failure, ProjectPlan, Read, check_project, resolve_project
-from weft.plan.temporal import keeps
-from weft.spec.pipeline.project import Project
-from weft.spec.pipeline.words import temporal_columns
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import Failure, ProjectPlan, Read, check_project, resolve_project
+from weft.pipelines.plan.temporal import keeps
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.words import temporal_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from weft.spark.operations.counts import OperationCounts
-    from weft.spark.operations.frame import Lowering
+    from weft.pipelines.spark.counts import OperationCounts
+    from weft.pipelines.spark.frame import Lowering
 
 RUN_AT = dt.datetime(2026, 11, 15, 12, 0, tzinfo=dt.UTC)
 Rows = Sequence[Mapping[str, Any]]
@@ -297,8 +297,8 @@ def env_of(
     counted: bool = True,
 ) -> Lowering:
     """Return what lowering needs, with the rows of each table given in Python."""
-    from weft.spark.operations.counts import Counts
-    from weft.spark.operations.frame import Lowering, RunMoment
+    from weft.pipelines.spark.counts import Counts
+    from weft.pipelines.spark.frame import Lowering, RunMoment
 
     assert plan.period is not None
     moment = RunMoment(
@@ -324,8 +324,8 @@ def env_of(
 
 def in_memory(spark: SparkSession, read: Read, rows: Rows) -> DataFrame:
     """Return given rows as a read returns them: filtered by time, without deleted ones, with system columns."""
-    from weft.spark.scan.system_columns import with_system_columns
-    from weft.spark.types import to_spark
+    from weft.pipelines.spark.system_columns import with_system_columns
+    from weft.expr.spark.types import to_spark
 
     table = read.table
     types = {c.name: c.dtype for c in table.columns}
@@ -343,8 +343,8 @@ def run(
     spark: SparkSession, plan: ProjectPlan, data: Mapping[str, Rows] | None = None, **options: Any
 ) -> Ran:
     """Run a plan on given rows, without checkpoints, and return what it writes."""
-    from weft.spark.operations.lower import lower_operation, opened
-    from weft.spark.operations.output import lower_output
+    from weft.pipelines.spark.lower import lower_operation, opened
+    from weft.pipelines.spark.output import lower_output
 
     ran = Ran({}, {})
     env = env_of(spark, plan, {**sample(), **(data or {})}, reads=ran.reads, **options)

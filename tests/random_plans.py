@@ -19,13 +19,13 @@ from strategies import CASE, RandomJoin, seeded_join
 from weft.core.names import canonical
 from weft.core.types import common_type
 from weft.errors import JoinKeyWarning, WeftError
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import Inference, resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.spec import ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec, from_dict
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spec import ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec, from_dict
 
 if TYPE_CHECKING:
-    from weft.relations import Relation
+    from weft.joins.relation import Relation
 
 DIRECTED = {
     "inner": "inner_join",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from weft.front.workspace import load_workspace
-from weft.run.execute import run_project
-from weft.run.session import session_for
-from weft.store.open import open_store
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.run.execute import run_project
+from weft.io.spark.session import session_for
+from weft.pipelines.store.open import open_store
 
 
 def main(root: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from weft.core.names import is_plain_text, quote
-from weft.spec import (
+from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
     ColumnPredicate,

@@ -16,24 +16,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine_data import CONVERT, WRITE, project_text
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import Catalog
-from weft.plan.operations.resolved import ResolvedOutput
-from weft.plan.project import ProjectPlan
-from weft.run import moving
-from weft.run.moving import Move
-from weft.run.places import output_backup, output_stage
-from weft.run.prepare import Prepared, prepare
-from weft.run.publish import moves_of, publish, recover
-from weft.run.registering import registrations
-from weft.run.tables import database_tables
-from weft.spark.inputs import file_hash
-from weft.store.ids import run_id
-from weft.store.locks import this_process
-from weft.store.open import open_store
-from weft.store.records import NewRun, OutputRecord, StagedFile
-from weft.store.snapshot import snapshot_of
-from weft.store.writer import Store
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.run import moving
+from weft.pipelines.run.moving import Move
+from weft.pipelines.run.places import output_backup, output_stage
+from weft.pipelines.run.prepare import Prepared, prepare
+from weft.pipelines.run.publish import moves_of, publish, recover
+from weft.pipelines.run.registering import registrations
+from weft.pipelines.run.tables import database_tables
+from weft.pipelines.spark.inputs import file_hash
+from weft.pipelines.store.ids import run_id
+from weft.pipelines.store.locks import this_process
+from weft.pipelines.store.open import open_store
+from weft.pipelines.store.records import NewRun, OutputRecord, StagedFile
+from weft.pipelines.store.snapshot import snapshot_of
+from weft.pipelines.store.writer import Store
 
 SECOND = """\
 - seq: 30

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from store_values import new_run
 from weft.errors import WeftError
-from weft.store.open import open_store
+from weft.pipelines.store.open import open_store
 
 
 def main(url: str, root: str, run: str) -> None:

@@ -9,15 +9,15 @@ from typing import Any
 
 from weft.core import types
 from weft.core.period import GREGORIAN
-from weft.plan.catalog import PublishedLocation
-from weft.spec.pipeline.dataset import ColumnDef, Dataset, TableDef
-from weft.spec.pipeline.operation import Assignment, Destination, Operation, Output, Said, Update
-from weft.spec.pipeline.project import Project
-from weft.spec.pipeline.reference import DatasetRef
-from weft.spec.pipeline.resolver import PathStrategy, Resolver, Rule
-from weft.store.ids import run_id
-from weft.store.locks import this_process
-from weft.store.records import NewRun, OutputRecord, Registration, StagedFile
+from weft.pipelines.plan.catalog import PublishedLocation
+from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
+from weft.pipelines.model.operation import Assignment, Destination, Operation, Output, Said, Update
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.reference import DatasetRef
+from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
+from weft.pipelines.store.ids import run_id
+from weft.pipelines.store.locks import this_process
+from weft.pipelines.store.records import NewRun, OutputRecord, Registration, StagedFile
 
 NOW = dt.datetime(2026, 11, 15, 11, 40, 2, tzinfo=dt.UTC)
 _NUMBERS = itertools.count(1)

@@ -27,7 +27,7 @@ from random_columns import (
 )
 from weft.core.names import canonical, quote
 from weft.core.types import LONG, Field, Schema, common_type
-from weft.plan.resolved import ResolvedJoin
+from weft.joins.resolve.resolved import ResolvedJoin
 from weft.testing import Table, reference_join
 
 Flavour = Literal["join", "asof", "interval", "window", "cross"]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from stream_checkpoints import BATCHES, as_set, run, small_plan
 from weft.core import crash
-from weft.store.streams.checkpoint import current
-from weft.store.streams.commit import is_sealed
+from weft.streams.checkpoint.folder import current
+from weft.streams.checkpoint.commit import is_sealed
 from weft.testing.stream_engine import read_result
 
 
@@ -56,7 +56,7 @@ def killed_and_restarted(root: Path, kill_at: str) -> dict[str, object]:
 
 
 def _listed(root: Path) -> list[Path]:
-    from weft.store.streams.manifest import sink_files
+    from weft.streams.checkpoint.manifest import sink_files
 
     found = current(root / "streams" / "status")
     return [] if found is None else list(sink_files(found))

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from weft.errors import WeftError
-from weft.store.streams.checkpoint import Checkpoint
+from weft.streams.checkpoint.folder import Checkpoint
 from weft.testing.stream_case_files import load_stream_cases
 from weft.testing.stream_cases import Arrival, StreamCase
 from weft.testing.stream_engine import run_statement

@@ -42,16 +42,16 @@ LAYERS |= dict.fromkeys(("relations", "explain"), LAYERS["relation"])
 LAYERS |= {"streams": LAYERS["run"]}
 COMPUTED = "<computed>"  # below the line, a name may depend on the kind of session
 JVM_PACKAGES = frozenset({"pyspark", "py4j"})
-KERNEL_WITHOUT_NUMBERS = ("weft.kernel.spec.", "weft.kernel.sums.")
+KERNEL_WITHOUT_NUMBERS = ("weft.streams.kernel.spec.", "weft.streams.kernel.sums.")
 NUMBER_PACKAGES = frozenset({"numpy", "pyarrow"})
 # Of the kernel, what every pure layer may import: it needs the standard library alone.
-PLAIN_KERNEL = frozenset({"weft.kernel", "weft.kernel.spec"})
+PLAIN_KERNEL = frozenset({"weft.streams.kernel", "weft.streams.kernel.spec"})
 # Reads the rows that the kernel rejected, which lie in Parquet files.
-NUMBER_READERS = frozenset({"weft.store.streams.rejects"})
+NUMBER_READERS = frozenset({"weft.streams.checkpoint.rejects"})
 # Modules that may make and set up a session of their own; the user's is read-only for us.
-SESSION_MAKERS: frozenset[str] = frozenset({"weft.run.session"})
+SESSION_MAKERS: frozenset[str] = frozenset({"weft.io.spark.session"})
 # Reads the optimiser's size estimate, which classic Spark shows through no public door.
-PLAN_READERS = frozenset({"weft.spark.ground"})
+PLAN_READERS = frozenset({"weft.joins.spark.ground"})
 
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 60
@@ -177,7 +177,7 @@ def the_kernel_travels_alone(module: Module) -> Iterator[str]:
                 yield f"{module.name}:{line} imports {name} inside a function: it would not travel"
             elif name.split(".")[0] not in allowed:
                 yield f"{module.name}:{line} imports {name}: workers may not have it"
-            elif name.split(".")[0] == "weft" and not name.startswith("weft.kernel."):
+            elif name.split(".")[0] == "weft" and not name.startswith("weft.streams.kernel."):
                 yield f"{module.name}:{line} imports {name}: the kernel imports only itself"
 
 
@@ -188,8 +188,8 @@ def numbers_stay_in_the_kernel(module: Module) -> Iterator[str]:
     for line, name in imported(ast.walk(module.tree)):
         if name.split(".")[0] in NUMBER_PACKAGES:
             yield f"{module.name}:{line} imports {name}: numbers stay in the kernel"
-        elif name.startswith("weft.kernel.") and not f"{name}.".startswith(KERNEL_WITHOUT_NUMBERS):
-            yield f"{module.name}:{line} imports {name}: take weft.kernel.spec"
+        elif name.startswith("weft.streams.kernel.") and not f"{name}.".startswith(KERNEL_WITHOUT_NUMBERS):
+            yield f"{module.name}:{line} imports {name}: take weft.streams.kernel.spec"
 
 
 def imports_are_absolute(module: Module) -> Iterator[str]:
@@ -366,36 +366,36 @@ def test_the_pure_layers_and_the_public_face_load_without_pyspark() -> None:
 
 BODY = "\n".join(f"    x{i} = {i}" for i in range(MOST_FUNCTION_LINES))
 BAD: tuple[tuple[Rule, str, str], ...] = (
-    (imports_point_up, "weft.core.a", "from weft.plan.resolved import Slot"),
-    (imports_point_up, "weft.plan.a", "import weft.relation"),
-    (imports_point_up, "weft.plan.a", "def f():\n    from weft import relation"),
-    (imports_point_up, "weft.expr.a", "import importlib\nimportlib.import_module('weft.spec.join')"),
+    (imports_point_up, "weft.core.a", "from weft.joins.resolve.resolved import Slot"),
+    (imports_point_up, "weft.pipelines.plan.a", "import weft.relation"),
+    (imports_point_up, "weft.pipelines.plan.a", "def f():\n    from weft import relation"),
+    (imports_point_up, "weft.expr.a", "import importlib\nimportlib.import_module('weft.joins.spec.join')"),
     (imports_point_up, "weft.expr.a", "import importlib\nimportlib.import_module(name)"),
-    (imports_point_up, "weft.run.a", "from weft import JoinSpec"),
-    (imports_point_up, "weft.run.a", "import weft"),
+    (imports_point_up, "weft.pipelines.run.a", "from weft import JoinSpec"),
+    (imports_point_up, "weft.pipelines.run.a", "import weft"),
     (imports_point_up, "weft.attic", "x = 1"),
-    (pyspark_stays_below_the_line, "weft.plan.a", "import pyspark"),
+    (pyspark_stays_below_the_line, "weft.pipelines.plan.a", "import pyspark"),
     (pyspark_stays_below_the_line, "weft.testing.a", "def f():\n    from pyspark.sql import Row"),
-    (pyspark_stays_below_the_line, "weft.spec.a", "if TYPE_CHECKING:\n    from pyspark.sql import Row"),
-    (pyspark_stays_below_the_line, "weft.spec.a", "import_module('pyspark.sql')"),
+    (pyspark_stays_below_the_line, "weft.joins.spec.a", "if TYPE_CHECKING:\n    from pyspark.sql import Row"),
+    (pyspark_stays_below_the_line, "weft.joins.spec.a", "import_module('pyspark.sql')"),
     (pyspark_stays_below_the_line, "weft.core.a", "import py4j.protocol"),
     (pyspark_stays_below_the_line, "weft", "try:\n    import pyspark\nfinally:\n    pass"),
-    (the_kernel_travels_alone, "weft.kernel.a", "from weft.core.types import DType"),
-    (the_kernel_travels_alone, "weft.kernel.a", "import pandas"),
-    (the_kernel_travels_alone, "weft.kernel.a", "def f():\n    from weft.kernel import spec"),
-    (the_kernel_travels_alone, "weft.kernel.spec", "import numpy as np"),
-    (numbers_stay_in_the_kernel, "weft.plan.a", "import numpy as np"),
-    (numbers_stay_in_the_kernel, "weft.store.a", "def f():\n    import pyarrow.fs"),
-    (numbers_stay_in_the_kernel, "weft.plan.a", "from weft.kernel.pairs import expand"),
-    (numbers_stay_in_the_kernel, "weft.plan.a", "from weft.kernel import pairs"),
-    (imports_are_absolute, "weft.plan.a", "from .resolved import Slot"),
-    (imports_are_absolute, "weft.plan.a", "from .. import core"),
+    (the_kernel_travels_alone, "weft.streams.kernel.a", "from weft.core.types import DType"),
+    (the_kernel_travels_alone, "weft.streams.kernel.a", "import pandas"),
+    (the_kernel_travels_alone, "weft.streams.kernel.a", "def f():\n    from weft.streams.kernel import spec"),
+    (the_kernel_travels_alone, "weft.streams.kernel.spec", "import numpy as np"),
+    (numbers_stay_in_the_kernel, "weft.pipelines.plan.a", "import numpy as np"),
+    (numbers_stay_in_the_kernel, "weft.pipelines.store.a", "def f():\n    import pyarrow.fs"),
+    (numbers_stay_in_the_kernel, "weft.pipelines.plan.a", "from weft.streams.kernel.pairs import expand"),
+    (numbers_stay_in_the_kernel, "weft.pipelines.plan.a", "from weft.streams.kernel import pairs"),
+    (imports_are_absolute, "weft.pipelines.plan.a", "from .resolved import Slot"),
+    (imports_are_absolute, "weft.pipelines.plan.a", "from .. import core"),
     (files_stay_short, "weft.core.a", "\n" * (MOST_FILE_LINES + 1)),
     (functions_stay_short, "weft.core.a", f"def f():\n{BODY}"),
     (functions_stay_short, "weft.core.a", f"class C:\n  async def f():\n    '''Doc.'''\n{BODY}"),
     (errors_are_ours, "weft.core.a", "raise ValueError('no')"),
     (errors_are_ours, "weft.core.a", "def f():\n    raise NotImplementedError"),
-    (errors_are_ours, "weft.run.a", "raise Exception('no') from None"),
+    (errors_are_ours, "weft.pipelines.run.a", "raise Exception('no') from None"),
     (errors_say_the_next_step, "weft.core.a", "raise JoinSpecError('no', code='W0302')"),
     (errors_say_the_next_step, "weft.core.a", "def f():\n    return ArgumentError(f'{x} is no text')"),
     (errors_say_the_next_step, "weft.core.a", "raise errors.ArgumentError('no', help='')"),
@@ -405,13 +405,13 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (the_session_is_read_only, "weft.spark.a", "spark.conf.set('a', 'b')"),
     (the_session_is_read_only, "weft.spark.a", "change = df.sparkSession.conf.set"),
     (the_session_is_read_only, "weft.spark.a", "df.createOrReplaceTempView('t')"),
-    (the_session_is_read_only, "weft.run.a", "SparkSession.builder.getOrCreate()"),
+    (the_session_is_read_only, "weft.pipelines.run.a", "SparkSession.builder.getOrCreate()"),
     (the_session_is_read_only, "weft.spark.a", "df._jdf.queryExecution()"),
     (the_session_is_read_only, "weft.spark.a", "getattr(column, '_jc')"),
     (the_session_is_read_only, "weft.relation", "spark.sparkContext.parallelize([])"),
     (names_say_something, "weft.core.utils", ""),
     (names_say_something, "weft.core.date_helper", ""),
-    (names_say_something, "weft.run.manager.a", ""),
+    (names_say_something, "weft.pipelines.run.manager.a", ""),
     (names_say_something, "weft.spark.asof_v2", ""),
     (public_things_are_documented, "weft.core.a", "x = 1"),
     (public_things_are_documented, "weft.core.a", "'''Doc.'''\ndef f(): ..."),
@@ -422,7 +422,7 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     ),
 )
 GOOD: tuple[tuple[Rule, str, str], ...] = (
-    (imports_point_up, "weft.plan.a", "from weft.plan.b import c\nfrom weft import errors, expr"),
+    (imports_point_up, "weft.pipelines.plan.a", "from weft.pipelines.plan.b import c\nfrom weft import errors, expr"),
     (imports_point_up, "weft.explain", "from weft.relation import Relation"),
     (imports_point_up, "weft.spark.a", "import_module(type(df).__module__)"),
     (imports_point_up, "weft.relation", "from weft.explain import explain_join"),
@@ -432,16 +432,16 @@ GOOD: tuple[tuple[Rule, str, str], ...] = (
     (pyspark_stays_below_the_line, "weft.core.a", "import pysparkling"),
     (
         the_kernel_travels_alone,
-        "weft.kernel.a",
-        "import json\nimport numpy as np\nimport pyarrow.compute as pc\nfrom weft.kernel.spec import Clock",
+        "weft.streams.kernel.a",
+        "import json\nimport numpy as np\nimport pyarrow.compute as pc\nfrom weft.streams.kernel.spec import Clock",
     ),
     (the_kernel_travels_alone, "weft.spark.a", "import pandas"),
     (
         numbers_stay_in_the_kernel,
-        "weft.plan.a",
-        "from weft.kernel.spec import Clock\nimport weft.kernel.spec",
+        "weft.pipelines.plan.a",
+        "from weft.streams.kernel.spec import Clock\nimport weft.streams.kernel.spec",
     ),
-    (numbers_stay_in_the_kernel, "weft.testing.a", "import numpy\nfrom weft.kernel.pairs import expand"),
+    (numbers_stay_in_the_kernel, "weft.testing.a", "import numpy\nfrom weft.streams.kernel.pairs import expand"),
     (numbers_stay_in_the_kernel, "weft.spark.a", "import numpy"),
     (files_stay_short, "weft.core.a", "\n" * MOST_FILE_LINES),
     (

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.types import Schema
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import Inference, resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.spec import JoinProjection, JoinSpec
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spec import JoinProjection, JoinSpec
 
 SUFFIXES = JoinProjection(suffixes=("", "_r"))
 
 
 def unplugged(schema: Schema) -> Any:
     """Return a relation without a DataFrame: enough for what is refused before Spark is asked."""
-    from weft.relations import Relation
+    from weft.joins.relation import Relation
 
     return Relation(None, schema, None)  # type: ignore[arg-type]
 

@@ -29,9 +29,9 @@ from weft.errors import (
     WeftError,
     WorkerError,
 )
-from weft.plan import resolve_join as _resolve_join  # noqa: F401  # makes JoinSpec.bind work
-from weft.plan.strategies import asof_strategies
-from weft.spec import (
+from weft.joins.resolve import join as _resolve_join# noqa: F401  # makes JoinSpec.bind work
+from weft.joins.strategies import asof_strategies
+from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
     ColumnPredicate,
@@ -45,11 +45,11 @@ from weft.spec import (
 
 if TYPE_CHECKING:
     from weft import streams
-    from weft.plan.explain import JoinExplanation
-    from weft.relations import Relation, relation
-    from weft.relations.explaining import build_join_spec, explain_join, inspect_keys
-    from weft.spark.failures import coded_errors, contract_failure
-    from weft.spark.stats import MatchStats
+    from weft.joins.explain import JoinExplanation
+    from weft.joins.relation import Relation, relation
+    from weft.joins.relation.explaining import build_join_spec, explain_join, inspect_keys
+    from weft.joins.spark.failures import coded_errors, contract_failure
+    from weft.joins.spark.stats import MatchStats
 
 try:
     __version__ = version("weft")
@@ -58,15 +58,15 @@ except PackageNotFoundError:  # running from a source tree that is not installed
 
 # Names whose modules import pyspark; they are loaded when first asked for.
 _LAZY = {
-    "JoinExplanation": "weft.plan.explain",
-    "MatchStats": "weft.spark.stats",
-    "Relation": "weft.relations",
-    "build_join_spec": "weft.relations.explaining",
-    "coded_errors": "weft.spark.failures",
-    "contract_failure": "weft.spark.failures",
-    "explain_join": "weft.relations.explaining",
-    "inspect_keys": "weft.relations.explaining",
-    "relation": "weft.relations",
+    "JoinExplanation": "weft.joins.explain",
+    "MatchStats": "weft.joins.spark.stats",
+    "Relation": "weft.joins.relation",
+    "build_join_spec": "weft.joins.relation.explaining",
+    "coded_errors": "weft.joins.spark.failures",
+    "contract_failure": "weft.joins.spark.failures",
+    "explain_join": "weft.joins.relation.explaining",
+    "inspect_keys": "weft.joins.relation.explaining",
+    "relation": "weft.joins.relation",
 }
 
 

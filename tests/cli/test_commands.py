@@ -195,7 +195,7 @@ def test_a_mistake_of_weft_itself_is_a_document_too(tmp_path: Path, monkeypatch:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("weft.front.workspace.load_workspace", fail)
+    monkeypatch.setattr("weft.pipelines.model.read_workspace.load_workspace", fail)
     ran = weft("validate", "--json", root=sample_workspace(tmp_path))
     assert (ran.code, ran.data["error"]) == (1, {"type": "ZeroDivisionError", "message": "oops"})
     assert "Traceback" in ran.err

@@ -7,11 +7,11 @@ from pathlib import Path
 from command_line import weft
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from store_values import new_run
-from weft.front.workspace import load_workspace
-from weft.plan.project import resolve_project
-from weft.store.lifecycle import catalog_of
-from weft.store.open import open_store
-from weft.store.snapshot import snapshot_of
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.project import resolve_project
+from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.open import open_store
+from weft.pipelines.store.snapshot import snapshot_of
 
 DOUBLED = CONVERT.replace("* fx.rate", "* fx.rate * 2")
 FILE = Path("projects", "fx_reporting.yml")

@@ -9,9 +9,9 @@ import pytest
 from command_line import weft
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from weft.errors import ActivationError
-from weft.front.workspace import load_workspace
-from weft.run.prepare import Prepared, RunOptions, prepare
-from weft.store.open import open_store
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.run.prepare import Prepared, RunOptions, prepare
+from weft.pipelines.store.open import open_store
 
 FILE = Path("projects", "fx_reporting.yml")
 

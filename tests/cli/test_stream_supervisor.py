@@ -18,10 +18,10 @@ import pytest
 
 from command_line import Ran, weft
 from killed_streams import java_of
-from weft.run.streams import supervise as supervising
-from weft.store.streams.lock import holder
-from weft.store.streams.processes import process
-from weft.store.streams.supervisor import (
+from weft.streams.run import supervise as supervising
+from weft.streams.checkpoint.lock import holder
+from weft.streams.checkpoint.processes import process
+from weft.streams.checkpoint.supervisor import (
     SupervisorFiles,
     SupervisorRecord,
     known_record,
@@ -36,10 +36,10 @@ JOB = "orders_shipments"
 STAND_IN = """
 import os, sys, time
 from pathlib import Path
-import weft.run.streams.supervise
+import weft.streams.run.supervise
 from weft.cli.main import main
 
-weft.run.streams.supervise.PROGRAM = (sys.executable, __file__)
+weft.streams.run.supervise.PROGRAM = (sys.executable, __file__)
 if "--continuous" not in sys.argv:
     main()
 folder = Path({folder!r})
@@ -53,7 +53,7 @@ HARD = "while True: time.sleep(0.05)\n"
 FALLS_ONCE = "if lives.read_text() == '1': os.kill(os.getpid(), 9)\n" + STOPPABLE
 # Holds the lock of a statement as a real job does.
 TAKES_LOCK = """
-from weft.store.streams.lock import held
+from weft.streams.checkpoint.lock import held
 holding = held(Path({lock!r}), "order_status")
 holding.__enter__()
 """
@@ -351,7 +351,7 @@ def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
         }  # fmt: skip
         assert found["held_back_by"] in ("orders", "shipments")
         with monkeypatch.context() as without:  # that a job runs is seen before Spark starts
-            without.delattr("weft.run.session._started")
+            without.delattr("weft.io.spark.session._started")
             busy = weft("stream", "run", f"{JOB}.sql", "--available", "--json", root=root)
         assert (busy.code, busy.codes) == (8, ["W2205"])
         java = java_of(child.pid)

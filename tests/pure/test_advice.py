@@ -30,13 +30,13 @@ from weft.codes import CODES
 from weft.core.types import Schema
 from weft.errors import WeftError
 from weft.expr import functions, words
-from weft.front.schemas import json_schema
-from weft.front.sql.foreign_options import describe_foreign
-from weft.front.sql.option_values import READERS
-from weft.front.sql.options import Owner, find_option
-from weft.front.sugar import KINDS
-from weft.plan.resolver.options import OPTIONS as SOURCE_OPTIONS
-from weft.relations import Relation
+from weft.pipelines.model.schemas import json_schema
+from weft.streams.sql.foreign_options import describe_foreign
+from weft.streams.sql.option_values import READERS
+from weft.streams.sql.options import Owner, find_option
+from weft.pipelines.model.sugar import KINDS
+from weft.io.options import OPTIONS as SOURCE_OPTIONS
+from weft.joins.relation import Relation
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
@@ -190,11 +190,11 @@ ARGUMENTS = frozenset(parameters()) | {"left_column"}  # the name of a column, w
 _KEYWORD = re.compile(r"(?<![\w'.\"(/{-])([a-z_]{2,})=(?![=~])")
 # Where Python is advised; further down texts are SQL, YAML, XML and addresses.
 _PYTHON_LAYERS = ("spec", "relations", "relation", "streams", "expr", "testing")
-_PYTHON_MODULES = ("weft.plan.", "weft.spark.")
+_PYTHON_MODULES = ("weft.pipelines.plan.", "weft.spark.")
 
 
 def speaks_python(where: str) -> bool:
-    if where.startswith(("weft.plan.operations", "weft.plan.resolver", "weft.spark.scan", "weft.spark.sink")):
+    if where.startswith(("weft.pipelines.plan.operations", "weft.pipelines.plan.resolver", "weft.pipelines.spark.scan", "weft.spark.sink")):
         return False
     return where.split(":", maxsplit=1)[0].split(".")[1] in _PYTHON_LAYERS or where.startswith(
         _PYTHON_MODULES
@@ -214,11 +214,11 @@ _DOTTED = re.compile(
 )
 _PAIR = re.compile(r"'([a-z][a-z_.]*)' ?= ?'([^'\n]*)'")
 _STREAM_PLACES = (
-    "weft.front.sql",
-    "weft.plan.streams",
-    "weft.run.streams",
+    "weft.streams.sql",
+    "weft.streams.plan",
+    "weft.streams.run",
     "weft.spark.stream",
-    "weft.kernel",
+    "weft.streams.kernel",
 )
 _VARIABLE = ("<", "$", HOLE, "...")
 
@@ -284,11 +284,11 @@ KNOWN_KEYS |= {
     "spark",
 }
 _KEY = re.compile(r"`([a-z][a-z_]*)(?:: ([a-z_]+)?[^`]*)?`")
-_YAML_PLACES = ("weft.front.", "weft.plan.operations", "weft.plan.resolver", "weft.run.", "weft.store.")
+_YAML_PLACES = ("weft.pipelines.model.", "weft.pipelines.plan.operations", "weft.pipelines.plan.resolver", "weft.pipelines.run.", "weft.pipelines.store.")
 
 
 def unknown_keys(advice: Advice) -> Iterator[str]:
-    if not advice.where.startswith(_YAML_PLACES) or advice.where.startswith("weft.front.sql"):
+    if not advice.where.startswith(_YAML_PLACES) or advice.where.startswith("weft.streams.sql"):
         return
     for found in _KEY.finditer(advice.text):
         for word in filter(None, found.groups()):
@@ -299,7 +299,7 @@ def unknown_keys(advice: Advice) -> Iterator[str]:
 # Functions of expressions.
 _FUNCTION = re.compile(r"(?<![\w.])([A-Z][A-Z_]+)\(")
 _WORD = re.compile(r"\b[A-Z][A-Z_]{2,}\b")
-_NO_EXPRESSIONS = ("weft.store.", "weft.spark.sink", "weft.spark.scan", "weft.codes")
+_NO_EXPRESSIONS = ("weft.pipelines.store.", "weft.spark.sink", "weft.pipelines.spark.scan", "weft.codes")
 # Not functions: a cast, a type, and the windows of streaming SQL.
 _CALLED = frozenset({"CAST", "DECIMAL", "SLIDING", "TUMBLING", "SESSION"})
 
@@ -341,22 +341,22 @@ def test_messages_and_pages_name_only_what_exists(check: Callable[[Advice], Iter
 
 
 WRONG: tuple[tuple[Callable[[Advice], Iterator[str]], str, str], ...] = (
-    (unknown_commands, "weft.run.a", "see `weft stream explode JOB`"),
-    (unknown_commands, "weft.run.a", "`weft run --resume` goes on"),
+    (unknown_commands, "weft.pipelines.run.a", "see `weft stream explode JOB`"),
+    (unknown_commands, "weft.pipelines.run.a", "`weft run --resume` goes on"),
     (unknown_commands, "weft.cli.a", f"weft runs shows {HOLE}"),
     (unknown_commands, "weft.cli.a", "weft stream run JOB --anew"),
     (unknown_commands, "docs/cli.md:1", "| `weft runs [ls\\|forget] RUN` | runs |"),
     (unknown_commands, "weft.cli.a", "begin again: weft stream run JOB"),
-    (unknown_options, "weft.run.a", "begin again with --anew"),
-    (unknown_arguments, "weft.plan.output:1", f"pass sufixes={HOLE}"),
-    (unknown_with_options, "weft.front.sql.a", "write 'join.max_rows' = '10'"),
-    (unknown_with_options, "weft.front.sql.a", "write 'late' = 'keep'"),
+    (unknown_options, "weft.pipelines.run.a", "begin again with --anew"),
+    (unknown_arguments, "weft.joins.resolve.output:1", f"pass sufixes={HOLE}"),
+    (unknown_with_options, "weft.streams.sql.a", "write 'join.max_rows' = '10'"),
+    (unknown_with_options, "weft.streams.sql.a", "write 'late' = 'keep'"),
     (unknown_with_options, "docs/errors.md:1", " = help: write 'event.time.column' in its WITH"),
-    (unknown_keys, "weft.plan.operations.a", "write `mode: upsert`"),
-    (unknown_keys, "weft.front.older", "write `config_file: path`"),
-    (unknown_functions, "weft.run.failing", "correct the value, or use TRY_CAST"),
+    (unknown_keys, "weft.pipelines.plan.operations.a", "write `mode: upsert`"),
+    (unknown_keys, "weft.pipelines.model.older", "write `config_file: path`"),
+    (unknown_functions, "weft.pipelines.run.failing", "correct the value, or use TRY_CAST"),
     (unknown_functions, "weft.expr.check", f"write SAFE_DIVIDE({HOLE})"),
-    (unknown_codes, "weft.run.a", "as W0999 says"),
+    (unknown_codes, "weft.pipelines.run.a", "as W0999 says"),
 )
 
 
@@ -379,7 +379,7 @@ RIGHT = (
 
 @pytest.mark.parametrize("text", RIGHT)
 def test_advice_that_can_be_followed_passes(text: str) -> None:
-    for where in ("weft.run.streams.a:1", "weft.plan.operations.a:1", "docs/cli.md:1"):
+    for where in ("weft.streams.run.a:1", "weft.pipelines.plan.operations.a:1", "docs/cli.md:1"):
         assert [problem for check in CHECKS for problem in check(Advice(where, text))] == []
 
 

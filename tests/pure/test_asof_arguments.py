@@ -15,13 +15,13 @@ import weft
 from weft import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, IntervalSpec, WindowSpec
 from weft.core.types import Schema
 from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError, WeftError
-from weft.plan.explain import explain_resolved
-from weft.plan.resolve_join import resolve_join
-from weft.plan.several import resolve_several
-from weft.relations import Relation
-from weft.relations.temporal import check_order
-from weft.spark import local_python
-from weft.spark.failures import coded_errors, job_failure
+from weft.joins.explain import explain_resolved
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.several import resolve_several
+from weft.joins.relation import Relation
+from weft.joins.relation.temporal import check_order
+from weft.joins.spark import local_python
+from weft.joins.spark.failures import coded_errors, job_failure
 
 LEFT = Schema.of(symbol="string", ts="timestamp", qty="long")
 RIGHT = Schema.of(symbol="string", ts="timestamp", bid="double", ask="double")

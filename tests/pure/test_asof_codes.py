@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from weft.spark import asof_search
+from weft.joins.spark import asof_search
 
 
 class Search:

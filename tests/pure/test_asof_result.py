@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from weft.spark.asof_result import Search, sizes_of
-from weft.spark.asof_search import joined
+from weft.joins.spark.asof_result import Search, sizes_of
+from weft.joins.spark.asof_search import joined
 
 BIG = 1 << 40
 LEFT = {"k": pa.string(), "t": pa.int64(), "a": pa.list_(pa.string())}

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from weft.core.types import LONG, Schema
-from weft.plan.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
-from weft.spark.hashing import even_numbers, spark_hash
+from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
+from weft.joins.spark.hashing import even_numbers, spark_hash
 from weft.testing import assert_rows_equal, reference_join
 
 MATCH = AsOf(
@@ -43,7 +43,7 @@ JOIN = ResolvedJoin(
 
 
 def search_of(match: AsOf) -> Any:
-    from weft.spark.asof_result import Search
+    from weft.joins.spark.asof_result import Search
 
     return Search(
         left_keys=(0,),
@@ -72,7 +72,7 @@ def search_of(match: AsOf) -> Any:
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
 @pytest.mark.parametrize("far", [1, 2**40, 2**61])
 def test_the_search_agrees_with_the_reference_however_far_times_are_apart(direction: Any, far: int) -> None:
-    from weft.spark.asof_search import joined
+    from weft.joins.spark.asof_search import joined
 
     rng = random.Random(f"{direction}/{far}")
     for _ in range(60):
@@ -102,7 +102,7 @@ def table(rows: list[tuple[Any, ...]], *, usable: bool = False) -> pa.Table:
 
 
 def test_doubles_become_integers_that_sort_alike() -> None:
-    from weft.spark.asof_search import numbers
+    from weft.joins.spark.asof_search import numbers
 
     values = [float("-inf"), -1.5, -0.0, 0.0, 1e-300, 2.0, float("inf"), float("nan")]
     found = list(numbers(pa.chunked_array([pa.array([None, *values])])))
@@ -117,7 +117,7 @@ def test_each_group_number_has_a_partition_of_its_own(partitions: int) -> None:
 
 
 def test_instants_come_backin_utc_wherever_they_lie() -> None:
-    from weft.spark.asof_result import in_utc
+    from weft.joins.spark.asof_result import in_utc
 
     berlin, utc = pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC")
     for here, there, value in (
@@ -133,7 +133,7 @@ def test_instants_come_backin_utc_wherever_they_lie() -> None:
 
 
 def test_a_group_too_large_to_hold_is_refused_with_advice() -> None:
-    from weft.spark.asof_search import cogrouped
+    from weft.joins.spark.asof_search import cogrouped
 
     run = cogrouped(search_of(MATCH)._replace(most=40))
     small = run(table([(1, 5)], usable=True), table([]))
@@ -145,8 +145,9 @@ def test_a_group_too_large_to_hold_is_refused_with_advice() -> None:
 def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
     from pyspark import cloudpickle
 
-    from weft.spark import asof_result, asof_search
-    from weft.spark.shipping import sent_by_value
+    from weft.joins.spark import asof_result
+    from weft.joins.spark import asof_search
+    from weft.joins.spark.shipping import sent_by_value
 
     run = sent_by_value((asof_search, asof_result), asof_search.cogrouped(search_of(MATCH)))
     shipped = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
@@ -168,7 +169,7 @@ def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
 
 
 def test_ties_are_settled_by_lists_and_structs_too() -> None:
-    from weft.spark.asof_search import joined
+    from weft.joins.spark.asof_search import joined
 
     kind = pa.list_(pa.struct([("x", pa.float64()), ("y", pa.string())]))
     values = [

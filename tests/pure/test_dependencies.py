@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from test_layers import COMPUTED, MODULES, imported
-from weft.spark.workers import DRIVER_NEEDS, WORKERS_NEED
+from weft.joins.spark.workers import DRIVER_NEEDS, WORKERS_NEED
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 PROJECT: dict[str, Any] = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
@@ -24,9 +24,9 @@ _OLDEST = re.compile(r">=([0-9.]+)")
 BROUGHT = {"py4j": "pyspark"}
 # Modules of extras and the only files that may import them; each asks for the module when it is needed, and refuses without it.
 OF_EXTRAS = {
-    "psycopg": ("postgres", {"weft.spark.sink.database", "weft.run.tables"}),
-    "deltalake": ("delta", {"weft.spark.scan.formats"}),
-    "pyiceberg": ("iceberg", {"weft.spark.scan.formats"}),
+    "psycopg": ("postgres", {"weft.io.spark.database", "weft.pipelines.run.tables"}),
+    "deltalake": ("delta", {"weft.io.spark.read_lakehouse"}),
+    "pyiceberg": ("iceberg", {"weft.io.spark.read_lakehouse"}),
 }
 
 
@@ -70,7 +70,7 @@ def test_no_dependency_can_be_left_out(missing: str) -> None:
 
 def test_an_import_that_nobody_declares_is_seen() -> None:
     for top in ("hypothesis", "jsonschema", "psycopg"):
-        assert len(list(undeclared([("weft.plan.a", 1, top)], CORE))) == 1
+        assert len(list(undeclared([("weft.pipelines.plan.a", 1, top)], CORE))) == 1
 
 
 def test_extras_declare_what_is_asked_for_when_it_is_needed() -> None:

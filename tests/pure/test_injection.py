@@ -31,10 +31,10 @@ from weft.core.names import is_plain_text, parse_name, quote
 from weft.core.types import BOOLEAN, LONG, STRING, Field, Schema
 from weft.errors import CODES, WeftError
 from weft.expr.ast import Call, walk
-from weft.plan.explain import explain_resolved
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import resolve_join
-from weft.spec import (
+from weft.joins.explain import explain_resolved
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.join import resolve_join
+from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
     ColumnPredicate,
@@ -45,9 +45,9 @@ from weft.spec import (
     WindowSpec,
     from_dict,
 )
-from weft.spec.predicates import SIDES
-from weft.spec.serial import Serial
-from weft.spec.words import Operator
+from weft.joins.spec.predicates import SIDES
+from weft.joins.spec.serial import Serial
+from weft.joins.spec.words import Operator
 
 PLAIN = Schema((Field("id", LONG), Field("v", STRING), Field("flag", BOOLEAN)))
 OTHER = Schema((Field("id", LONG), Field("w", STRING), Field("ok", BOOLEAN)))

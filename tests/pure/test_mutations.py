@@ -22,11 +22,11 @@ from entity_texts import workspace
 from mutations import EXTREMES, JOB, JOB_FILE, WORKSPACE, Mutation, mutation
 from weft.cli.commands.validate import findings
 from weft.errors import CODES, Diagnostic, WeftError
-from weft.front import workspace as loading
-from weft.front.compose import compose
-from weft.front.sql.job import text_of
-from weft.plan.streams.explain import explain_job
-from weft.plan.streams.text import plan_text
+from weft.pipelines.model import read_workspace as loading
+from weft.pipelines.model.compose import compose
+from weft.streams.sql.job import text_of
+from weft.streams.plan.explain import explain_job
+from weft.streams.plan.text import plan_text
 
 SHARE, ALL, TOGETHER = 240, 10_000, 20
 BY_COMMAND = 12  # one in so many also goes through the command

@@ -20,14 +20,14 @@ from weft.cli.envelope import Envelope
 from weft.cli.terminal import say
 from weft.core.source import Source
 from weft.errors import Diagnostic, StoreError, StreamSqlError
-from weft.front.sql.lower import read_spec
-from weft.plan.resolver.credentials import secret_text
-from weft.plan.streams.explain import explain_job
-from weft.plan.streams.identity import parts, verdict
-from weft.plan.streams.text import plan_text
+from weft.streams.sql.lower import read_spec
+from weft.io.credentials import secret_text
+from weft.streams.plan.explain import explain_job
+from weft.streams.plan.identity import parts, verdict
+from weft.streams.plan.text import plan_text
 from weft.redaction import MASK, holds_secret, is_secret_name, redact
-from weft.store.connections import Database, address_of, engine_of
-from weft.store.records import RunFailure
+from weft.pipelines.store.connections import Database, address_of, engine_of
+from weft.pipelines.store.records import RunFailure
 
 STORE = "postgresql://ann@127.0.0.1:1/gl?connect_timeout=1&sslpassword=SECRET&password=SECRET"
 
@@ -175,7 +175,7 @@ def test_a_secret_in_any_file_is_refused_and_not_printed(tmp_path: Path, file: s
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.store.open.Database", lambda engine, _: Database(engine, 0.0))
+    monkeypatch.setattr("weft.pipelines.store.open.Database", lambda engine, _: Database(engine, 0.0))
 
 
 @pytest.mark.usefixtures("impatient")

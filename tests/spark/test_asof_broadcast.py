@@ -13,8 +13,8 @@ import pytest
 from join_cases import relation_of
 from weft import AsofOrder, AsofSpec, Relation, asof_strategies, relation
 from weft.errors import StrategyRefusedError
-from weft.spark.frames import functions_of
-from weft.spark.lookup import counted
+from weft.expr.spark.frames import functions_of
+from weft.joins.spark.lookup import counted
 from weft.testing import T
 
 if TYPE_CHECKING:

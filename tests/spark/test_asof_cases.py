@@ -12,15 +12,15 @@ import pytest
 from join_cases import by_reference, cases_of, named, natural_arguments, relation_of, resolved_case, rows_of
 from strategies import seeds
 from weft import JoinProjection, WeftError, asof_strategies
-from weft.plan.conditions import folded
-from weft.plan.strategies import ASOF
-from weft.spec import from_dict
+from weft.joins.resolve.conditions import folded
+from weft.joins.strategies import ASOF
+from weft.joins.spec import from_dict
 from weft.testing import Case, assert_rows_equal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from weft.relations import Relation
+    from weft.joins.relation import Relation
 
 CASES = cases_of("asof")
 ANSWERED = [c for c in CASES if c.expect is not None]

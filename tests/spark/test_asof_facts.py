@@ -9,10 +9,10 @@ import pytest
 
 from join_cases import rows_of
 from weft import AsofOrder, AsofSpec, JoinSpecError, Relation, explain_join, relation
-from weft.plan.facts import Facts
-from weft.spark import facts as facts_module
-from weft.spark import heavy_keys
-from weft.spark.heavy_keys import Survey
+from weft.joins.facts import Facts
+from weft.joins.spark import facts as facts_module
+from weft.joins.spark import heavy_keys
+from weft.joins.spark.heavy_keys import Survey
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:

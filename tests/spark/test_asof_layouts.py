@@ -15,7 +15,7 @@ import asof_layouts
 from join_cases import frame_of, rows_of
 from weft import AsofOrder, AsofSpec, asof_strategies, relation
 from weft.errors import StrategyRefusedError
-from weft.spark import asof_kernel
+from weft.joins.spark import asof_kernel
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:

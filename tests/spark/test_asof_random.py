@@ -9,12 +9,12 @@ import pytest
 from join_cases import assert_schema_is_true, frame_of, rows_of
 from strategies import RandomJoin, expected, seeded_join, seeds
 from weft import JoinProjection, WeftError, asof_strategies, relation
-from weft.plan.conditions import folded
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.plan.strategies import ASOF
-from weft.spark import asof_kernel
-from weft.spec import from_dict
+from weft.joins.resolve.conditions import folded
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.strategies import ASOF
+from weft.joins.spark import asof_kernel
+from weft.joins.spec import from_dict
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from weft import (
     explain_join,
     relation,
 )
-from weft.plan.several import Part, resolve_several
-from weft.spec import from_dict
+from weft.joins.resolve.several import Part, resolve_several
+from weft.joins.spec import from_dict
 from weft.testing import T, assert_rows_equal, reference_join
 
 if TYPE_CHECKING:

@@ -11,15 +11,16 @@ import pytest
 from join_cases import assert_schema_is_true, frame_of, rows_of
 from strategies import CASE, RandomJoin, expected, seeded_join, seeds
 from weft import AsofOrder, AsofSpec, JoinProjection, Relation, WeftError, relation
-from weft.plan.conditions import folded
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import AsOf, ResolvedJoin
-from weft.plan.strategies import ASOF
-from weft.spark import asof_slices, heavy_keys
-from weft.spark.heavy_keys import TOLD, Survey
-from weft.spark.sides import Sides
-from weft.spark.time_slices import SLICE
-from weft.spec import from_dict
+from weft.joins.resolve.conditions import folded
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin
+from weft.joins.strategies import ASOF
+from weft.joins.spark import asof_slices
+from weft.joins.spark import heavy_keys
+from weft.joins.spark.heavy_keys import TOLD, Survey
+from weft.joins.spark.sides import Sides
+from weft.joins.spark.time_slices import SLICE
+from weft.joins.spec import from_dict
 from weft.testing import Table, assert_rows_equal
 
 if TYPE_CHECKING:

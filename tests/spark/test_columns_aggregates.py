@@ -29,9 +29,9 @@ def wanted(typed: Typed, group: list[dict[str, Any]]) -> object:
 def test_aggregates_agree_in_every_group_and_over_no_rows(any_spark: SparkSession) -> None:
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    from weft.spark.columns import compile_expr
-    from weft.spark.frames import functions_of
-    from weft.spark.types import from_spark, to_spark
+    from weft.expr.spark.columns import compile_expr
+    from weft.expr.spark.frames import functions_of
+    from weft.expr.spark.types import from_spark, to_spark
 
     fields = [StructField("key", IntegerType())] + [StructField(f.name, to_spark(f.dtype)) for f in SCHEMA]
     keyed = [(i % 7, *(row[name] for name in SCHEMA.names)) for i, row in enumerate(ROWS)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def frame(spark: SparkSession) -> DataFrame:
     from pyspark.sql.types import StructField, StructType
 
-    from weft.spark.types import to_spark
+    from weft.expr.spark.types import to_spark
 
     fields = [*SCHEMA.fields, *NOTES.fields]
     schema = StructType([StructField(f"c{i}", to_spark(f.dtype)) for i, f in enumerate(fields)])
@@ -34,15 +34,15 @@ def column(functions: Any, slot: Any) -> Column:
 
 
 def compiled(typed: Typed, df: DataFrame) -> Column:
-    from weft.spark.columns import compile_expr
-    from weft.spark.frames import functions_of
+    from weft.expr.spark.columns import compile_expr
+    from weft.expr.spark.frames import functions_of
 
     functions = functions_of(df)
     return compile_expr(typed, partial(column, functions), functions, today=TODAY)
 
 
 def test_every_case_has_its_value_and_type(any_spark: SparkSession) -> None:
-    from weft.spark.types import from_spark
+    from weft.expr.spark.types import from_spark
 
     df = frame(any_spark)
     checked = [check(parse(text), SCOPE) for text, *_ in VALUES]

@@ -26,7 +26,7 @@ def frame(spark: SparkSession) -> DataFrame:
     """Return the rows with their number, in more than one partition and not folded at planning."""
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    from weft.spark.types import to_spark
+    from weft.expr.spark.types import to_spark
 
     fields = [StructField("row", IntegerType())] + [StructField(f.name, to_spark(f.dtype)) for f in SCHEMA]
     numbered = [(i, *(row[name] for name in SCHEMA.names)) for i, row in enumerate(ROWS)]
@@ -39,8 +39,8 @@ def column(functions: Any, slot: Any) -> Column:
 
 
 def compiled(typed: Typed, df: DataFrame) -> Column:
-    from weft.spark.columns import compile_expr
-    from weft.spark.frames import functions_of
+    from weft.expr.spark.columns import compile_expr
+    from weft.expr.spark.frames import functions_of
 
     functions = functions_of(df)
     return compile_expr(typed, partial(column, functions), functions, today=TODAY)
@@ -81,7 +81,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 def differences(df: DataFrame, made_here: list[tuple[str, Typed, list[Any]]]) -> list[str]:
     """Return a sentence for each expression whose type or value on some row differs."""
-    from weft.spark.types import from_spark
+    from weft.expr.spark.types import from_spark
 
     selected = df.select(
         "row", *(compiled(typed, df).alias(f"v{i}") for i, (_, typed, _) in enumerate(made_here))

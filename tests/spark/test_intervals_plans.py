@@ -11,8 +11,8 @@ import weft
 from join_cases import relation_of
 from near_joins import joined
 from weft import MatchStats
-from weft.spec.asof import AsofOrder
-from weft.spec.temporal import IntervalSpec, WindowSpec
+from weft.joins.spec.asof import AsofOrder
+from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.testing import T
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from near_joins import check, packs, shuffled
-from weft.plan.resolved import Overlap, ResolvedJoin, Within
+from weft.joins.resolve.resolved import Overlap, ResolvedJoin, Within
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

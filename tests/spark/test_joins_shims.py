@@ -12,7 +12,7 @@ import pytest
 import weft
 from join_cases import relation_of, rows_of
 from weft import ArgumentError, ColumnPredicate, ExpressionPredicate, JoinKeyWarning, JoinPredicate, JoinSpec
-from weft.relations import Relation
+from weft.joins.relation import Relation
 from weft.testing import T, assert_rows_equal
 
 if TYPE_CHECKING:

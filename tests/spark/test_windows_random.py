@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from near_joins import check, packs, shuffled
-from weft.plan.resolved import ResolvedJoin, SameWindow
+from weft.joins.resolve.resolved import ResolvedJoin, SameWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

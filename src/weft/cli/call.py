@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from weft.core.period import Period
-    from weft.front.workspace import Loaded
-    from weft.plan.catalog import Catalog
-    from weft.run.progress import Progress
-    from weft.run.session import Session
-    from weft.spec.pipeline.project import Project
-    from weft.spec.pipeline.workspace import Settings, Workspace
-    from weft.store.reader import StoreReader
-    from weft.store.writer import Store
+    from weft.pipelines.model.read_workspace import Loaded
+    from weft.pipelines.plan.catalog import Catalog
+    from weft.pipelines.run.progress import Progress
+    from weft.io.spark.session import Session
+    from weft.pipelines.model.project import Project
+    from weft.pipelines.model.workspace import Settings, Workspace
+    from weft.pipelines.store.reader import StoreReader
+    from weft.pipelines.store.writer import Store
 
 E = TypeVar("E")
 SQLITE = "sqlite:///"
@@ -49,7 +49,7 @@ class Call:
 
     def root(self) -> Path:
         """Return the folder of the workspace; raise W1801 when there is none."""
-        from weft.front.workspace import FOLDERS, SETTINGS, find_root
+        from weft.pipelines.model.read_workspace import FOLDERS, SETTINGS, find_root
 
         start = self.start
         if not start.is_dir():
@@ -65,7 +65,7 @@ class Call:
 
     def loaded(self, only: Path | None = None) -> Loaded:
         """Return the workspace with everything that is wrong in its files."""
-        from weft.front.workspace import load_workspace
+        from weft.pipelines.model.read_workspace import load_workspace
 
         return load_workspace(self.root(), only=only)
 
@@ -81,7 +81,7 @@ class Call:
 
         A run is told, resumed and repeated from what the store holds of it, whatever files say by now.
         """
-        from weft.front.workspace import SETTINGS
+        from weft.pipelines.model.read_workspace import SETTINGS
 
         loaded = self.loaded()
         wrong = [f for f in loaded.errors if f.at is not None and f.at.file == SETTINGS]
@@ -105,7 +105,7 @@ class Call:
     def progress(self) -> Progress:
         """Return who tells people how far a run is."""
         from weft.cli.terminal import Watcher, has_colour
-        from weft.run.progress import Silent
+        from weft.pipelines.run.progress import Silent
 
         if self.quiet or (self.json and not self.verbose):
             return Silent()
@@ -183,8 +183,8 @@ def reading(settings: Settings, root: Path, *, patience: float | None = None) ->
     ):
         yield None
         return
-    from weft.store.connections import PATIENCE
-    from weft.store.open import open_reader
+    from weft.pipelines.store.connections import PATIENCE
+    from weft.pipelines.store.open import open_reader
 
     reader = open_reader(settings.store, root, patience=PATIENCE if patience is None else patience)
     try:
@@ -197,7 +197,7 @@ def reading(settings: Settings, root: Path, *, patience: float | None = None) ->
 @contextmanager
 def writing(settings: Settings, root: Path) -> Iterator[Store]:
     """Give the store for writing; one in a file is made when it is not there."""
-    from weft.store.open import open_store
+    from weft.pipelines.store.open import open_store
 
     with open_store(settings.store, root) as store:
         yield store
@@ -206,7 +206,7 @@ def writing(settings: Settings, root: Path) -> Iterator[Store]:
 @contextmanager
 def sessions(call: Call, workspace: Workspace) -> Iterator[Callable[[], Session]]:
     """Give what opens the Spark session of a workspace when it is needed; it is stopped at the end."""
-    from weft.run.session import session_for
+    from weft.io.spark.session import session_for
 
     with ExitStack() as stack:
         yield lambda: stack.enter_context(

@@ -16,9 +16,9 @@ from weft.core.names import listed, near
 from weft.errors import StreamSqlError, WeftError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.plan.streams.resolved import JobPlan
-    from weft.spec.pipeline.workspace import Settings
-    from weft.spec.streams import JobSpec
+    from weft.streams.plan.resolved import JobPlan
+    from weft.pipelines.model.workspace import Settings
+    from weft.streams.sql.spec import JobSpec
 
 STREAMS = "streams"
 """Folder of a workspace in which jobs are found by their names."""
@@ -50,15 +50,15 @@ class JobCall:
 
     def spec(self) -> JobSpec:
         """Return what the file says; every mistake in it is raised together."""
-        from weft.front.sql.job import text_of
-        from weft.front.sql.lower import read_spec
+        from weft.streams.sql.job import text_of
+        from weft.streams.sql.lower import read_spec
 
         return read_spec(text_of(self.file, self.shown), file=self.shown, env=self._env())
 
     def plan(self) -> JobPlan:
         """Return the job with everything settled; every mistake is raised together."""
-        from weft.front.sql.job import text_of
-        from weft.plan.streams.text import plan_text
+        from weft.streams.sql.job import text_of
+        from weft.streams.plan.text import plan_text
 
         return plan_text(text_of(self.file, self.shown), self.root, file=self.shown, env=self._env())
 
@@ -81,7 +81,7 @@ class JobCall:
 
 def stream_root(call: Call) -> Path:
     """Return the workspace of a stream command: the nearest folder with a ``weft.yml``, else the folder itself."""
-    from weft.front.workspace import find_root
+    from weft.pipelines.model.read_workspace import find_root
 
     if not call.start.is_dir():
         raise WorkspaceError(f"there is no folder {call.start}", help="`-C DIR` names the workspace")
@@ -131,8 +131,8 @@ def variables(defined: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 def settings_of(root: Path) -> Settings:
     """Return the settings of ``weft.yml``, or the defaults where there is none."""
-    from weft.front.workspace import SETTINGS
-    from weft.spec.pipeline.workspace import Settings
+    from weft.pipelines.model.read_workspace import SETTINGS
+    from weft.pipelines.model.workspace import Settings
 
     if not (root / SETTINGS).is_file():
         return Settings()

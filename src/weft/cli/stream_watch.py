@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from weft.cli.commands.stream_text import moment
 from weft.cli.terminal import many, say
-from weft.plan.streams.resolved import JobPlan
-from weft.run.streams.listener import Listener
-from weft.run.streams.report import BatchReport
+from weft.streams.plan.resolved import JobPlan
+from weft.streams.run.listener import Listener
+from weft.streams.run.report import BatchReport
 
 
 class Watching(Listener):

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-    from weft.plan.project import ProjectPlan
-    from weft.plan.stages import Stage
-    from weft.spark.operations.counts import OperationCounts
-    from weft.store.records import RunRecord
+    from weft.pipelines.plan.project import ProjectPlan
+    from weft.pipelines.plan.stages import Stage
+    from weft.pipelines.spark.counts import OperationCounts
+    from weft.pipelines.store.records import RunRecord
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
 _PLAIN = "\x1b[0m"
@@ -109,12 +109,12 @@ class Watcher:
 
     def opened(self, run: RunRecord, plan: ProjectPlan) -> None:
         """Say that a run exists, with the versions it took."""
-        from weft.store.ids import short_id
+        from weft.pipelines.store.ids import short_id
 
         pinned = ", ".join(dict.fromkeys(str(read.dataset) for read in plan.reads))
         where = "  into the sandbox" if plan.draft else ""
         say(f"run {short_id(run.id)}  snapshot {run.snapshot_sha[:8]}  pinned {pinned}{where}")
-        from weft.plan.stages import kind_of
+        from weft.pipelines.plan.stages import kind_of
 
         self._kinds = {op.seq: (op.name, kind_of(op)) for op in plan.operations}
 

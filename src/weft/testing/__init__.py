@@ -2,7 +2,7 @@
 
 from weft.testing.asserts import assert_rows_equal
 from weft.testing.cases import Case, load_cases, read_cases
-from weft.testing.crash import CRASH, Crash
+from weft.core.injected_crash import CRASH, Crash
 from weft.testing.reference import (
     RowNumbers,
     matching_pairs,

@@ -42,7 +42,7 @@ _KEYS = (*_NEEDED, "expect", "error")
 class Case:
     """One join, its two inputs, and the table or the error that every engine must give.
 
-    `spec` is the form that ``weft.spec.from_dict`` reads, `project` the one of a projection;
+    `spec` is the form that ``weft.joins.spec.from_dict`` reads, `project` the one of a projection;
     `how` is the kind of join, said by the spec where it has that field.
     """
 

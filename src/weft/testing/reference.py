@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from weft.core.types import DType, common_type
 from weft.expr import evaluate
-from weft.plan.resolved import (
+from weft.joins.resolve.resolved import (
     AsOf,
     Exact,
     OutputColumn,

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from weft.core.types import Decimal as DecimalType
 from weft.core.types import DType, Scalar
-from weft.kernel.gate import Arrivals
-from weft.kernel.residual import arrow_type
-from weft.kernel.spec import JoinTask, Side
-from weft.plan.streams.layout import Child, Layout
-from weft.plan.streams.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn
+from weft.streams.kernel.gate import Arrivals
+from weft.streams.kernel.residual import arrow_type
+from weft.streams.kernel.spec import JoinTask, Side
+from weft.streams.plan.layout import Child, Layout
+from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn
 from weft.testing.values import EPOCH, as_type, microseconds
 
 Values = dict[Hashable, Any]

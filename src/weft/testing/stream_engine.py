@@ -16,19 +16,19 @@ from weft.core.crash import crash_point
 from weft.core.frozen import FrozenMap
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
-from weft.kernel.places import Places
-from weft.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
-from weft.kernel.state_files import GroupPlace, open_group, save_group
-from weft.kernel.transition import check_size, step
-from weft.plan.streams.clocks import clocks, watermark
-from weft.plan.streams.identity import parts
-from weft.plan.streams.kernel_spec import kernel_spec
-from weft.plan.streams.layout import is_raw, layout
-from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, TableStep
-from weft.store.streams.checkpoint import Checkpoint, JobRecord, begin, current, statement_folder, use
-from weft.store.streams.commit import STAGING, check_open, commit, seal
-from weft.store.streams.ledger import read_indexes, side_name
-from weft.store.streams.manifest import (
+from weft.streams.kernel.places import Places
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
+from weft.streams.kernel.state_files import GroupPlace, open_group, save_group
+from weft.streams.kernel.transition import check_size, step
+from weft.streams.plan.clocks import clocks, watermark
+from weft.streams.plan.identity import parts
+from weft.streams.plan.kernel_spec import kernel_spec
+from weft.streams.plan.layout import is_raw, layout
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current, statement_folder, use
+from weft.streams.checkpoint.commit import STAGING, check_open, commit, seal
+from weft.streams.checkpoint.ledger import read_indexes, side_name
+from weft.streams.checkpoint.manifest import (
     Counts,
     Heartbeat,
     Ledger,
@@ -39,11 +39,11 @@ from weft.store.streams.manifest import (
     read_manifest,
     write_heartbeat,
 )
-from weft.store.streams.manifest import (
+from weft.streams.checkpoint.manifest import (
     batches as committed,
 )
-from weft.store.streams.recover import recover
-from weft.testing.crash import Crash
+from weft.streams.checkpoint.recover import recover
+from weft.core.injected_crash import Crash
 from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, read, stable_hash, unpacked, written
 from weft.testing.stream_items import Row, of_stream, of_table
 from weft.testing.stream_lookup import looked_up

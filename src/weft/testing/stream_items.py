@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.errors import ArgumentError
-from weft.plan.streams.resolved import Input, TableInput, column, event_time
+from weft.streams.plan.resolved import Input, TableInput, column, event_time
 from weft.testing.values import microseconds
 
 Row = Mapping[str, Any] | str

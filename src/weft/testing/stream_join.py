@@ -8,11 +8,11 @@ from typing import Any
 
 from weft.errors import Code, StreamError
 from weft.expr import Typed, evaluate
-from weft.kernel.spec import FOREVER, Clock
-from weft.plan.resolved import SameWindow, Within
-from weft.plan.streams.layout import is_raw, layout
-from weft.plan.streams.pruning import dedup_columns
-from weft.plan.streams.resolved import (
+from weft.streams.kernel.spec import FOREVER, Clock
+from weft.joins.resolve.resolved import SameWindow, Within
+from weft.streams.plan.layout import is_raw, layout
+from weft.streams.plan.pruning import dedup_columns
+from weft.streams.plan.resolved import (
     WINDOW_END,
     WINDOW_START,
     Input,

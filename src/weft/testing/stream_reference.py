@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.expr import evaluate
-from weft.kernel.spec import FOREVER, Clock
-from weft.plan.streams.clocks import clocks, watermark
-from weft.plan.streams.resolved import Input, KernelStep, StatementPlan, TableStep, event_time
+from weft.streams.kernel.spec import FOREVER, Clock
+from weft.streams.plan.clocks import clocks, watermark
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep, event_time
 from weft.testing.stream_items import Count, Item, Rejected, Row, of_stream, of_table
 from weft.testing.stream_join import JoinReference, is_true
 from weft.testing.values import as_type, compare, microseconds

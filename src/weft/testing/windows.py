@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from weft.plan.resolved import SameWindow
+from weft.joins.resolve.resolved import SameWindow
 from weft.testing.values import Position, is_nan
 
 

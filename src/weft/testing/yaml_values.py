@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import CaseFileError
-from weft.front.compose import compose as compose_any
-from weft.front.yaml_nodes import Exact, Item, Node
-from weft.front.yaml_nodes import plain as exact
+from weft.pipelines.model.compose import compose as compose_any
+from weft.pipelines.model.yaml_nodes import Exact, Item, Node
+from weft.pipelines.model.yaml_nodes import plain as exact
 
 __all__ = ["Item", "Node", "compose", "plain"]
 

@@ -10,11 +10,11 @@ from entity_texts import DATASET, dataset, entity, reading, told
 from refusals import refused
 from weft.core import types
 from weft.errors import EntityError, UnknownColumnError
-from weft.front.build import dataset_from_dict, dataset_of, entity_id
-from weft.front.compose import compose
-from weft.front.yaml_nodes import made
-from weft.spec.pipeline.dataset import ColumnDef, Dataset, LookupDef, TableDef
-from weft.spec.pipeline.reference import PERIOD_END, AsOfSaid, DatasetRef
+from weft.pipelines.model.build import dataset_from_dict, dataset_of, entity_id
+from weft.pipelines.model.compose import compose
+from weft.pipelines.model.yaml_nodes import made
+from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
+from weft.pipelines.model.reference import PERIOD_END, AsOfSaid, DatasetRef
 
 
 def test_a_dataset_has_defaults() -> None:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from engine_data import FX
 from weft.core.source import Source
 from weft.errors import EntityError
-from weft.front.build import SHAPES, read
-from weft.front.compose import compose
-from weft.front.findings import _schema
-from weft.front.sugar import KINDS, Kind
-from weft.front.yaml_nodes import plain
+from weft.pipelines.model.build import SHAPES, read
+from weft.pipelines.model.compose import compose
+from weft.pipelines.model.findings import _schema
+from weft.pipelines.model.sugar import KINDS, Kind
+from weft.pipelines.model.yaml_nodes import plain
 
 FOLDERS: dict[str, Kind] = {f"{kind}s": kind for kind in KINDS}
 SHORT = ["project", "dataset", "input", "order", "parameters", "source", "alias", "given", "input", "config",

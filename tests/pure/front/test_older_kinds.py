@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entity_texts import project_text, reading, under
-from weft.front.older import KINDS, REFUSED_KEYS, REFUSED_KINDS
+from weft.pipelines.model.older import KINDS, REFUSED_KEYS, REFUSED_KINDS
 
 
 @pytest.mark.parametrize("kind", sorted(REFUSED_KINDS))

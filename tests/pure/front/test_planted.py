@@ -17,9 +17,9 @@ import pytest
 from engine_data import DATA
 from weft.core.source import Source
 from weft.errors import Diagnostic
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import Catalog
-from weft.plan.check import check_workspace
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.check import check_workspace
 
 PLANTED = DATA / "planted"
 FILES = tuple(sorted(path for path in PLANTED.rglob("*.yml")))

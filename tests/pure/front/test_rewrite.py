@@ -9,7 +9,7 @@ import pytest
 from engine_data import FX
 from refusals import refused
 from weft.errors import EntityError
-from weft.front.rewrite import set_keys
+from weft.pipelines.model.rewrite import set_keys
 
 TEXT = """\
 # yaml-language-server: $schema=../.weft/schema/project.json
@@ -90,7 +90,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("weft.front.rewrite.os.replace", full)
+    monkeypatch.setattr("weft.pipelines.model.rewrite.os.replace", full)
     with pytest.raises(OSError, match="No space"):
         set_keys(path, {"status": "active"})
     assert path.read_text(encoding="utf-8") == TEXT

@@ -12,10 +12,10 @@ import pytest
 
 from engine_data import DATA, FX
 from entity_texts import DATASET
-from weft.front.compose import compose
-from weft.front.schemas import COMMENT, export, json_schema
-from weft.front.sugar import KINDS, Kind
-from weft.front.yaml_nodes import plain
+from weft.pipelines.model.compose import compose
+from weft.pipelines.model.schemas import COMMENT, export, json_schema
+from weft.pipelines.model.sugar import KINDS, Kind
+from weft.pipelines.model.yaml_nodes import plain
 
 FOLDERS: dict[str, Kind] = {f"{kind}s": kind for kind in KINDS}
 

@@ -6,10 +6,10 @@ import pytest
 
 from entity_texts import entity, operation, project, project_text, reading, told, under
 from weft.core.source import Source
-from weft.front.build import project_from_dict
-from weft.spec.pipeline.operation import Append, Delete, Output, Update
-from weft.spec.pipeline.project import Project
-from weft.spec.pipeline.reference import PERIOD_END, AsOfSaid, DatasetRef, Said
+from weft.pipelines.model.build import project_from_dict
+from weft.pipelines.model.operation import Append, Delete, Output, Update
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.reference import PERIOD_END, AsOfSaid, DatasetRef, Said
 
 FIRST = """
 - seq: 10

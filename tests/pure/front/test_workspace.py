@@ -9,10 +9,10 @@ import pytest
 from engine_data import sample_workspace
 from entity_texts import DATASET, ORDERS, workspace
 from weft.errors import Diagnostic
-from weft.front.workspace import find_root, load_workspace
-from weft.spec.pipeline.operation import Unread
-from weft.spec.pipeline.words import PUBLISHED
-from weft.spec.pipeline.workspace import DEFAULT_STORE, SparkSettings
+from weft.pipelines.model.read_workspace import find_root, load_workspace
+from weft.pipelines.model.operation import Unread
+from weft.pipelines.model.words import PUBLISHED
+from weft.pipelines.model.workspace import DEFAULT_STORE, SparkSettings
 
 
 def codes(findings: tuple[Diagnostic, ...]) -> list[tuple[str, str | None]]:

@@ -22,8 +22,8 @@ from ruamel.yaml.scalarstring import (
 from refusals import refused
 from weft.core.source import Source
 from weft.errors import CaseFileError, EntityError
-from weft.front.compose import DEEPEST, MOST_NODES, compose
-from weft.front.yaml_nodes import Exact, Node, Whole, as_text, made, plain, scalar_source
+from weft.pipelines.model.compose import DEEPEST, MOST_NODES, compose
+from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, as_text, made, plain, scalar_source
 
 
 def value_of(text: str) -> Any:

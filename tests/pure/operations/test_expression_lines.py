@@ -17,7 +17,7 @@ import pytest
 from pipelines import WRITE_ALL, site, transactions, update
 from weft.errors import EvaluationError
 from weft.expr import evaluate
-from weft.plan.operations.resolved import ResolvedUpdate
+from weft.pipelines.plan.operations.resolved import ResolvedUpdate
 
 TODAY = dt.date(2026, 1, 15)
 ROW = {**transactions()[4], "_labels": {}}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines import WRITE_ALL, Site, site, update
-from weft.plan.operations.resolved import ResolvedAggregate, ResolvedAppend, ResolvedDelete
+from weft.pipelines.plan.operations.resolved import ResolvedAggregate, ResolvedAppend, ResolvedDelete
 
 
 def made(tmp_path: Path, *operations: str, **options: object) -> Site:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from engine_data import CONVERT, WRITE
 from pipelines import join, site, update
-from weft.plan.pipeline_explain import describe
-from weft.plan.stages import stages
+from weft.pipelines.plan.explain import describe
+from weft.pipelines.plan.stages import stages
 
 
 def out(seq: int) -> str:

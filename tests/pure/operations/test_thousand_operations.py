@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipelines import WRITE_ALL, Site, join, site, update
-from weft.spec.pipeline.operation import Operation, Update
-from weft.spec.pipeline.reference import Said
+from weft.pipelines.model.operation import Operation, Update
+from weft.pipelines.model.reference import Said
 
 
 def thousand(found: Site) -> Site:

@@ -8,8 +8,8 @@ import pytest
 
 from pipelines import WRITE_ALL, Site, join, site, update
 from weft.core.source import Source
-from weft.plan.operations.resolved import ACTIVE, ResolvedUpdate
-from weft.plan.operations.update import Levels
+from weft.pipelines.plan.operations.resolved import ACTIVE, ResolvedUpdate
+from weft.pipelines.plan.operations.update import Levels
 
 GL = "datasets/gl.v1.yml"
 

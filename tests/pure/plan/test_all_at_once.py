@@ -19,10 +19,10 @@ from weft.errors import (
     UnknownColumnError,
     WeftError,
 )
-from weft.plan.casting import meeting_help
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import resolve_join
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec
+from weft.joins.resolve.casting import meeting_help
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.join import resolve_join
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec
 
 LEFT = Schema.of(customer="long", total="decimal(10,2)", region="string", ts="timestamp", v="long")
 RIGHT = Schema.of(id="long", credit="decimal(10,2)", region="string", ts="timestamp", name="string", v="long")

@@ -20,9 +20,9 @@ from weft.errors import (
     UnknownColumnError,
     WeftError,
 )
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import Slot
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinSpec
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import Slot
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinSpec
 
 LEFT = Schema.of(id="long", at="timestamp", day="date", note="string", n="integer", on="boolean", both="long")
 RIGHT = Schema.of(

@@ -11,9 +11,9 @@ import pytest
 from refusals import refused
 from weft.core.types import Schema
 from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, UnknownColumnError
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import AsOf, Exact, SameWindow, Within
-from weft.spec import AsofOrder, AsofSpec, IntervalSpec, JoinProjection, JoinSpec, WindowSpec
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import AsOf, Exact, SameWindow, Within
+from weft.joins.spec import AsofOrder, AsofSpec, IntervalSpec, JoinProjection, JoinSpec, WindowSpec
 
 TRADES = Schema.of(symbol="string", ts="timestamp", day="date", n="long", px="double")
 QUOTES = Schema.of(

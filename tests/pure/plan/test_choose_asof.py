@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from weft.core.types import LONG, Schema
-from weft.plan.choose import choose
-from weft.plan.facts import Facts, HeavyKey
-from weft.plan.ground import Ground
-from weft.plan.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
+from weft.joins.choose import choose
+from weft.joins.facts import Facts, HeavyKey
+from weft.joins.ground import Ground
+from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
 
 MIB = 1024 * 1024
 MATCH = AsOf(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from refusals import refused
 from weft.core.types import LONG, Field, Schema
 from weft.errors import ColumnCollisionError, WeftError
-from weft.plan.resolve_join import Inference, resolve_join
-from weft.spec import AsofOrder, AsofSpec, JoinProjection, JoinSpec
+from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.spec import AsofOrder, AsofSpec, JoinProjection, JoinSpec
 
 ID = JoinSpec([("id", "id")])
 LEFT = Schema.of(id="long", v="string", w="string", x="string")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from weft.core.types import LONG, Field, Schema
-from weft.plan.choose import choose
-from weft.plan.explain import JoinExplanation, explain_resolved, explain_several, explain_spec
-from weft.plan.facts import Facts, HeavyKey
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import Inference, resolve_join
-from weft.plan.several import choose_several, resolve_several
-from weft.spec import (
+from weft.joins.choose import choose
+from weft.joins.explain import JoinExplanation, explain_resolved, explain_several, explain_spec
+from weft.joins.facts import Facts, HeavyKey
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.several import choose_several, resolve_several
+from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
     ColumnPredicate,

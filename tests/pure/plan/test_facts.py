@@ -8,11 +8,11 @@ import pytest
 
 from weft.core.types import Schema
 from weft.errors import WeftError
-from weft.plan.choose import choose
-from weft.plan.facts import Facts, HeavyKey
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate
+from weft.joins.choose import choose
+from weft.joins.facts import Facts, HeavyKey
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate
 
 LEFT = Schema.of(k="string", t="long", a="long")
 RIGHT = Schema.of(k="string", u="long", b="long")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from weft.core.types import Schema
-from weft.plan.conditions import folded
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import AsOf, ResolvedJoin
-from weft.spec import AsofOrder, AsofSpec, ExpressionPredicate
+from weft.joins.resolve.conditions import folded
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin
+from weft.joins.spec import AsofOrder, AsofSpec, ExpressionPredicate
 
 TRADES = Schema.of(symbol="string", ts="timestamp", qty="long")
 QUOTES = Schema.of(symbol="string", at="timestamp", bid="double")

@@ -24,12 +24,12 @@ from weft.errors import (
     SessionMismatchError,
     UnknownColumnError,
 )
-from weft.plan.choose import choose
-from weft.plan.explain import explain_resolved, explain_spec
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import Inference, resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.spec import (
+from weft.joins.choose import choose
+from weft.joins.explain import explain_resolved, explain_spec
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
     ColumnPredicate,
@@ -69,7 +69,7 @@ def test_a_directed_join_refuses_keywords_and_names_from_kwargs() -> None:
 
 
 def test_suffixes_are_short_for_a_projection_and_not_both() -> None:
-    from weft.relations.joining import settled_projection
+    from weft.joins.relation.joining import settled_projection
 
     assert settled_projection(None, ("", "_c")) == JoinProjection(suffixes=("", "_c"))
     with refused(ArgumentError, "W0305", "project= or suffixes="):
@@ -178,7 +178,7 @@ def test_a_projection_has_the_eight_fields_and_the_usual_suffixes() -> None:
 
 
 def test_all_method_names_and_their_synonyms_are_there() -> None:
-    from weft.relations import Relation
+    from weft.joins.relation import Relation
 
     for name in (
         "left_inner",
@@ -199,7 +199,7 @@ def test_all_method_names_and_their_synonyms_are_there() -> None:
 
 
 def test_semi_anti_and_cross_are_there_and_nothing_else_is_a_cross_join() -> None:
-    from weft.relations import Relation
+    from weft.joins.relation import Relation
 
     for name in ("natural_semi", "natural_anti", "semi_join", "anti_join", "cross_join"):
         assert callable(getattr(Relation, name))

@@ -17,11 +17,11 @@ from weft.errors import (
     NoJoinKeysError,
     UnknownColumnError,
 )
-from weft.plan.explain import explain_resolved
-from weft.plan.natural import natural_keys
-from weft.plan.resolve_join import Inference, resolve_join
-from weft.plan.resolved import AsOf, ResolvedJoin
-from weft.spec import (
+from weft.joins.explain import explain_resolved
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin
+from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
     ColumnPredicate,
@@ -30,7 +30,7 @@ from weft.spec import (
     JoinSpec,
     from_dict,
 )
-from weft.spec.join import alias_pairs
+from weft.joins.spec.join import alias_pairs
 
 
 def natural(

@@ -9,12 +9,12 @@ import pytest
 
 from weft.core.types import DATE, DOUBLE, LONG, TIMESTAMP, Decimal, Schema
 from weft.errors import JoinTypeError
-from weft.plan.axis import DAY, Axis, axis_of
-from weft.plan.nearness import reach_of, way_of
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import Overlap, ResolvedJoin, Within
-from weft.spec.asof import AsofOrder
-from weft.spec.temporal import IntervalSpec, WindowSpec
+from weft.joins.resolve.axis import DAY, Axis, axis_of
+from weft.joins.resolve.nearness import reach_of, way_of
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import Overlap, ResolvedJoin, Within
+from weft.joins.spec.asof import AsofOrder
+from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 
 TIMES = Schema.of(k="long", t="timestamp", e="timestamp")
 
@@ -121,7 +121,7 @@ _ALL = ("inner", "left", "right", "full", "semi", "anti")
     ],
 )
 def test_every_interval_join_has_a_plan_with_a_reason(said: dict[str, Any], name: str, how: Any) -> None:
-    from weft.spec import JoinProjection
+    from weft.joins.spec import JoinProjection
 
     spec = IntervalSpec([("k", "k")], order=ORDER, how=how, **said)
     way = way_of(resolve_join(spec, TIMES, TIMES, project=JoinProjection(suffixes=("", "_r"))))
@@ -144,14 +144,14 @@ def test_every_interval_join_has_a_plan_with_a_reason(said: dict[str, Any], name
     ],
 )
 def test_levels_are_for_ranges_that_are_kept(how: Any, end: str, name: str) -> None:
-    from weft.spec import JoinProjection
+    from weft.joins.spec import JoinProjection
 
     spec: Any = IntervalSpec([("k", "k")], order=ORDER, how=how, **{end: "e"})  # type: ignore[arg-type]
     assert way_of(resolve_join(spec, TIMES, TIMES, project=JoinProjection(suffixes=("", "_r")))).name == name
 
 
 def test_windows_say_how_they_are_run() -> None:
-    from weft.spec import JoinProjection
+    from weft.joins.spec import JoinProjection
 
     def name(**said: Any) -> str:
         spec = WindowSpec([("k", "k")], order=ORDER, **said)

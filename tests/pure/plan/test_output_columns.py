@@ -9,9 +9,9 @@ import pytest
 from refusals import refused
 from weft.core.types import LONG, STRING, Field, Schema
 from weft.errors import AmbiguousColumnError, JoinSpecError, UnknownColumnError
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.spec import AsofOrder, AsofSpec, JoinProjection, JoinSpec
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spec import AsofOrder, AsofSpec, JoinProjection, JoinSpec
 
 ORDERS = Schema.of(order_id="long", customer_ref="integer", status="string", total="decimal(10,2)")
 CUSTOMERS = Schema.of(id="long", name="string", status="string")

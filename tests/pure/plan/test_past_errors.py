@@ -9,9 +9,9 @@ import pytest
 
 from engine_data import sample_workspace
 from weft.errors import Diagnostic
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import Catalog
-from weft.plan.check import check_workspace
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.check import check_workspace
 
 WRITE = "  - {seq: 90, name: Write, type: output, arguments: {destination: {path: out/x}}}\n"
 

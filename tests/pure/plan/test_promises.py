@@ -10,8 +10,8 @@ import pytest
 from refusals import refused
 from weft.core.types import Schema
 from weft.errors import ArgumentError, JoinSpecError
-from weft.plan.resolve_join import resolve_join
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate, JoinProjection, JoinSpec
+from weft.joins.resolve.join import resolve_join
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, JoinProjection, JoinSpec
 
 A, B = Schema.of(id="long", a="long"), Schema.of(id="long", b="long")
 ID = JoinSpec([("id", "id")])

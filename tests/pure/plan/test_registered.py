@@ -8,9 +8,9 @@ from pathlib import Path
 from command_line import weft
 from engine_data import sample_workspace
 from weft.errors import Diagnostic
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import Catalog
-from weft.plan.check import check_workspace
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.check import check_workspace
 
 
 def project(name: str, input: str, column: str, registers: str = "") -> str:

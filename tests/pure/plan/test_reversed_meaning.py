@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from weft.core.types import Schema
-from weft.plan.resolve_join import resolve_join
-from weft.spec import (
+from weft.joins.resolve.join import resolve_join
+from weft.joins.spec import (
     AsofOrder,
     ColumnPredicate,
     ExpressionPredicate,

@@ -8,10 +8,10 @@ import pytest
 
 from weft.core.types import Schema
 from weft.errors import JoinSpecError, WeftError
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import Slot
-from weft.plan.several import Asked, choose_several, resolve_several
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinProjection
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import Slot
+from weft.joins.resolve.several import Asked, choose_several, resolve_several
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinProjection
 
 TRADES = Schema.of(symbol="string", currency="string", ts="timestamp", day="date", qty="long")
 QUOTES = Schema.of(symbol="string", quote_ts="timestamp", bid="double", seq="integer")

@@ -13,10 +13,10 @@ from staged_runs import opened
 from weft.core.period import GREGORIAN
 from weft.core.source import Source
 from weft.errors import ActivationError
-from weft.front.workspace import load_workspace
-from weft.plan.operations.resolved import ResolvedOutput
-from weft.plan.shared_targets import sample_periods
-from weft.run.prepare import prepare
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.shared_targets import sample_periods
+from weft.pipelines.run.prepare import prepare
 
 SOURCES: dict[str, str | None] = {
     "datasources/pg.yml": "datasource: {id: pg, name: pg, type: jdbc, options: {url: 'jdbc:postgresql://DB:5432/d'}}\n",

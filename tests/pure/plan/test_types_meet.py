@@ -9,8 +9,8 @@ import pytest
 from refusals import refused
 from weft.core.types import STRING, Field, Scalar, Schema, parse_type
 from weft.errors import JoinTypeError
-from weft.plan.resolve_join import resolve_join
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate, JoinSpec
+from weft.joins.resolve.join import resolve_join
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, JoinSpec
 
 LCASE = Scalar("string", "UTF8_LCASE")
 

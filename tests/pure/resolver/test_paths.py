@@ -8,8 +8,8 @@ import pytest
 
 from resolvers import source
 from weft.errors import ResolutionError
-from weft.plan.resolver.location import Location
-from weft.plan.resolver.paths import data_files, full_path
+from weft.io.location import Location
+from weft.io.paths import data_files, full_path
 
 
 def at(path: str, datasource: str = "files") -> Location:

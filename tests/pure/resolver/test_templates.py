@@ -10,7 +10,7 @@ from resolvers import dataset, table
 from weft.core.period import GREGORIAN
 from weft.core.source import Source
 from weft.errors import ResolutionError
-from weft.plan.resolver.templates import TOKENS, Kind, render, template_problems, tokens_for
+from weft.pipelines.plan.resolver.templates import TOKENS, Kind, render, template_problems, tokens_for
 
 JANUARY = tokens_for(
     dataset(version=3), table("sales report"), GREGORIAN.parse("2026-01"), datasource_id="files"

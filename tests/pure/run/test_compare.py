@@ -10,7 +10,7 @@ import pytest
 
 from engine_data import sample_workspace
 from staged_runs import TWO_OUTPUTS, opened, staged_run
-from weft.plan.compare import diff_snapshot
+from weft.pipelines.plan.compare import diff_snapshot
 
 Edit = Callable[[dict[str, Any]], None]
 

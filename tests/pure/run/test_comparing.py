@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from weft.core import types
 from weft.errors import ScenarioError
-from weft.run.scenarios.compare import Comparing, compare_rows, described, metadata_mismatches
-from weft.run.scenarios.values import cell_text, equal, fits, typed_value
+from weft.pipelines.scenarios.compare import Comparing, compare_rows, described, metadata_mismatches
+from weft.pipelines.scenarios.values import cell_text, equal, fits, typed_value
 
 Rows = list[dict[str, Any]]
 

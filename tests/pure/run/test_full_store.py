@@ -14,9 +14,9 @@ from engine_data import project_text, sample_workspace
 from pipelines import update
 from staged_runs import contents, opened, staged_run
 from weft.errors import StoreError
-from weft.run.publish import recover
-from weft.store.records import Registration, RunRecord
-from weft.store.writer import Store
+from weft.pipelines.run.publish import recover
+from weft.pipelines.store.records import Registration, RunRecord
+from weft.pipelines.store.writer import Store
 
 TARGET = "out/gl/period=2026-01"
 # So many columns that the registered dataset does not fit into a page that the store has already.
@@ -80,7 +80,7 @@ def test_a_run_that_cannot_be_completed_is_completed_when_there_is_room(
         assert contents(root, TARGET) == ["new 20"]
         assert contents(root, f".weft/stage/{run.run_id}/20.before") == ["old 20"]
         assert store.run(run.run_id).status == "running"
-        monkeypatch.setattr("weft.store.locks.stale", lambda *_: True)
+        monkeypatch.setattr("weft.pipelines.store.locks.stale", lambda *_: True)
         assert [r.outcome for r in recover(store, root)] == ["completed"]
         assert (contents(root, TARGET), store.locks()) == (["new 20"], ())
         assert [d.version for d in store.dataset_versions("wide")] == [1, 2]

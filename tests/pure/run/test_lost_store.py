@@ -10,9 +10,9 @@ from engine_data import sample_workspace
 from postgres import running_server
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, staged_run
 from weft.errors import StoreError
-from weft.run.places import staged_runs as left_behind
-from weft.run.publish import recover
-from weft.store.open import open_store, upgrade_store
+from weft.pipelines.run.places import staged_runs as left_behind
+from weft.pipelines.run.publish import recover
+from weft.pipelines.store.open import open_store, upgrade_store
 
 FIRST, SECOND = TARGETS
 
@@ -48,8 +48,8 @@ def test_a_store_that_is_gone_stops_the_run_and_the_next_start_finishes_it(
             server.start()
         with open_store(url, root, patience=2.0) as again:
             # Another host would wait for the lease to run out; here the process is known to live.
-            monkeypatch.setattr("weft.store.locks.is_alive", lambda _pid: False)
-            monkeypatch.setattr("weft.store.locks.stale.__defaults__", (lambda _pid: False,))
+            monkeypatch.setattr("weft.pipelines.store.locks.is_alive", lambda _pid: False)
+            monkeypatch.setattr("weft.pipelines.store.locks.stale.__defaults__", (lambda _pid: False,))
             assert [r.outcome for r in recover(again, root)] == ["completed"]
             assert (contents(root, FIRST), contents(root, SECOND)) == (["newer 20"], ["newer 30"])
             assert [d.version for d in again.dataset_versions("gl_usd")] == [1, 2]

@@ -14,12 +14,12 @@ import pytest
 
 from engine_data import CONVERT, project_text, sample_workspace
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, opened, staged_run
-from weft.core.exchange import exchange
+from weft.io.exchange import exchange
 from weft.errors import RunError
-from weft.run import moving
-from weft.run.places import stage_root, staged_runs
-from weft.run.publish import recover
-from weft.store.writer import Store
+from weft.pipelines.run import moving
+from weft.pipelines.run.places import stage_root, staged_runs
+from weft.pipelines.run.publish import recover
+from weft.pipelines.store.writer import Store
 
 FIRST, SECOND = TARGETS
 
@@ -169,7 +169,7 @@ def test_a_target_on_another_disk_is_staged_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "mnt"
-    monkeypatch.setattr("weft.run.places._disk", lambda p: 2 if p.is_relative_to(other) else 1)
+    monkeypatch.setattr("weft.pipelines.run.places._disk", lambda p: 2 if p.is_relative_to(other) else 1)
     assert stage_root(other / "gl" / "period=1", tmp_path) == other / "gl" / ".weft_stage"
     assert stage_root(tmp_path / "out" / "period=1", tmp_path) == tmp_path / ".weft" / "stage"
 
@@ -296,7 +296,7 @@ def test_a_move_that_cannot_be_taken_back_is_left_to_the_next_command(
         with pytest.raises(RunError, match=r"W1516.*interrupted while it published"):
             run.publish()
     assert {o.state for o in store.outputs(run.run_id)} == {"publishing"}
-    monkeypatch.setattr("weft.store.locks.stale", lambda *_: True)
+    monkeypatch.setattr("weft.pipelines.store.locks.stale", lambda *_: True)
     assert [r.outcome for r in recover(store, root)] == ["completed"]
     assert (contents(root, FIRST), contents(root, SECOND)) == (["new 20"], ["new 30"])
 

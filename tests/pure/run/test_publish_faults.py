@@ -10,9 +10,9 @@ import pytest
 from engine_data import sample_workspace
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, killed_recovering, opened, staged_run
 from weft.errors import RunError
-from weft.run.places import staged_runs as left_behind
-from weft.run.publish import recover
-from weft.store.writer import Store
+from weft.pipelines.run.places import staged_runs as left_behind
+from weft.pipelines.run.publish import recover
+from weft.pipelines.store.writer import Store
 
 FIRST, SECOND = TARGETS
 OLD, NEW = (["old 20"], ["old 30"]), (["new 20"], ["new 30"])

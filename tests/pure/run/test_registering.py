@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pipelines import Site, site
-from weft.plan.catalog import PublishedLocation
-from weft.run.registering import registrations
-from weft.store.open import open_store
-from weft.store.records import Registration
+from weft.pipelines.plan.catalog import PublishedLocation
+from weft.pipelines.run.registering import registrations
+from weft.pipelines.store.open import open_store
+from weft.pipelines.store.records import Registration
 
 SOURCES: dict[str, str | None] = {
     "datasources/db.yml": "datasource: {id: db, name: db, type: jdbc, options: {url: 'jdbc:postgresql://h/d', schema: fin}}\n",

@@ -7,11 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from weft.errors import Diagnostic
-from weft.front.compose import compose
-from weft.front.yaml_nodes import plain
-from weft.run.scenarios.compare import Mismatch
-from weft.run.scenarios.reports import human, junit, kebab, rows_yaml, to_json, write_snapshot
-from weft.run.scenarios.result import ScenarioResult
+from weft.pipelines.model.compose import compose
+from weft.pipelines.model.yaml_nodes import plain
+from weft.pipelines.scenarios.compare import Mismatch
+from weft.pipelines.scenarios.reports import human, junit, kebab, rows_yaml, to_json, write_snapshot
+from weft.pipelines.scenarios.result import ScenarioResult
 
 PASSED = ScenarioResult(name="All is well", file=Path("scenarios/a.yml"), status="pass", seconds=0.94)
 FAILED = ScenarioResult(

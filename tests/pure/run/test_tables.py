@@ -14,13 +14,13 @@ from engine_data import project_text, sample_workspace
 from postgres import Server, running_server
 from staged_runs import StagedRun, opened, staged_run
 from weft.errors import RunError
-from weft.run.moving import Move
-from weft.run.publish import recover
-from weft.run.tables import database_tables
-from weft.spark.sink import database as sink
-from weft.spark.sink.database import TableSwap, is_out_of_reach, publish, quoted, stage_name
-from weft.store.records import OutputRecord
-from weft.store.writer import Store
+from weft.pipelines.run.moving import Move
+from weft.pipelines.run.publish import recover
+from weft.pipelines.run.tables import database_tables
+from weft.io.spark import database as sink
+from weft.io.spark.database import TableSwap, is_out_of_reach, publish, quoted, stage_name
+from weft.pipelines.store.records import OutputRecord
+from weft.pipelines.store.writer import Store
 
 COLUMNS = ("journal_id", "amount_local")
 FILES = "out/files/period=2026-01"
@@ -186,7 +186,7 @@ def test_a_connection_that_is_lost_in_a_commit_is_settled_by_the_next_command(
             with pytest.raises(RunError, match=r"W1516.*did not commit"):
                 run.publish()
         assert {o.state for o in store.outputs(run.run_id)} == {"publishing"}
-        monkeypatch.setattr("weft.store.locks.stale", lambda *_: True)
+        monkeypatch.setattr("weft.pipelines.store.locks.stale", lambda *_: True)
         # A server that is away decides nothing either.
         server.stop()
         try:
@@ -221,7 +221,7 @@ def test_a_full_disk_of_the_database_is_named(
     with opened(root) as store:
         run = staged(root, store, database, ("a", "1"))
         with monkeypatch.context() as patched:
-            patched.setattr("weft.spark.sink.database._move", full)
+            patched.setattr("weft.io.spark.database._move", full)
             with pytest.raises(RunError, match="W1508"):
                 run.publish()
         assert not (root / FILES).exists()

@@ -14,7 +14,7 @@ from refusals import refused
 from spec_values import signed_durations, signed_numbers
 from weft.core.duration import Duration
 from weft.errors import ArgumentError, JoinSpecError
-from weft.spec.amount import check_distance, is_number, negated, size_of
+from weft.joins.spec.amount import check_distance, is_number, negated, size_of
 
 
 @given(signed_durations | signed_numbers)

@@ -13,7 +13,7 @@ from hypothesis import given
 from refusals import refused
 from spec_values import OTHER, everything, join_specs, specs
 from weft.errors import ArgumentError, JoinSpecError, NoJoinKeysError
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinSpec
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinSpec
 
 P = ColumnPredicate("order_date", ">=", "customer_since")
 Q = ExpressionPredicate("right.flag")

@@ -8,7 +8,7 @@ import pytest
 
 from refusals import refused
 from weft.errors import ArgumentError, JoinSpecError
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinSpec
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinSpec
 
 
 @pytest.mark.parametrize(("written", "meant"), [("<>", "'!='"), ("==", "'='"), ("=>", "'>='")])

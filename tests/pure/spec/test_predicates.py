@@ -15,7 +15,7 @@ from hypothesis import given
 from refusals import refused
 from spec_values import column_predicates, predicates
 from weft.errors import ArgumentError, JoinSpecError
-from weft.spec import ColumnPredicate, ExpressionPredicate
+from weft.joins.spec import ColumnPredicate, ExpressionPredicate
 
 
 @pytest.mark.parametrize("operator", ["=", "!=", "<", "<=", ">", ">="])

@@ -8,8 +8,8 @@ import pytest
 
 from refusals import refused
 from weft.errors import ArgumentError, JoinSpecError
-from weft.spec import JoinProjection
-from weft.spec.projection import split_side
+from weft.joins.spec import JoinProjection
+from weft.joins.spec.projection import split_side
 
 
 @pytest.mark.parametrize("suffixes", ["ab", 5, {"a", "b"}, {"a": 1, "b": 2}])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from refusals import refused
 from spec_values import everything, values
 from weft.errors import ArgumentError, JoinSpecError, WeftError
-from weft.spec import (
+from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
     ColumnPredicate,
@@ -28,7 +28,7 @@ from weft.spec import (
     WindowSpec,
     from_dict,
 )
-from weft.spec.serial import Serial
+from weft.joins.spec.serial import Serial
 
 ORDER = AsofOrder("ts", "qts")
 EXAMPLES: tuple[Any, ...] = (
@@ -135,7 +135,7 @@ def test_defaults_take_part_in_the_text_but_not_in_the_fingerprint() -> None:
 
 def test_fingerprints_do_not_change_between_releases_or_processes() -> None:
     code = (
-        "from weft.spec import *;"
+        "from weft.joins.spec import *;"
         "print(JoinSpec([('a','b')]).fingerprint(), AsofSpec(order=AsofOrder('t','q')).fingerprint())"
     )
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "7"}

@@ -14,7 +14,7 @@ from hypothesis import given
 from refusals import refused
 from spec_values import interval_specs, window_specs
 from weft.errors import ArgumentError, JoinSpecError
-from weft.spec import AsofOrder, AsofSpec, ColumnPredicate, IntervalSpec, JoinSpec, WindowSpec
+from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, IntervalSpec, JoinSpec, WindowSpec
 
 ORDER = AsofOrder(left="event_ts", right="quote_ts")
 KEYS = [("symbol", "symbol")]

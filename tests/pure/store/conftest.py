@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from postgres import Server, running_server
-from weft.store.open import open_store, upgrade_store
-from weft.store.tables import METADATA
-from weft.store.writer import Store
+from weft.pipelines.store.open import open_store, upgrade_store
+from weft.pipelines.store.tables import METADATA
+from weft.pipelines.store.writer import Store
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ import pytest
 
 from store_values import new_run
 from weft.errors import StoreError
-from weft.store import open as opening
-from weft.store.connections import address_of, engine_of
-from weft.store.open import open_reader, open_store
+from weft.pipelines.store import open as opening
+from weft.pipelines.store.connections import address_of, engine_of
+from weft.pipelines.store.open import open_reader, open_store
 
 
 def test_relative_files_lie_below_the_workspace(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_reader_sees_what_was_written(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_never_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from weft.store import connections
+    from weft.pipelines.store import connections
 
     monkeypatch.setattr(connections, "_BUSY_MS", 10)
     with open_store("sqlite:///weft.db", tmp_path, patience=0.1) as store:
@@ -128,7 +128,7 @@ def test_alembic_is_not_loaded_to_look_at_runs(tmp_path: Path) -> None:
     with open_store("sqlite:///weft.db", tmp_path):
         pass
     code = (
-        "import sys; from pathlib import Path; from weft.store.open import open_reader\n"
+        "import sys; from pathlib import Path; from weft.pipelines.store.open import open_reader\n"
         f"print(len(open_reader('sqlite:///weft.db', Path({str(tmp_path)!r})).runs()), 'alembic' in sys.modules)"
     )
     root = Path(opening.__file__).parents[2]

@@ -11,12 +11,12 @@ import pytest
 from engine_data import CONVERT, FX, WRITE, project_text, sample_workspace
 from store_values import NOW, dataset, new_run, project
 from weft.errors import Code, WeftError
-from weft.front.workspace import load_workspace
-from weft.store.lifecycle import activate, admit, catalog_of, deactivate, publish_dataset
-from weft.store.open import open_store
-from weft.store.schema_version import too_old
-from weft.store.tables import LOCKS
-from weft.store.writer import Store
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.store.lifecycle import activate, admit, catalog_of, deactivate, publish_dataset
+from weft.pipelines.store.open import open_store
+from weft.pipelines.store.schema_version import too_old
+from weft.pipelines.store.tables import LOCKS
+from weft.pipelines.store.writer import Store
 
 ERRORS = Path(__file__).parents[3] / "docs" / "errors.md"
 PROJECT = "projects/fx_reporting.yml"

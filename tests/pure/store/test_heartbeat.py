@@ -8,8 +8,8 @@ import pytest
 
 from store_values import new_run
 from weft.errors import RunError, StoreError
-from weft.store.heartbeat import Heartbeat
-from weft.store.writer import Store
+from weft.pipelines.store.heartbeat import Heartbeat
+from weft.pipelines.store.writer import Store
 
 SOON = 0.01
 LOCK = "run/pr-fx_reporting/2026-01"

@@ -8,11 +8,11 @@ import pytest
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from weft.core import types
 from weft.errors import ActivationError
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import Catalog
-from weft.plan.impact import BreakingChange, ConflictReport, breaking_changes, told
-from weft.spec.pipeline.dataset import ColumnDef, Dataset, LookupDef, TableDef
-from weft.spec.pipeline.project import Project
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.impact import BreakingChange, ConflictReport, breaking_changes, told
+from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
+from weft.pipelines.model.project import Project
 
 MARK = """\
 - seq: 30
@@ -147,7 +147,7 @@ def test_a_dataset_that_a_lookup_names_has_versions_of_its_own(catalog: Catalog)
     target = next(x.target for x in gl.lookups if x.alias == "accounts")
     assert isinstance(target, TableDef)
     accounts = Dataset(id="ds-accounts", name="accounts_ds", version=1, status="active", main_table=target)
-    from weft.spec.pipeline.reference import DatasetRef
+    from weft.pipelines.model.reference import DatasetRef
 
     lookups = tuple(
         LookupDef(alias="accounts", target=DatasetRef("accounts_ds"), join_conditions=x.join_conditions)

@@ -10,12 +10,12 @@ from sqlalchemy import text as sql
 from engine_data import CONVERT, FX, GL_ID, RATES_ID, WRITE, project_text, sample_workspace
 from store_values import new_run, registration
 from weft.errors import ActivationError, StoreError
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import DatasetFound, Missing
-from weft.spec.pipeline.project import Project
-from weft.spec.pipeline.reference import DatasetRef
-from weft.spec.pipeline.workspace import Workspace
-from weft.store.lifecycle import (
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import DatasetFound, Missing
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.reference import DatasetRef
+from weft.pipelines.model.workspace import Workspace
+from weft.pipelines.store.lifecycle import (
     activate,
     admit,
     catalog_of,
@@ -29,9 +29,9 @@ from weft.store.lifecycle import (
     resolve_conflict,
     standing,
 )
-from weft.store.open import open_store
-from weft.store.records import Registration
-from weft.store.writer import Store
+from weft.pipelines.store.open import open_store
+from weft.pipelines.store.records import Registration
+from weft.pipelines.store.writer import Store
 
 PROJECT = "projects/fx_reporting.yml"
 GL = "datasets/gl.v1.yml"
@@ -157,7 +157,7 @@ def test_a_store_that_refuses_leaves_the_file_as_it_was(place: Place) -> None:
 
 
 def test_a_commit_that_fails_takes_the_file_back(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    from weft.store.connections import Database
+    from weft.pipelines.store.connections import Database
 
     def fails(self: Database, work: object) -> None:
         with self.engine.connect() as connection:

@@ -14,11 +14,11 @@ from sqlalchemy.exc import OperationalError
 
 from store_values import NOW, Counts, new_run, output, project
 from weft.errors import RunError
-from weft.store import locks
-from weft.store.open import open_store
-from weft.store.records import LeaseRecord
-from weft.store.tables import LOCKS
-from weft.store.writer import Store
+from weft.pipelines.store import locks
+from weft.pipelines.store.open import open_store
+from weft.pipelines.store.records import LeaseRecord
+from weft.pipelines.store.tables import LOCKS
+from weft.pipelines.store.writer import Store
 
 TESTS = Path(__file__).parents[2]
 LOCK = "run/pr-fx_reporting/2026-01"
@@ -264,7 +264,7 @@ def test_a_run_without_a_lock_can_be_taken_over(store: Store) -> None:
 
 
 def test_a_resumed_run_needs_the_lock(store: Store) -> None:
-    from weft.store.records import RunFailure
+    from weft.pipelines.store.records import RunFailure
 
     run = store.create_run(new_run())
     store.fail(run.id, RunFailure(operation_order=None, code="W1513", message="no"))

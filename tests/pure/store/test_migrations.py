@@ -11,10 +11,10 @@ from sqlalchemy import Engine, inspect, text
 from postgres import Server
 from store_values import new_run
 from weft.errors import StoreError
-from weft.store.connections import Database, address_of, engine_of
-from weft.store.open import open_reader, open_store, upgrade_store
-from weft.store.tables import HEAD, METADATA, VERSION_TABLE
-from weft.store.upgrade import current, upgrade
+from weft.pipelines.store.connections import Database, address_of, engine_of
+from weft.pipelines.store.open import open_reader, open_store, upgrade_store
+from weft.pipelines.store.tables import HEAD, METADATA, VERSION_TABLE
+from weft.pipelines.store.upgrade import current, upgrade
 
 
 def engine(url: str, tmp_path: Path) -> Engine:

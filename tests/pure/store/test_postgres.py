@@ -9,8 +9,8 @@ import pytest
 from postgres import Server, running_server
 from store_values import Counts, new_run, output, registration
 from weft.errors import StoreError
-from weft.store.open import open_store, upgrade_store
-from weft.store.writer import Store
+from weft.pipelines.store.open import open_store, upgrade_store
+from weft.pipelines.store.writer import Store
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ import pytest
 
 from store_values import NOW, Counts, Join, new_run, output, project, registration
 from weft.errors import RunError, StoreError
-from weft.store.locks import this_process
-from weft.store.records import JoinRecord, RunFailure
-from weft.store.run_writer import RunWriter
-from weft.store.snapshot_text import snapshot_fingerprint
-from weft.store.writer import Store
+from weft.pipelines.store.locks import this_process
+from weft.pipelines.store.records import JoinRecord, RunFailure
+from weft.pipelines.store.run_writer import RunWriter
+from weft.pipelines.store.snapshot_text import snapshot_fingerprint
+from weft.pipelines.store.writer import Store
 
 FAILURE = RunFailure(operation_order=20, code="W1513", message="division by zero", detail="at row 3")
 
@@ -254,7 +254,7 @@ def test_the_snapshot_reads_back_as_it_was_written(store: Store) -> None:
 def test_a_snapshot_that_was_tampered_with_is_found_out(store: Store) -> None:
     from sqlalchemy import update
 
-    from weft.store.tables import RUN_SNAPSHOTS
+    from weft.pipelines.store.tables import RUN_SNAPSHOTS
 
     run = store.create_run(new_run())
     store.database.write(lambda c: c.execute(update(RUN_SNAPSHOTS).values(body='{"a":1}')))

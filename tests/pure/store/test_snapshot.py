@@ -12,12 +12,12 @@ from engine_data import BUDGETS_ID, CONVERT, FX, FX_ON, GL_ID, RATES_ID, WRITE, 
 from store_values import NOW, new_run, registration
 from weft.core.period import GREGORIAN
 from weft.errors import StoreError
-from weft.front.workspace import load_workspace
-from weft.plan.catalog import Catalog
-from weft.plan.project import ProjectPlan, resolve_project
-from weft.store.lifecycle import catalog_of
-from weft.store.open import open_store
-from weft.store.snapshot import (
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.project import ProjectPlan, resolve_project
+from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.open import open_store
+from weft.pipelines.store.snapshot import (
     period_from_snapshot,
     plan_fingerprint,
     plan_from_snapshot,

@@ -10,9 +10,9 @@ from sqlalchemy import insert, select
 
 from store_values import NOW, new_run
 from weft.errors import ArgumentError, StoreError
-from weft.store import tables
-from weft.store.column_types import json_text, moment_text, utc
-from weft.store.writer import Store
+from weft.pipelines.store import tables
+from weft.pipelines.store.column_types import json_text, moment_text, utc
+from weft.pipelines.store.writer import Store
 
 RUN = new_run()
 VERSION = {"id": "a", "version": 1, "name": "a", "body": {}, "fingerprint": "f", "status": "active"}

@@ -6,12 +6,12 @@ import pytest
 
 from store_values import NOW, dataset, new_run, output, project, registration, resolver
 from weft.errors import StoreError
-from weft.plan.catalog import PublishedLocation
-from weft.plan.conflict import BreakingChange, ConflictReport
-from weft.spec.pipeline.reference import DatasetRef, Said
-from weft.store.records import ProjectState
-from weft.store.version_rows import Entity
-from weft.store.writer import Store
+from weft.pipelines.plan.catalog import PublishedLocation
+from weft.pipelines.plan.conflict import BreakingChange, ConflictReport
+from weft.pipelines.model.reference import DatasetRef, Said
+from weft.pipelines.store.records import ProjectState
+from weft.pipelines.store.version_rows import Entity
+from weft.pipelines.store.writer import Store
 
 
 def test_every_version_is_kept_and_fetched_by_its_number(store: Store) -> None:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import interval
-from weft.kernel.arrow_task import arrow_task
-from weft.kernel.spec import FOREVER, NEVER, Clock, JoinTask, KernelProblem
+from weft.streams.kernel.arrow_task import arrow_task
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, KernelProblem
 
 TIMES = pa.timestamp("us", "Europe/Berlin")
 TICK = (-1, None, None)
@@ -128,11 +128,11 @@ def test_a_side_without_children_is_refused(tmp_path: Path) -> None:
 def test_the_kernel_runs_where_there_is_no_weft(tmp_path: Path) -> None:
     """A worker gets it by value: bytes in, rows out, and `import weft` fails there."""
     made = (
-        "import sys, weft.kernel\n"
+        "import sys, weft.streams.kernel\n"
         "from pyspark import cloudpickle\n"
-        "from weft.kernel.arrow_task import arrow_task\n"
-        "from weft.kernel.spec import *\n"
-        "cloudpickle.register_pickle_by_value(weft.kernel)\n"
+        "from weft.streams.kernel.arrow_task import arrow_task\n"
+        "from weft.streams.kernel.spec import *\n"
+        "cloudpickle.register_pickle_by_value(weft.streams.kernel)\n"
         "side = dict(outer=True, raw=True)\n"
         "task = JoinTask(number=1, reach=Reach(kind='interval', upper=10), keys=('k0',),\n"
         "                left=SideTask(name='a', **side), right=SideTask(name='b', **side))\n"

@@ -9,7 +9,7 @@ import pytest
 
 from stream_spark import job_of
 from weft.errors import StreamPlanError
-from weft.run.streams.batch import run_batch
+from weft.streams.run.batch import run_batch
 
 NO_SESSION: Any = None
 ORDERS = "CREATE STREAM orders (id STRING, t TIMESTAMP) WITH ('path'='in', 'format'='json', 'event.time.field'='t');"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from weft.kernel.gate import Arrivals
-from weft.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Reach, SideTask
-from weft.kernel.transition import empty, step
+from weft.streams.kernel.gate import Arrivals
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Reach, SideTask
+from weft.streams.kernel.transition import empty, step
 
 HOUR = 3_600_000_000
 DELAY = 30_000_000

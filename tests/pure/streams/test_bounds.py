@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from weft.core.frozen import FrozenMap
 from weft.core.types import Schema
 from weft.expr import Typed, check, evaluate, parse
-from weft.plan.conditions import conjuncts
-from weft.plan.streams.bounds import Affine, bounds_of, comparison, time_difference
-from weft.plan.streams.scope import Named, StatementScope
+from weft.joins.resolve.conditions import conjuncts
+from weft.streams.plan.bounds import Affine, bounds_of, comparison, time_difference
+from weft.streams.plan.scope import Named, StatementScope
 
 SECOND = 1_000_000
 COLUMNS = Schema.of(k="long", t="timestamp", other="timestamp", v="long")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_jobs import planned
-from weft.plan.streams.resolved import KernelStep, StatementPlan, TableStep
+from weft.streams.plan.resolved import KernelStep, StatementPlan, TableStep
 from weft.testing import assert_rows_equal, reference_join
 from weft.testing.stream_reference import run_reference
 

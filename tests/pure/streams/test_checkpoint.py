@@ -11,9 +11,9 @@ import pytest
 from stream_checkpoints import run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.kernel.sums import with_checksum
-from weft.store.streams.checkpoint import JobRecord, begin, current, note_change, record_of, show_plan, use
-from weft.store.streams.manifest import (
+from weft.streams.kernel.sums import with_checksum
+from weft.streams.checkpoint.folder import JobRecord, begin, current, note_change, record_of, show_plan, use
+from weft.streams.checkpoint.manifest import (
     last_batch,
     last_manifest,
     read_heartbeat,

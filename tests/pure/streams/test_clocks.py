@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_jobs import planned
-from weft.kernel.spec import FOREVER, NEVER, Clock
-from weft.plan.streams.clocks import clocks, held_back_by, later, needed, retention, watermark
-from weft.plan.streams.resolved import StatementPlan
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock
+from weft.streams.plan.clocks import clocks, held_back_by, later, needed, retention, watermark
+from weft.streams.plan.resolved import StatementPlan
 
 SECOND = 1_000_000
 TWO = "SELECT a.id FROM a LEFT JOIN b ON a.k = b.k WITHIN ('5s', '10s')"

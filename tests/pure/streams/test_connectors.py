@@ -11,8 +11,8 @@ import pytest
 
 from command_line import weft
 from weft.errors import ConnectorError
-from weft.run.streams import connectors
-from weft.run.streams.connectors import (
+from weft.streams.run import connectors
+from weft.streams.run.connectors import (
     CONNECTORS,
     connector_of,
     install,
@@ -20,7 +20,7 @@ from weft.run.streams.connectors import (
     maven_project,
     spark_version,
 )
-from weft.spark import jars
+from weft.io.spark import jars
 
 VERSION = spark_version()
 MAIN = f"spark-sql-kafka-0-10_2.13-{VERSION}.jar"

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kernel_runs import Kernel, interval, joined
-from weft.kernel.reach import over_below
-from weft.kernel.spec import FOREVER, MATCHED, NEVER, OVER, PADDED, Clock, Reach
+from weft.streams.kernel.reach import over_below
+from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, OVER, PADDED, Clock, Reach
 
 TUMBLING = Reach(kind="tumbling", size=60)
 

@@ -9,8 +9,8 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from weft.errors import StreamError
-from weft.kernel.spec import KernelProblem
-from weft.run.streams.failing import everything_said, told
+from weft.streams.kernel.spec import KernelProblem
+from weft.streams.run.failing import everything_said, told
 
 HEADER = """[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/b.csv.  SQLSTATE: KD001
 Caused by: org.apache.spark.SparkIllegalArgumentException: CSV header does not conform to the schema.
@@ -21,7 +21,7 @@ CSV file: file:///in/b.csv
 """
 WORKER = """Job aborted due to stage failure: Traceback (most recent call last):
   File "<string>", line 1, in run
-weft.kernel.spec.KernelProblem: W2206: a row of 'o' is late: 10:00 is below
+weft.streams.kernel.spec.KernelProblem: W2206: a row of 'o' is late: 10:00 is below
 10:05 (help: write 'late' = 'side_output')
 
 \tat org.apache.spark.api.python

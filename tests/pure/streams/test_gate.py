@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import SCHEMA, Kernel, arrivals, interval, joined, shown
-from weft.kernel.rejects import reject_table
-from weft.kernel.spec import NEVER, Clock, Counters, JoinTask, KernelProblem, Reach
-from weft.kernel.transition import Stepped, empty, step
+from weft.streams.kernel.rejects import reject_table
+from weft.streams.kernel.spec import NEVER, Clock, Counters, JoinTask, KernelProblem, Reach
+from weft.streams.kernel.transition import Stepped, empty, step
 
 FULL = interval(0, 10, "full")
 

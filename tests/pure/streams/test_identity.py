@@ -6,7 +6,7 @@ import pytest
 
 from stream_jobs import planned
 from weft.core.frozen import FrozenMap
-from weft.plan.streams.identity import Change, parts, verdict
+from weft.streams.plan.identity import Change, parts, verdict
 
 BASE = "SELECT a.id, b.n FROM a LEFT JOIN b ON a.k = b.k AND a.n < b.n WITHIN ('0s', '1h')"
 

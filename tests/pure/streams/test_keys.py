@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from kernel_runs import Kernel, interval
-from weft.kernel.gate import Arrivals
-from weft.kernel.keys import content_ranks, key_numbers
-from weft.kernel.segments import Segment
-from weft.kernel.spec import NEVER, Clock, JoinTask, Reach, SideTask
-from weft.kernel.transition import empty, step
+from weft.streams.kernel.gate import Arrivals
+from weft.streams.kernel.keys import content_ranks, key_numbers
+from weft.streams.kernel.segments import Segment
+from weft.streams.kernel.spec import NEVER, Clock, JoinTask, Reach, SideTask
+from weft.streams.kernel.transition import empty, step
 
 
 def numbers(rows: list[tuple[str, str]], hashes: list[int]) -> list[int]:

@@ -14,10 +14,10 @@ import weft.testing.stream_engine as engine
 from stream_checkpoints import BATCHES, as_set, run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.kernel import transition
-from weft.store.streams.checkpoint import Checkpoint, JobRecord, begin, current
-from weft.store.streams.commit import commit
-from weft.store.streams.ledger import (
+from weft.streams.kernel import transition
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
+from weft.streams.checkpoint.commit import commit
+from weft.streams.checkpoint.ledger import (
     COUNTS,
     GroupIndex,
     added,
@@ -29,7 +29,7 @@ from weft.store.streams.ledger import (
     summed,
     summed_stats,
 )
-from weft.store.streams.manifest import Counts, Heartbeat, Ledger, last_batch, last_manifest
+from weft.streams.checkpoint.manifest import Counts, Heartbeat, Ledger, last_batch, last_manifest
 
 
 def counts(**said: int) -> Counts:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kernel_runs import Kernel, interval, with_limits
-from weft.kernel.spec import KernelProblem
+from weft.streams.kernel.spec import KernelProblem
 
 WIDE = interval(-1000, 1000, "full")
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from weft.errors import StreamError
-from weft.store.streams.lock import held, holder
-from weft.store.streams.processes import Process, process, this_process
+from weft.streams.checkpoint.lock import held, holder
+from weft.streams.checkpoint.processes import Process, process, this_process
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from weft.store.streams.lock import held
+from weft.streams.checkpoint.lock import held
 with held(Path(sys.argv[1]), "status"):
     print("held", flush=True)
     time.sleep(600)

@@ -18,9 +18,12 @@ import pytest
 
 from random_streams import START, Run, as_set, random_run
 from weft.errors import StreamError
-from weft.kernel import gate, session, transition, working
-from weft.kernel.reach import over_below, reached
-from weft.kernel.spec import FOREVER, MATCHED, NEVER, Clock
+from weft.streams.kernel import gate
+from weft.streams.kernel import session
+from weft.streams.kernel import transition
+from weft.streams.kernel import working
+from weft.streams.kernel.reach import over_below, reached
+from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, Clock
 from weft.testing.stream_engine import run_statement
 from weft.testing.stream_reference import ReferenceResult, run_reference
 from weft.testing.values import microseconds
@@ -113,7 +116,7 @@ def pairs_probed_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def hashes_believed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("weft.kernel.pairs.same_keys", lambda *_: None)
+    patch.setattr("weft.streams.kernel.pairs.same_keys", lambda *_: None)
 
 
 def upper_end_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -123,7 +126,7 @@ def upper_end_left_out(patch: pytest.MonkeyPatch) -> None:
         low, high = whole(*told)
         return low, high - 1
 
-    patch.setattr("weft.kernel.pairs.reached", short)
+    patch.setattr("weft.streams.kernel.pairs.reached", short)
 
 
 def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ import pytest
 from stream_jobs import job, planned, refused
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, StreamPlanError
-from weft.plan.resolved import Exact, SameWindow, Within
-from weft.plan.streams.kernel_spec import kernel_spec
-from weft.plan.streams.layout import layout
-from weft.plan.streams.resolved import KernelStep, TableStep
+from weft.joins.resolve.resolved import Exact, SameWindow, Within
+from weft.streams.plan.kernel_spec import kernel_spec
+from weft.streams.plan.layout import layout
+from weft.streams.plan.resolved import KernelStep, TableStep
 
 SECOND = 1_000_000
 JOINED = "SELECT a.id FROM a JOIN b ON a.k = b.k"

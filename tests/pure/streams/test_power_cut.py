@@ -22,13 +22,13 @@ import pytest
 
 from stream_checkpoints import BATCHES, as_set, order, run, shipment, small_plan
 from weft.errors import StreamError
-from weft.kernel.sums import checked_files
-from weft.run.streams.failing import told
-from weft.store.streams.checkpoint import Checkpoint, JobRecord, begin, current
-from weft.store.streams.commit import STAGING
-from weft.store.streams.manifest import Move
-from weft.store.streams.redriven import RedriveRecord, write_redrive
-from weft.store.streams.rejects import read_rejects, reject_files
+from weft.streams.kernel.sums import checked_files
+from weft.streams.run.failing import told
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
+from weft.streams.checkpoint.commit import STAGING
+from weft.streams.checkpoint.manifest import Move
+from weft.streams.checkpoint.redriven import RedriveRecord, write_redrive
+from weft.streams.checkpoint.rejects import read_rejects, reject_files
 from weft.testing.stream_engine import StreamResult, read_result
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # numbers of files are not used again there
@@ -100,7 +100,7 @@ def cut_at(monkeypatch: pytest.MonkeyPatch, point: str, count: int) -> None:
         if passed[0] == count:
             raise CutError
 
-    for module in ("weft.store.streams.commit", "weft.testing.stream_engine"):
+    for module in ("weft.streams.checkpoint.commit", "weft.testing.stream_engine"):
         monkeypatch.setattr(f"{module}.crash_point", reached)
 
 
@@ -160,7 +160,7 @@ def test_corrections_are_on_the_disk_before_the_record_of_their_redrive(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", disk.fsync)
-        patched.setattr("weft.store.streams.redriven.finish_redrive", cut)
+        patched.setattr("weft.streams.checkpoint.redriven.finish_redrive", cut)
         with pytest.raises(CutError):
             write_redrive(checkpoint, RedriveRecord(number=1, at=0, reasons=("LATE",), files=(move,)))
     left = disk.survives(folder / "after")

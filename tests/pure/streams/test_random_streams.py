@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from random_streams import START, Run, Side, as_set, random_run
-from weft.kernel.spec import Counters
+from weft.streams.kernel.spec import Counters
 from weft.testing.stream_arrow import stable_hash
 from weft.testing.stream_engine import StreamResult, run_statement
 from weft.testing.stream_reference import run_reference

@@ -10,7 +10,7 @@ import pytest
 
 from stream_checkpoints import BATCHES, as_set, run, small_plan
 from weft.errors import StreamError
-from weft.store.streams.checkpoint import (
+from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
     begin,
@@ -19,10 +19,10 @@ from weft.store.streams.checkpoint import (
     replaced_by_fresh,
     use,
 )
-from weft.store.streams.commit import STAGING, check_open, is_sealed
-from weft.store.streams.durable import read_document, write_document
-from weft.store.streams.ledger import read_indexes
-from weft.store.streams.manifest import (
+from weft.streams.checkpoint.commit import STAGING, check_open, is_sealed
+from weft.streams.checkpoint.durable import read_document, write_document
+from weft.streams.checkpoint.ledger import read_indexes
+from weft.streams.checkpoint.manifest import (
     Heartbeat,
     Move,
     last_manifest,
@@ -32,7 +32,7 @@ from weft.store.streams.manifest import (
     write_heartbeat,
     write_manifest,
 )
-from weft.store.streams.recover import recover
+from weft.streams.checkpoint.recover import recover
 from weft.testing.stream_engine import run_statement
 
 
@@ -212,7 +212,7 @@ def test_a_disk_that_is_full_leaves_the_document_as_it_was(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("weft.store.streams.durable.os.fsync", full)
+    monkeypatch.setattr("weft.streams.checkpoint.durable.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_document(tmp_path / "a.json", {"a": 2})
     monkeypatch.undo()

@@ -15,10 +15,10 @@ from kernel_runs import SCHEMA, Kernel, interval, joined
 from stream_checkpoints import BATCHES, run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.kernel.redrive import Redone, redone
-from weft.kernel.spec import Clock, Reach, Residual, Side
-from weft.store.streams.manifest import Move
-from weft.store.streams.redriven import (
+from weft.streams.kernel.redrive import Redone, redone
+from weft.streams.kernel.spec import Clock, Reach, Residual, Side
+from weft.streams.checkpoint.manifest import Move
+from weft.streams.checkpoint.redriven import (
     RedriveRecord,
     finish_redrive,
     redrives,

@@ -9,10 +9,10 @@ import pytest
 
 from stream_checkpoints import BATCHES, run, small_plan
 from weft.errors import StreamError
-from weft.store.streams.checkpoint import Checkpoint, note_change, record_of
-from weft.store.streams.manifest import last_manifest
-from weft.store.streams.rejects import last_rejects, read_rejects, reject_files
-from weft.store.streams.status import facts
+from weft.streams.checkpoint.folder import Checkpoint, note_change, record_of
+from weft.streams.checkpoint.manifest import last_manifest
+from weft.streams.checkpoint.rejects import last_rejects, read_rejects, reject_files
+from weft.streams.checkpoint.status import facts
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import Kernel, interval
-from weft.kernel.residual import arrow_type, holds
-from weft.kernel.segments import Segment
-from weft.kernel.spec import KernelProblem, Residual
+from weft.streams.kernel.residual import arrow_type, holds
+from weft.streams.kernel.segments import Segment
+from weft.streams.kernel.spec import KernelProblem, Residual
 
 V = ("ref", "left", "v")
 W = ("ref", "right", "w")

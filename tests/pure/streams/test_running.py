@@ -11,15 +11,15 @@ from stream_checkpoints import SQL
 from stream_spark import job_of
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.run.streams.opening import groups_of, opened, sealed_already
-from weft.run.streams.statement import watch
-from weft.run.streams.step import StoppedError
-from weft.spark.streaming.sink_files import csv_rows, forget_staging, staging_of
-from weft.spec.streams import SinkSpec
-from weft.store.streams.checkpoint import record_of
-from weft.store.streams.commit import seal
-from weft.store.streams.lock import holder
-from weft.store.streams.manifest import Manifest
+from weft.streams.run.opening import groups_of, opened, sealed_already
+from weft.streams.run.statement import watch
+from weft.streams.run.step import StoppedError
+from weft.streams.spark.sink_files import csv_rows, forget_staging, staging_of
+from weft.streams.sql.spec import SinkSpec
+from weft.streams.checkpoint.folder import record_of
+from weft.streams.checkpoint.commit import seal
+from weft.streams.checkpoint.lock import holder
+from weft.streams.checkpoint.manifest import Manifest
 
 
 class Query:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from kernel_runs import arrivals, hash_of
-from weft.kernel import pairs
-from weft.kernel.pairs import expanded
-from weft.kernel.search import ranges, sorted_order
-from weft.kernel.segments import arrived, newest_run
+from weft.streams.kernel import pairs
+from weft.streams.kernel.pairs import expanded
+from weft.streams.kernel.search import ranges, sorted_order
+from weft.streams.kernel.segments import arrived, newest_run
 
 TIMES = [1000, 2000, 3000, 4000]
 

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel_runs import SCHEMA, Kernel, arrivals, interval, joined, shown
-from weft.kernel import segments
-from weft.kernel.places import Places
-from weft.kernel.spec import FOREVER, HELD, NEVER, Clock, JoinTask, KernelProblem, Reach
-from weft.kernel.state_files import GroupPlace, open_group, save_group, waiting
-from weft.kernel.transition import GroupState, check_size, empty, step
+from weft.streams.kernel import segments
+from weft.streams.kernel.places import Places
+from weft.streams.kernel.spec import FOREVER, HELD, NEVER, Clock, JoinTask, KernelProblem, Reach
+from weft.streams.kernel.state_files import GroupPlace, open_group, save_group, waiting
+from weft.streams.kernel.transition import GroupState, check_size, empty, step
 
 WIDE = interval(-100, 100, "full")
 SESSION = joined(Reach(kind="session", gap=50), "full", left={"dedup": ("k0", "v"), "outer": True})
@@ -199,9 +199,9 @@ def test_a_segment_is_dropped_when_no_row_is_left_and_rewritten_when_few_are() -
 def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("a", t, t) for t in range(30)]
     wanted = Kernel(WIDE).feed(rows, rows)
-    monkeypatch.setattr("weft.kernel.emit.KNOWN", 100)
-    monkeypatch.setattr("weft.kernel.pairs.CHUNK", 64)
-    monkeypatch.setattr("weft.kernel.widths.ROWS", 50)
+    monkeypatch.setattr("weft.streams.kernel.emit.KNOWN", 100)
+    monkeypatch.setattr("weft.streams.kernel.pairs.CHUNK", 64)
+    monkeypatch.setattr("weft.streams.kernel.widths.ROWS", 50)
     kernel = Kernel(WIDE)
     assert kernel.feed(rows, rows) == wanted
     assert len(wanted) == 900
@@ -211,7 +211,7 @@ def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.Mon
 
 
 def test_pairs_found_again_leave_out_rows_that_were_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.kernel.emit.KNOWN", 0)
+    monkeypatch.setattr("weft.streams.kernel.emit.KNOWN", 0)
     kernel = Kernel(interval(0, 10, left={"retention": 1000}))
     kernel.feed([("a", 5, 1), ("a", 50, 2)])
     kernel.feed(watermark=40)
@@ -219,7 +219,7 @@ def test_pairs_found_again_leave_out_rows_that_were_over(monkeypatch: pytest.Mon
 
 
 def test_wide_rows_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.kernel.widths.BYTES", 400)
+    monkeypatch.setattr("weft.streams.kernel.widths.BYTES", 400)
     kernel = Kernel(WIDE)
     rows = [("a" * 30, t, t) for t in range(5)]
     assert len(kernel.feed(rows, rows)) == 25
@@ -241,7 +241,7 @@ def test_pairs_of_sessions_are_found_again_too(monkeypatch: pytest.MonkeyPatch, 
         return [kernel.feed(first, second), kernel.feed(second, first), kernel.feed(bridge), kernel.flush()]
 
     wanted = run()
-    monkeypatch.setattr("weft.kernel.emit.KNOWN", 0)
+    monkeypatch.setattr("weft.streams.kernel.emit.KNOWN", 0)
     assert run() == wanted
     assert sum(len(batch) for batch in wanted) > 300
 

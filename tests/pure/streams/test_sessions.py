@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kernel_runs import Kernel, joined
-from weft.kernel.spec import Reach
+from weft.streams.kernel.spec import Reach
 
 
 def session(gap: int, how: str = "inner", **rules: Any) -> Kernel:

@@ -12,7 +12,7 @@ from stream_mistakes import STREAMS, TOPICS
 from weft.core.source import Source
 from weft.errors import Diagnostic, StreamSqlError
 from weft.expr.dialect import tokenize
-from weft.front.sql.lower import read_spec
+from weft.streams.sql.lower import read_spec
 
 ENV = {"FOLDER": "folder"}
 CASES = [

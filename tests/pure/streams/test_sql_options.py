@@ -17,14 +17,14 @@ from stream_mistakes import JOIN, STREAMS
 from weft.core.duration import Duration
 from weft.core.names import near
 from weft.errors import Diagnostic, StreamSqlError
-from weft.front.sql.foreign_options import describe_foreign
-from weft.front.sql.job import read_job
-from weft.front.sql.lower import read_spec
-from weft.front.sql.option_table import option_table
-from weft.front.sql.option_values import READERS, Kind
-from weft.front.sql.options import OPTIONS, Owner, find_option, options_of, read_options
-from weft.front.sql.syntax import CreateTable, SaidOption
-from weft.spec.streams import TIME_DIRECTIVES, StreamSpec
+from weft.streams.sql.foreign_options import describe_foreign
+from weft.streams.sql.job import read_job
+from weft.streams.sql.lower import read_spec
+from weft.streams.sql.option_table import option_table
+from weft.streams.sql.option_values import READERS, Kind
+from weft.streams.sql.options import OPTIONS, Owner, find_option, options_of, read_options
+from weft.streams.sql.syntax import CreateTable, SaidOption
+from weft.streams.sql.spec import TIME_DIRECTIVES, StreamSpec
 
 DOCS = Path(__file__).parents[3] / "docs" / "streams.md"
 _TABLE = re.compile(r"(?<=<!-- options -->\n)\|.*?(?=\n<!-- /options -->)", re.DOTALL)

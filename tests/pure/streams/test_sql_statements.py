@@ -12,10 +12,10 @@ from stream_mistakes import STREAMS
 from weft.core.duration import Duration
 from weft.core.types import LONG, TIMESTAMP, Array, Decimal, Schema
 from weft.errors import ArgumentError, StreamSqlError, WeftError
-from weft.front.sql.job import load_job, read_job
-from weft.front.sql.lower import job_spec, load_spec, read_spec
-from weft.front.sql.syntax import CreateStream, CreateTable, Explain, Insert, Query, SetOption
-from weft.spec.streams import JobSpec
+from weft.streams.sql.job import load_job, read_job
+from weft.streams.sql.lower import job_spec, load_spec, read_spec
+from weft.streams.sql.syntax import CreateStream, CreateTable, Explain, Insert, Query, SetOption
+from weft.streams.sql.spec import JobSpec
 
 ACCEPTANCE = """\
 CREATE STREAM orders (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from weft.core.source import Source
 from weft.core.substitution import substituted
 from weft.errors import StreamSqlError
-from weft.front.sql.lower import read_spec
+from weft.streams.sql.lower import read_spec
 
 JOB = "CREATE TABLE t (a INT) WITH ('path' = '{}', 'format' = 'csv');\nSELECT * FROM t;"
 

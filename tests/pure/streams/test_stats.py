@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kernel_runs import Kernel, interval
-from weft.kernel.spec import Counters, SideStats
+from weft.streams.kernel.spec import Counters, SideStats
 
 
 def test_five_left_three_right_three_matches() -> None:

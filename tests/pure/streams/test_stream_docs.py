@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from weft.front.sql.lower import read_spec
-from weft.plan.streams.resolve import plan_job
-from weft.plan.streams.resolved import KernelStep
+from weft.streams.sql.lower import read_spec
+from weft.streams.plan.resolve import plan_job
+from weft.streams.plan.resolved import KernelStep
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "streams.md").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def test_the_job_of_the_demo_is_planned() -> None:
 
 
 def test_every_policy_word_on_the_page_is_one_that_an_option_takes() -> None:
-    from weft.front.sql.options import OPTIONS
+    from weft.streams.sql.options import OPTIONS
 
     words = {o.name: o.words for o in OPTIONS}
     for option, value in re.findall(r"`([a-z]+(?:\.[a-z_]+)*)=([a-z_]+)`", PAGE):

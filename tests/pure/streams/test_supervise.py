@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from weft.errors import StreamError
-from weft.run.streams import supervise as supervising
-from weft.run.streams.stopping import stop_job
-from weft.run.streams.supervise import (
+from weft.streams.run import supervise as supervising
+from weft.streams.run.stopping import stop_job
+from weft.streams.run.supervise import (
     MOST_RESTARTS,
     World,
     check_free,
@@ -23,9 +23,9 @@ from weft.run.streams.supervise import (
     send,
     supervise,
 )
-from weft.store.streams.lock import held
-from weft.store.streams.processes import Process, process, this_process
-from weft.store.streams.supervisor import (
+from weft.streams.checkpoint.lock import held
+from weft.streams.checkpoint.processes import Process, process, this_process
+from weft.streams.checkpoint.supervisor import (
     SupervisorFiles,
     SupervisorRecord,
     ask_to_stop,

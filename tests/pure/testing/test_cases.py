@@ -8,7 +8,7 @@ import pytest
 
 from weft.core.source import Source
 from weft.errors import CaseFileError
-from weft.spec import (
+from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
     ColumnPredicate,

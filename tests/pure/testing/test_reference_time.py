@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from by_hand import micros, resolved, run, window, within
-from weft.plan.resolved import SameWindow
+from weft.joins.resolve.resolved import SameWindow
 from weft.testing import (
     T,
     Table,

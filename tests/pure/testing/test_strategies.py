@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from strategies import CASE, FLAVOURS, Flavour, RandomJoin, expected, random_join, seeded_join, seeds
-from weft.plan.resolve_join import resolve_join
-from weft.plan.resolved import ResolvedJoin
-from weft.spec import JoinProjection, from_dict
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spec import JoinProjection, from_dict
 from weft.testing import T, assert_rows_equal, matching_pairs, reference_join
 
 MANY = 80

@@ -15,9 +15,9 @@ import pytest
 from cluster import running_cluster
 from command_line import weft
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
-from weft.run.progress import Silent, watched
-from weft.run.session import Session
-from weft.spark.operations.counts import OperationCounts
+from weft.pipelines.run.progress import Silent, watched
+from weft.io.spark.session import Session
+from weft.pipelines.spark.counts import OperationCounts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

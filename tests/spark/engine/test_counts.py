@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines import WRITE_ALL, env_of, join, run, sample, site, update
-from weft.spark.operations.counts import JoinCounts, OperationCounts
-from weft.spark.operations.frame import started
-from weft.spark.operations.lower import lower_operation, opened
-from weft.spark.operations.output import lower_checkpoint, lower_output
+from weft.pipelines.spark.counts import JoinCounts, OperationCounts
+from weft.pipelines.spark.frame import started
+from weft.pipelines.spark.lower import lower_operation, opened
+from weft.pipelines.spark.output import lower_checkpoint, lower_output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

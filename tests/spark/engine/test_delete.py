@@ -86,8 +86,8 @@ def test_deleted_rows_are_seen_by_nothing_but_an_output_that_asks(
 
 
 def test_a_row_that_is_deleted_already_keeps_its_time(spark: SparkSession, tmp_path: Path) -> None:
-    from weft.spark.operations.frame import WorkingFrame
-    from weft.spark.operations.lower import lower_operation, opened
+    from weft.pipelines.spark.frame import WorkingFrame
+    from weft.pipelines.spark.lower import lower_operation, opened
 
     plan = site(tmp_path, [delete(10), out(20)]).plan()
     env = env_of(spark, plan, {"transactions": ROWS[:2]})

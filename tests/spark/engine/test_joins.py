@@ -23,8 +23,8 @@ from pipelines import (
     transactions,
     update,
 )
-from weft.plan.operations.resolved import LookupStep, ResolvedJoinStep, ResolvedUpdate
-from weft.spark import lowering
+from weft.pipelines.plan.operations.resolved import LookupStep, ResolvedJoinStep, ResolvedUpdate
+from weft.joins.spark import lowering
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ def test_the_join_that_is_planned_is_the_join_that_runs(
         ran.append((resolved.fingerprint, choice))
         return lowering.lower(left, right, resolved, choice)
 
-    monkeypatch.setattr("weft.spark.operations.joins.lower", lower)
+    monkeypatch.setattr("weft.pipelines.spark.joins.lower", lower)
     by_day = join("day", "exchange_rates", ON.replace("fx.", "day."), as_of="posting_date", on_multiple="all")
     first = join(
         "one",
@@ -211,9 +211,9 @@ def test_as_of_a_column_looks_at_the_day_of_each_row(spark: SparkSession, tmp_pa
 
 
 def failing(spark: SparkSession, folder: Path, operations: list[str], data: dict[str, Any]) -> str:
-    from weft.spark.operations.failures import multiple_matches
-    from weft.spark.operations.lower import lower_operation, opened
-    from weft.spark.operations.output import lower_output
+    from weft.pipelines.spark.failures import multiple_matches
+    from weft.pipelines.spark.lower import lower_operation, opened
+    from weft.pipelines.spark.output import lower_output
 
     plan = site(folder, operations).plan()
     env = env_of(spark, plan, {**sample(), **data})
@@ -221,7 +221,7 @@ def failing(spark: SparkSession, folder: Path, operations: list[str], data: dict
     for op in plan.operations[:-1]:
         frame = lower_operation(frame, op, env)
     last = plan.operations[-1]
-    from weft.plan.operations.resolved import ResolvedOutput
+    from weft.pipelines.plan.operations.resolved import ResolvedOutput
 
     assert isinstance(last, ResolvedOutput)
     with pytest.raises(Exception, match="JOIN_CONTRACT") as caught:

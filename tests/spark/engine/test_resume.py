@@ -14,14 +14,14 @@ import pytest
 from engine_data import CONVERT, project_text, sample_workspace
 from engine_runs import loaded, opened, ran, rows
 from weft.errors import RunError
-from weft.run.execute import RunOptions
-from weft.run.places import staged_runs, steps_folder
-from weft.run.report import RunReport
-from weft.run.resume import rerun, resume
-from weft.run.session import Session
-from weft.spark.scan.read import read_table
-from weft.spark.sink.stage import stage as stage_output
-from weft.store.writer import Store
+from weft.pipelines.run.execute import RunOptions
+from weft.pipelines.run.places import staged_runs, steps_folder
+from weft.pipelines.run.report import RunReport
+from weft.pipelines.run.resume import rerun, resume
+from weft.io.spark.session import Session
+from weft.pipelines.spark.read import read_table
+from weft.pipelines.spark.stage import stage as stage_output
+from weft.pipelines.store.writer import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,8 +58,8 @@ def failing_output(monkeypatch: pytest.MonkeyPatch, seq: int, number: int) -> Ca
             raise OSError(number, os.strerror(number))
         return real(df, op, folder, **said)
 
-    monkeypatch.setattr("weft.run.engine.stage_output", stage)
-    return lambda: monkeypatch.setattr("weft.run.engine.stage_output", real)
+    monkeypatch.setattr("weft.pipelines.run.engine.stage_output", stage)
+    return lambda: monkeypatch.setattr("weft.pipelines.run.engine.stage_output", real)
 
 
 def test_a_failed_run_goes_on_from_its_last_step(
@@ -84,7 +84,7 @@ def test_a_failed_run_goes_on_from_its_last_step(
         read.append(what.name)
         return read_table(session, what, *said, **named)
 
-    monkeypatch.setattr("weft.run.engine.read_table", reading)
+    monkeypatch.setattr("weft.pipelines.run.engine.read_table", reading)
     again = resumed(root, store, spark, run)
     assert (again.run_id, again.status, again.attempt) == (run, "completed", 2), again.diagnostics
     assert read == []

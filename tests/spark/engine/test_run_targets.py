@@ -17,13 +17,13 @@ from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from engine_runs import loaded, opened, ran, rows
 from postgres import Server, running_server
 from weft.errors import ExpressionError, OperationError, RunError
-from weft.run.places import staged_runs
-from weft.run.preview import preview
-from weft.run.report import RunReport
-from weft.run.resume import rerun, resume
-from weft.run.session import Session
-from weft.spark.jars import installed_jars
-from weft.spark.sink.stage import stage as stage_output
+from weft.pipelines.run.places import staged_runs
+from weft.pipelines.run.preview import preview
+from weft.pipelines.run.report import RunReport
+from weft.pipelines.run.resume import rerun, resume
+from weft.io.spark.session import Session
+from weft.io.spark.jars import installed_jars
+from weft.pipelines.spark.stage import stage as stage_output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +104,7 @@ def test_a_target_that_changes_while_it_is_merged_stops_the_run_and_a_resume_tak
             return found
 
         with monkeypatch.context() as patched:
-            patched.setattr("weft.run.engine.stage_output", stage)
+            patched.setattr("weft.pipelines.run.engine.stage_output", stage)
             report = ran(root, store, spark)
         assert report.failure is not None
         assert (report.status, report.failure.code) == ("failed", "W1512")

@@ -14,13 +14,13 @@ import pytest
 from engine_data import CONVERT, GL_ID, WRITE, project_text, sample_workspace
 from engine_runs import loaded, opened, ran, rows
 from weft.errors import ActivationError, RunError
-from weft.plan.project import resolve_project
-from weft.run.places import staged_runs
-from weft.run.progress import Silent
-from weft.spark.operations.counts import OperationCounts
-from weft.store.lifecycle import catalog_of
-from weft.store.snapshot import plan_fingerprint
-from weft.store.writer import Store
+from weft.pipelines.plan.project import resolve_project
+from weft.pipelines.run.places import staged_runs
+from weft.pipelines.run.progress import Silent
+from weft.pipelines.spark.counts import OperationCounts
+from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.snapshot import plan_fingerprint
+from weft.pipelines.store.writer import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

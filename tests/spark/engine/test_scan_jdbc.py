@@ -15,14 +15,15 @@ import pytest
 from postgres import Server, running_server
 from resolvers import catalog, dataset, read_of, resolver, rule, source, table
 from weft.errors import ResolutionError, RunError
-from weft.plan.catalog import Catalog
-from weft.plan.operations.resolved import Target
-from weft.spark.jars import installed_jars
-from weft.spark.scan import data_failure, read_table
-from weft.spark.sink.database import TableSwap, connect, drop_stage, has_rows, publish
-from weft.spark.sink.jdbc import stage_jdbc
-from weft.spec.pipeline.dataset import Dataset
-from weft.spec.pipeline.resolver import PathStrategy, TableStrategy
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import Target
+from weft.io.spark.jars import installed_jars
+from weft.io.spark.failures import data_failure
+from weft.pipelines.spark.read import read_table
+from weft.io.spark.database import TableSwap, connect, drop_stage, has_rows, publish
+from weft.io.spark.write_jdbc import stage_jdbc
+from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.resolver import PathStrategy, TableStrategy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

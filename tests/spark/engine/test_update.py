@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines import RUN_AT, WRITE_ALL, env_of, join, run, sample, site, transaction, update
-from weft.plan.stages import stages
+from weft.pipelines.plan.stages import stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,8 +76,8 @@ def test_only_rows_that_match_are_touched(spark: SparkSession, tmp_path: Path) -
     early = dt.datetime(2020, 1, 1)  # noqa: DTZ001  # Spark hands back local times
     rows = [transaction("A"), transaction("B", line_number=2)]
     plan = site(tmp_path, [update(selector="line_number = 1", currency="currency"), WRITE_ALL]).plan()
-    from weft.spark.operations.frame import WorkingFrame
-    from weft.spark.operations.lower import lower_operation, opened
+    from weft.pipelines.spark.frame import WorkingFrame
+    from weft.pipelines.spark.lower import lower_operation, opened
 
     env = env_of(spark, plan, {"transactions": rows})
     frame = opened(plan, env)
@@ -115,11 +115,11 @@ def test_a_thousand_operations_lower_with_four_checkpoints(spark: SparkSession, 
     """As a run does it: the working set is written down after every 200 operations and read back."""
     from dataclasses import replace
 
-    from weft.spark.operations.frame import started
-    from weft.spark.operations.lower import lower_operation, opened
-    from weft.spark.operations.output import lower_checkpoint
-    from weft.spec.pipeline.operation import Update
-    from weft.spec.pipeline.reference import Said
+    from weft.pipelines.spark.frame import started
+    from weft.pipelines.spark.lower import lower_operation, opened
+    from weft.pipelines.spark.output import lower_checkpoint
+    from weft.pipelines.model.operation import Update
+    from weft.pipelines.model.reference import Said
 
     found = site(
         tmp_path,

@@ -12,7 +12,7 @@ import pytest
 from stream_runs import FILES, cases_of
 from stream_spark import run_memory
 from weft.core.frozen import FrozenMap
-from weft.store.streams.rejects import read_rejects, reject_files
+from weft.streams.checkpoint.rejects import read_rejects, reject_files
 from weft.testing import assert_rows_equal
 from weft.testing.stream_cases import StreamCase
 

@@ -14,12 +14,12 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
 from stream_spark import job_of, run_memory
 from weft.errors import StreamError
-from weft.run.streams.job import run_job
-from weft.run.streams.listener import Listener
-from weft.run.streams.report import BatchReport
-from weft.spark.streaming.unplanned import planned_sources
-from weft.store.streams.checkpoint import Checkpoint, current, record_of
-from weft.store.streams.manifest import last_batch, last_manifest, read_manifest
+from weft.streams.run.job import run_job
+from weft.streams.run.listener import Listener
+from weft.streams.run.report import BatchReport
+from weft.streams.spark.unplanned import planned_sources
+from weft.streams.checkpoint.folder import Checkpoint, current, record_of
+from weft.streams.checkpoint.manifest import last_batch, last_manifest, read_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from weft.front.sql.lower import read_spec
-from weft.plan.streams.resolve import plan_job
-from weft.spark.streaming.batch_frame import batch_frame
+from weft.streams.sql.lower import read_spec
+from weft.streams.plan.resolve import plan_job
+from weft.streams.spark.batch_frame import batch_frame
 from weft.testing.stream_engine import run_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from weft.plan.streams.resolved import JobPlan
+    from weft.streams.plan.resolved import JobPlan
 
 SAMPLE = Path(__file__).parents[2] / "data" / "streams" / "sample"
 STARTED = dt.datetime(2026, 1, 15, tzinfo=dt.UTC)

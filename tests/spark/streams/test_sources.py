@@ -15,10 +15,10 @@ from stream_spark import done, job_of
 from weft.core.frozen import FrozenMap
 from weft.core.types import Field, Schema, parse_type
 from weft.errors import ConnectorError, WeftError
-from weft.run.streams.job import run_job
-from weft.spark.streaming.files import not_read, order_warnings, read_batch
-from weft.spark.streaming.rate import read_rate
-from weft.spec.streams import StreamSpec
+from weft.streams.run.job import run_job
+from weft.streams.spark.files import not_read, order_warnings, read_batch
+from weft.streams.spark.rate import read_rate
+from weft.streams.sql.spec import StreamSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

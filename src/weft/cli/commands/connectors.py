@@ -11,7 +11,7 @@ from weft.cli.envelope import Envelope
 from weft.cli.terminal import table
 
 if TYPE_CHECKING:
-    from weft.run.streams.connectors import Installed
+    from weft.streams.run.connectors import Installed
 
 app = typer.Typer(help="Connectors of Spark for Kafka and Avro.", no_args_is_help=True)
 
@@ -19,7 +19,7 @@ app = typer.Typer(help="Connectors of Spark for Kafka and Avro.", no_args_is_hel
 @app.command("list")
 def ls() -> Envelope:
     """List the connectors, and which are installed."""
-    from weft.run.streams.connectors import CONNECTORS, installed
+    from weft.streams.run.connectors import CONNECTORS, installed
 
     found = [installed(connector) for connector in CONNECTORS]
     rows = [(one.name, one.version or "not installed", one.what) for one in found]
@@ -41,7 +41,7 @@ def install(
     ] = None,
 ) -> Envelope:
     """Fetch a connector with Maven, for the installed version of Spark."""
-    from weft.run.streams.connectors import install as put
+    from weft.streams.run.connectors import install as put
 
     found, told = put(name, offline=offline)
     return Envelope(

@@ -14,8 +14,8 @@ from weft.core.names import listed, shell_word
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.plan.catalog import Catalog
-    from weft.spec.pipeline.dataset import Dataset, LookupDef
+    from weft.pipelines.plan.catalog import Catalog
+    from weft.pipelines.model.dataset import Dataset, LookupDef
 
 app = typer.Typer(help="List, show, publish, disable and enable datasets.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="Name or id.")]
@@ -52,7 +52,7 @@ def ls(
 
 
 def _catalog(context: typer.Context) -> Catalog:
-    from weft.store.lifecycle import catalog_of
+    from weft.pipelines.store.lifecycle import catalog_of
 
     workspace = call_of(context).workspace()
     with reading(workspace.settings, workspace.root) as reader:
@@ -99,7 +99,7 @@ def one(said: str, catalog: Catalog) -> Dataset:
 
 
 def _described(dataset: Dataset, places: list[dict[str, Any]]) -> str:
-    from weft.spec.pipeline.dataset import type_text
+    from weft.pipelines.model.dataset import type_text
 
     lines = [
         f"{dataset.name} v{dataset.version} ({dataset.status}, from {dataset.origin})  {dataset.id}",
@@ -127,7 +127,7 @@ def publish(
     context: typer.Context, name: Annotated[str, typer.Argument(metavar="FILE|NAME", help="What to publish.")]
 ) -> Envelope:
     """Keep what a dataset file says as a version, and find out which projects that breaks."""
-    from weft.store.lifecycle import publish_dataset
+    from weft.pipelines.store.lifecycle import publish_dataset
 
     workspace = call_of(context).workspace()
     is_file = name.endswith((".yml", ".yaml"))
@@ -174,7 +174,7 @@ def enable(context: typer.Context, name: Name) -> Envelope:
 
 
 def _set(context: typer.Context, name: str, status: str) -> Envelope:
-    from weft.store.lifecycle import disable_dataset, enable_dataset
+    from weft.pipelines.store.lifecycle import disable_dataset, enable_dataset
 
     workspace = call_of(context).workspace()
     with writing(workspace.settings, workspace.root) as store:

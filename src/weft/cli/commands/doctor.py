@@ -26,7 +26,7 @@ from weft.errors import WeftError
 from weft.redaction import redact
 
 if TYPE_CHECKING:
-    from weft.spec.pipeline.workspace import SparkSettings, Workspace
+    from weft.pipelines.model.workspace import SparkSettings, Workspace
 
 NEEDED_JAVA = 17
 _WAIT = 5.0
@@ -99,7 +99,7 @@ def java() -> Check:
 
 def packages() -> Iterator[Check]:
     """Look at the packages that every run needs in this Python."""
-    from weft.spark.workers import DRIVER_NEEDS, release
+    from weft.joins.spark.workers import DRIVER_NEEDS, release
 
     for name, oldest in {"pyspark": "4.3", **DRIVER_NEEDS}.items():
         help = f"{shlex.quote(sys.executable)} -m pip install '{name}>={oldest}'"
@@ -136,9 +136,9 @@ def _extras_of(workspace: Workspace) -> Iterator[str]:
 
 def workers(call: Call, workspace: Workspace | None) -> Check:
     """Look whether Spark's workers can run the kernels: by asking their Python here, by a task elsewhere."""
-    from weft.run.session import session_for, worker_python
-    from weft.run.workers import local_workers, session_workers
-    from weft.spec.pipeline.workspace import SparkSettings
+    from weft.io.spark.session import session_for, worker_python
+    from weft.pipelines.run.workers import local_workers, session_workers
+    from weft.pipelines.model.workspace import SparkSettings
 
     settings = SparkSettings() if workspace is None else workspace.settings.spark
     if not _is_elsewhere(settings):
@@ -186,7 +186,7 @@ def store(workspace: Workspace, *, upgrade: bool) -> Check:
     url, root = workspace.settings.store, workspace.root
     try:
         if upgrade:
-            from weft.store.open import upgrade_store
+            from weft.pipelines.store.open import upgrade_store
 
             return Check(
                 "store", ok=True, found=f"{redact(url)}, tables at version {upgrade_store(url, root)}"

@@ -27,7 +27,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Also into a folder that holds files.")] = False,
 ) -> Envelope:
     """Make a workspace with data, a project and a scenario that run as they stand."""
-    from weft.front.schemas import export
+    from weft.pipelines.model.schemas import export
 
     known = templates()
     if template not in known:

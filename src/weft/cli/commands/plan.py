@@ -18,12 +18,12 @@ from weft.core.names import shell_word
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.plan.catalog import Catalog
-    from weft.plan.compare import Change
-    from weft.plan.project import ProjectPlan
-    from weft.spec.pipeline.project import Project
-    from weft.store.reader import StoreReader
-    from weft.store.records import RunRecord
+    from weft.pipelines.plan.catalog import Catalog
+    from weft.pipelines.plan.compare import Change
+    from weft.pipelines.plan.project import ProjectPlan
+    from weft.pipelines.model.project import Project
+    from weft.pipelines.store.reader import StoreReader
+    from weft.pipelines.store.records import RunRecord
 
 _NOT_OF_THE_PLAN = ("moment", "session", "engine", "inputs")
 
@@ -47,12 +47,12 @@ def plan(
     call = call_of(context)
     moment = a_moment(known_at, "--known-at")
     workspace, wanted = call.project(project)
-    from weft.plan.check import check_outputs
-    from weft.plan.pipeline_explain import describe
-    from weft.plan.project import resolve_project
-    from weft.plan.resolver.files import bytes_of, missing_data
-    from weft.store.lifecycle import catalog_of, standing
-    from weft.store.snapshot import plan_fingerprint
+    from weft.pipelines.plan.check import check_outputs
+    from weft.pipelines.plan.explain import describe
+    from weft.pipelines.plan.project import resolve_project
+    from weft.pipelines.plan.resolver.files import bytes_of, missing_data
+    from weft.pipelines.store.lifecycle import catalog_of, standing
+    from weft.pipelines.store.snapshot import plan_fingerprint
 
     with reading(workspace.settings, workspace.root) as reader:
         catalog = catalog_of(workspace, reader)
@@ -131,8 +131,8 @@ def changed(
     that is passed over.  An active project that was `edited` is compared with what was last published, or
     with the version that was activated when nothing was.
     """
-    from weft.plan.compare import Change, diff_snapshot
-    from weft.store.snapshot import snapshot_of
+    from weft.pipelines.plan.compare import Change, diff_snapshot
+    from weft.pipelines.store.snapshot import snapshot_of
 
     if reader is None:
         return None
@@ -177,7 +177,7 @@ def _earlier(
 
 
 def _since_activated(kept: Mapping[str, Any], project: Project) -> tuple[Change, ...]:
-    from weft.plan.compare import diff_snapshot
+    from weft.pipelines.plan.compare import diff_snapshot
 
     def parts(said: Mapping[str, Any]) -> dict[str, Any]:
         own = {key: said.get(key) for key in ("id", "name", "version", "status")}

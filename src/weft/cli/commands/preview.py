@@ -14,7 +14,7 @@ from weft.cli.said import Period, a_moment
 from weft.cli.terminal import table
 
 if TYPE_CHECKING:
-    from weft.run.preview import Preview
+    from weft.pipelines.run.preview import Preview
 
 
 def preview(
@@ -33,11 +33,11 @@ def preview(
     call = call_of(context)
     moment = a_moment(known_at, "--known-at")
     workspace, wanted = call.project(project)
-    from weft.plan.catalog import Catalog
+    from weft.pipelines.plan.catalog import Catalog
 
     chosen = period_of(period, wanted, Catalog.of(workspace))
-    from weft.run.execute import RunOptions
-    from weft.run.preview import preview as previewed
+    from weft.pipelines.run.execute import RunOptions
+    from weft.pipelines.run.preview import preview as previewed
 
     with reading(workspace.settings, workspace.root) as reader, sessions(call, workspace) as opener:
         seen = previewed(
@@ -62,7 +62,7 @@ def preview(
 
 
 def _plain(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    from weft.run.scenarios.values import plain
+    from weft.pipelines.scenarios.values import plain
 
     return None if row is None else {name: plain(value) for name, value in row.items()}
 
@@ -99,7 +99,7 @@ def _cell(
 
 
 def _shown(value: Any) -> str:
-    from weft.run.scenarios.values import plain
+    from weft.pipelines.scenarios.values import plain
 
     simple = plain(value)
     return "NULL" if simple is None else str(simple)

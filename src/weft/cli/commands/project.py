@@ -13,10 +13,10 @@ from weft.core.names import shell_word
 from weft.errors import ActivationError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.plan.catalog import Catalog
-    from weft.spec.pipeline.dataset import DatasetRef
-    from weft.spec.pipeline.project import Project
-    from weft.store.lifecycle import Standing
+    from weft.pipelines.plan.catalog import Catalog
+    from weft.pipelines.model.dataset import DatasetRef
+    from weft.pipelines.model.project import Project
+    from weft.pipelines.store.lifecycle import Standing
 
 app = typer.Typer(help="List, show, activate and end projects.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]
@@ -25,7 +25,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]
 @app.command("ls")
 def ls(context: typer.Context) -> Envelope:
     """List the projects and where each stands."""
-    from weft.store.lifecycle import catalog_of, standing
+    from weft.pipelines.store.lifecycle import catalog_of, standing
 
     workspace = call_of(context).loaded().readable
     with reading(workspace.settings, workspace.root) as reader:
@@ -63,8 +63,8 @@ def _short(project: Project, stands: Standing) -> dict[str, Any]:
 @app.command("show")
 def show(context: typer.Context, name: Name) -> Envelope:
     """Show a project, where it stands, and what is in the way of activating it."""
-    from weft.plan.project import check_project
-    from weft.store.lifecycle import catalog_of, standing
+    from weft.pipelines.plan.project import check_project
+    from weft.pipelines.store.lifecycle import catalog_of, standing
 
     workspace = call_of(context).loaded().readable
     project = project_of(workspace, name)
@@ -102,7 +102,7 @@ def activate(
     ] = None,
 ) -> Envelope:
     """Make a draft the next active version; everything that stands against it is told."""
-    from weft.store.lifecycle import activate as activated
+    from weft.pipelines.store.lifecycle import activate as activated
 
     workspace, project = call_of(context).project(name)
     with writing(workspace.settings, workspace.root) as store:
@@ -129,7 +129,7 @@ def activate(
 @app.command("deactivate")
 def deactivate(context: typer.Context, name: Name) -> Envelope:
     """Take an active project out of use."""
-    from weft.store.lifecycle import deactivate as done
+    from weft.pipelines.store.lifecycle import deactivate as done
 
     return _moved(context, name, done)
 
@@ -137,7 +137,7 @@ def deactivate(context: typer.Context, name: Name) -> Envelope:
 @app.command("reopen")
 def reopen(context: typer.Context, name: Name) -> Envelope:
     """Make an inactive project a draft."""
-    from weft.store.lifecycle import reopen as done
+    from weft.pipelines.store.lifecycle import reopen as done
 
     return _moved(context, name, done)
 
@@ -180,7 +180,7 @@ def resolve(
     pin: Annotated[bool, typer.Option("--pin", help="Keep the old dataset version.")] = False,
 ) -> Envelope:
     """End a conflict with a new dataset version; the project is a draft then."""
-    from weft.store.lifecycle import resolve_conflict
+    from weft.pipelines.store.lifecycle import resolve_conflict
 
     if adapt == pin:
         raise WorkspaceError("say how the conflict ends", code="W1803", help="--adapt or --pin")

@@ -24,8 +24,8 @@ def rerun(
     call = call_of(context)
     moment = a_moment(known_at, "--known-at")
     workspace = call.remembered()
-    from weft.run.execute import RunOptions
-    from weft.run.resume import rerun as again
+    from weft.pipelines.run.execute import RunOptions
+    from weft.pipelines.run.resume import rerun as again
 
     with writing(workspace.settings, workspace.root) as store, sessions(call, workspace) as opener:
         report = again(

@@ -17,9 +17,9 @@ from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.plan.catalog import Catalog
-    from weft.plan.resolver.location import Location, ResolverDiagnostic
-    from weft.spec.pipeline.resolver import Resolver, Strategy
+    from weft.pipelines.plan.catalog import Catalog
+    from weft.io.location import Location, ResolverDiagnostic
+    from weft.pipelines.model.resolver import Resolver, Strategy
 
 app = typer.Typer(help="List, show and try resolvers.", no_args_is_help=True)
 
@@ -48,7 +48,7 @@ def ls(context: typer.Context) -> Envelope:
 @app.command("show")
 def show(context: typer.Context, name: Annotated[str, typer.Argument(help="Name or id.")]) -> Envelope:
     """Show the rules of a resolver in their order."""
-    from weft.plan.catalog import Catalog
+    from weft.pipelines.plan.catalog import Catalog
 
     workspace = call_of(context).loaded().readable
     found = Catalog.of(workspace).resolver(name)
@@ -88,8 +88,8 @@ def tried(
     call: Annotated[bool, typer.Option("--call", help="Ask services that know the place.")] = False,
 ) -> Envelope:
     """Show how the data of a dataset is found for a period: rules, places, what is missing."""
-    from weft.plan.resolver.locate import locate
-    from weft.store.lifecycle import catalog_of
+    from weft.pipelines.plan.resolver.locate import locate
+    from weft.pipelines.store.lifecycle import catalog_of
 
     if period is None:
         raise WorkspaceError("say for which period", code="W1803", help="as in -p 2026-01")
@@ -135,9 +135,9 @@ def _table(name: str, dataset: Any) -> Any:
 
 def _place(location: Location, catalog: Catalog, root: Path, *, ask: bool) -> dict[str, Any]:
     """Return a location with whether it is there; None when that is not known without asking somebody."""
-    from weft.plan.resolver.locate import datasource_of
-    from weft.plan.resolver.paths import data_files, full_path, is_local
-    from weft.plan.resolver.service import asked, is_asked
+    from weft.pipelines.plan.resolver.locate import datasource_of
+    from weft.io.paths import data_files, full_path, is_local
+    from weft.pipelines.plan.resolver.service import asked, is_asked
 
     if ask and is_asked(location):
         location = asked(location, root)

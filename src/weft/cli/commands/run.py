@@ -14,7 +14,7 @@ from weft.cli.terminal import many, took
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.run.report import RunReport
+    from weft.pipelines.run.report import RunReport
 
 KnownAt = Annotated[
     str | None, typer.Option("--known-at", metavar="TIME", help="What was known at that moment, in UTC.")
@@ -54,10 +54,10 @@ def run(
             )
         return _resumed(context, resume, allow_changed_inputs=allow_changed_inputs)
     workspace, wanted = call.project(project)
-    from weft.plan.catalog import Catalog
+    from weft.pipelines.plan.catalog import Catalog
 
     chosen = period_of(period, wanted, Catalog.of(workspace))
-    from weft.run.execute import RunOptions, run_project
+    from weft.pipelines.run.execute import RunOptions, run_project
 
     options = RunOptions(known_at=moment, today=day, correction=correction, sandbox=sandbox, plan=plan)
     with writing(workspace.settings, workspace.root) as store, sessions(call, workspace) as opener:
@@ -74,7 +74,7 @@ def run(
 
 
 def _resumed(context: typer.Context, said: str, *, allow_changed_inputs: bool) -> Envelope:
-    from weft.run.resume import resume
+    from weft.pipelines.run.resume import resume
 
     call = call_of(context)
     workspace = call.remembered()
@@ -92,7 +92,7 @@ def _resumed(context: typer.Context, said: str, *, allow_changed_inputs: bool) -
 
 def told(command: str, report: RunReport) -> Envelope:
     """Return the answer of a command that ran something."""
-    from weft.store.ids import short_id
+    from weft.pipelines.store.ids import short_id
 
     code = {"completed": OK, "cancelled": INTERRUPTED}.get(report.status, FAILED)
     short = short_id(report.run_id)

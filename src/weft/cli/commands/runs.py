@@ -19,10 +19,10 @@ from weft.errors import StoreError, WorkspaceError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from weft.spec.pipeline.words import RunStatus
-    from weft.store.reader import StoreReader
-    from weft.store.records import OperationRecord, OutputRecord, RunRecord
-    from weft.store.writer import Store
+    from weft.pipelines.model.words import RunStatus
+    from weft.pipelines.store.reader import StoreReader
+    from weft.pipelines.store.records import OperationRecord, OutputRecord, RunRecord
+    from weft.pipelines.store.writer import Store
 
 app = typer.Typer(help="Show runs, end them, forget them.", invoke_without_command=True)
 STOP_SECONDS = 15
@@ -80,7 +80,7 @@ def _listed(call: Call, project: str | None, period: str | None, status: str | N
 
 
 def _row(run: RunRecord, outputs: tuple[OutputRecord, ...]) -> tuple[str, ...]:
-    from weft.store.ids import short_id
+    from weft.pipelines.store.ids import short_id
 
     status = run.status + (" (sandbox)" if run.sandbox else "")
     written = many(_rows(outputs), "row") if any(o.state == "published" for o in outputs) else "-"
@@ -146,7 +146,7 @@ def show(
     snapshot: Annotated[bool, typer.Option("--snapshot", help="With all it was made of.")] = False,
 ) -> Envelope:
     """Show a run: its operations, outputs, and why it failed."""
-    from weft.run.publish import recover
+    from weft.pipelines.run.publish import recover
 
     call = call_of(context)
     with _store(call) as (store, root):
@@ -167,7 +167,7 @@ def show(
 
 
 def _next(run: RunRecord) -> tuple[str, ...]:
-    from weft.store.ids import short_id
+    from weft.pipelines.store.ids import short_id
 
     short = short_id(run.id)
     again = (f"weft run --resume {short}",)
@@ -177,8 +177,8 @@ def _next(run: RunRecord) -> tuple[str, ...]:
 def _document(
     run: RunRecord, operations: tuple[OperationRecord, ...], outputs: tuple[OutputRecord, ...], root: Path
 ) -> dict[str, Any]:
-    from weft.run.places import shown
-    from weft.run.report import operation_json
+    from weft.pipelines.run.places import shown
+    from weft.pipelines.run.report import operation_json
 
     return record(run) | {
         "operations": [operation_json(op) for op in operations],
@@ -201,7 +201,7 @@ def _document(
 def _described(
     run: RunRecord, operations: tuple[OperationRecord, ...], outputs: tuple[OutputRecord, ...], root: Path
 ) -> str:
-    from weft.run.places import shown
+    from weft.pipelines.run.places import shown
 
     where = " in the sandbox" if run.sandbox else ""
     lines = [
@@ -239,7 +239,7 @@ def _joins(op: OperationRecord) -> str:
 @app.command("cancel")
 def cancel(context: typer.Context, run: Run) -> Envelope:
     """End a run that is at work and wait until its process has stopped."""
-    from weft.run.publish import discard
+    from weft.pipelines.run.publish import discard
 
     with _store(call_of(context)) as (store, root):
         found = store.run(run)
@@ -277,7 +277,7 @@ def _has_not_stopped(store: Store, run_id: str) -> bool:
 @app.command("rm")
 def rm(context: typer.Context, run: Run) -> Envelope:
     """Forget a run that has ended; what it published stays."""
-    from weft.run.publish import discard, recover
+    from weft.pipelines.run.publish import discard, recover
 
     with _store(call_of(context)) as (store, root):
         recover(store, root)

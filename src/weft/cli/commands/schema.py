@@ -25,7 +25,7 @@ def export(
 ) -> Envelope:
     """Write the schema of every kind of file."""
     from weft.cli.documents import export_documents
-    from weft.front.schemas import export as exported
+    from weft.pipelines.model.schemas import export as exported
 
     target = folder or call_of(context).root() / ".weft" / "schema"
     try:
@@ -43,8 +43,8 @@ def export(
 @app.command("show")
 def show(kind: Annotated[str, typer.Argument(help="project, dataset, resolver, ...")]) -> Envelope:
     """Print the schema of one kind of file."""
-    from weft.front.schemas import json_schema
-    from weft.front.sugar import KINDS
+    from weft.pipelines.model.schemas import json_schema
+    from weft.pipelines.model.sugar import KINDS
 
     if kind not in KINDS:
         close = near(kind, KINDS, most=1)

@@ -20,8 +20,8 @@ from weft.errors import WeftError, WorkspaceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from weft.plan.streams.resolved import JobPlan
-    from weft.run.streams.report import JobReport
+    from weft.streams.plan.resolved import JobPlan
+    from weft.streams.run.report import JobReport
 
 app = typer.Typer(help="Jobs of streaming SQL.", no_args_is_help=True)
 Sink = Annotated[str | None, typer.Argument(metavar="SINK", help="One statement, by its sink.")]
@@ -37,7 +37,7 @@ def check(
     define: Define = None,
 ) -> Envelope:
     """Tell every mistake of a job, and what its joins will do; starts nothing."""
-    from weft.plan.streams.explain import explain_job
+    from weft.streams.plan.explain import explain_job
 
     plan = job_of(call_of(context), job, define).plan()
     told = explain_job(plan)
@@ -54,7 +54,7 @@ def check(
 @app.command("explain")
 def explain(context: typer.Context, job: Job, sink: Sink = None, *, define: Define = None) -> Envelope:
     """Print all that is known of a job before it runs: inputs, bounds, state, when rows come out."""
-    from weft.plan.streams.explain import explain_job
+    from weft.streams.plan.explain import explain_job
 
     plan = job_of(call_of(context), job, define).plan()
     _check_sink(plan, sink)
@@ -153,9 +153,9 @@ def _ran(
     to: str | None = None,
     stop: Any = None,
 ) -> tuple[JobReport, Rows]:
-    from weft.run.session import session_for
-    from weft.run.streams.job import chosen_statements
-    from weft.run.streams.opening import sealed_already
+    from weft.io.spark.session import session_for
+    from weft.streams.run.job import chosen_statements
+    from weft.streams.run.opening import sealed_already
 
     if mode != "batch":  # what keeps a job from running is told before Spark starts
         sealed_already(plan, chosen_statements(plan, only), fresh=fresh, keep=keep)
@@ -179,11 +179,11 @@ def _reported(
     stop: Any,
 ) -> JobReport:
     if mode == "batch":
-        from weft.run.streams.batch import run_batch
+        from weft.streams.run.batch import run_batch
 
         return run_batch(spark, plan, to=None if to is None else Path(to), only=only, show=_shown(call))
     from weft.cli.stream_watch import Watching
-    from weft.run.streams.job import run_job
+    from weft.streams.run.job import run_job
 
     return run_job(
         spark,
@@ -229,7 +229,7 @@ def _answer(chosen: JobCall, plan: JobPlan, report: JobReport, rows: Rows, mode:
 
 def _as_child(call: Call, chosen: JobCall, only: str | None) -> Envelope:
     """Run a job until it is asked to stop; how it ended is left where its supervisor looks."""
-    from weft.store.streams.supervisor import SupervisorFiles, asked_to_stop, write_answer
+    from weft.streams.checkpoint.supervisor import SupervisorFiles, asked_to_stop, write_answer
 
     files = SupervisorFiles(chosen.folder())
     try:
@@ -263,8 +263,8 @@ def redrive(
     define: Define = None,
 ) -> Envelope:
     """Process rejected rows again and write what they change as corrections."""
-    from weft.run.session import session_for
-    from weft.run.streams.redrive import redrive_job
+    from weft.io.spark.session import session_for
+    from weft.streams.run.redrive import redrive_job
 
     call = call_of(context)
     plan = job_of(call, job, define).plan()

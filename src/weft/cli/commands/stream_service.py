@@ -17,7 +17,7 @@ from weft.core.paths import name_problem
 from weft.errors import Diagnostic, StreamError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.store.streams.status import JobStatus
+    from weft.streams.checkpoint.status import JobStatus
 
 
 def start(
@@ -28,8 +28,8 @@ def start(
     define: Define = None,
 ) -> Envelope:
     """Start a job that runs until it is stopped; it is started again when it falls."""
-    from weft.run.streams.supervise import leave_behind, spawn, supervise
-    from weft.store.streams.supervisor import SupervisorFiles
+    from weft.streams.run.supervise import leave_behind, spawn, supervise
+    from weft.streams.checkpoint.supervisor import SupervisorFiles
 
     chosen = job_of(call_of(context), job, define)
     plan = chosen.plan()
@@ -72,8 +72,8 @@ def start(
 
 
 def _check_open(folder: Path) -> None:
-    from weft.store.streams.commit import check_open
-    from weft.store.streams.status import checkpoints
+    from weft.streams.checkpoint.commit import check_open
+    from weft.streams.checkpoint.status import checkpoints
 
     for checkpoint in checkpoints(folder):
         check_open(checkpoint, checkpoint.root.parent.name)
@@ -89,7 +89,7 @@ def status(
     define: Define = None,
 ) -> Envelope:
     """Tell how it stands with jobs, from their files alone."""
-    from weft.store.streams.status import job_status, jobs
+    from weft.streams.checkpoint.status import job_status, jobs
 
     call = call_of(context)
     if job is None:
@@ -145,8 +145,8 @@ def _known(call: Call, said: str, define: list[str] | None) -> tuple[str, Path]:
 
 
 def _rejects(told: JobStatus, most: int) -> list[dict[str, Any]]:
-    from weft.store.streams.checkpoint import Checkpoint
-    from weft.store.streams.rejects import last_rejects
+    from weft.streams.checkpoint.folder import Checkpoint
+    from weft.streams.checkpoint.rejects import last_rejects
 
     found: list[dict[str, Any]] = []
     for statement in told.statements:
@@ -164,8 +164,8 @@ def stop(
     define: Define = None,
 ) -> Envelope:
     """End a job after its batch."""
-    from weft.run.streams.stopping import stop_job
-    from weft.store.streams.supervisor import SupervisorFiles
+    from weft.streams.run.stopping import stop_job
+    from weft.streams.checkpoint.supervisor import SupervisorFiles
 
     wait = Duration.parse(timeout).microseconds / 1_000_000
     name, folder = _known(call_of(context), job, define)

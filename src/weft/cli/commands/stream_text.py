@@ -11,10 +11,10 @@ from weft.cli.terminal import table as terminal_table
 from weft.core.frozen import thawed
 
 if TYPE_CHECKING:
-    from weft.plan.streams.resolved import JobPlan
-    from weft.run.streams.redrive import Redriven
-    from weft.run.streams.report import JobReport, QueryReport
-    from weft.store.streams.status import JobStatus, SideStatus, StatementStatus
+    from weft.streams.plan.resolved import JobPlan
+    from weft.streams.run.redrive import Redriven
+    from weft.streams.run.report import JobReport, QueryReport
+    from weft.streams.checkpoint.status import JobStatus, SideStatus, StatementStatus
 
 COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
 MOST_ROWS = 20
@@ -47,7 +47,7 @@ def moment(micros: int | None) -> str | None:
 
 def report_data(report: JobReport, plan: JobPlan) -> dict[str, Any]:
     """Return what `weft stream run` answers to programs."""
-    from weft.plan.streams.explain import explain_job
+    from weft.streams.plan.explain import explain_job
 
     joins = {s["sink"]: s["joins"] for s in thawed(explain_job(plan).data)["statements"]}
     checkpoints = [str(q.checkpoint.parent.parent) for q in report.queries if q.checkpoint is not None]

@@ -18,9 +18,9 @@ from weft.core.names import listed, near, shell_word
 from weft.errors import EntityError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.run.scenarios.result import ScenarioResult
-    from weft.spec.pipeline.scenario import Scenario
-    from weft.spec.pipeline.workspace import Workspace
+    from weft.pipelines.scenarios.result import ScenarioResult
+    from weft.pipelines.model.scenario import Scenario
+    from weft.pipelines.model.workspace import Workspace
 FORMATS = ("human", "json", "junit")
 
 
@@ -82,8 +82,8 @@ def _files(scenario: Scenario) -> tuple[str, ...]:
 def _results(
     call: Call, workspace: Workspace, wanted: Sequence[Scenario], *, snapshot: bool
 ) -> tuple[ScenarioResult, ...]:
-    from weft.run.scenarios.execute import run_scenarios
-    from weft.run.scenarios.reports import human_lines, write_snapshot
+    from weft.pipelines.scenarios.execute import run_scenarios
+    from weft.pipelines.scenarios.reports import human_lines, write_snapshot
 
     def told_of(result: ScenarioResult) -> None:
         if not (call.json or call.quiet):
@@ -104,7 +104,7 @@ def _results(
 
 
 def _answer(call: Call, results: Sequence[ScenarioResult], format: str, out: Path | None) -> Envelope:
-    from weft.run.scenarios.reports import human, junit, to_json
+    from weft.pipelines.scenarios.reports import human, junit, to_json
 
     code = OK if all(r.status == "pass" for r in results) else UNMET
     envelope = Envelope(
@@ -142,7 +142,7 @@ def record(
     out: Annotated[Path | None, typer.Option("--out", help="Its file, below the workspace.")] = None,
 ) -> Envelope:
     """Write a scenario with a few rows of a run, and run it once."""
-    from weft.run.scenarios.record import record as recorded
+    from weft.pipelines.scenarios.record import record as recorded
 
     call = call_of(context)
     chosen_keys = keys_of(keys)

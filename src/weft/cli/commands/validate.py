@@ -16,8 +16,8 @@ from weft.cli.terminal import many
 from weft.errors import Diagnostic, StoreError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.front.workspace import Loaded
-    from weft.plan.catalog import Catalog
+    from weft.pipelines.model.read_workspace import Loaded
+    from weft.pipelines.plan.catalog import Catalog
 
 
 _PATIENCE = 1.0
@@ -75,9 +75,9 @@ def _there(path: Path, start: Path) -> Path:
 
 def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong in a workspace, without running anything."""
-    from weft.plan.check import check_workspace
-    from weft.plan.registered import with_promised
-    from weft.run.scenarios.planning import check_scenarios
+    from weft.pipelines.plan.check import check_workspace
+    from weft.pipelines.plan.registered import with_promised
+    from weft.pipelines.scenarios.planning import check_scenarios
 
     catalog, troubles = _catalog(loaded)
     catalog = replace(catalog, unread=loaded.unread)
@@ -92,7 +92,7 @@ def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]
 
 
 def _catalog(loaded: Loaded) -> tuple[Catalog, tuple[Diagnostic, ...]]:
-    from weft.plan.catalog import Catalog
+    from weft.pipelines.plan.catalog import Catalog
 
     workspace = loaded.readable
     try:
@@ -100,7 +100,7 @@ def _catalog(loaded: Loaded) -> tuple[Catalog, tuple[Diagnostic, ...]]:
         with reading(workspace.settings, workspace.root, patience=_PATIENCE) as reader:
             if reader is None:
                 return Catalog.of(workspace), ()
-            from weft.store.lifecycle import catalog_of
+            from weft.pipelines.store.lifecycle import catalog_of
 
             return catalog_of(workspace, reader), ()
     except (

@@ -1,0 +1,1 @@
+"""Typed expressions as Spark columns."""

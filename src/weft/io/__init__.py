@@ -1,0 +1,1 @@
+"""Where bytes are: sources, formats and sinks that pipelines and streams share."""

@@ -1,0 +1,46 @@
+"""DataSource: a place that holds data, without its secrets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.core.frozen import EMPTY, FrozenMap, thawed
+from weft.core.sites import NOWHERE, Sites
+from weft.pipelines.model.words import DataSourceType, EntityStatus
+
+FILE_TYPES: tuple[DataSourceType, ...] = ("csv", "parquet", "json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """A place that holds data; `credential_ref` says where its secret is kept."""
+
+    id: str
+    name: str
+    type: DataSourceType
+    options: FrozenMap[str, Any] = EMPTY
+    status: EntityStatus = "active"
+    credential_ref: str | None = None
+    description: str = ""
+    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def holds_files(self) -> bool:
+        """Whether the data is files below a path."""
+        return self.type in FILE_TYPES
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the canonical form of a datasource file; it holds no secret."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "type": self.type,
+            "status": self.status,
+            **({"description": self.description} if self.description else {}),
+            "options": thawed(self.options),
+            **({} if self.credential_ref is None else {"credential_ref": self.credential_ref}),
+        }

@@ -1,0 +1,1 @@
+"""Reading and writing through Spark, and the session itself."""

@@ -1,0 +1,79 @@
+"""Iceberg and Delta tables through their Python libraries: no jar has to fit the version of Spark."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from weft.core.frozen import thawed
+from weft.errors import ResolutionError
+from weft.io.location import Location
+from weft.io.paths import full_path
+from weft.io.spark.read_files import period_of
+from weft.io.spark.part import Part
+from weft.io.datasource import DataSource
+
+_EXTRAS = {"deltalake": "delta", "pyiceberg.catalog": "iceberg", "pyiceberg.table": "iceberg"}
+
+
+def scan(session: SparkSession, source: DataSource, locations: Iterable[Location], root: Path) -> list[Part]:
+    """Return the rows of the tables that the locations mean; they pass through this process as Arrow."""
+    read = _delta if source.type == "delta" else _iceberg
+    return [
+        Part(
+            frame=session.createDataFrame(_read(read, source, location, root)),
+            period=period_of(location),
+            shown=f"{source.type} table {str(location)!r}",
+        )
+        for location in locations
+    ]
+
+
+def library(name: str) -> Any:
+    """Return a module of an optional library, or raise W1314 with the line that installs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as cause:
+        extra = _EXTRAS[name]
+        raise ResolutionError(
+            f"{extra} tables are read with the library {name.partition('.')[0]!r}, which is not installed",
+            code="W1314",
+            help=f"pip install 'weft[{extra}]'",
+        ) from cause
+
+
+def _read(read: Any, source: DataSource, location: Location, root: Path) -> Any:
+    try:
+        return read(source, location, root)
+    except ResolutionError:
+        raise
+    except Exception as cause:  # two libraries, each with errors of its own
+        raise ResolutionError(
+            f"{source.type} table {str(location)!r} does not read: {cause}",
+            code="W1318",
+            help="see the path or name of the table and the options of the datasource",
+        ) from cause
+
+
+def _delta(source: DataSource, location: Location, root: Path) -> Any:
+    options = thawed(source.options.get("storage_options") or {})
+    module = library("deltalake")
+    return module.DeltaTable(
+        full_path(location, source, root), storage_options=options or None
+    ).to_pyarrow_table()
+
+
+def _iceberg(source: DataSource, location: Location, root: Path) -> Any:
+    properties = {k: str(v) for k, v in thawed(source.options.get("properties") or {}).items()}
+    if location.path is not None:
+        path = full_path(location, source, root)
+        return library("pyiceberg.table").StaticTable.from_metadata(path, properties).scan().to_arrow()
+    catalog = library("pyiceberg.catalog").load_catalog(
+        str(source.options.get("catalog") or "default"), **properties
+    )
+    schema = location.schema or str(source.options.get("schema") or "default")
+    return catalog.load_table((schema, location.table)).scan().to_arrow()

@@ -1,0 +1,279 @@
+"""Session: where a run finds Spark, and the only module that starts one.
+
+Sessions of ours compare names by case, count time in UTC and refuse values that do not fit.  A session
+that somebody hands in is used as it is and is not stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from weft.errors import RunError
+from weft.io.spark.jars import installed_jars
+from weft.joins.spark.workers import PYTHON, PYTHON_CONF
+from weft.pipelines.model.workspace import SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REMOTE = "SPARK_REMOTE"
+OURS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.ansi.enabled": "true",
+}
+_START: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # PySpark would tell the JVM where each column expression was written: several messages for each.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Spark's default is a format of 96 bits that other readers take for nanoseconds: they end in 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+LOG = Path(".weft") / "logs" / "spark.log"
+"""What Spark says itself, below the workspace."""
+
+JVM_GONE: tuple[type[Exception], ...] = (Py4JError, ConnectionError)
+"""What calls of a classic session raise when its JVM was killed."""
+
+_POLL_SECONDS = 0.2
+_STDERR, _LONG_LOG = 2, 10_000_000
+_NO_JAVA = ("JAVA_GATEWAY_EXITED", "JAVA_HOME", "No such file or directory: 'java'")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A Spark session, and whether it is ours to stop."""
+
+    spark: SparkSession
+    owned: bool = False
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether it talks to a Connect server."""
+        return type(self.spark).__module__.startswith("pyspark.sql.connect.")
+
+    def described(self) -> dict[str, Any]:
+        """Return what snapshots say of the session: what can change a result first."""
+        conf = self.spark.conf
+        return {
+            "timeZone": conf.get("spark.sql.session.timeZone"),
+            "caseSensitive": conf.get("spark.sql.caseSensitive"),
+            "ansi": conf.get("spark.sql.ansi.enabled"),
+            "spark_version": self.spark.version,
+            "shuffle_partitions": conf.get("spark.sql.shuffle.partitions"),
+            "connect": self.is_connect,
+        }
+
+    @contextmanager
+    def tagged(self, tag: str) -> Iterator[None]:
+        """Let the jobs of this thread carry a tag, by which they can be interrupted and watched."""
+        self.spark.addTag(tag)
+        if not self.is_connect:
+            self.spark.sparkContext.setJobGroup(tag, f"weft run {tag}")
+        try:
+            yield
+        finally:
+            self.spark.removeTag(tag)
+            if not self.is_connect:
+                for name in ("spark.jobGroup.id", "spark.job.description"):
+                    self.spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+    def interrupt(self, tag: str) -> None:
+        """Stop the jobs that carry a tag."""
+        self.spark.interruptTag(tag)
+
+    def stop_jobs(self, tag: str, seconds: float) -> bool:
+        """Stop the jobs that carry a tag and wait for their tasks; return whether none is left.
+
+        Spark reports a job as cancelled while its tasks still run, and a task that runs creates the folder it
+        writes to.  Connect does not tell about tasks: there the jobs are stopped and nothing is waited for.
+        """
+        until = time.monotonic() + seconds
+        with suppress(Exception):  # a session that has ended has no tasks
+            self.interrupt(tag)
+            while not self.is_connect and self._is_at_work(tag):
+                if time.monotonic() >= until:
+                    return False
+                time.sleep(_POLL_SECONDS)
+                self.interrupt(tag)
+        return True
+
+    def close(self) -> None:
+        """Stop a session that is ours; one that was handed in stays."""
+        if self.owned:
+            with suppress(*JVM_GONE):  # there is nothing left to stop, and what ended it is raised already
+                self.spark.stop()
+
+    def _is_at_work(self, tag: str) -> bool:
+        tracker = self.spark.sparkContext.statusTracker()
+        jobs = [
+            info for job in tracker.getJobIdsForGroup(tag) if (info := tracker.getJobInfo(job)) is not None
+        ]
+        stages = {stage for job in jobs for stage in job.stageIds}
+        return any(job.status == "RUNNING" for job in jobs) or any(
+            info.numActiveTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None
+        )
+
+    def done_tasks(self, tag: str, since: int = -1) -> tuple[int, int]:
+        """Return how many tasks of the jobs of a tag are done, and how many there are; classic sessions only.
+
+        Jobs up to number `since` are left out.
+        """
+        tracker = self.spark.sparkContext.statusTracker()
+        stages = {
+            stage
+            for job in tracker.getJobIdsForGroup(tag)
+            if job > since and (info := tracker.getJobInfo(job)) is not None
+            for stage in info.stageIds
+        }
+        found = [s for s in map(tracker.getStageInfo, stages) if s is not None]
+        return sum(s.numCompletedTasks for s in found), sum(s.numTasks for s in found)
+
+    def last_job(self, tag: str) -> int:
+        """Return the number of the last job of a tag, -1 when it has none; classic sessions only."""
+        return max(self.spark.sparkContext.statusTracker().getJobIdsForGroup(tag), default=-1)
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Return how many tasks a classic session runs at once."""
+    return int(spark.sparkContext.defaultParallelism)
+
+
+@contextmanager
+def session_for(
+    settings: SparkSettings, root: Path, *, spark: SparkSession | None = None
+) -> Iterator[Session]:
+    """Give a session as ``weft.yml`` asks for it; one that is handed in is used as it is."""
+    if spark is not None:
+        yield Session(spark)
+        return
+    session = _started(settings, root)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def _started(settings: SparkSettings, root: Path) -> Session:
+    # Python turns timestamps into local time; the process of a run counts in UTC as Spark does.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    remote = settings.remote or os.environ.get(REMOTE)
+    try:
+        return _connected(remote, settings) if remote else _classic(settings, root)
+    except RunError:
+        raise
+    except Exception as cause:
+        raise _not_started(settings, remote, cause) from cause
+
+
+def _connected(remote: str, settings: SparkSettings) -> Session:
+    try:
+        from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415  # needs grpc
+    except ImportError as cause:
+        raise RunError(
+            f"a client of the Spark Connect server at {remote} needs packages that are not installed: {_first_line(cause)}",
+            code="W1314",
+            help="pip install 'weft[connect]'",
+        ) from cause
+    spark: Any = Remote.builder.remote(remote).create()
+    for key, value in {**dict(settings.conf), **OURS}.items():
+        try:
+            spark.conf.set(key, value)
+        except Exception as cause:
+            spark.stop()
+            raise RunError(
+                f"the server at {remote} does not take {key} = {value}: {_first_line(cause)}",
+                code="W1808",
+                help="leave it out of `spark.conf` in weft.yml: the server has its own",
+            ) from cause
+    return Session(spark, owned=True)
+
+
+def _classic(settings: SparkSettings, root: Path) -> Session:
+    from pyspark.sql import SparkSession as Classic  # noqa: PLC0415  # commands that need none load no pyspark
+
+    active = Classic.getActiveSession()
+    if active is not None and not type(active).__module__.startswith("pyspark.sql.connect."):
+        # Somebody runs Spark in this process: a session beside theirs leaves their settings alone.
+        beside = active.newSession()
+        for key, value in OURS.items():
+            beside.conf.set(key, value)
+        return Session(beside)
+    # Without a name Spark starts the `python3` of the PATH, which may have neither our packages nor our version.
+    os.environ[PYTHON] = worker_python(settings)
+    master = settings.master or "local[*]"
+    builder = Classic.builder.master(master).appName("weft")
+    wanted = dict(_START) | {"spark.sql.warehouse.dir": str(root / ".weft" / "warehouse")}
+    if jars := installed_jars():
+        wanted |= {"spark.jars": ",".join(map(str, jars))}
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        wanted |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        wanted |= {"spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1))}
+    for key, value in {**wanted, **dict(settings.conf), **OURS}.items():
+        builder = builder.config(key, value)
+    with _logged(root / LOG):
+        return Session(builder.getOrCreate(), owned=True)
+
+
+def worker_python(settings: SparkSettings) -> str:
+    """Return the Python of the workers of a session that Weft starts: what is set, else the one that runs this.
+
+    PySpark reads the environment variable alone, so the Spark setting of ``weft.yml`` is passed on by it.
+    """
+    return os.environ.get(PYTHON) or settings.conf.get(PYTHON_CONF) or sys.executable
+
+
+@contextmanager
+def _logged(log: Path) -> Iterator[None]:
+    """Let a JVM that is started in the block write its messages into a file; ours stay on the terminal."""
+    terminal = os.dup(_STDERR)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        is_long = log.exists() and log.stat().st_size > _LONG_LOG
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_long else os.O_APPEND), 0o644)
+    except OSError:  # a workspace that cannot be written to has no log
+        target = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(target, _STDERR)
+        yield
+    finally:
+        os.dup2(terminal, _STDERR)
+        os.close(terminal)
+        os.close(target)
+
+
+def _first_line(cause: Exception) -> str:
+    return str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+
+
+def _not_started(settings: SparkSettings, remote: str | None, cause: Exception) -> RunError:
+    said = _first_line(cause)
+    if remote or settings.master:
+        where = remote or settings.master
+        return RunError(
+            f"Spark at {where} is not reachable: {said}",
+            code="W1808",
+            help="see that it runs, or leave `spark` out of weft.yml to use this machine; `weft doctor` checks it",
+        )
+    if any(mark in f"{type(cause).__name__} {cause}" for mark in _NO_JAVA):
+        return RunError(
+            f"Spark does not start: {said}",
+            code="W1807",
+            help="Spark needs Java 17 or newer; `weft doctor` says which one there is",
+        )
+    return RunError(
+        f"Spark does not start: {said}", code="W1808", help=f"see {LOG}; `weft doctor` looks for the reason"
+    )

@@ -1,0 +1,132 @@
+"""Publishing into a table of Spark's catalog: staged as Parquet files, then inserted, a period at a time.
+
+A table that Weft makes is partitioned by ``_period``, so that a period is replaced without touching another.
+Spark's own tables know no transaction: each period is swapped whole or not at all, but several periods or
+outputs are not swapped together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weft.core.names import quote
+from weft.errors import RunError
+from weft.expr.spark.frames import functions_of
+from weft.io.spark.read_catalog_table import table_name
+from weft.io.spark.read_files import escaped
+from weft.pipelines.model.words import PERIOD, WriteMode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["publish_table", "table_name"]
+
+
+def publish_table(
+    session: SparkSession,
+    stage: Path,
+    name: str,
+    *,
+    mode: WriteMode,
+    periods: Sequence[str] = (),
+    again: bool = False,
+) -> None:
+    """Move staged rows into the table of that quoted name; the table is made when it is not there.
+
+    A merge has staged the whole table, so it replaces all of it.  Rows that are appended `again` are added only as
+    far as the table does not have them.
+    """
+    rows = session.read.parquet(str(stage))
+    if not session.catalog.tableExists(name):
+        _created(rows, name)
+        return
+    if mode == "fail_if_exists" and _has_rows(session, name, periods):
+        raise RunError(
+            f"table {name} already has rows of {', '.join(periods)}",
+            code="W1507",
+            help="delete them, or write with `mode: replace_period`",
+        )
+    columns = session.table(name).columns
+    missing = [c for c in columns if c not in rows.columns] + [c for c in rows.columns if c not in columns]
+    if missing:
+        raise RunError(
+            f"table {name} and the rows for it do not have the same columns: {', '.join(missing)}",
+            code="W1509",
+            help="name the columns of the table in `columns` of the output, or write to another table",
+        )
+    ordered = rows.select(*map(quote, columns))
+    if mode == "replace_period":
+        _replace_periods(session, stage, ordered, name, periods)
+    else:
+        added = _missing(ordered, session.table(name)) if again and mode == "append" else ordered
+        added.write.insertInto(name, overwrite=mode == "merge")
+
+
+def _missing(rows: DataFrame, table: DataFrame) -> DataFrame:
+    """Return the rows that a table does not have, each as often as it is missing there."""
+    F: Any = functions_of(rows)
+    maps = {f.name for f in rows.schema.fields if f.dataType.typeName() == "map"}
+
+    def comparable(frame: DataFrame) -> DataFrame:
+        # Spark compares no maps: a sorted list of their entries stands for them.
+        columns = (F.col(quote(n)) for n in rows.columns)
+        return frame.select(
+            *(
+                F.array_sort(F.map_entries(c)).alias(n) if n in maps else c
+                for n, c in zip(rows.columns, columns, strict=True)
+            )
+        )
+
+    found = comparable(rows).exceptAll(comparable(table))
+    return found.select(
+        *(
+            F.map_from_entries(F.col(quote(n))).alias(n) if n in maps else F.col(quote(n))
+            for n in rows.columns
+        )
+    )
+
+
+def _created(rows: DataFrame, name: str) -> None:
+    writer = rows.write.format("parquet")
+    if PERIOD.name in rows.columns and len(rows.columns) > 1:
+        writer = writer.partitionBy(PERIOD.name)
+    writer.saveAsTable(name)
+
+
+def _has_rows(session: SparkSession, name: str, periods: Sequence[str]) -> bool:
+    table = session.table(name)
+    F: Any = functions_of(table)
+    if PERIOD.name in table.columns:
+        table = table.filter(F.col(PERIOD.name).isin(*periods))
+    return not table.isEmpty()
+
+
+def _replace_periods(
+    session: SparkSession, stage: Path, rows: DataFrame, name: str, periods: Sequence[str]
+) -> None:
+    parts = [c.name for c in session.catalog.listColumns(name) if c.isPartition]
+    if parts != [PERIOD.name]:
+        raise RunError(
+            f"table {name} is not partitioned by _period, so a period of it cannot be replaced",
+            code="W1509",
+            help="partition the table by _period, or write with `mode: append` or `mode: merge`",
+        )
+    F: Any = functions_of(rows)
+    kept = sorted(row[0] for row in rows.select(F.col(PERIOD.name)).distinct().collect())
+    columns = ", ".join(quote(c) for c in rows.columns if c != PERIOD.name)
+    files = f"parquet.{quote(escaped(str(stage)))}"
+    for period in kept:
+        session.sql(
+            f"INSERT OVERWRITE TABLE {name} PARTITION ({PERIOD.name} = {_text(period)}) "  # noqa: S608
+            f"SELECT {columns} FROM {files} WHERE {PERIOD.name} = {_text(period)}"
+        )
+    # A period that has no rows any more has no partition that could replace the old one.
+    for period in (p for p in periods if p not in kept):
+        session.sql(f"ALTER TABLE {name} DROP IF EXISTS PARTITION ({PERIOD.name} = {_text(period)})")
+
+
+def _text(value: str) -> str:
+    """Return a text as a literal of Spark's SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

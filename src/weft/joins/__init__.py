@@ -1,0 +1,1 @@
+"""The join as a value: what a user asks for, resolved against two schemas, planned, explained and run."""

@@ -1,0 +1,336 @@
+"""A join in words: as text, as a dictionary and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.core.fingerprint import fingerprint
+from weft.core.names import is_plain_text, shown
+from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
+from weft.joins.choose import Choice, choose
+from weft.joins.resolve.resolved import AsOf, Exact, ResolvedJoin
+from weft.joins.resolve.several import Part
+from weft.joins.spec.asof import AsofSpec
+from weft.joins.spec.join import JoinSpec
+from weft.joins.spec.predicates import as_said
+
+Row = tuple[str, ...]
+_KEY_HEADINGS = ("left", "right", "origin", "type")
+_COLUMN_HEADINGS = ("name", "type", "source", "reason")
+_HIDDEN_HEADINGS = ("column", "reason")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinExplanation:
+    """What a join does and why; `str` gives the text, `to_dict` the data, a notebook shows HTML."""
+
+    title: str
+    fingerprint: str
+    bound: bool
+    facts: tuple[tuple[str, str], ...]
+    keys: tuple[Row, ...] = ()
+    columns: tuple[Row, ...] = ()
+    hidden: tuple[Row, ...] = ()
+    spec: Mapping[str, Any] | None = field(default=None, repr=False)
+    spec_fingerprint: str = ""
+    strategy: Choice | None = None
+
+    @property
+    def fingerprints(self) -> tuple[tuple[str, str], ...]:
+        """What the join can be recognised by: the spec alone, and the spec with two schemas."""
+        told = (("spec", self.spec_fingerprint), ("join", self.fingerprint if self.bound else ""))
+        return tuple((f"{of} fingerprint", value[:16]) for of, value in told if value)
+
+    def __str__(self) -> str:
+        width = max((len(name) for name, _ in self.facts), default=0)
+        lines = [self.title]
+        lines += [f"  {name:<{width}}  {_on_one_line(text)}" for name, text in self.facts]
+        for heading, rows in (("keys", self.keys), ("columns", self.columns), ("left out", self.hidden)):
+            if rows:
+                lines.append(f"  {heading}")
+                lines.extend("    " + line for line in _aligned(rows))
+        lines += [f"  {name}  {value}" for name, value in self.fingerprints]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as plain data."""
+        return {
+            "title": self.title,
+            "bound": self.bound,
+            "fingerprint": self.fingerprint,
+            "spec_fingerprint": self.spec_fingerprint or None,
+            "join_fingerprint": self.fingerprint if self.bound else None,
+            "spec": dict(self.spec) if self.spec is not None else None,
+            **{name: text for name, text in self.facts if name not in ("strategy", "cost")},
+            "strategy": self.strategy
+            and {
+                "name": self.strategy.strategy,
+                "reason": self.strategy.reason,
+                "cost": self.strategy.cost or None,
+            },
+            "keys": [dict(zip(_KEY_HEADINGS, r, strict=False)) for r in self.keys],
+            "columns": [dict(zip(_COLUMN_HEADINGS, r, strict=False)) for r in self.columns],
+            "left_out": [dict(zip(_HIDDEN_HEADINGS, r, strict=False)) for r in self.hidden],
+        }
+
+    def _repr_html_(self) -> str:
+        def line(cells: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+        def table(title: str, headings: Sequence[str], rows: Sequence[Row]) -> str:
+            if not rows:
+                return ""
+            width = max(map(len, rows))
+            cells = line(headings[:width], "th") + "".join(line(row, "td") for row in rows)
+            return f"<h4>{html.escape(title)}</h4><table>{cells}</table>"
+
+        return (
+            f"<div class='weft-explain'><h3>{html.escape(self.title)}</h3>"
+            + table("facts", ("fact", "value"), self.facts)
+            + table("keys", _KEY_HEADINGS, self.keys)
+            + table("columns", _COLUMN_HEADINGS, self.columns)
+            + table("left out", _HIDDEN_HEADINGS, self.hidden)
+            + "".join(f"<p>{name} <code>{html.escape(value)}</code></p>" for name, value in self.fingerprints)
+            + "</div>"
+        )
+
+
+def _on_one_line(text: str) -> str:
+    """Return the text with control characters written out, so that no name can add a line."""
+    return "".join(c if is_plain_text(c) else repr(c)[1:-1] for c in text)
+
+
+def _aligned(rows: Sequence[Row]) -> Iterator[str]:
+    rows = [tuple(map(_on_one_line, row)) for row in rows]
+    widths = [max(len(r[i]) for r in rows if i < len(r)) for i in range(max(map(len, rows)))]
+    for row in rows:
+        yield "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=False)).rstrip()
+
+
+def explain_spec(spec: JoinSpec, how: str | None = None) -> JoinExplanation:
+    """Explain a spec that has met no schemas yet."""
+    said = how or getattr(spec, "how", None)
+    return JoinExplanation(
+        title=" ".join(filter(None, (said, _kind(spec), "join, unbound"))),
+        fingerprint=spec.fingerprint(),
+        spec_fingerprint=spec.fingerprint(),
+        bound=False,
+        facts=(("condition", str(spec)), *_promises(spec, said), ("method", _method(spec, how))),
+        keys=tuple((as_said("left", a), as_said("right", b)) for a, b in spec.equal_keys),
+        spec=spec.to_dict(),
+    )
+
+
+def _kind(spec: JoinSpec | None) -> str:
+    return spec.TYPE if spec is not None and spec.TYPE != "join" else ""
+
+
+def explain_resolved(
+    join: ResolvedJoin,
+    spec: JoinSpec | None,
+    *,
+    ordering: Sequence[tuple[str, bool]] = (),
+    choice: Choice | None = None,
+    natural: bool | None = None,
+) -> JoinExplanation:
+    """Explain a join whose names have met two schemas; `choice` when a strategy is settled already.
+
+    `natural` says whether the keys were inferred; left out, the origin of the keys tells.
+    """
+    settled = choice or choose(join)
+    inferred = any(k.origin != "spec" for k in join.keys) if natural is None else natural
+    return JoinExplanation(
+        title=" ".join(filter(None, (join.how, _kind(spec), "join"))),
+        fingerprint=join.fingerprint,
+        spec_fingerprint=join.spec_fingerprint,
+        bound=True,
+        strategy=settled,
+        facts=(*_facts(join, spec, ordering, settled), ("method", _method(spec, join.how, natural=inferred))),
+        keys=tuple(
+            (
+                f"left.{shown(join.left.fields[k.left].name)}",
+                f"right.{shown(join.right.fields[k.right].name)}",
+                k.origin,
+                str(k.dtype),
+            )
+            for k in join.keys
+        ),
+        columns=tuple((c.name, str(c.dtype), _source(join, c), c.reason) for c in join.output),
+        hidden=tuple(_hidden(join)),
+        spec=spec.to_dict() if spec is not None else None,
+    )
+
+
+def explain_several(
+    parts: Sequence[Part],
+    specs: Sequence[JoinSpec],
+    *,
+    choice: Choice,
+    ordering: Sequence[tuple[str, bool]] = (),
+) -> JoinExplanation:
+    """Explain several as-of joins that are one plan."""
+    last = parts[-1].chained
+
+    def column(place: int) -> Row:
+        shown_as, origin = last.output[place], parts[-1].origins[place]
+        if not origin.part:
+            source = f"left.{shown(parts[0].chained.left.fields[origin.column].name)}"
+            return shown_as.name, str(shown_as.dtype), source, shown_as.reason
+        join = parts[origin.part - 1].chained
+        first = join.output[origin.column]
+        source = _source(join, first).replace("right.", f"right {origin.part}.", 1)
+        return shown_as.name, str(shown_as.dtype), source, shown_as.reason or first.reason
+
+    return JoinExplanation(
+        title=f"as-of joins of {len(parts)} right sides",
+        fingerprint=fingerprint({"parts": [part.chained.fingerprint for part in parts]}),
+        spec_fingerprint=fingerprint({"parts": [part.chained.spec_fingerprint for part in parts]}),
+        bound=True,
+        strategy=choice,
+        facts=(
+            *(
+                (f"part {part.number}", f"{part.chained.how}: {spec}")
+                for part, spec in zip(parts, specs, strict=True)
+            ),
+            ("strategy", f"{choice.strategy}: {choice.reason}"),
+            ("cost", choice.cost),
+            ("order", _order_text(ordering)),
+            ("method", "asof_join_all"),
+        ),
+        keys=tuple(
+            (
+                f"left.{shown(part.direct.left.fields[k.left].name)}",
+                f"right {part.number}.{shown(part.direct.right.fields[k.right].name)}",
+                k.origin,
+                str(k.dtype),
+            )
+            for part in parts
+            for k in part.direct.keys
+        ),
+        columns=tuple(map(column, range(len(last.output)))),
+        spec={"parts": [spec.to_dict() for spec in specs]},
+    )
+
+
+def _facts(
+    join: ResolvedJoin, spec: JoinSpec | None, ordering: Sequence[tuple[str, bool]], choice: Choice
+) -> Iterator[tuple[str, str]]:
+    if spec is not None:
+        yield "condition", str(spec)
+        yield "nulls", "a NULL key equals a NULL key" if join.nulls_equal else "a NULL key matches nothing"
+    if isinstance(join.match, AsOf):
+        names = [f"right.{shown(join.right.fields[i].name)}" for i in join.match.tie_break]
+        yield "ties", _ties(names, join.match.direction, join.match.nearest_tie)
+    if zone := _through_zone(join):
+        yield "time zone", zone
+    if join.relationship:
+        yield "relationship", f"{join.relationship}, checked while the job runs"
+    if join.unmatched:
+        yield "unmatched", f"a {' or '.join(join.unmatched)} row without a match fails the job"
+    if join.dropped_aliases:
+        yield "dropped", ", ".join(f"{a}={b!r}" for a, b in join.dropped_aliases) + " (strict=False)"
+    if choice.facts is not None:
+        yield "statistics", f"{choice.facts} (sample of {choice.facts.sampled:,} rows)"
+    yield "strategy", f"{choice.strategy}: {choice.reason}"
+    if choice.cost:
+        yield "cost", choice.cost
+    yield "order", _order_text(ordering)
+
+
+def _through_zone(join: ResolvedJoin) -> str:
+    """Return which columns meet an instant by what a clock of the session shows."""
+    pairs = [(k.left, k.right) for k in join.keys]
+    if not isinstance(join.match, Exact):
+        pairs.append((join.match.left, join.match.right))
+    if isinstance(join.match, AsOf) and join.match.known is not None:
+        pairs.append(join.match.known)
+    read = []
+    for a, b in pairs:
+        fields = ("left", join.left.fields[a]), ("right", join.right.fields[b])
+        for (side, local), (_, other) in (fields, fields[::-1]):
+            if other.dtype == TIMESTAMP and local.dtype in (TIMESTAMP_NTZ, DATE):
+                read.append(f"{side}.{shown(local.name)} ({local.dtype})")
+    told = " and ".join(dict.fromkeys(read))
+    return told and f"{told} has no zone and meets a timestamp: it is read in spark.sql.session.timeZone"
+
+
+def _promises(spec: JoinSpec, how: str | None) -> Iterator[tuple[str, str]]:
+    yield "nulls", "a NULL key equals a NULL key" if spec.nulls_equal else "a NULL key matches nothing"
+    if isinstance(spec, AsofSpec):
+        yield "ties", _ties([as_said("right", n) for n in spec.tie_break], spec.direction, spec.nearest_tie)
+    if spec.relationship:
+        yield "relationship", f"{spec.relationship}, checked while the job runs"
+    if spec.unmatched:
+        kept = {None: "kept", "right": "right", "full": "left or right"}.get(how, "left")
+        side = {"left": "left", "right": "right", "both": "left or right"}.get(spec.unmatched, kept)
+        yield "unmatched", f"a {side} row without a match fails the job"
+
+
+def _ties(tie_break: Sequence[str], direction: str, nearest_tie: str) -> str:
+    """Return which right row wins when several are equally good."""
+    by = ", ".join(tie_break) or "all their columns that have an order, the first one first"
+    nearest = {"backward": "earlier", "forward": "later"}[nearest_tie]
+    first = f"of two equally near times the {nearest} wins; " if direction == "nearest" else ""
+    return f"{first}of right rows with equal time the greatest by {by} wins"
+
+
+def _order_text(ordering: Sequence[tuple[str, bool]]) -> str:
+    if not ordering:
+        return "the left side carries no order marker; none is needed and no row order is promised"
+    told = ", ".join(f"{n} {'ascending' if up else 'descending'}" for n, up in ordering)
+    return f"the left side is sorted by {told}; the join clears the marker"
+
+
+_METHODS = {
+    "inner": "inner_join (or left_inner; was join)",
+    "left": "left_outer (was left_join)",
+    "right": "right_outer (or left_right)",
+    "full": "full_outer (or outer_join)",
+    "semi": "semi_join",
+    "anti": "anti_join",
+    "cross": "cross_join",
+}
+
+
+_WAS = {"inner": " (was join)", "left": " (was left_join)"}
+
+
+def _method(spec: JoinSpec | None, how: str | None, *, natural: bool = False) -> str:
+    if isinstance(spec, AsofSpec):
+        return "natural_asof (was join_asof)" if natural else "asof_join (was join_asof)"
+    if natural:
+        return f"natural_{how}{_WAS.get(how or '', '')}"
+    if spec is not None and spec.TYPE != "join":
+        return f"{spec.TYPE}_join"
+    return _METHODS[how or "inner"] if how else "any directed join; natural_* when the names are shared"
+
+
+def _source(join: ResolvedJoin, column: Any) -> str:
+    left = "" if column.left is None else f"left.{shown(join.left.fields[column.left].name)}"
+    right = "" if column.right is None else f"right.{shown(join.right.fields[column.right].name)}"
+    if column.source == "coalesced":
+        return f"coalesce({left}, {right})"
+    return left or right or "which sides have a row"
+
+
+def _hidden(join: ResolvedJoin) -> Iterator[Row]:
+    if join.how in ("semi", "anti"):
+        yield "right.*", f"a {join.how} join keeps left columns"
+    else:
+        yield from _hidden_right(join)
+    left_shown = {c.left for c in join.output if c.left is not None}
+    for i, f in enumerate(join.left.fields):
+        if i not in left_shown:
+            yield f"left.{shown(f.name)}", "not asked for"
+
+
+def _hidden_right(join: ResolvedJoin) -> Iterator[Row]:
+    repeated = {c.right for c in join.output if c.right is not None}
+    keys = {k.right: k.left for k in join.keys}
+    for i, f in enumerate(join.right.fields):
+        if i not in repeated:
+            equal = f"equal to left.{shown(join.left.fields[keys[i]].name)}" if i in keys else "not asked for"
+            yield f"right.{shown(f.name)}", equal

@@ -1,0 +1,183 @@
+"""Directed joins: every key is spelt out in a JoinSpec, nothing is inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, cast, overload
+
+from weft.errors import ArgumentError
+from weft.joins.relation.deprecation import deprecated_on
+from weft.joins.relation.frame import Frame
+from weft.joins.relation.joining import a_relation, join_frames, settled_projection
+from weft.joins.relation.keywords import refuse_keywords
+from weft.joins.relation.methods import like
+from weft.joins.spec.asof import TemporalSpec
+from weft.joins.spec.join import JoinSpec
+
+if TYPE_CHECKING:
+    from weft.joins.spark.stats import MatchStats
+    from weft.joins.spec.join import Keys
+    from weft.joins.spec.projection import JoinProjection
+    from weft.joins.spec.words import How
+
+
+def _spec(spec: object, method: str, unexpected: dict[str, Any]) -> JoinSpec:
+    refuse_keywords(method, unexpected)
+    if isinstance(spec, TemporalSpec):
+        verb = {"asof": "asof_join", "interval": "interval_join", "window": "window_join"}[spec.TYPE]
+        raise ArgumentError(
+            f"{method} takes a JoinSpec; a {type(spec).__name__} goes to {verb}",
+            help=f"write {verb}(other, spec)",
+        )
+    if not isinstance(spec, JoinSpec):
+        raise ArgumentError(
+            f"{method} takes a JoinSpec, not {type(spec).__name__}",
+            help="write JoinSpec(equal_keys=[('left_column', 'right_column')])",
+        )
+    return spec
+
+
+def _directed(left: Any, other: object, spec: object, how: How, method: str, named: dict[str, Any]) -> Any:
+    options = {name: named.pop(name, None) for name in ("project", "suffixes", "stats")}
+    right = a_relation(other, method)
+    if "on" in named:
+        spec = deprecated_on(left, right, method, spec, named.pop("on"))
+    return join_frames(
+        left,
+        right,
+        _spec(spec, method, named),
+        how=how,
+        project=settled_projection(options["project"], options["suffixes"]),
+        stats=options["stats"],
+    )
+
+
+def _sibling(how: How, method: str) -> Callable[..., Any]:
+    def call(self: Any, other: object, spec: object = None, /, **named: Any) -> Any:
+        return _directed(self, other, spec, how, method, named)
+
+    return call
+
+
+class DirectedJoins(Frame):
+    """Joins by a `JoinSpec`; `project=`, `suffixes=` and `stats=` as in the natural joins."""
+
+    __slots__ = ()
+
+    @overload
+    def inner_join(
+        self,
+        other: Frame,
+        spec: JoinSpec,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+    ) -> Self: ...
+
+    @overload
+    def inner_join(
+        self,
+        other: Frame,
+        /,
+        *,
+        on: Keys,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+    ) -> Self: ...
+
+    def inner_join(
+        self,
+        other: Frame,
+        spec: JoinSpec | None = None,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+        **unexpected: Any,
+    ) -> Self:
+        """Pairs of rows that satisfy the spec.
+
+        ``orders.inner_join(customers, JoinSpec(equal_keys=[("customer_id", "id")]))``
+
+        Parameters
+        ----------
+        other
+            The right relation.
+        spec
+            The keys, predicates and promises; see `JoinSpec`.
+        project, suffixes
+            Columns and names of the result; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.
+        stats
+            A `MatchStats` that counts matches while the job runs.
+        """
+        named = {"project": project, "suffixes": suffixes, "stats": stats, **unexpected}
+        return cast("Self", _directed(self, other, spec, "inner", "inner_join", named))
+
+    left_inner = like(
+        inner_join,
+        "left_inner",
+        "Pairs of rows that satisfy the spec; same as `inner_join`.",
+        _sibling("inner", "left_inner"),
+    )
+    left_outer = like(
+        inner_join,
+        "left_outer",
+        "Every left row, with its matches or with NULLs.",
+        _sibling("left", "left_outer"),
+    )
+    left_right = like(
+        inner_join,
+        "left_right",
+        "Every right row, with its matches or with NULLs; same as `right_outer`.",
+        _sibling("right", "left_right"),
+    )
+    right_outer = like(
+        inner_join,
+        "right_outer",
+        "Every right row, with its matches or with NULLs; same as `left_right`.",
+        _sibling("right", "right_outer"),
+    )
+    outer_join = like(
+        inner_join,
+        "outer_join",
+        "Every row of both sides; same as `full_outer`.",
+        _sibling("full", "outer_join"),
+    )
+    full_outer = like(
+        inner_join,
+        "full_outer",
+        "Every row of both sides; same as `outer_join`.",
+        _sibling("full", "full_outer"),
+    )
+    semi_join = like(
+        inner_join,
+        "semi_join",
+        "Left rows that have a match, each once, left columns only.",
+        _sibling("semi", "semi_join"),
+    )
+    anti_join = like(
+        inner_join,
+        "anti_join",
+        "Left rows that have no match, left columns only.",
+        _sibling("anti", "anti_join"),
+    )
+
+    def cross_join(
+        self,
+        other: Frame,
+        /,
+        *,
+        project: JoinProjection | None = None,
+        suffixes: tuple[str, str] | None = None,
+        stats: MatchStats | None = None,
+    ) -> Self:
+        """Every pair of rows; the only join without a key or predicate."""
+        right = a_relation(other, "cross_join")
+        return join_frames(
+            self, right, None, how="cross", project=settled_projection(project, suffixes), stats=stats
+        )

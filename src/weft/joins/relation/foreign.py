@@ -1,0 +1,153 @@
+"""Arguments of other libraries' as-of joins, translated into the call to write here.
+
+Known are those of pandas ``merge_asof``, polars ``join_asof`` and Tempo ``asofJoin``.  A name that the left side
+has as a column stays a key alias.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from weft.core.duration import Duration
+from weft.core.names import listed
+from weft.errors import ArgumentError
+from weft.joins.relation.frame import Frame
+from weft.joins.spec.projection import DEFAULT_SUFFIXES
+from weft.joins.spec.words import Direction
+
+_PANDAS = ("on", "left_on", "right_on", "by", "left_by", "right_by", "left_index", "right_index")
+_POLARS = (
+    "on", "left_on", "right_on", "by", "by_left", "by_right", "suffix", "coalesce", "allow_parallel",
+    "force_parallel", "check_sortedness",
+)  # fmt: skip
+_TEMPO = (
+    "left_prefix", "right_prefix", "tsPartitionVal", "fraction", "skipNulls", "sql_join_opt", "suppress_null_warning",
+)  # fmt: skip
+FOREIGN = {"pandas merge_asof": _PANDAS, "polars join_asof": _POLARS, "Tempo asofJoin": _TEMPO}
+
+
+def is_foreign(name: str, left: Frame) -> bool:
+    """Whether a keyword belongs to another library, and names no column whose alias it could be."""
+    return name not in left.schema and any(name in names for names in FOREIGN.values())
+
+
+def refuse_foreign(method: str, left: Frame, right: Frame, said: Mapping[str, Any]) -> None:
+    """Raise when a keyword is another library's, with the whole call as it is written here."""
+    foreign = [name for name in said if is_foreign(name, left)]
+    direction = said.get("strategy") in get_args(Direction)
+    if not foreign and not direction:
+        return
+    named = [*foreign, *(["strategy"] if direction else [])]
+    raise ArgumentError(
+        f"{method} takes no {listed(f'{name}=' for name in named)}: "
+        f"{'that is an argument' if len(named) == 1 else 'those are arguments'} of {_library(named)}",
+        code="W0310",
+        help=_Translation(said, left, right).call(),
+    )
+
+
+def missing_order(method: str, left: Frame, right: Frame, said: Mapping[str, Any]) -> ArgumentError:
+    """Return the error for an as-of join that says no order columns."""
+    return ArgumentError(
+        f"{method} needs order=: which columns say when a row is from",
+        code="W0310",
+        help=_Translation(said, left, right).call(),
+    )
+
+
+def _library(names: list[str]) -> str:
+    counted = {lib: sum(n in known for n in names) for lib, known in FOREIGN.items()}
+    if "strategy" in names:
+        counted["polars join_asof"] += 1
+    return max(counted, key=lambda lib: counted[lib])
+
+
+@dataclass(frozen=True)
+class _Translation:
+    """The arguments of a call, and what each one is here."""
+
+    said: Mapping[str, Any]
+    left: Frame
+    right: Frame
+    options: dict[str, str] = field(default_factory=dict)
+
+    def call(self) -> str:
+        """Return the call to paste."""
+        keys = ", ".join(f"({a!r}, {b!r})" for a, b in self._keys())
+        order = ", ".join(repr(name) for name in self._order())
+        self._translate()
+        after = {n: v for n, v in self.options.items() if n == "suffixes"}
+        inside = {n: v for n, v in self.options.items() if n not in after}
+        spec = "".join(f", {n}={v}" for n, v in inside.items())
+        rest = "".join(f", {n}={v}" for n, v in after.items())
+        return f"write asof_join(other, AsofSpec([{keys}], order=AsofOrder({order}){spec}){rest})"
+
+    def _names(self, *candidates: str) -> list[str]:
+        for name in candidates:
+            value = self.said.get(name)
+            if value is not None and name not in self.left.schema:
+                return [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)]
+        return []
+
+    def _keys(self) -> list[tuple[str, str]]:
+        lefts = self._names("left_by", "by_left", "by", "tsPartitionVal")
+        rights = self._names("right_by", "by_right", "by", "tsPartitionVal")
+        if lefts or rights or self._names("on", "left_on", "right_on"):
+            return list(zip(lefts or rights, rights or lefts, strict=False))
+        times = set(self._order())  # nothing said: the columns that a natural join would take
+        shared = [n for n in self.left.columns if n in self.right.schema and n not in times]
+        return [(n, n) for n in shared]
+
+    def _order(self) -> tuple[str, str]:
+        left, right = self._names("left_on", "on"), self._names("right_on", "on")
+        return (
+            left[0] if left else self._time(self.left),
+            right[0] if right else self._time(self.right),
+        )
+
+    @staticmethod
+    def _time(side: Frame) -> str:
+        """Return the first time of a side: the likely order column."""
+        return next((f.name for f in side.schema.fields if f.dtype.is_temporal), "event_ts")
+
+    def _collide(self) -> bool:
+        """Whether the two sides share a column that is neither a key nor a time, and needs a suffix."""
+        settled = {b for _, b in self._keys()} | {self._order()[1]}
+        return any(n in self.left.schema for n in self.right.columns if n not in settled)
+
+    def _translate(self) -> None:
+        said, options = self.said, self.options
+        direction = (
+            said.get("strategy") if said.get("strategy") in get_args(Direction) else said.get("direction")
+        )
+        if direction not in (None, "backward"):
+            options["direction"] = repr(direction)
+        if said.get("tolerance") is not None:
+            options["tolerance"] = _distance(said["tolerance"], seconds=any(n in _TEMPO for n in said))
+        elif direction == "nearest":  # any distance will do elsewhere; here it is said
+            options["tolerance"] = "'unbounded'"
+        if said.get("allow_exact_matches") is False:
+            options["allow_exact_matches"] = "False"
+        if said.get("skipNulls") is True:
+            keys = {b for _, b in self._keys()} | {self._order()[1]}
+            options["skip_nulls"] = repr(tuple(n for n in self.right.columns if n not in keys))
+        if said.get("suffixes") is not None:
+            options["suffixes"] = repr(tuple(said["suffixes"]))
+        elif isinstance(said.get("suffix"), str):
+            options["suffixes"] = repr(("", said["suffix"]))
+        elif isinstance(said.get("right_prefix"), str):
+            options["suffixes"] = repr(("", f"_{said['right_prefix']}"))
+        elif self._collide():
+            options["suffixes"] = repr(DEFAULT_SUFFIXES)
+
+
+def _distance(value: Any, *, seconds: bool) -> str:
+    """Return a tolerance as it is written here; Tempo's are seconds."""
+    if seconds and not isinstance(value, bool) and isinstance(value, int | float):
+        return repr(f"{value} seconds")
+    if isinstance(value, dt.timedelta):
+        return repr(str(Duration(value // dt.timedelta(microseconds=1))))
+    return repr(value)

@@ -1,0 +1,308 @@
+"""The frame below a Relation: a DataFrame with its schema, order marker and lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from pyspark.sql import Column as AnyColumn
+
+from weft import expr
+from weft.core.names import fold, listed, parse_name, quote
+from weft.core.types import BOOLEAN, Field, Schema, common_type
+from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
+from weft.joins.explain import JoinExplanation, explain_resolved
+from weft.expr.spark.columns import compile_expr
+from weft.joins.spark.failures import coded_errors
+from weft.expr.spark.frames import check_one_session, functions_of, schema_of
+from weft.joins.spark.sorting import is_sorted
+from weft.joins.spark.streams import check_not_streaming
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from weft.joins.choose import Choice
+    from weft.joins.resolve.resolved import ResolvedJoin
+    from weft.joins.spec.join import JoinSpec
+    from weft.joins.spec.projection import JoinProjection
+
+Ordering = tuple[tuple[str, bool], ...]
+"""Sort columns in order, each with whether it ascends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinLineage:
+    """How a relation came out of a join: what was said and what it resolved to."""
+
+    spec: JoinSpec | None
+    project: JoinProjection | None
+    resolved: ResolvedJoin
+    choice: Choice
+    left_ordering: Ordering = ()
+    natural: bool = False
+
+    def explain(self) -> JoinExplanation:
+        """Return the join in words."""
+        return explain_resolved(
+            self.resolved,
+            self.spec,
+            ordering=self.left_ordering,
+            choice=self.choice,
+            natural=self.natural,
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Frame:
+    """A DataFrame that knows its columns; nothing here changes the session or runs a job."""
+
+    df: DataFrame
+    schema: Schema
+    session: SparkSession
+    ordering: Ordering = ()
+    lineage: JoinLineage | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return self.schema.names
+
+    def _with(self, df: DataFrame, schema: Schema | None = None, ordering: Ordering = ()) -> Self:
+        return replace(self, df=df, schema=schema or schema_of(df), ordering=ordering, lineage=None)
+
+    def _rows(self, df: DataFrame, ordering: Ordering) -> Self:
+        """Return fewer or sorted rows of the same columns, which are still those of the join."""
+        return replace(self, df=df, ordering=ordering)
+
+    def _names(self, names: Sequence[str]) -> list[int]:
+        return [self._index(name) for name in names]
+
+    def _index(self, name: object) -> int:
+        literal = self.schema.find(name) if isinstance(name, str) else None
+        return self.schema.index(parse_name(name)) if literal is None else literal
+
+    def _column(self, index: int) -> Column:
+        found: Column = functions_of(self.df).col(quote(self.columns[index]))
+        return found
+
+    def _compiled(self, what: object, *, boolean: bool = False) -> tuple[Column, Any]:
+        """Return a Column and, for a text of the expression language, its type."""
+        if not isinstance(what, str):
+            return _a_column(what), None
+        scope = expr.TableScope({"": self.schema})
+        typed = expr.check(expr.parse(what), scope, expect=BOOLEAN if boolean else None, today=False)
+
+        def column(slot: Any) -> Column:
+            return self._column(slot[1])
+
+        return compile_expr(typed, column, functions_of(self.df)), typed.dtype
+
+    def filter(self, condition: Column | str) -> Self:
+        """Keep the rows for which `condition` is true: a Column or an expression text."""
+        column, _ = self._compiled(condition, boolean=True)
+        return self._rows(self.df.filter(column), self.ordering)
+
+    def limit(self, rows: int) -> Self:
+        """Keep at most `rows` rows."""
+        _a_count(rows, "limit", least=0)
+        return self._rows(self.df.limit(rows), self.ordering)
+
+    def select(self, *names: str) -> Self:
+        """Keep the named columns, in the order given."""
+        kept = self._names(names)
+        if not kept:
+            raise ArgumentError("select needs a column name", help=f"the columns are {listed(self.columns)}")
+        for place, index in enumerate(kept):
+            if index in kept[:place]:
+                raise ColumnCollisionError(
+                    f"select names {self.columns[index]!r} twice",
+                    help="name it once; with_columns gives a copy under another name",
+                )
+        schema = Schema(tuple(self.schema.fields[i] for i in kept), self.schema.case_sensitive)
+        return self._with(self.df.select(*map(self._column, kept)), schema, self._surviving(schema))
+
+    def drop(self, *names: str) -> Self:
+        """Leave out the named columns."""
+        dropped = set(self._names(names))
+        return self.select(*(quote(n) for i, n in enumerate(self.columns) if i not in dropped))
+
+    def _surviving(self, schema: Schema) -> Ordering:
+        """Return the leading part of the marker whose columns are still there."""
+        kept: list[tuple[str, bool]] = []
+        for name, ascending in self.ordering:
+            if name not in schema:
+                break
+            kept.append((name, ascending))
+        return tuple(kept)
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **aliases: str) -> Self:
+        """Give columns new names: ``rename(old="new")`` or ``rename({"old name": "new"})``."""
+        new = dict(enumerate(self.columns))
+        for old, name in {**(names or {}), **aliases}.items():
+            if not isinstance(name, str) or not name:
+                raise ArgumentError(
+                    f"rename {old!r}: the new name must be a text, not {name!r}",
+                    help=f"write rename({{{old!r}: 'new_name'}})",
+                )
+            new[self._index(old)] = name
+        fields = tuple(Field(new[i], f.dtype, f.nullable) for i, f in enumerate(self.schema.fields))
+        renamed = {self.columns[i]: n for i, n in new.items()}
+        ordering = tuple((renamed[n], up) for n, up in self.ordering)
+        schema = Schema(fields, self.schema.case_sensitive)
+        return self._with(self.df.toDF(*new.values()), schema, ordering)
+
+    def with_columns(
+        self, columns: Mapping[str, Column | str] | None = None, /, **more: Column | str
+    ) -> Self:
+        """Add or replace columns: each a Column or an expression text.
+
+        ``orders.with_columns(total="price * quantity")``
+        """
+        added = {**(columns or {}), **more}
+        compiled = {name: self._compiled(what) for name, what in added.items()}
+        taken: dict[str, str] = {}
+        seen: set[str] = set()
+        for name in compiled:
+            if not isinstance(name, str) or not name:
+                raise ArgumentError(
+                    f"with_columns: a column name must be a text, not {name!r}",
+                    code="W0303",
+                    help="write with_columns(name='expression') or with_columns({'odd name': 'expression'})",
+                )
+            folded = fold(name, case_sensitive=self.schema.case_sensitive)
+            if folded in seen:
+                raise ColumnCollisionError(
+                    f"with_columns names {name!r} twice", help="names are compared by the case policy"
+                )
+            seen.add(folded)
+            index = self.schema.find(name)
+            taken[name] = name if index is None else self.columns[index]
+        df = self.df.withColumns({taken[name]: column for name, (column, _) in compiled.items()})
+        kept: list[tuple[str, bool]] = []
+        for name, up in self.ordering:
+            if name in taken.values():
+                break
+            kept.append((name, up))
+        return self._with(df, None, tuple(kept))
+
+    def order_by(self, *columns: str | tuple[str, bool]) -> Self:
+        """Sort by the columns and remember it; ``("ts", False)`` sorts descending.
+
+        The marker stays through filter, limit, rename and columns added; a select that
+        drops a sort column cuts it there; joins, unions and shuffles clear it.
+        """
+        if not columns:
+            raise ArgumentError(
+                "order_by needs a column name", help=f"the columns are {listed(self.columns)}"
+            )
+        check_not_streaming(self.df, "order_by")
+        pairs = [_sort_pair(c) for c in columns]
+        indices = [(self._index(name), up) for name, up in pairs]
+        sort = [self._column(i).asc() if up else self._column(i).desc() for i, up in indices]
+        ordering = tuple((self.columns[i], bool(up)) for i, up in indices)
+        return self._rows(self.df.orderBy(*sort), ordering)
+
+    def check_sorted(self, *columns: str) -> bool:
+        """Run a job that says whether the rows, in partition order, ascend by the columns.
+
+        NULLs come first and equal rows may stand in any order; with no columns, those of the
+        order marker are meant.  An order marker is what `order_by` said; this looks at the rows.
+        """
+        marked = [] if columns else [quote(n) for n, up in self.ordering if up]
+        if not columns and (not marked or len(marked) < len(self.ordering)):
+            raise ArgumentError(
+                "check_sorted needs a column name: there is no ascending order marker",
+                help=f"the columns are {listed(self.columns)}",
+            )
+        check_not_streaming(self.df, "check_sorted")
+        indices = self._names(columns or marked)
+        for field in (self.schema.fields[i] for i in indices):
+            if not field.dtype.is_orderable:
+                raise JoinTypeError(
+                    f"check_sorted: column {field.name!r} is {field.dtype}, which has no order",
+                    help="compute a column that has one with with_columns",
+                )
+        with coded_errors():
+            return is_sorted(self.df, [self.columns[i] for i in indices])
+
+    def union(self, other: Frame) -> Self:
+        """Append the rows of a relation with the same columns, matched by name."""
+        if not isinstance(other, Frame):
+            raise ArgumentError(
+                f"union takes a Relation, not {type(other).__name__}", help="wrap it: weft.relation(df)"
+            )
+        check_one_session(self.session, other.session)
+        missing = [n for n in self.columns if n not in other.schema] or [
+            n for n in other.columns if n not in self.schema
+        ]
+        if missing or len(self.schema) != len(other.schema):
+            raise ArgumentError(
+                f"union: column {missing[0]!r} is on one side only",
+                help="select the same columns of both, or add it with with_columns",
+            )
+        for mine in self.schema:
+            theirs = other.schema[mine.name].dtype
+            if mine.dtype != theirs and common_type(mine.dtype, theirs) is None:
+                raise JoinTypeError(
+                    f"union: column {mine.name!r} is {mine.dtype} on one side and {theirs} on the other",
+                    help="cast one side first with with_columns",
+                )
+        return self._with(self.df.unionByName(other.df))
+
+    def distinct(self) -> Self:
+        """Keep each row once."""
+        return self._with(self.df.distinct(), self.schema)
+
+    def repartition(self, partitions: int, *columns: str) -> Self:
+        """Spread the rows over partitions, by columns if named."""
+        _a_count(partitions, "repartition", least=1)
+        return self._with(
+            self.df.repartition(partitions, *map(self._column, self._names(columns))), self.schema
+        )
+
+    def sample(self, fraction: float, seed: int | None = None) -> Self:
+        """Keep about `fraction` of the rows, without replacement."""
+        if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
+            raise ArgumentError(
+                f"sample takes a fraction between 0 and 1, not {fraction!r}",
+                code="W0302",
+                help="a tenth of the rows is sample(0.1)",
+            )
+        fraction = float(fraction)
+        return self._with(self.df.sample(withReplacement=False, fraction=fraction, seed=seed), self.schema)
+
+    def __str__(self) -> str:
+        order = "" if not self.ordering else ", ordered by " + ", ".join(n for n, _ in self.ordering)
+        return f"Relation({', '.join(map(str, self.schema.fields))}{order})"
+
+    __repr__ = __str__
+
+
+def _a_count(value: object, method: str, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(
+            f"{method} takes a whole number from {least}, not {value!r}",
+            code="W0302" if isinstance(value, int) and not isinstance(value, bool) else "W0301",
+            help=f"for example {method}(10)",
+        )
+
+
+def _a_column(what: object) -> Column:
+    if not isinstance(what, AnyColumn):
+        raise ArgumentError(
+            f"a column is a Spark Column or an expression text, not {type(what).__name__}",
+            help=f"write it as a text: {str(what)!r}",
+        )
+    return what
+
+
+def _sort_pair(column: object) -> tuple[str, bool]:
+    if isinstance(column, str):
+        return column, True
+    if isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], bool):
+        return column
+    raise ArgumentError(
+        f"order_by takes column names and pairs of a name and a bool, not {column!r}",
+        help="write order_by('a', ('b', False)) to sort by b descending",
+    )

@@ -1,0 +1,186 @@
+"""Natural joins: shared names are keys, aliases are keyword arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from weft.core.mistakes import Mistakes
+from weft.errors import JoinKeyWarning, WeftError
+from weft.joins.resolve.natural import NaturalKeys, natural_keys
+from weft.joins.resolve.join import Inference, check_conditions
+from weft.joins.relation.arguments import check_arguments
+from weft.joins.relation.frame import Frame
+from weft.joins.relation.joining import a_relation, join_frames, settled_projection
+from weft.joins.relation.methods import like
+from weft.joins.relation.notices import notice
+from weft.joins.spec.asof import AsofOrder, name_list
+from weft.joins.spec.join import JoinSpec, Keys, alias_pairs, checked_predicates
+
+if TYPE_CHECKING:
+    from weft.joins.spark.stats import MatchStats
+    from weft.joins.spec.predicates import JoinPredicate
+    from weft.joins.spec.projection import JoinProjection
+    from weft.joins.spec.words import How, Relationship, Unmatched
+
+DEFAULTS: Mapping[str, Any] = {
+    "strict": True,
+    "project": None,
+    "predicates": None,
+    "suffixes": None,
+    "keys": None,
+    "exclude_shared": (),
+    "nulls_equal": False,
+    "relationship": None,
+    "unmatched": None,
+    "stats": None,
+}
+PARAMETERS = tuple(DEFAULTS)
+
+
+def infer(
+    left: Frame,
+    right: Frame,
+    *,
+    strict: bool,
+    keys: Keys,
+    exclude_shared: Sequence[str],
+    aliases: Mapping[str, Any],
+    order: AsofOrder | None = None,
+    parameters: Sequence[str] = PARAMETERS,
+    need_keys: bool = True,
+) -> NaturalKeys:
+    """Return the keys of a natural join; `parameters` are what a misspelt keyword may have meant."""
+    name_list(exclude_shared, "exclude_shared")
+    said = alias_pairs(aliases, keys, parameters)
+    return natural_keys(
+        left.schema,
+        right.schema,
+        aliases=said[: len(aliases)],
+        keys=said[len(aliases) :],
+        exclude_shared=exclude_shared,
+        strict=strict,
+        order=order,
+        parameters=parameters,
+        need_keys=need_keys,
+    )
+
+
+def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliases: dict[str, Any]) -> Any:
+    right = a_relation(other, f"natural_{how}")
+    mistakes = Mistakes()
+    check_arguments(left, options, mistakes)
+    with mistakes.noted():
+        alias_pairs(aliases, None, PARAMETERS)
+    mistakes.raise_all()
+    project = settled_projection(options["project"], options["suffixes"])
+    predicates = checked_predicates(options["predicates"], "predicates")
+    try:
+        found = infer(
+            left, right, aliases=aliases, **{n: options[n] for n in ("strict", "keys", "exclude_shared")}
+        )
+    except WeftError as cause:
+        # The keys stop here; what is wrong with the predicates is told with them.
+        mistakes.add(cause)
+        if predicates:
+            check_conditions(JoinSpec((), predicates), left.schema, right.schema, mistakes)
+        mistakes.raise_all()
+        raise
+    promises = {n: options[n] for n in ("nulls_equal", "relationship", "unmatched")}
+    spec = JoinSpec(found.pairs, predicates, **promises)
+    for note in found.notes:
+        notice(note, JoinKeyWarning)
+    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
+    return join_frames(
+        left, right, spec, how=how, project=project, inference=inference, stats=options["stats"]
+    )
+
+
+def _sibling(how: How) -> Callable[..., Any]:
+    def call(self: Any, other: object, /, **named: Any) -> Any:
+        options = {name: named.pop(name, default) for name, default in DEFAULTS.items()}
+        return _natural(self, other, how, options, named)
+
+    return call
+
+
+class NaturalJoins(Frame):
+    """The ``natural_*`` methods.
+
+    All take the same arguments.  Keys are the columns that both sides share, in left
+    column order; ``left_name="right_name"`` adds a pair, or replaces the partner of a
+    shared column.  Right keys are not repeated in the result; a right column that collides
+    with a left one is an error unless `suffixes` or `project` settles it.
+    """
+
+    __slots__ = ()
+
+    def natural_inner(
+        self,
+        other: Frame,
+        /,
+        *,
+        strict: bool = True,
+        project: JoinProjection | None = None,
+        predicates: Sequence[JoinPredicate] | None = None,
+        suffixes: tuple[str, str] | None = None,
+        keys: Keys = None,
+        exclude_shared: Sequence[str] = (),
+        nulls_equal: bool = False,
+        relationship: Relationship | None = None,
+        unmatched: Unmatched | None = None,
+        stats: MatchStats | None = None,
+        **key_aliases: str,
+    ) -> Self:
+        """Pairs of rows whose shared columns are equal.
+
+        ``orders.natural_inner(customers, customer_ref="id", suffixes=("", "_customer"))``
+
+        Parameters
+        ----------
+        other
+            The right relation.
+        strict
+            False drops aliases that name no column, with a `JoinKeyWarning`.
+        project, suffixes
+            Columns and names of the result; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.
+        predicates
+            Further conditions, in order; see `ColumnPredicate` and `ExpressionPredicate`.
+        keys
+            Aliases as a mapping or pairs, for names that are no Python keyword.
+        exclude_shared
+            Shared columns that are not keys.
+        nulls_equal, relationship, unmatched
+            See `JoinSpec`.
+        stats
+            A `MatchStats` that counts matches while the job runs.
+        """
+        given = (
+            strict, project, predicates, suffixes, keys, exclude_shared,
+            nulls_equal, relationship, unmatched, stats,
+        )  # fmt: skip
+        options = dict(zip(PARAMETERS, given, strict=True))
+        return cast("Self", _natural(self, other, "inner", options, key_aliases))
+
+    natural_left = like(
+        natural_inner, "natural_left", "Every left row, with its matches or with NULLs.", _sibling("left")
+    )
+    natural_right = like(
+        natural_inner,
+        "natural_right",
+        "Every right row; keys of unmatched ones stand under the left names.",
+        _sibling("right"),
+    )
+    natural_full = like(
+        natural_inner, "natural_full", "Every row of both sides, keys coalesced.", _sibling("full")
+    )
+    natural_semi = like(
+        natural_inner,
+        "natural_semi",
+        "Left rows that have a match, each once, left columns only.",
+        _sibling("semi"),
+    )
+    natural_anti = like(
+        natural_inner, "natural_anti", "Left rows that have no match, left columns only.", _sibling("anti")
+    )

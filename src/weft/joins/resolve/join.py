@@ -1,0 +1,246 @@
+"""resolve_join: a spec and two schemas become a ResolvedJoin; all strictness lives here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.core.fingerprint import fingerprint
+from weft.core.mistakes import Mistakes
+from weft.core.names import parse_name
+from weft.core.types import Schema, common_type
+from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysError
+from weft.joins.resolve.casting import meeting_help
+from weft.joins.resolve.matching import resolve_match
+from weft.joins.resolve.output import OutputRequest, output_columns
+from weft.joins.resolve.predicates import resolve_predicates
+from weft.joins.resolve.resolved import (
+    AsOf,
+    Exact,
+    Match,
+    Origin,
+    OutputColumn,
+    ResolvedJoin,
+    ResolvedKey,
+    ResolvedPredicate,
+    Side,
+)
+from weft.joins.spec.asof import AsofSpec, TemporalSpec
+from weft.joins.spec.join import JoinSpec, KeyPairs
+from weft.joins.spec.projection import JoinProjection
+from weft.joins.spec.temporal import IntervalSpec, WindowSpec
+from weft.joins.spec.words import How, one_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """What the caller knows of the keys beyond the spec: where they came from."""
+
+    origins: tuple[Origin, ...] = ()
+    dropped: KeyPairs = ()
+    displaced: Mapping[int, str] = field(default_factory=dict)
+
+
+def resolve_join(
+    spec: JoinSpec | None,
+    left: Schema,
+    right: Schema,
+    *,
+    how: How | None = None,
+    project: JoinProjection | None = None,
+    inference: Inference | None = None,
+) -> ResolvedJoin:
+    """Bind `spec` to two schemas: names found, types met, output columns settled.
+
+    `spec` is None for a cross join alone.  Every problem raises here, before Spark sees anything.
+    """
+    how = _settled_how(spec, how)
+    for side, schema in (("left", left), ("right", right)):
+        if not isinstance(schema, Schema):
+            raise ArgumentError(
+                f"the {side} side must be a relation or a Schema, not {type(schema).__name__}",
+                help="wrap a DataFrame with weft.relation(df)",
+            )
+    if project is not None and not isinstance(project, JoinProjection):
+        raise ArgumentError(
+            f"project must be a JoinProjection, not {type(project).__name__}",
+            help="write project=JoinProjection(keep=['column'])",
+        )
+    project = project or JoinProjection()
+    inference = inference or Inference()
+    if left.case_sensitive != right.case_sensitive:
+        raise ArgumentError(
+            "the two sides follow different case policies",
+            help="make both relations under one setting of spark.sql.caseSensitive",
+        )
+    keys, conditions, match = _conditions(spec, left, right, inference) if spec else ((), (), Exact())
+    request = OutputRequest(
+        how=how,
+        left=left,
+        right=right,
+        keys=keys,
+        project=project,
+        right_order=None if isinstance(match, Exact) else match.right,
+        displaced=inference.displaced,
+    )
+    return ResolvedJoin(
+        how=how,
+        left=left,
+        right=right,
+        keys=keys,
+        match=match,
+        output=_output(request, match),
+        conditions=conditions,
+        nulls_equal=spec.nulls_equal if spec else False,
+        relationship=_relationship(spec, how),
+        unmatched=_unmatched(spec, how),
+        dropped_aliases=inference.dropped,
+        fingerprint=_fingerprint(spec, how, project, left, right),
+        spec_fingerprint=spec.fingerprint() if spec else "",
+    )
+
+
+def _output(request: OutputRequest, match: Match) -> tuple[OutputColumn, ...]:
+    """Return the output columns; an as-of join that looks up nothing is a mistake."""
+    columns = output_columns(request)
+    if isinstance(match, AsOf) and all(c.source == "left" for c in columns):
+        raise JoinSpecError(
+            "the right side adds no column to the result",
+            code="W0108",
+            help="exclude a right column from the keys, or keep the right order column",
+        )
+    return columns
+
+
+def _settled_how(spec: JoinSpec | None, how: How | None) -> How:
+    own: How | None = spec.how if isinstance(spec, AsofSpec | IntervalSpec | WindowSpec) else None
+    if how is None:
+        how = own or ("cross" if spec is None else "inner")
+    one_of(how, How, "how")
+    if spec is not None and not isinstance(spec, JoinSpec):
+        raise ArgumentError(
+            f"spec must be a JoinSpec, not {type(spec).__name__}",
+            help="write JoinSpec(equal_keys=[('left_column', 'right_column')])",
+        )
+    if own is not None and how != own:
+        raise ArgumentError(
+            f"how={how!r} but the spec says how={own!r}", code="W0305", help="say it in the spec alone"
+        )
+    if (spec is None) != (how == "cross"):
+        raise ArgumentError(
+            "a cross join takes no spec, every other join needs one",
+            code="W0305",
+            help="leave out the spec for how='cross', give one for every other how",
+        )
+    return how
+
+
+def _conditions(
+    spec: JoinSpec, left: Schema, right: Schema, inference: Inference
+) -> tuple[tuple[ResolvedKey, ...], tuple[ResolvedPredicate, ...], Match]:
+    """Return keys, predicates and match; every mistake in them comes at once."""
+    mistakes = Mistakes()
+    keys = _resolved_keys(spec, left, right, inference, mistakes)
+    conditions, match = check_conditions(spec, left, right, mistakes, keys)
+    mistakes.raise_all()
+    if not keys and not conditions and isinstance(match, Exact):
+        raise NoJoinKeysError(
+            "a join needs an equal key or a predicate", help="for all pairs call cross_join"
+        )
+    return keys, conditions, match
+
+
+def check_conditions(
+    spec: JoinSpec, left: Schema, right: Schema, mistakes: Mistakes, keys: tuple[ResolvedKey, ...] = ()
+) -> tuple[tuple[ResolvedPredicate, ...], Match]:
+    """Return predicates and match of a spec as far as they resolve; the rest goes into `mistakes`."""
+    conditions = resolve_predicates(spec, left, right, keys, mistakes)
+    match: Match = Exact()
+    with mistakes.noted():
+        match = _match(spec, left, right)
+    return conditions, match
+
+
+def _resolved_keys(
+    spec: JoinSpec, left: Schema, right: Schema, inference: Inference, mistakes: Mistakes
+) -> tuple[ResolvedKey, ...]:
+    written: Origin = "spec"
+    origins = inference.origins or (written,) * len(spec.equal_keys)
+    keys = []
+    for pair, origin in zip(spec.equal_keys, origins, strict=True):
+        found: list[int] = []
+        for schema, name, side in ((left, pair[0], "left"), (right, pair[1], "right")):
+            with mistakes.noted():
+                found.append(schema.index(parse_name(name), side=f"{side} relation"))
+        if len(found) < 2:
+            continue
+        i, j = found
+        a, b = left.fields[i], right.fields[j]
+        dtype = common_type(a.dtype, b.dtype)
+        if dtype is None:
+            told = f"key left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}"
+            mistakes.add(JoinTypeError(told, help=meeting_help(a, b)))
+        else:
+            keys.append(ResolvedKey(left=i, right=j, dtype=dtype, origin=origin))
+    return tuple(dict.fromkeys(keys))
+
+
+def _match(spec: JoinSpec, left: Schema, right: Schema) -> Match:
+    return resolve_match(spec, left, right) if isinstance(spec, TemporalSpec) else Exact()
+
+
+def _relationship(spec: JoinSpec | None, how: How) -> Any:
+    if spec is None or spec.relationship is None:
+        return None
+    if how in ("semi", "anti"):
+        raise JoinSpecError(
+            f"a {how} join keeps each left row at most once: relationship= says nothing about it",
+            code="W0305",
+            help="leave relationship= out",
+        )
+    return spec.relationship
+
+
+_PRESERVED: Mapping[str, tuple[Side, ...]] = {
+    "inner": ("left",),
+    "left": ("left",),
+    "right": ("right",),
+    "full": ("left", "right"),
+}
+
+
+def _unmatched(spec: JoinSpec | None, how: How) -> tuple[Side, ...]:
+    if spec is None or spec.unmatched is None:
+        return ()
+    if how not in _PRESERVED:
+        raise JoinSpecError(
+            f"unmatched= has no meaning for a {how} join", code="W0305", help="leave unmatched= out"
+        )
+    explicit: dict[str, tuple[Side, ...]] = {
+        "left": ("left",),
+        "right": ("right",),
+        "both": ("left", "right"),
+    }
+    return explicit.get(spec.unmatched, _PRESERVED[how])
+
+
+def _fingerprint(
+    spec: JoinSpec | None, how: How, project: JoinProjection, left: Schema, right: Schema
+) -> str:
+    def columns(schema: Schema) -> str:
+        # One text, not a list: a wide schema would cost more to encode than to bind.
+        return "\0".join(f"{f.name}\1{f.dtype}" for f in schema)
+
+    return fingerprint(
+        {
+            "spec": spec.fingerprint() if spec else None,
+            "how": how,
+            "project": project.fingerprint(),
+            "left": columns(left),
+            "right": columns(right),
+        }
+    )
+
+
+JoinSpec._binder = staticmethod(resolve_join)  # noqa: SLF001  # how JoinSpec.bind finds its way down

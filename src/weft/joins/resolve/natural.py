@@ -1,0 +1,167 @@
+"""Keys of a natural join: names that both sides share, replaced and extended by aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weft.core.mistakes import Mistakes
+from weft.core.names import canonical, fold, listed, near, parse_name
+from weft.core.types import Schema
+from weft.errors import NoJoinKeysError, UnknownColumnError
+from weft.joins.resolve.resolved import Origin
+from weft.joins.spec.asof import AsofOrder
+from weft.joins.spec.join import KeyPairs
+
+
+@dataclass(frozen=True, slots=True)
+class NaturalKeys:
+    """The inferred key pairs, how each came about, and what was left out."""
+
+    pairs: KeyPairs
+    origins: tuple[Origin, ...]
+    dropped: KeyPairs = ()
+    displaced: Mapping[int, str] = field(default_factory=dict)
+    """Right columns that an alias has displaced from being a key, with the reason."""
+    notes: tuple[str, ...] = ()
+    """What a careful reader should be warned of."""
+
+
+@dataclass(slots=True)
+class _Found:
+    left: str
+    right: str
+    origin: Origin
+
+
+def natural_keys(
+    left: Schema,
+    right: Schema,
+    *,
+    aliases: KeyPairs = (),
+    keys: KeyPairs = (),
+    exclude_shared: Sequence[str] = (),
+    strict: bool = True,
+    order: AsofOrder | None = None,
+    parameters: Sequence[str] = (),
+    need_keys: bool = True,
+) -> NaturalKeys:
+    """Infer the keys: shared columns in left order, aliases in call order, then `keys`.
+
+    An alias for a shared column takes its place.  Order columns of an as-of join are
+    never keys.  With ``strict=False`` an alias that names no column is dropped and told.
+    """
+    mistakes = Mistakes()
+    found = [
+        _Found(name, right.fields[right.index(name)].name, "shared")
+        for name in _shared(left, right, exclude_shared, order, mistakes)
+    ]
+    displaced: dict[int, str] = {}
+    dropped: list[tuple[str, str]] = []
+    for origin, pair in _said(aliases, keys):
+        unknown = Mistakes()
+        names: list[str] = []
+        for schema, written, side in ((left, pair[0], "left"), (right, pair[1], "right")):
+            with unknown.noted():
+                hints = parameters if side == "left" else ()
+                names.append(schema.fields[_index(schema, written, f"{side} relation", hints)].name)
+        if not unknown:
+            _place(found, displaced, right, _Found(names[0], names[1], origin))
+        elif strict:
+            mistakes.take(unknown)
+        else:
+            dropped.append(pair)
+    mistakes.raise_all()
+    if not found and need_keys:
+        raise _no_keys(left, right, dropped, exclude_shared)
+    return NaturalKeys(
+        pairs=tuple((canonical(f.left), canonical(f.right)) for f in found),
+        origins=tuple(f.origin for f in found),
+        dropped=tuple(dropped),
+        displaced=displaced,
+        notes=tuple(_notes(left, found, dropped)),
+    )
+
+
+def _said(aliases: KeyPairs, keys: KeyPairs) -> Iterator[tuple[Origin, tuple[str, str]]]:
+    for pair in aliases:
+        yield "alias", pair
+    for pair in keys:
+        yield "keys", pair
+
+
+def _shared(
+    left: Schema, right: Schema, exclude: Sequence[str], order: AsofOrder | None, mistakes: Mistakes
+) -> tuple[str, ...]:
+    def folded(name: str) -> str:
+        return fold(name, case_sensitive=left.case_sensitive)
+
+    shared = [n for n in left.names if n in right]
+    known, excluded = set(map(folded, shared)), set()
+    for written in exclude:
+        with mistakes.noted():
+            name = parse_name(written, what="exclude_shared")
+            excluded.add(folded(name))
+            if folded(name) not in known:
+                close = near(name, shared)
+                raise UnknownColumnError(
+                    f"exclude_shared names {written!r}, which is not a shared column",
+                    help=f"did you mean {close[0]!r}?" if close else f"shared columns are {listed(shared)}",
+                )
+    if order is not None:
+        excluded |= {folded(parse_name(order.left)), folded(parse_name(order.right))}
+    return tuple(n for n in shared if folded(n) not in excluded)
+
+
+def _index(schema: Schema, written: str, side: str, parameters: Sequence[str]) -> int:
+    # A keyword can be any text, so a column that is literally called so wins over the grammar.
+    literal = schema.find(written) if isinstance(written, str) else None
+    if literal is not None:
+        return literal
+    close = near(written, parameters, most=1)
+    hint = f"or the parameter {close[0]}=?" if close else ""
+    return schema.index(parse_name(written, what="alias"), side=side, hint=hint)
+
+
+def _place(found: list[_Found], displaced: dict[int, str], right: Schema, new: _Found) -> None:
+    """Let `new` take the slot of the shared key it replaces, or append it."""
+    for i, old in enumerate(found):
+        if (old.left, old.right) == (new.left, new.right) and old.origin != "shared":
+            return  # said twice, perhaps in another case
+        if old.left == new.left and old.origin == "shared":
+            if old.right != new.right:
+                displaced[right.index(old.right)] = (
+                    f"right column {old.right!r} is no longer a key because of {new.left}={new.right!r}"
+                )
+            found[i] = new
+            return
+    found.append(new)
+
+
+def _no_keys(
+    left: Schema, right: Schema, dropped: Sequence[tuple[str, str]], excluded: Sequence[str]
+) -> NoJoinKeysError:
+    gone = f"; dropped because strict=False: {dict(dropped)}" if dropped else ""
+    help_ = "name a pair as left_column='right_column'; for all pairs call cross_join"
+    if excluded:
+        gone += f"; left out by exclude_shared: {listed(excluded)}"
+        help_ = f"take a name out of exclude_shared={tuple(excluded)!r}\n{help_}"
+        what = "the relations share no other column to join on"
+    else:
+        what = "the relations share no column to join on"
+    return NoJoinKeysError(
+        f"{what}{gone}: left has {listed(left.names)}; right has {listed(right.names)}", help=help_
+    )
+
+
+def _notes(left: Schema, found: Sequence[_Found], dropped: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if dropped:
+        told = ", ".join(f"{a}={b!r}" for a, b in dropped)
+        yield f"strict=False: the join goes on without {told}, which name no column"
+    for key in found:
+        dtype = left[key.left].dtype
+        if key.origin == "shared" and (dtype.is_fraction or dtype.is_nested):
+            yield (
+                f"shared column {key.left!r} of type {dtype} became a key; "
+                f"exclude_shared=({key.left!r},) leaves it out"
+            )

@@ -1,0 +1,183 @@
+"""What a join is once its names have met two schemas: the record that every engine reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from weft.core.types import DType, Field, Schema
+from weft.expr import Typed
+from weft.joins.spec.words import Direction, How, NearestTie, Relationship, WindowKind
+
+Side = Literal["left", "right"]
+Origin = Literal["shared", "alias", "keys", "spec"]
+Amount = int | Decimal
+"""A distance on the order axis: microseconds for times and dates, a Decimal for numbers."""
+
+
+class Slot(NamedTuple):
+    """A column of one side, by position; predicates refer to columns through slots."""
+
+    side: Side
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks a slot for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedKey:
+    """Two columns that must be equal, compared as `dtype`."""
+
+    left: int
+    right: int
+    dtype: DType
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Keys and predicates alone decide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """At most one right row for each left row: the nearest in order."""
+
+    left: int
+    right: int
+    direction: Direction
+    allow_exact: bool
+    tolerance: Amount | None
+    nearest_tie: NearestTie
+    tie_break: tuple[int, ...]
+    known: tuple[int, int] | None = None
+    tombstone: int | None = None
+    until: int | None = None
+    skip_nulls: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """``left + lower <= right <= left + upper``, both ends included; None leaves an end open."""
+
+    left: int
+    right: int
+    lower: Amount | None
+    upper: Amount | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """A time lies in a range, or two ranges share a time; a side without an end is a time.
+
+    Ranges are ``[start, end)``, or ``[start, end]`` when `closed`; a NULL end is open, a NULL
+    start or a range that ends before it starts holds nothing.
+    """
+
+    left: int
+    right: int
+    left_end: int | None
+    right_end: int | None
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameWindow:
+    """Both times fall into one window, epoch-aligned or made by the events themselves."""
+
+    left: int
+    right: int
+    kind: WindowKind
+    size: int | None
+    slide: int | None
+    gap: int | None
+    per_window: bool
+
+
+Match = Exact | AsOf | Within | Overlap | SameWindow
+OutputSource = Literal["left", "right", "coalesced", "indicator"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputColumn:
+    """A column of the result: its name, where it comes from and why it is called so."""
+
+    name: str
+    dtype: DType
+    nullable: bool
+    source: OutputSource
+    left: int | None = None
+    right: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedPredicate:
+    """A predicate with its columns bound to slots; `typed` is its boolean tree."""
+
+    text: str
+    typed: Typed
+    origin: Literal["predicate", "range"] = "predicate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedJoin:
+    """A join with nothing left to find out: fields, types, output columns, promises."""
+
+    how: How
+    left: Schema
+    right: Schema
+    keys: tuple[ResolvedKey, ...]
+    match: Match
+    output: tuple[OutputColumn, ...]
+    conditions: tuple[ResolvedPredicate, ...] = ()
+    nulls_equal: bool = False
+    relationship: Relationship | None = None
+    unmatched: tuple[Side, ...] = ()
+    dropped_aliases: tuple[tuple[str, str], ...] = ()
+    fingerprint: str = field(default="", compare=False)
+    spec_fingerprint: str = field(default="", compare=False)
+
+    @property
+    def predicates(self) -> tuple[Typed, ...]:
+        """The boolean trees that must all be true of a pair, over `Slot`s."""
+        return tuple(c.typed for c in self.conditions)
+
+    def carrying(self, left: Sequence[Field], right: Sequence[Field]) -> ResolvedJoin:
+        """Return the same join on sides with more columns behind those that it was resolved for.
+
+        They pass through and decide nothing, so keys, match and fingerprint stay as they are.
+        """
+        if not left and not right:
+            return self
+        own = [c for c in self.output if c.right is None]
+        other = [c for c in self.output if c.right is not None]
+        return replace(
+            self,
+            left=Schema((*self.left.fields, *left), self.left.case_sensitive),
+            right=Schema((*self.right.fields, *right), self.right.case_sensitive),
+            output=(
+                *own,
+                *(_carried("left", len(self.left) + i, field) for i, field in enumerate(left)),
+                *other,
+                *(_carried("right", len(self.right) + i, field) for i, field in enumerate(right)),
+            ),
+        )
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the result."""
+        case = self.left.case_sensitive
+        return Schema(tuple(Field(c.name, c.dtype, c.nullable) for c in self.output), case)
+
+
+def _carried(side: Side, index: int, field: Field) -> OutputColumn:
+    return OutputColumn(
+        name=field.name,
+        dtype=field.dtype,
+        nullable=True,
+        source=side,
+        left=index if side == "left" else None,
+        right=index if side == "right" else None,
+        reason="passes through",
+    )

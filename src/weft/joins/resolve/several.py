@@ -1,0 +1,167 @@
+"""Several as-of joins of one left side as one plan: what they must share, and where columns come from.
+
+Each part is resolved against the result of the parts before it, so names and strictness are those of a
+chain.  One plan serves them when every part asks by the same left keys and the same left order column;
+then what a part finds does not depend on what the others found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from weft.core.names import listed
+from weft.core.types import DType, Schema, common_type
+from weft.errors import ColumnCollisionError, JoinSpecError
+from weft.joins.choose import Choice
+from weft.joins.resolve.conditions import folded
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, Slot
+from weft.joins.strategies import ASOF
+
+if TYPE_CHECKING:
+    from weft.expr import Typed
+    from weft.joins.spec.asof import AsofSpec
+    from weft.joins.spec.projection import JoinProjection
+
+_SUFFIXES = re.compile(r"pass suffixes=(\(.*?\))")
+Asked = tuple["AsofSpec", Schema, "JoinProjection | None"]
+"""A part as it was said: the spec, the schema of its right side and its projection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a column of a result comes from: the left side (part 0), or a part and its output column."""
+
+    part: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One of several as-of joins, as a step of a chain and as a join of the left side itself."""
+
+    number: int
+    chained: ResolvedJoin
+    direct: ResolvedJoin
+    origins: tuple[Origin, ...]
+    """Of the columns of the result after this part."""
+
+    @property
+    def match(self) -> AsOf:
+        """What the part looks for, in columns of the left side itself."""
+        assert isinstance(self.direct.match, AsOf)  # noqa: S101  # a part is an as-of join
+        return self.direct.match
+
+
+def resolve_several(left: Schema, asked: Sequence[Asked]) -> tuple[Part, ...]:
+    """Resolve each part as a chain would; parts that one plan cannot serve together raise."""
+    parts: list[Part] = []
+    schema, origins = left, tuple(Origin(0, i) for i in range(len(left)))
+    for number, (spec, right, project) in enumerate(asked, start=1):
+        join = _resolved(spec, schema, right, project, number)
+        direct = _direct(folded(join), left, origins, number)
+        refusal = ASOF["union"](direct)
+        if refusal is not None:
+            raise _apart(number, refusal)
+        origins = tuple(_origin(c, i, number, origins) for i, c in enumerate(join.output))
+        parts.append(Part(number=number, chained=join, direct=direct, origins=origins))
+        _check_shared(parts[0], parts[-1])
+        schema = join.schema
+    return tuple(parts)
+
+
+def _resolved(
+    spec: AsofSpec, left: Schema, right: Schema, project: JoinProjection | None, number: int
+) -> ResolvedJoin:
+    """Resolve a part; where columns collide, the part takes a projection and the call no suffixes."""
+    try:
+        return resolve_join(spec, left, right, project=project)
+    except ColumnCollisionError as cause:
+        told = [
+            replace(
+                d,
+                help=_SUFFIXES.sub(rf"give part {number} a third value: JoinProjection(suffixes=\1)", d.help),
+            )
+            for d in cause.diagnostics
+        ]
+        raise ColumnCollisionError(told) from None
+
+
+def choose_several(parts: Sequence[Part]) -> Choice:
+    """Return the one plan that serves all parts, in words."""
+    ways = {part.match.direction for part in parts}
+    sorts = "one sort" if len(ways) == 1 and "nearest" not in ways else "two sorts"
+    return Choice(
+        "union",
+        f"{len(parts)} right sides are asked by the same left keys and order: one plan serves them",
+        f"one shuffle and {sorts} of all sides together; a key's rows stay in one task",
+    )
+
+
+def _origin(column: OutputColumn, place: int, number: int, before: Sequence[Origin]) -> Origin:
+    if column.source == "left" and column.left is not None:
+        return before[column.left]
+    return Origin(number, place)
+
+
+def _apart(number: int, why: str) -> JoinSpecError:
+    return JoinSpecError(
+        f"part {number} cannot share one plan with the others: {why}",
+        code="W0130",
+        help=f"leave part {number} out and chain it: .asof_join(other, spec)",
+    )
+
+
+def _direct(join: ResolvedJoin, left: Schema, origins: Sequence[Origin], number: int) -> ResolvedJoin:
+    """Return the join with columns of the left side itself in place of columns of the chain."""
+
+    def place(index: int) -> int:
+        origin = origins[index]
+        if origin.part:
+            name = join.left.fields[index].name
+            raise _apart(number, f"it reads {name!r}, a column that part {origin.part} adds")
+        return origin.column
+
+    match = join.match
+    assert isinstance(match, AsOf)  # noqa: S101  # resolved from an AsofSpec
+    known = None if match.known is None else (place(match.known[0]), match.known[1])
+    return replace(
+        join,
+        left=left,
+        keys=tuple(replace(k, left=place(k.left)) for k in join.keys),
+        match=replace(match, left=place(match.left), known=known),
+        conditions=tuple(replace(c, typed=_moved(c.typed, place)) for c in join.conditions),
+    )
+
+
+def _moved(typed: Typed, place: Callable[[int], int]) -> Typed:
+    slot = typed.slot
+    if isinstance(slot, Slot) and slot.side == "left":
+        slot = Slot("left", place(slot.index))
+    return replace(typed, slot=slot, args=tuple(_moved(a, place) for a in typed.args))
+
+
+def _check_shared(first: Part, other: Part) -> None:
+    """Raise unless both parts ask by the same left columns, compared in the same types."""
+    left = first.direct.left
+    orders = [(p.match.left, _axis(p)) for p in (first, other)]
+    if orders[0] != orders[1]:
+        (a, x), (b, y) = ((left.fields[i].name, dtype) for i, dtype in orders)
+        raise _apart(
+            other.number, f"its order is left.{b} compared as {y}, that of part 1 is left.{a} compared as {x}"
+        )
+    keys = [sorted((k.left, str(k.dtype)) for k in p.direct.keys) for p in (first, other)]
+    if keys[0] != keys[1]:
+        mine, theirs = (
+            listed([f"{left.fields[i].name} ({dtype})" for i, dtype in told]) for told in reversed(keys)
+        )
+        raise _apart(other.number, f"its left keys are {mine}, those of part 1 are {theirs}")
+
+
+def _axis(part: Part) -> DType:
+    join, match = part.direct, part.match
+    own = join.left.fields[match.left].dtype
+    return common_type(own, join.right.fields[match.right].dtype) or own

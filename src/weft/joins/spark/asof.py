@@ -1,0 +1,48 @@
+"""As-of joins: the chosen plan runs, promises are checked, names come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from weft.joins.choose import Choice
+from weft.joins.resolve.conditions import folded
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin
+from weft.joins.spark import asof_broadcast
+from weft.joins.spark import asof_kernel
+from weft.joins.spark import asof_rank
+from weft.joins.spark import asof_slices
+from weft.joins.spark import asof_tiny_left
+from weft.joins.spark import asof_union
+from weft.joins.spark.contracts import checked
+from weft.joins.spark.equi import observed
+from weft.joins.spark.sides import Sides
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PLANS: Mapping[str, Callable[[Sides, AsOf], DataFrame]] = {
+    "kernel": asof_kernel.lower,
+    "union": asof_union.lower,
+    "slices": asof_slices.lower,
+    "broadcast": asof_broadcast.lower,
+    "tiny_left": asof_tiny_left.lower,
+    "rank": asof_rank.lower,
+}
+
+
+def lower(
+    left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, *, observation: Any = None
+) -> DataFrame:
+    """Return the joined frame by the chosen plan; no job runs."""
+    simple = folded(join)
+    assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
+    sides = Sides.of(left, right, simple)
+    if choice.strategy == "slices":
+        joined = asof_slices.lower(sides, simple.match, choice.facts, kernel=not choice.no_kernel)
+    else:
+        joined = PLANS[choice.strategy](sides, simple.match)
+    joined = checked(joined, sides)
+    if observation is not None:
+        joined = observed(joined, sides, observation)
+    return joined.select(*sides.output())

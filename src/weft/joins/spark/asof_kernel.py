@@ -1,0 +1,254 @@
+"""As-of by a kernel over Arrow tables, one small hash group of both sides at a time.
+
+Before::
+
+    left ASOF right  keys k
+
+After::
+
+    cogroup(left by group(hash(k)), right by group(hash(k))) -> binary search in numpy
+
+Nothing is sorted by key and time in the JVM, which is the dearest step of the union plan; rows
+are copied to Python and back instead.  A key or time that is also a column of the result
+travels once.  A task holds one group of both sides at a time; there are as many groups as
+shuffle partitions, and a group above ``HELD`` bytes (a heavy key) is refused with advice.  The result
+of a group is bounded as well, whatever right rows its left rows share: above ``WHOLE`` bytes a right
+row is returned once with a list of its left rows, which is unfolded here, row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Context
+from decimal import Decimal as Number
+from typing import TYPE_CHECKING, cast
+
+from weft.core.names import LEFT, RIGHT, internal
+from weft.core.types import BOOLEAN, DATE, LONG, Array, Decimal, DType, Field, Schema, Struct
+from weft.joins.resolve.axis import Axis as Line
+from weft.joins.resolve.conditions import split
+from weft.joins.resolve.resolved import AsOf, ResolvedKey, Side, Slot
+from weft.joins.spark import asof_result
+from weft.joins.spark import asof_search
+from weft.joins.spark.chosen import is_over, usable_left, usable_right
+from weft.joins.spark.hashing import balanced_group
+from weft.joins.spark.order import Axis, tie_slots
+from weft.joins.spark.shipping import sent_by_value
+from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
+from weft.expr.spark.types import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+_GROUP, _TIME, _KEY, _USABLE = "__weft_group", "__weft_time", "__weft_key", "__weft_usable"
+_FARTHEST = (1 << 64) - 1
+_ROOMY = Context(prec=2200)
+_FIRST_KEY = 2  # after the group and the time
+HELD = 2 * 1024**3
+"""How many bytes of both sides together one group may have."""
+WHOLE = 128 * 1024**2
+"""How many bytes the result of a group may have as plain rows; a larger one is folded."""
+PIECE = 16 * 1024**2
+"""How many bytes of a result are sent to Spark at once, unless a single row has more."""
+_MANY, _PLAIN = "__weft_folded", "__weft_plain"
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Which columns of each side the kernel gives back, where each travels, and which travel only for that."""
+
+    left: dict[int, int]
+    right: dict[int, int]
+    left_sent: tuple[int, ...]
+    right_sent: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sides: Sides, match: AsOf) -> _Layout:
+        join = sides.join
+        ties = [s.index for s in tie_slots(join, match)]
+        extra = [i for i in (match.tombstone, match.until) if i is not None]
+        lefts = [c.left for c in join.output if c.left is not None]
+        if match.until is not None:  # compared with the left time after the choice
+            lefts.append(match.left)
+        rights = [*(c.right for c in join.output if c.right is not None), *extra, *ties]
+        count = len(_compared(sides))
+        left, left_sent = _placed(lefts or [0], _travelling(sides, "left", match), count)
+        right, right_sent = _placed(rights or [0], _travelling(sides, "right", match), count)
+        return cls(left, right, left_sent, right_sent)
+
+
+def _placed(
+    wanted: list[int], travelling: dict[int, int], keys: int
+) -> tuple[dict[int, int], tuple[int, ...]]:
+    """Return where each wanted column lies in what is sent, and the columns that are sent besides."""
+    sent = tuple(i for i in dict.fromkeys(wanted) if i not in travelling)
+    places = travelling | {i: _FIRST_KEY + keys + n for n, i in enumerate(sent)}
+    return {i: places[i] for i in dict.fromkeys(wanted)}, sent
+
+
+def _travelling(sides: Sides, side: Side, match: AsOf) -> dict[int, int]:
+    """Return the columns of a side that are sent anyway, as a key or as the time."""
+    fields = (sides.join.left if side == "left" else sides.join.right).fields
+    dtype = Axis.of(sides, match).dtype
+    found = {}
+    order = match.left if side == "left" else match.right
+    if fields[order].dtype == dtype and dtype.is_temporal:
+        found[order] = _FIRST_KEY - 1
+    for n, key in enumerate(_compared(sides)):
+        index = key.left if side == "left" else key.right
+        if fields[index].dtype == key.dtype and not key.dtype.is_fraction:
+            found[index] = _FIRST_KEY + n
+    return found
+
+
+def _compared(sides: Sides) -> tuple[ResolvedKey, ...]:
+    """Return the keys that a group compares.
+
+    The number of a time slice only says which group a row goes to: slices of one key that share a
+    group may see each other's rows, of which none is nearer than the one that a slice has itself.
+    """
+    return sides.join.keys[:-1] if sides.sliced else sides.join.keys
+
+
+def lower(sides: Sides, match: AsOf) -> DataFrame:
+    """Return the joined rows under positional names; no job runs."""
+    layout = _Layout.of(sides, match)
+    left, right = _sent(sides, match, "left", layout), _sent(sides, match, "right", layout)
+    joined = (
+        left.groupBy(_GROUP)
+        .cogroup(right.groupBy(_GROUP))
+        .applyInArrow(
+            sent_by_value((asof_search, asof_result), asof_search.cogrouped(_search(sides, match, layout))),
+            cast("StructType", to_spark(_result(sides, layout))),
+        )
+    )
+    return _finished(_unfolded(joined, sides, layout), sides, match, layout)
+
+
+def _unfolded(joined: DataFrame, sides: Sides, layout: _Layout) -> DataFrame:
+    """Return a row for each left row, also of those that came in a list beside their right row."""
+    F = sides.F
+    rights = [internal(RIGHT, i) for i in layout.right]
+    # Whether a row is plain is its own column: asked for after the list is gone through, it would keep
+    # the whole list beside every row of it.
+    plain = joined.withColumn(_PLAIN, F.col(_MANY).isNull())
+    every = plain.select(
+        *(internal(LEFT, i) for i in layout.left), *rights, RIGHT_HERE, _PLAIN, F.inline_outer(_MANY)
+    )
+    lefts = [
+        F.when(F.col(_PLAIN), F.col(internal(LEFT, i))).otherwise(F.col(f"f{n}")).alias(internal(LEFT, i))
+        for n, i in enumerate(layout.left)
+    ]
+    return every.select(*lefts, *rights, RIGHT_HERE)
+
+
+def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
+    """Return the rows of a side as they travel: group, usable, time, keys, then its own columns."""
+    F = sides.F
+    ours = side == "left"
+    conditions = split(sides.join)
+    usable = (usable_left if ours else usable_right)(sides, match, conditions)
+    frame = sides.left if ours else sides.right.filter(usable)
+    keys = [_key_column(sides, side, key) for key in sides.join.keys]
+    hashed = sides.spread(keys)
+    if ours:  # rows that can match nothing are spread by their values: NULL keys would be one group
+        hashed = F.when(usable, hashed).otherwise(
+            F.xxhash64(*(sides.left_column(i) for i in _hashable(sides.join.left)))
+        )
+    axis = Axis.of(sides, match)
+    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    return frame.select(
+        balanced_group(F, hashed, partitions).alias(_GROUP),
+        _time_column(sides, axis, axis.left if ours else axis.right).alias(_TIME),
+        *(key.alias(f"{_KEY}{n}") for n, key in enumerate(keys[: len(_compared(sides))])),
+        *(sides.column(Slot(side, i)) for i in (layout.left_sent if ours else layout.right_sent)),
+        *((usable.alias(_USABLE),) if ours and conditions.left else ()),
+    )
+
+
+def _hashable(schema: Schema) -> list[int]:
+    """Return columns that xxhash64 takes; maps and variants it does not."""
+    return [i for i, f in enumerate(schema.fields) if f.dtype.is_orderable] or [0]
+
+
+def _key_column(sides: Sides, side: Side, key: ResolvedKey) -> Column:
+    F = sides.F
+    column = (
+        sides.left_column(key.left, key.dtype) if side == "left" else sides.right_column(key.right, key.dtype)
+    )
+    if not key.dtype.is_fraction:
+        return column
+    nan = F.lit(float("nan"))
+    whole: Column = F.when(F.isnan(column), nan).otherwise(column + F.lit(0.0))  # -0.0 becomes 0.0
+    return whole.cast(to_spark(key.dtype))
+
+
+def _time_column(sides: Sides, axis: Axis, column: Column) -> Column:
+    """Return the order value as something of 64 bits that sorts alike."""
+    if isinstance(axis.dtype, Decimal):
+        shift = Decimal(axis.dtype.scale + 1, 0)
+        power: Column = sides.F.lit(10**axis.dtype.scale).cast(to_spark(shift))
+        return (column * power).cast("long")
+    if axis.dtype.is_integer:
+        return column.cast("long")
+    return column.cast("double") if axis.dtype.is_fraction else column
+
+
+def _tolerance(match: AsOf, dtype: DType) -> int | None:
+    """Return the tolerance in the unit of the time column."""
+    if match.tolerance is None:
+        return None
+    scale = dtype.scale if isinstance(dtype, Decimal) else 0
+    steps = Number(
+        Line(dtype if isinstance(dtype, Decimal) or dtype == DATE else LONG).steps(match.tolerance, up=False)
+    )
+    return min(int(steps.scaleb(scale, _ROOMY)), _FARTHEST)
+
+
+def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_result.Search:
+    keys = tuple(range(_FIRST_KEY, _FIRST_KEY + len(_compared(sides))))
+    return asof_result.Search(
+        left_keys=keys,
+        right_keys=keys,
+        left_time=_FIRST_KEY - 1,
+        right_time=_FIRST_KEY - 1,
+        usable=_FIRST_KEY + len(keys) + len(layout.left_sent) if split(sides.join).left else None,
+        nulls_equal=sides.join.nulls_equal,
+        ties=tuple(layout.right[s.index] for s in tie_slots(sides.join, match)),
+        skip_nulls=tuple(layout.right[i] for i in match.skip_nulls if i in layout.right),
+        backward=match.direction in ("backward", "nearest"),
+        forward=match.direction in ("forward", "nearest"),
+        allow_exact=match.allow_exact,
+        tolerance=_tolerance(match, Axis.of(sides, match).dtype),
+        tie_backward=match.nearest_tie == "backward",
+        keep_unmatched=sides.join.how == "left" or bool(sides.join.unmatched),
+        left_out=tuple(layout.left.values()),
+        right_out=tuple(layout.right.values()),
+        names=tuple(f.name for f in _result(sides, layout).fields),
+        most=HELD,
+        whole=WHOLE,
+        piece=PIECE,
+    )
+
+
+def _result(sides: Sides, layout: _Layout) -> Struct:
+    lefts = [Field(internal(LEFT, i), sides.join.left.fields[i].dtype) for i in layout.left]
+    rights = (Field(internal(RIGHT, i), sides.join.right.fields[i].dtype) for i in layout.right)
+    folded = Struct(tuple(Field(f"f{n}", field.dtype) for n, field in enumerate(lefts)))
+    return Struct((*lefts, *rights, Field(RIGHT_HERE, BOOLEAN), Field(_MANY, Array(folded))))
+
+
+def _finished(joined: DataFrame, sides: Sides, match: AsOf, layout: _Layout) -> DataFrame:
+    """Return the rows with their marks; a tombstone or an ended state undoes the match."""
+    F = sides.F
+    over = is_over(sides, match, lambda i: F.col(internal(RIGHT, i)))
+    here = F.col(RIGHT_HERE)
+    if over is not None:
+        here = here & ~over
+        rights = [F.when(here, F.col(internal(RIGHT, i))).alias(internal(RIGHT, i)) for i in layout.right]
+        joined = joined.select(*(internal(LEFT, i) for i in layout.left), *rights, here.alias(RIGHT_HERE))
+        if sides.join.how == "inner" and not sides.join.unmatched:
+            joined = joined.filter(F.col(RIGHT_HERE))
+    marks = {LEFT_HERE: F.lit(True), RIGHT_HERE: F.when(F.col(RIGHT_HERE), F.lit(True))}
+    return joined.withColumns(marks)

@@ -1,0 +1,210 @@
+"""As-of with the rows of heavy keys cut by time: every task gets its share, whatever the keys.
+
+Before::
+
+    left ASOF right  keys k, order (t, u), backward; most rows have one k, or there is no k
+
+After::
+
+    left' ASOF right'  keys k, slice
+    left'  = SELECT *, slice(k, t) FROM left
+    right' = SELECT *, slice(k, u) FROM right
+
+Cuts are times of right rows, so that every slice has the row that its first left row needs.
+Where that cannot be, a slice is told of the last right row before it::
+
+    right' = SELECT *, slice(k, u) FROM right
+             UNION ALL  what each slice must know from before it
+
+So it is for a key with few right rows, and for a column that skips NULLs, which has a last row
+of its own.  Forward it is the first row of the next slice that has one, nearest takes both.  Rows
+that are told are copies of right rows, so where one meets its original nothing changes.
+
+Any other plan does the rest: to it the slice is one more key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from weft.core.names import LEFT, RIGHT, internal
+from weft.core.types import INTEGER, Field, Schema
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey
+from weft.joins.strategies import ASOF
+from weft.joins.spark import asof_kernel
+from weft.joins.spark import asof_union
+from weft.joins.spark.chosen import packed_right
+from weft.expr.spark.frames import window_of
+from weft.joins.spark.heavy_keys import TOLD, Survey
+from weft.joins.spark.order import tie_slots
+from weft.joins.spark.sides import Sides
+from weft.joins.spark.time_slices import LAST, SLICE, Slicing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Column, DataFrame
+
+    from weft.joins.facts import Facts
+
+_KEY, _AT, _END, _FROM, _TO, _ROW = (
+    "__weft_end_key",
+    "__weft_end_slice",
+    "__weft_end",
+    "__weft_from",
+    "__weft_to",
+    "__weft_carried",
+)
+INNER: tuple[tuple[str, Callable[[Sides, AsOf], DataFrame]], ...] = (
+    ("kernel", asof_kernel.lower),
+    ("union", asof_union.lower),
+)
+"""The plans that may join the slices, the first that serves the join is taken."""
+
+
+def lower(sides: Sides, match: AsOf, facts: Facts | None = None, *, kernel: bool = True) -> DataFrame:
+    """Return the joined rows under positional names; no job runs.
+
+    `facts` say where to cut, which saves the plan its sample; `kernel` whether workers can run it.
+    """
+    inside = sliced_sides(sides, match, facts)
+    plans = [(name, plan) for name, plan in INNER if kernel or name != "kernel"]
+    plan = next(plan for name, plan in plans if ASOF[name](inside.join) is None)
+    return plan(inside, match)
+
+
+def sliced_sides(sides: Sides, match: AsOf, facts: Facts | None = None) -> Sides:
+    """Return the sides with a slice as one more key, and with the rows that slices must know."""
+    F, survey = sides.F, Survey.of(sides, match)
+    known = facts if facts is not None and survey.can_be_sent() else None
+    slicing = Slicing(survey, survey.table() if known is None else survey.told(known))
+    lefts = [internal(LEFT, i) for i in range(len(sides.join.left))]
+    rights = [internal(RIGHT, i) for i in range(len(sides.join.right))]
+    right = slicing.whole("right").select(*rights, F.col(SLICE).alias(internal(RIGHT, len(rights))))
+    if known is None or any(key.told for key in known.heavy):
+        right = right.unionAll(_carried(slicing))
+    left = slicing.whole("left").select(*lefts, F.col(SLICE).alias(internal(LEFT, len(lefts))))
+    return Sides(_keyed_by_slice(sides.join), left, right, F, sliced=True)
+
+
+def _keyed_by_slice(join: ResolvedJoin) -> ResolvedJoin:
+    slices = ResolvedKey(left=len(join.left), right=len(join.right), dtype=INTEGER, origin="spec")
+    return replace(
+        join,
+        left=_with_slice(join.left),
+        right=_with_slice(join.right),
+        keys=(*join.keys, slices),
+    )
+
+
+def _with_slice(schema: Schema) -> Schema:
+    name = SLICE
+    while name in schema:
+        name += "_"
+    return Schema((*schema.fields, Field(name, INTEGER, nullable=False)), schema.case_sensitive)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """One thing to know from another slice: its last or its first row, of those that have a value."""
+
+    number: int
+    ahead: bool
+    column: int | None
+
+    def named(self, prefix: str) -> str:
+        return f"{prefix}{self.number}"
+
+
+def _lanes(match: AsOf) -> list[_Lane]:
+    ways = [way for way in (False, True) if match.direction in ("nearest", ("backward", "forward")[way])]
+    kinds = [(ahead, column) for ahead in ways for column in (None, *match.skip_nulls)]
+    return [_Lane(number, ahead, column) for number, (ahead, column) in enumerate(kinds)]
+
+
+def _carried(slicing: Slicing) -> DataFrame:
+    """Return copies of right rows, each under the number of a slice that must know it.
+
+    Without keys that need it, which is known when the job runs, Spark leaves all of this out.
+    """
+    survey = slicing.survey
+    sides, F = survey.sides, survey.sides.F
+    lanes = _lanes(survey.match)
+    heavy = slicing.of_keys(slicing.heavy.filter(F.col(TOLD)))
+    ends = _ends(heavy, survey, lanes)
+    time = survey.time("right")
+    at_end = {lane: _counts(sides, lane) & (time == F.col(lane.named(_END))) for lane in lanes}
+    here = reduce(lambda a, b: a | b, at_end.values())
+    same = slicing.equal("right", _KEY) & (F.col(SLICE) == F.col(_AT)) & here
+    ties = [sides.column(s) for s in tie_slots(sides.join, survey.match)] or [F.lit(0)]
+    rank = F.struct(*(t.alias(f"p{n}") for n, t in enumerate(ties)))
+    picked = (
+        heavy.join(F.broadcast(ends), same)
+        .groupBy(*_end_keys(survey), F.col(_AT))
+        .agg(
+            *(
+                F.max_by(packed_right(sides), F.when(hit, rank)).alias(lane.named(_ROW))
+                for lane, hit in at_end.items()
+            ),
+            *(F.any_value(lane.named(p)).alias(lane.named(p)) for lane in lanes for p in (_FROM, _TO)),
+        )
+    )
+    copies = F.array(*(_copies(sides, lane) for lane in lanes))
+    told = picked.select(F.explode(copies).alias("lane")).select(
+        F.col("lane.row").alias("row"), F.explode("lane.slices").alias(SLICE)
+    )
+    fields = [F.col("row").getField(internal(RIGHT, i)) for i in range(len(sides.join.right))]
+    names = [*(internal(RIGHT, i) for i in range(len(fields))), internal(RIGHT, len(fields))]
+    return told.filter(F.col("row").isNotNull()).select(*fields, F.col(SLICE)).toDF(*names)
+
+
+def _counts(sides: Sides, lane: _Lane) -> Column:
+    if lane.column is None:
+        always: Column = sides.F.lit(True)
+        return always
+    return sides.right_column(lane.column).isNotNull()
+
+
+def _end_keys(survey: Survey) -> list[Column]:
+    return [survey.sides.F.col(f"{_KEY}{i}") for i in range(len(survey.sides.join.keys))]
+
+
+def _ends(heavy: DataFrame, survey: Survey, lanes: list[_Lane]) -> DataFrame:
+    """Return for each slice and lane the time at its end, and the slices that must know of it."""
+    F, time = survey.sides.F, survey.time("right")
+    keys = [key.alias(f"{_KEY}{i}") for i, key in enumerate(survey.keys("right"))]
+    # Times have a fixed width, so this is a hash aggregation; whole rows would have to be sorted.
+    found = heavy.groupBy(*keys, F.col(SLICE).alias(_AT)).agg(
+        F.max(LAST).alias(LAST),
+        *(
+            (F.min if lane.ahead else F.max)(F.when(_counts(survey.sides, lane), time)).alias(
+                lane.named(_END)
+            )
+            for lane in lanes
+        ),
+    )
+    window = window_of(found)
+    order = window.partitionBy(*(_end_keys(survey) or [F.lit(0)])).orderBy(_AT)
+    after = order.rowsBetween(1, window.unboundedFollowing)
+    before = order.rowsBetween(window.unboundedPreceding, -1)
+    columns: dict[str, Column] = {}
+    for lane in lanes:
+        told = F.when(F.col(lane.named(_END)).isNotNull(), F.col(_AT))
+        if lane.ahead:
+            first = F.coalesce(F.last(told, ignorenulls=True).over(before), F.lit(0))
+            last = F.col(_AT) - F.lit(1)
+        else:
+            first = F.col(_AT) + F.lit(1)
+            last = F.coalesce(F.first(told, ignorenulls=True).over(after), F.col(LAST))
+        columns |= {lane.named(_FROM): first, lane.named(_TO): last}
+    return found.withColumns(columns).drop(LAST)
+
+
+def _copies(sides: Sides, lane: _Lane) -> Column:
+    F = sides.F
+    first, last = F.col(lane.named(_FROM)), F.col(lane.named(_TO))
+    slices = F.when(first <= last, F.sequence(first, last))
+    copies: Column = F.struct(F.col(lane.named(_ROW)).alias("row"), slices.alias("slices"))
+    return copies

@@ -1,0 +1,252 @@
+"""AsofOrder and AsofSpec: for each left row the right row nearest in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Self
+
+from weft.core.names import canonical, parse_name
+from weft.errors import ArgumentError, JoinSpecError
+from weft.joins.spec.amount import Distance, check_distance
+from weft.joins.spec.join import JoinSpec, Keys, alias_pairs, checked_predicates
+from weft.joins.spec.predicates import JoinPredicate, as_said
+from weft.joins.spec.serial import Serial
+from weft.joins.spec.words import Direction, NearestTie, a_bool, one_of
+
+AsofHow = Literal["left", "inner"]
+UNBOUNDED = "unbounded"
+
+
+@dataclass(frozen=True)
+class AsofOrder(Serial):
+    """The two columns that are compared in order: one of the left side, one of the right.
+
+    `tie_break` names right columns; of right rows with equal time the greatest wins.
+    """
+
+    TYPE: ClassVar[str] = "order"
+
+    left: str
+    right: str
+    tie_break: Sequence[str] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left", canonical(parse_name(self.left, what="left order column")))
+        object.__setattr__(self, "right", canonical(parse_name(self.right, what="right order column")))
+        object.__setattr__(self, "tie_break", name_list(self.tie_break, "tie_break"))
+
+    def reversed(self) -> AsofOrder:
+        """Return the order with the two relations exchanged."""
+        if self.tie_break:
+            raise JoinSpecError(
+                "an order with a tie_break cannot be reversed: it names right columns",
+                help="write the AsofOrder for the other direction",
+            )
+        return AsofOrder(self.right, self.left)
+
+
+def name_list(names: object, what: str) -> tuple[str, ...]:
+    """Return column names as a tuple of canonical names."""
+    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Sequence):
+        raise ArgumentError(
+            f"{what} must be a sequence of column names, not {names!r}", help=f"write {what}=['column']"
+        )
+    return tuple(canonical(parse_name(n, what=what)) for n in names)
+
+
+@dataclass(frozen=True)
+class TemporalSpec(JoinSpec):
+    """What the three specs with an order share; keys may be empty because the order joins."""
+
+    equal_keys: Sequence[tuple[str, str]] = ()
+    order: AsofOrder = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.order, AsofOrder):
+            raise ArgumentError(
+                f"order must be an AsofOrder, not {type(self.order).__name__}",
+                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
+            )
+        super().__post_init__()
+
+    def _check_not_empty(self) -> None:
+        """Nothing to check: the order pair is a condition of its own."""
+
+    @classmethod
+    def from_kwargs(
+        cls, *shared: str, predicates: Sequence[JoinPredicate] = (), keys: Keys = None, **named: Any
+    ) -> Self:
+        """Build a spec as ``natural_asof`` takes it: options by their names, every other keyword an alias.
+
+        A column that is called like an option goes into `keys`.
+        """
+        options = {f.name: named.pop(f.name) for f in fields(cls) if f.kw_only and f.name in named}
+        if "order" not in options:
+            raise ArgumentError(
+                f"{cls.__name__}.from_kwargs needs an order",
+                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
+            )
+        accepted = ("predicates", "keys", *(f.name for f in fields(cls) if f.kw_only))
+        pairs = [*((name, name) for name in shared), *alias_pairs(named, keys, accepted)]
+        return cls(equal_keys=pairs, predicates=predicates, **options)
+
+    def _refuse_tie_break(self) -> None:
+        if self.order.tie_break:
+            raise JoinSpecError(
+                f"tie_break {self.order.tie_break!r}: this join keeps every match, so there are no ties to break",
+                code="W0305",
+                help="leave tie_break out; an AsofSpec takes one",
+            )
+
+
+@dataclass(frozen=True)
+class AsofSpec(TemporalSpec):
+    """For each left row the right row nearest in order, at most one.
+
+    A pair is a candidate when its keys are equal, both order values are there, the
+    direction and the tolerance hold, and `predicates` and `range_predicates` are true;
+    among the candidates the choice is made afterwards.
+
+    `known` adds a second time axis: a right row counts when its knowledge time is not later
+    than the left one's; of rows with equal event time the one known last wins.  When the
+    chosen row is a `tombstone` (a boolean right column), or its state has ended (`until`, a
+    right column, exclusive), the left row has no match.  The tolerance serves as time to live.
+    `skip_nulls` names right columns that take the nearest value that is not NULL, each for itself.
+
+    >>> spec = AsofSpec(
+    ...     equal_keys=[("symbol", "symbol")],
+    ...     order=AsofOrder("event_ts", "quote_ts"),
+    ...     direction="nearest",
+    ...     tolerance="5 seconds",
+    ... )
+    >>> print(spec)
+    left.symbol = right.symbol AND right.quote_ts nearest to left.event_ts within 5 seconds
+    """
+
+    TYPE: ClassVar[str] = "asof"
+
+    direction: Direction = field(default="backward", kw_only=True)
+    tolerance: Distance | None = field(default=None, kw_only=True)
+    range_predicates: Sequence[JoinPredicate] = field(default=(), kw_only=True)
+    allow_exact_matches: bool = field(default=True, kw_only=True)
+    nearest_tie: NearestTie = field(default="backward", kw_only=True)
+    how: AsofHow = field(default="left", kw_only=True)
+    tie_break: Sequence[str] = field(default=(), kw_only=True)
+    known: AsofOrder | None = field(default=None, kw_only=True)
+    tombstone: str | None = field(default=None, kw_only=True)
+    until: str | None = field(default=None, kw_only=True)
+    skip_nulls: Sequence[str] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.direction, Direction, "direction")
+        one_of(self.nearest_tie, NearestTie, "nearest_tie")
+        one_of(self.how, AsofHow, "how")
+        a_bool(self.allow_exact_matches, "allow_exact_matches")
+        ranges = checked_predicates(self.range_predicates, "range_predicates")
+        object.__setattr__(self, "range_predicates", ranges)
+        self._settle_tie_break()
+        self._settle_tolerance()
+        self._settle_extras()
+
+    def _settle_extras(self) -> None:
+        """Check the second time axis, tombstones, ends and columns that skip NULLs."""
+        if self.known is not None and (not isinstance(self.known, AsofOrder) or self.known.tie_break):
+            raise ArgumentError(
+                f"known must be an AsofOrder without a tie_break, not {self.known!r}",
+                help="write known=AsofOrder(left='as_known_at', right='known_from')",
+            )
+        for name in ("tombstone", "until"):
+            column = getattr(self, name)
+            if column is not None:
+                object.__setattr__(self, name, canonical(parse_name(column, what=name)))
+        object.__setattr__(self, "skip_nulls", name_list(self.skip_nulls, "skip_nulls"))
+        if self.until is not None and self.direction != "backward":
+            raise JoinSpecError(
+                f"until= says when a state ends, so it goes with direction='backward', not {self.direction!r}",
+                code="W0305",
+                help="leave out until=, or write direction='backward'",
+            )
+        if self.skip_nulls and (self.tombstone is not None or self.until is not None):
+            raise JoinSpecError(
+                "skip_nulls takes values from several right rows, so none of them can end or delete the match",
+                code="W0305",
+                help="leave out skip_nulls, or tombstone and until",
+            )
+
+    def _settle_tie_break(self) -> None:
+        """Keep the tie-break in one place, wherever it was written."""
+        mine, orders = name_list(self.tie_break, "tie_break"), self.order.tie_break
+        if mine and orders and mine != orders:
+            raise JoinSpecError(
+                f"tie_break is {mine!r} in the spec and {orders!r} in its order",
+                code="W0305",
+                help="say it in one of the two",
+            )
+        object.__setattr__(self, "tie_break", mine or orders)
+        if orders:
+            object.__setattr__(self, "order", replace(self.order, tie_break=()))
+
+    def _settle_tolerance(self) -> None:
+        if self.tolerance is None:
+            if self.direction == "nearest":
+                raise JoinSpecError(
+                    "direction='nearest' needs a tolerance: an unlimited nearest match hides bad data",
+                    code="W0304",
+                    help="give tolerance='5 seconds', or tolerance='unbounded' to say that any distance will do",
+                )
+        elif self.tolerance != UNBOUNDED:
+            object.__setattr__(self, "tolerance", check_distance(self.tolerance, "tolerance"))
+
+    @classmethod
+    def from_current_api(
+        cls,
+        *,
+        keys: Mapping[str, str] | None = None,
+        order: AsofOrder,
+        direction: Direction = "backward",
+        tolerance: Any = None,
+    ) -> Self:
+        """Build a spec from the arguments of the ``join_asof`` helper."""
+        pairs = JoinSpec.from_kwargs(keys=keys).equal_keys if keys else ()
+        return cls(equal_keys=pairs, order=order, direction=direction, tolerance=tolerance)
+
+    @classmethod
+    def from_tuples(
+        cls, *keys: tuple[str, str], predicates: Sequence[JoinPredicate] | None = None, **options: Any
+    ) -> Self:
+        """Build a spec from key pairs; `order` is required."""
+        if "order" not in options:
+            raise ArgumentError(
+                "AsofSpec.from_tuples needs an order",
+                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
+            )
+        return super().from_tuples(*keys, predicates=predicates, **options)
+
+    def reversed(self) -> Self:
+        """Raise: each left row looks for a right row, and the other way is another join."""
+        raise JoinSpecError(
+            "an as-of join cannot be reversed: it keeps one right row for each left row",
+            help="write the AsofSpec for the other direction",
+        )
+
+    def __str__(self) -> str:
+        words = {"backward": "at or before", "forward": "at or after", "nearest": "nearest to"}
+        if not self.allow_exact_matches:
+            words = {"backward": "before", "forward": "after", "nearest": "nearest to but not at"}
+        bound = "" if self.tolerance in (None, UNBOUNDED) else f" within {self.tolerance}"
+        left, right = as_said("left", self.order.left), as_said("right", self.order.right)
+        order = f"{right} {words[self.direction]} {left}{bound}"
+        extras = (*map(str, self.range_predicates), order, *self._said_extras())
+        return " AND ".join(filter(None, (super().__str__(), *extras)))
+
+    def _said_extras(self) -> Iterator[str]:
+        if self.known is not None:
+            yield f"{as_said('right', self.known.right)} at or before {as_said('left', self.known.left)}"
+        if self.tombstone is not None:
+            yield f"no match if {as_said('right', self.tombstone)}"
+        if self.until is not None:
+            yield f"{as_said('right', self.until)} after {as_said('left', self.order.left)}"
+        if self.skip_nulls:
+            yield f"nearest value that is not NULL of {', '.join(as_said('right', n) for n in self.skip_nulls)}"

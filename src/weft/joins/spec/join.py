@@ -1,0 +1,269 @@
+"""JoinSpec: equal keys, predicates, and what the reader may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+from weft.core.mistakes import Mistakes
+from weft.core.names import canonical, near, parse_name
+from weft.errors import ArgumentError, JoinSpecError, NoJoinKeysError
+from weft.joins.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate, as_said
+from weft.joins.spec.serial import Serial
+from weft.joins.spec.words import How, Relationship, Unmatched, a_bool, one_of
+
+KeyPairs = tuple[tuple[str, str], ...]
+_MIRRORED_RELATIONSHIP: dict[str, Relationship] = {"1:1": "1:1", "1:m": "m:1", "m:1": "1:m", "m:m": "m:m"}
+_MIRRORED_UNMATCHED: dict[str, Unmatched] = {
+    "left": "right",
+    "right": "left",
+    "both": "both",
+    "error": "error",
+}
+
+
+@dataclass(frozen=True)
+class JoinSpec(Serial):
+    """What matches what: pairs ``(left, right)`` of equal columns, and predicates.
+
+    `relationship` (``"m:1"``: each left row has at most one match, ``"1:m"``, ``"1:1"``,
+    ``"m:m"``) and `unmatched` are promises about the data; the job that breaks one fails with
+    the offending keys.  `unmatched` says which side must have a match for every row:
+    ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the side that the join keeps (the
+    right one of a right join, both of a full join, otherwise the left one).  `nulls_equal` lets a NULL key equal a NULL key.
+
+    >>> spec = JoinSpec(
+    ...     equal_keys=[("order_id", "id")],
+    ...     predicates=[ColumnPredicate("order_date", ">=", "customer_since")],
+    ... )
+    >>> print(spec)
+    left.order_id = right.id AND left.order_date >= right.customer_since
+    """
+
+    TYPE: ClassVar[str] = "join"
+    # Specs are resolved one layer further down; weft.joins.resolve.join puts itself here.
+    _binder: ClassVar[Callable[..., Any]]
+
+    equal_keys: Sequence[tuple[str, str]]
+    predicates: Sequence[JoinPredicate] = ()
+    nulls_equal: bool = field(default=False, kw_only=True)
+    relationship: Relationship | None = field(default=None, kw_only=True)
+    unmatched: Unmatched | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "equal_keys", key_pairs(self.equal_keys))
+        object.__setattr__(self, "predicates", checked_predicates(self.predicates, "predicates"))
+        a_bool(self.nulls_equal, "nulls_equal")
+        if self.relationship is not None:
+            one_of(self.relationship, Relationship, "relationship")
+        if self.unmatched is not None:
+            one_of(self.unmatched, Unmatched, "unmatched")
+        self._check_not_empty()
+
+    def _check_not_empty(self) -> None:
+        if not self.equal_keys and not self.predicates:
+            raise NoJoinKeysError(
+                "a JoinSpec needs an equal key or a predicate",
+                help="give equal_keys=[('left_column', 'right_column')]; for all pairs call cross_join",
+            )
+
+    @classmethod
+    def from_tuples(
+        cls, *keys: tuple[str, str], predicates: Sequence[JoinPredicate] | None = None, **options: Any
+    ) -> Self:
+        """Build a spec from key pairs given one after another."""
+        return cls(equal_keys=keys, predicates=predicates or (), **options)
+
+    @classmethod
+    def from_kwargs(
+        cls,
+        *shared: str,
+        predicates: Sequence[JoinPredicate] = (),
+        keys: Keys = None,
+        nulls_equal: bool = False,
+        relationship: Relationship | None = None,
+        unmatched: Unmatched | None = None,
+        **aliases: str,
+    ) -> Self:
+        """Build a spec as natural joins take their keys: shared names, then aliases, then `keys`.
+
+        A column that is called like an option goes into `keys`.
+
+        >>> JoinSpec.from_kwargs("region", customer_ref="id").equal_keys
+        (('region', 'region'), ('customer_ref', 'id'))
+        """
+        pairs = [(name, name) for name in shared]
+        pairs.extend(alias_pairs(aliases, keys, FROM_KWARGS))
+        return cls(
+            equal_keys=pairs,
+            predicates=predicates,
+            nulls_equal=nulls_equal,
+            relationship=relationship,
+            unmatched=unmatched,
+        )
+
+    def bind(self, left: Any, right: Any, *, how: How | None = None, project: Any = None) -> Any:
+        """Return the spec resolved against two relations or schemas; every mistake raises here.
+
+        The result is a `weft.joins.resolve.resolved.ResolvedJoin`; no job runs.
+        """
+        schemas = (getattr(side, "schema", side) for side in (left, right))
+        return JoinSpec._binder(self, *schemas, how=how, project=project)
+
+    def with_predicates(self, *predicates: JoinPredicate) -> Self:
+        """Return the spec with more predicates, after those it has."""
+        return replace(self, predicates=(*self.predicates, *predicates))
+
+    def merge(self, other: JoinSpec) -> Self:
+        """Return this spec with the keys and predicates of `other` added.
+
+        Options that differ between the two raise, unless one is left at its default.
+        """
+        if not isinstance(other, JoinSpec):
+            raise ArgumentError(
+                f"merge takes a JoinSpec, not {type(other).__name__}",
+                help="write spec.merge(JoinSpec([('left_column', 'right_column')]))",
+            )
+        keys = tuple(dict.fromkeys((*self.equal_keys, *other.equal_keys)))
+        predicates = tuple(dict.fromkeys((*self.predicates, *other.predicates)))
+        return replace(self, equal_keys=keys, predicates=predicates, **self._merged_options(other))
+
+    def _merged_options(self, other: JoinSpec) -> dict[str, Any]:
+        theirs = {f.name for f in fields(other) if f.init}
+        merged: dict[str, Any] = {}
+        for f in fields(self):
+            if f.name in ("equal_keys", "predicates") or f.name not in theirs:
+                continue
+            mine, yours = getattr(self, f.name), getattr(other, f.name)
+            if mine != yours and f.default not in (mine, yours):
+                raise JoinSpecError(
+                    f"the specs differ in {f.name}: {mine!r} and {yours!r}",
+                    code="W0305",
+                    help=f"leave {f.name} at its default in one of them, or say the same in both",
+                )
+            merged[f.name] = yours if mine == f.default else mine
+        foreign = {f.name for f in fields(other) if f.init} - {f.name for f in fields(self)}
+        if foreign:
+            raise JoinSpecError(
+                f"a {type(self).__name__} cannot take {', '.join(sorted(foreign))} of a {type(other).__name__}",
+                code="W0305",
+                help="merge the plain JoinSpec into the other one",
+            )
+        return merged
+
+    def reversed(self) -> Self:
+        """Return the same condition with the two relations exchanged."""
+        return replace(
+            self,
+            equal_keys=tuple((r, left) for left, r in self.equal_keys),
+            predicates=tuple(p.reversed() for p in self.predicates),
+            relationship=self.relationship and _MIRRORED_RELATIONSHIP[self.relationship],
+            unmatched=self.unmatched and _MIRRORED_UNMATCHED[self.unmatched],
+        )
+
+    def __str__(self) -> str:
+        equal = "<=>" if self.nulls_equal else "="
+        terms = [f"{as_said('left', a)} {equal} {as_said('right', b)}" for a, b in self.equal_keys]
+        return " AND ".join([*terms, *map(str, self.predicates)])
+
+
+FROM_KWARGS = ("predicates", "keys", "nulls_equal", "relationship", "unmatched")
+"""Keywords of `JoinSpec.from_kwargs` that are no aliases."""
+
+Keys = Mapping[str, str] | Sequence[str | tuple[str, str]] | None
+
+
+def key_pairs(keys: object) -> KeyPairs:
+    """Return `keys` as pairs of names, or raise naming the element that is none."""
+    # A set has no order, and the order of conditions is part of what a spec says.
+    if isinstance(keys, str | bytes | Mapping | AbstractSet) or not isinstance(keys, Iterable):
+        raise ArgumentError(
+            f"equal_keys must be a sequence of (left, right) pairs, not {type(keys).__name__}",
+            help="write equal_keys=[('id', 'id')]",
+        )
+    pairs: list[tuple[str, str]] = []
+    for i, pair in enumerate(keys):
+        if isinstance(pair, str | bytes) or not isinstance(pair, Sequence):
+            raise ArgumentError(
+                f"equal_keys[{i}] must be a (left, right) pair, not {pair!r}",
+                help=f"write ({pair!r}, {pair!r})",
+            )
+        if len(pair) != 2:
+            raise JoinSpecError(
+                f"equal_keys[{i}] has {len(pair)} names, a pair has 2",
+                code="W0303",
+                help="write ('left_column', 'right_column')",
+            )
+        left, right = (
+            canonical(parse_name(n, what=f"{s} key")) for s, n in zip(("left", "right"), pair, strict=True)
+        )
+        if (left, right) not in pairs:
+            pairs.append((left, right))
+    return tuple(pairs)
+
+
+def checked_predicates(predicates: object, what: str) -> tuple[JoinPredicate, ...]:
+    """Return predicates as a tuple, or raise when one is of another class."""
+    if predicates is None:
+        return ()
+    if isinstance(predicates, str | bytes | Mapping | AbstractSet | Serial) or not isinstance(
+        predicates, Iterable
+    ):
+        raise ArgumentError(
+            f"{what} must be a sequence of predicates, not {type(predicates).__name__}",
+            help=f"write {what}=[ColumnPredicate('left_column', '<=', 'right_column')]",
+        )
+    checked = tuple(predicates)
+    for i, predicate in enumerate(checked):
+        if not isinstance(predicate, ColumnPredicate | ExpressionPredicate):
+            raise ArgumentError(
+                f"{what}[{i}] must be a ColumnPredicate or ExpressionPredicate, not {type(predicate).__name__}",
+                help=f"write ExpressionPredicate({predicate!r})"
+                if isinstance(predicate, str)
+                else "write ColumnPredicate('left_column', '<=', 'right_column')",
+            )
+    return checked
+
+
+def alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequence[str] = ()) -> KeyPairs:
+    """Return the pairs that alias keywords and `keys=` say, in call order.
+
+    `parameters` are the keywords that the callee takes, for those who misspelt one.
+    """
+    pairs: list[tuple[str, str]] = []
+    mistakes = Mistakes()
+    for left, right in aliases.items():
+        if isinstance(right, str):
+            pairs.append((left, right))
+        else:
+            told = f"alias {left}={right!r}: the right column must be a text, not {type(right).__name__}"
+            mistakes.add(ArgumentError(told, help=_alias_help(left, parameters)))
+    named = {left.casefold() for left, _ in pairs}
+    with mistakes.noted():
+        for left, right in _listed_keys(keys):
+            if left.casefold() in named:
+                told = f"column {left!r} is given both as a keyword and in keys="
+                mistakes.add(ArgumentError(told, code="W0305", help="leave one of the two out"))
+            pairs.append((left, right))
+    mistakes.raise_all()
+    return tuple(pairs)
+
+
+def _alias_help(left: object, parameters: Sequence[str]) -> str:
+    close = near(str(left), parameters, most=1)
+    return f"did you mean the parameter {close[0]}=?" if close else f"write {left}='right_column'"
+
+
+def _listed_keys(keys: Keys) -> KeyPairs:
+    if keys is None:
+        return ()
+    if isinstance(keys, Mapping):
+        return tuple(alias_pairs(keys, None))
+    if isinstance(keys, str | bytes) or not isinstance(keys, Sequence):
+        raise ArgumentError(
+            f"keys must be a mapping or a sequence, not {type(keys).__name__}",
+            help="write keys={'left_column': 'right_column'}",
+        )
+    return key_pairs([(k, k) if isinstance(k, str) else k for k in keys])

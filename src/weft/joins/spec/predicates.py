@@ -1,0 +1,191 @@
+"""Predicates of a join beyond equal keys: two columns compared, or a checked fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from weft import expr
+from weft.core.fingerprint import canonical_json
+from weft.core.names import canonical, parse_name, shown
+from weft.errors import ArgumentError, Diagnostic, ExpressionError, JoinSpecError
+from weft.expr.ast import map_children
+from weft.joins.spec.amount import Distance, check_distance, negated
+from weft.joins.spec.serial import Serial
+from weft.joins.spec.words import Operator, one_of
+
+_MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+SIDES: Mapping[str, str] = {"left": "left", "l": "left", "right": "right", "r": "right"}
+"""The qualifiers of a fragment and the side each one means."""
+
+
+@dataclass(frozen=True)
+class ColumnPredicate(Serial):
+    """A left column compared with a right one: ``left operator right [+ offset]``.
+
+    `left` always names the left relation and `right` the right one, so both may have
+    the same name.  "The quote is at most an hour old" is
+
+    >>> print(ColumnPredicate("event_ts", "<=", "quote_ts", offset="1 hour"))
+    left.event_ts <= right.quote_ts + 1 hour
+    """
+
+    TYPE: ClassVar[str] = "column"
+
+    left: str
+    operator: Operator
+    right: str
+    offset: Distance | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left", canonical(parse_name(self.left, what="left column")))
+        object.__setattr__(self, "right", canonical(parse_name(self.right, what="right column")))
+        one_of(self.operator, Operator, "operator")
+        if self.offset is not None:
+            object.__setattr__(self, "offset", check_distance(self.offset, "offset", signed=True))
+
+    def reversed(self) -> ColumnPredicate:
+        """Return the same condition with the two relations exchanged."""
+        offset = None if self.offset is None else negated(self.offset)
+        return ColumnPredicate(self.right, _MIRRORED[self.operator], self.left, offset)
+
+    def __str__(self) -> str:
+        offset = "" if self.offset is None else f" + {self.offset}"
+        return f"{as_said('left', self.left)} {self.operator} {as_said('right', self.right)}{offset}"
+
+
+def as_said(side: str, name: str) -> str:
+    """Return a column of a spec as a fragment would name it."""
+    return f"{side}.{shown(parse_name(name))}"
+
+
+class NamedArgs(Mapping[str, object]):
+    """Bound parameters by name, unchangeable."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, object]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, name: str) -> object:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpressionPredicate(Serial):
+    """A boolean fragment over both sides, parsed by an allow-list, never pasted into SQL.
+
+    Columns are ``left.x``, ``right.x`` (or ``l.x``, ``r.x``); a bare name is accepted when
+    one side alone has it.  ``?`` takes the values of a sequence `args`, ``:name`` those of
+    a mapping; they become literals of the parsed tree.
+
+    >>> print(ExpressionPredicate("right.amount >= ? OR right.flag", args=[1000]))
+    (right.amount >= 1000 OR right.flag)
+    """
+
+    TYPE: ClassVar[str] = "expression"
+
+    expression: str
+    args: Sequence[object] | Mapping[str, object] = ()
+    tree: expr.Expr = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expression, str):
+            raise ArgumentError(
+                f"expression must be a text, not {type(self.expression).__name__}",
+                help="write for example ExpressionPredicate('right.amount >= ?', args=[1000])",
+            )
+        object.__setattr__(self, "args", _checked_args(self.args))
+        try:
+            tree = expr.parse(self.expression, dialect="fragment")
+            tree = expr.bind(tree, self.args)
+        except ExpressionError as cause:
+            raise JoinSpecError(cause.diagnostics) from cause
+        findings = (*_foreign_qualifiers(tree), *_foreign_calls(tree))
+        if findings:
+            raise JoinSpecError(findings)
+        object.__setattr__(self, "tree", tree)
+
+    def reversed(self) -> ExpressionPredicate:
+        """Return the same condition with the two relations exchanged."""
+        return ExpressionPredicate(expr.render(_other_way_round(self.tree), dialect="fragment"))
+
+    def _said(self) -> tuple[str, str]:
+        # 1, True and Decimal(1) are equal in Python but not the same literal: compare as JSON.
+        return self.expression, canonical_json(self.args)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExpressionPredicate) and self._said() == other._said()
+
+    def __hash__(self) -> int:
+        return hash(self._said())
+
+    def __str__(self) -> str:
+        return f"({expr.render(self.tree, dialect='fragment')})"
+
+
+JoinPredicate = ColumnPredicate | ExpressionPredicate
+
+
+def _checked_args(args: Any) -> tuple[object, ...] | NamedArgs:
+    if isinstance(args, Mapping):
+        checked: tuple[object, ...] | NamedArgs = NamedArgs(args)
+    elif isinstance(args, str | bytes) or not isinstance(args, Sequence):
+        raise ArgumentError(
+            f"args must be a sequence or a mapping, not {type(args).__name__}",
+            help="write args=[value] for ?, args={'name': value} for :name",
+        )
+    else:
+        checked = tuple(args)
+    try:
+        canonical_json(checked)  # refuses values that no literal can hold
+    except (RecursionError, ValueError) as cause:  # ValueError: more digits than Python prints
+        raise ArgumentError(
+            "args are nested too deeply or hold too long a number", help="pass plain values, each a literal"
+        ) from cause
+    return checked
+
+
+def _foreign_qualifiers(tree: expr.Expr) -> Iterator[Diagnostic]:
+    for ref in expr.references(tree):
+        if ref.qualifier is not None and ref.qualifier.casefold() not in SIDES:
+            yield Diagnostic(
+                "W0309",
+                f"{ref.qualifier!r} is not a side of the join",
+                help=f"write left.{ref.name} or right.{ref.name}",
+                at=ref.span.place if ref.span else None,
+            )
+
+
+def _foreign_calls(tree: expr.Expr) -> Iterator[Diagnostic]:
+    """Yield the calls that no fragment may hold: a pair of rows has no total and no run date."""
+    for node in expr.walk(tree):
+        if not isinstance(node, expr.Call):
+            continue
+        at = node.span.place if node.span else None
+        if expr.FUNCTIONS[node.name].aggregate:
+            help_ = "aggregate before the join, in a relation of its own"
+            yield Diagnostic(
+                "W0210", f"{node.name} is an aggregate: a predicate sees one pair of rows", help_, at=at
+            )
+        elif node.name == "TODAY":
+            help_ = "pass the date as a value: ExpressionPredicate('left.day <= ?', args=[date])"
+            yield Diagnostic("W0215", "TODAY() has no date in a predicate", help_, at=at)
+
+
+def _other_way_round(tree: expr.Expr) -> expr.Expr:
+    """Return the tree with ``left.`` and ``right.`` exchanged; bare names stay."""
+    if isinstance(tree, expr.Ref) and tree.qualifier is not None:
+        other = "right" if SIDES[tree.qualifier.casefold()] == "left" else "left"
+        return expr.Ref(other, tree.name)
+    return map_children(tree, _other_way_round)

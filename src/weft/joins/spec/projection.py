@@ -1,0 +1,143 @@
+"""JoinProjection: which columns a join gives back, and under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from weft.core.names import is_plain_text, parse_name
+from weft.errors import ArgumentError, JoinSpecError
+from weft.joins.spec.serial import Serial
+from weft.joins.spec.words import RightKeys, a_bool, one_of
+
+DEFAULT_SUFFIXES = ("", "_right")
+
+
+@dataclass(frozen=True)
+class JoinProjection(Serial):
+    """Names and columns of the result.
+
+    Parameters
+    ----------
+    suffixes
+        ``(left, right)``, added to columns that collide; giving them allows collisions.
+    allow_collisions
+        Collide without naming suffixes: ``("", "_right")`` are used.
+    right_keys
+        ``"auto"`` drops right keys, and on right and full joins puts
+        ``coalesce(left, right)`` under the left name; ``"keep"`` and ``"drop"`` do what they say.
+    keep, drop
+        Columns by ``left.x``, ``right.x`` or a bare name that one side alone has.
+    keep_right_order
+        False drops the right order column of an as-of join.
+    rename
+        From ``left.x``, ``right.x`` or a bare name to the name in the result.
+    indicator
+        Name of an extra column that says ``both``, ``left_only`` or ``right_only``.
+    """
+
+    TYPE: ClassVar[str] = "projection"
+
+    suffixes: tuple[str, str] | None = None
+    allow_collisions: bool = False
+    right_keys: RightKeys = "auto"
+    keep: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    keep_right_order: bool = True
+    rename: Mapping[str, str] | Sequence[tuple[str, str]] = ()
+    indicator: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.suffixes is not None:
+            object.__setattr__(self, "suffixes", _checked_suffixes(self.suffixes))
+        a_bool(self.allow_collisions, "allow_collisions")
+        a_bool(self.keep_right_order, "keep_right_order")
+        one_of(self.right_keys, RightKeys, "right_keys")
+        if self.keep is not None:
+            object.__setattr__(self, "keep", _column_list(self.keep, "keep"))
+        object.__setattr__(self, "drop", _column_list(self.drop, "drop"))
+        object.__setattr__(self, "rename", _checked_rename(self.rename))
+        if self.indicator is not None:
+            parse_name(self.indicator, what="indicator")
+
+    @property
+    def effective_suffixes(self) -> tuple[str, str] | None:
+        """The suffixes that collisions get, or None when a collision is an error."""
+        return self.suffixes or (DEFAULT_SUFFIXES if self.allow_collisions else None)
+
+
+def _checked_suffixes(suffixes: object) -> tuple[str, str]:
+    if isinstance(suffixes, str) or not isinstance(suffixes, Sequence):
+        raise ArgumentError(
+            f"suffixes must be a pair of texts, not {suffixes!r}", help="write suffixes=('', '_right')"
+        )
+    if len(suffixes) != 2:
+        raise JoinSpecError(
+            f"suffixes has {len(suffixes)} texts, a pair has 2",
+            code="W0307",
+            help="write suffixes=('', '_right')",
+        )
+    for suffix in suffixes:
+        if not isinstance(suffix, str):
+            raise ArgumentError(
+                f"a suffix must be a text, not {type(suffix).__name__}", help="write suffixes=('', '_right')"
+            )
+        if not is_plain_text(suffix):
+            raise JoinSpecError(
+                f"suffix {suffix!r} holds a control character",
+                code="W0307",
+                help="write letters, digits and underscores, for example '_right'",
+            )
+    return suffixes[0], suffixes[1]
+
+
+def _column_list(columns: object, what: str) -> tuple[str, ...]:
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        raise ArgumentError(
+            f"{what} must be a sequence of column names, not {columns!r}", help=f"write {what}=['column']"
+        )
+    for column in columns:
+        split_side(column, what)
+    return tuple(columns)
+
+
+def _checked_rename(rename: object) -> tuple[tuple[str, str], ...]:
+    if isinstance(rename, Mapping):
+        rename = tuple(rename.items())
+    if isinstance(rename, str) or not isinstance(rename, Sequence):
+        raise ArgumentError(
+            f"rename must be a mapping of old to new names, not {rename!r}",
+            help="write rename={'old': 'new'}",
+        )
+    for pair in rename:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ArgumentError(
+                f"rename must hold (old, new) pairs, not {pair!r}", help="write rename={'old': 'new'}"
+            )
+        split_side(pair[0], "rename")
+        if not isinstance(pair[1], str):
+            raise ArgumentError(
+                f"rename {pair[0]!r}: the new name must be a text, not {type(pair[1]).__name__}",
+                help=f"write rename={{{pair[0]!r}: 'new'}}",
+            )
+        if not pair[1].strip() or not is_plain_text(pair[1]):
+            raise JoinSpecError(
+                f"rename to {pair[1]!r} is not a column name",
+                code="W0303",
+                help="a name has a visible character and no control characters",
+            )
+    return tuple((old, new) for old, new in rename)
+
+
+def split_side(column: object, what: str) -> tuple[str | None, str]:
+    """Return the side and the name that ``left.x``, ``right.x`` or ``x`` says.
+
+    >>> split_side("right.status", "drop"), split_side("`a.b`", "drop")
+    (('right', 'status'), (None, 'a.b'))
+    """
+    if isinstance(column, str):
+        head, dot, tail = column.partition(".")
+        if dot and head.casefold() in ("left", "right"):
+            return head.casefold(), parse_name(tail, what=what)
+    return None, parse_name(column, what=what)

@@ -1,0 +1,227 @@
+"""IntervalSpec and WindowSpec: pairs of rows that are near in time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
+
+from weft.core.names import canonical, parse_name
+from weft.errors import JoinSpecError
+from weft.joins.spec.amount import Distance, check_distance, is_number, negated, size_of
+from weft.joins.spec.asof import TemporalSpec
+from weft.joins.spec.predicates import as_said
+from weft.joins.spec.words import WindowKind, a_bool, one_of
+
+TemporalHow = Literal["inner", "left", "right", "full", "semi", "anti"]
+_MIRRORED_HOW: dict[str, TemporalHow] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
+
+
+@dataclass(frozen=True)
+class IntervalSpec(TemporalSpec):
+    """Pairs whose times are near, or of which one lies in the other.
+
+    With `lower` and `upper` the right time lies in ``[left + lower, left + upper]``, both ends
+    included.  With `right_end` the left time lies in the right range, with `left_end` the other
+    way round, with both the two ranges overlap.  A range starts at the order column and ends
+    before its end column; a NULL end is open, and ``closed=True`` includes the end.
+
+    >>> from weft.joins.spec.asof import AsofOrder
+    >>> print(
+    ...     IntervalSpec(
+    ...         equal_keys=[("order_id", "order_id")],
+    ...         order=AsofOrder("event_time", "event_time"),
+    ...         lower="0s",
+    ...         upper="24h",
+    ...         how="left",
+    ...     )
+    ... )
+    left.order_id = right.order_id AND right.event_time between left.event_time + 0s and left.event_time + 24h
+    """
+
+    TYPE: ClassVar[str] = "interval"
+
+    lower: Distance | None = field(default=None, kw_only=True)
+    upper: Distance | None = field(default=None, kw_only=True)
+    left_end: str | None = field(default=None, kw_only=True)
+    right_end: str | None = field(default=None, kw_only=True)
+    closed: bool = field(default=False, kw_only=True)
+    how: TemporalHow = field(default="inner", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._refuse_tie_break()
+        one_of(self.how, TemporalHow, "how")
+        for name in ("lower", "upper"):
+            bound = getattr(self, name)
+            if bound is not None:
+                object.__setattr__(self, name, check_distance(bound, name, signed=True))
+        for name in ("left_end", "right_end"):
+            column = getattr(self, name)
+            if column is not None:
+                object.__setattr__(self, name, canonical(parse_name(column, what=name)))
+        a_bool(self.closed, "closed")
+        self._check_said_once()
+        if self.lower is not None and self.upper is not None:
+            self._check_bounds(self.lower, self.upper)
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether a side is a range with an end column."""
+        return self.left_end is not None or self.right_end is not None
+
+    def _check_said_once(self) -> None:
+        bounded = self.lower is not None or self.upper is not None
+        if bounded and self.has_ranges:
+            raise JoinSpecError(
+                "an interval has bounds or end columns, not both",
+                code="W0305",
+                help="leave out lower and upper, or left_end and right_end",
+            )
+        if not bounded and not self.has_ranges:
+            raise JoinSpecError(
+                "an interval needs a lower or an upper bound, or an end column",
+                code="W0304",
+                help="give lower='0s', upper='24h', or right_end='valid_to' for ranges",
+            )
+        if self.closed and not self.has_ranges:
+            raise JoinSpecError(
+                "closed= is about end columns; bounds are always included",
+                code="W0305",
+                help="leave closed= out, or give left_end= or right_end=",
+            )
+
+    @staticmethod
+    def _check_bounds(lower: Distance, upper: Distance) -> None:
+        if is_number(lower) != is_number(upper):
+            raise JoinSpecError(
+                f"lower {lower!r} and upper {upper!r}: one is a number, the other a duration",
+                code="W0305",
+                help="write both as numbers or both as durations",
+            )
+        if size_of(lower, "lower", signed=True) > size_of(upper, "upper", signed=True):
+            raise JoinSpecError(
+                f"lower {lower!r} is above upper {upper!r}",
+                code="W0305",
+                help=f"write lower={upper!r}, upper={lower!r}",
+            )
+
+    def reversed(self) -> Self:
+        """Return the same condition with the two relations exchanged."""
+        how = _mirrored_how(self.how)
+        lower = None if self.upper is None else negated(self.upper)
+        upper = None if self.lower is None else negated(self.lower)
+        turned = replace(
+            self,
+            order=self.order.reversed(),
+            lower=lower,
+            upper=upper,
+            left_end=self.right_end,
+            right_end=self.left_end,
+            how=how,
+        )
+        return super(IntervalSpec, turned).reversed()
+
+    def __str__(self) -> str:
+        left = as_said("left", self.order.left)
+        if self.has_ranges:
+            return " AND ".join(filter(None, (super().__str__(), self._said_ranges())))
+        low = "the beginning" if self.lower is None else f"{left} + {self.lower}"
+        high = "the end" if self.upper is None else f"{left} + {self.upper}"
+        between = f"{as_said('right', self.order.right)} between {low} and {high}"
+        return " AND ".join(filter(None, (super().__str__(), between)))
+
+    def _said_ranges(self) -> str:
+        def said(side: str, start: str, end: str | None) -> str:
+            bracket = "]" if self.closed else ")"
+            point = as_said(side, start)
+            return point if end is None else f"[{point}, {as_said(side, end)}{bracket}"
+
+        left = said("left", self.order.left, self.left_end)
+        right = said("right", self.order.right, self.right_end)
+        if self.left_end is None:
+            return f"{left} in {right}"
+        return f"{right} in {left}" if self.right_end is None else f"{left} overlaps {right}"
+
+
+def _mirrored_how(how: str) -> TemporalHow:
+    if how not in _MIRRORED_HOW:
+        raise JoinSpecError(
+            f"a {how} join cannot be reversed: it keeps the left side only",
+            help="write the spec for the other direction",
+        )
+    return _MIRRORED_HOW[how]
+
+
+@dataclass(frozen=True)
+class WindowSpec(TemporalSpec):
+    """Both times fall into one window: tumbling (`size`), sliding (`size`, `slide`), session (`gap`).
+
+    A sliding join gives each pair once, whichever windows it shares; ``per_window=True`` gives
+    it once for every shared window.
+
+    >>> from weft.joins.spec.asof import AsofOrder
+    >>> print(WindowSpec(order=AsofOrder("t", "t"), window="session", gap="30m"))
+    left.t and right.t in one session window (gap 30m)
+    """
+
+    TYPE: ClassVar[str] = "window"
+
+    window: WindowKind = field(kw_only=True)
+    size: Distance | None = field(default=None, kw_only=True)
+    slide: Distance | None = field(default=None, kw_only=True)
+    gap: Distance | None = field(default=None, kw_only=True)
+    how: TemporalHow = field(default="inner", kw_only=True)
+    per_window: bool = field(default=False, kw_only=True)
+
+    _NEEDS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "tumbling": ("size",),
+        "sliding": ("size", "slide"),
+        "session": ("gap",),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._refuse_tie_break()
+        one_of(self.window, WindowKind, "window")
+        one_of(self.how, TemporalHow, "how")
+        a_bool(self.per_window, "per_window")
+        needed = self._NEEDS[self.window]
+        for name in ("size", "slide", "gap"):
+            value = getattr(self, name)
+            if (value is not None) != (name in needed):
+                verb = "needs" if value is None else "takes no"
+                raise JoinSpecError(
+                    f"a {self.window} window {verb} {name}=",
+                    code="W0305",
+                    help=f"a {self.window} window is said with {' and '.join(n + '=' for n in needed)}",
+                )
+            if value is not None:
+                object.__setattr__(self, name, check_distance(value, name, zero=False))
+        self._check_slide()
+
+    def _check_slide(self) -> None:
+        if self.slide is None or self.size is None:
+            return
+        if is_number(self.slide) != is_number(self.size):
+            raise JoinSpecError(
+                "size and slide: one is a number, the other a duration",
+                code="W0305",
+                help="write both as durations, for example size='1 hour', slide='15 minutes'",
+            )
+        if size_of(self.slide, "slide") > size_of(self.size, "size"):
+            raise JoinSpecError(
+                f"slide {self.slide!r} is longer than size {self.size!r}: some times would be in no window",
+                code="W0305",
+                help=f"write slide={self.size!r} or less",
+            )
+
+    def reversed(self) -> Self:
+        """Return the same condition with the two relations exchanged."""
+        turned = replace(self, order=self.order.reversed(), how=_mirrored_how(self.how))
+        return super(WindowSpec, turned).reversed()
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{n} {getattr(self, n)}" for n in self._NEEDS[self.window])
+        left, right = as_said("left", self.order.left), as_said("right", self.order.right)
+        window = f"{left} and {right} in one {self.window} window ({told})"
+        return " AND ".join(filter(None, (super().__str__(), window)))

@@ -1,0 +1,1 @@
+"""YAML projects to published tables."""

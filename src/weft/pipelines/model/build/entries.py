@@ -1,0 +1,147 @@
+"""Reading canonical nodes: texts, numbers, lists, with what is said about them noted at its place."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from weft.core.paths import name_problem
+from weft.errors import Code
+from weft.pipelines.model.findings import Findings
+from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
+from weft.pipelines.model.reference import DatasetRef, Said
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The form of a name that expressions can hold without quotes."""
+
+LONGEST_SHOWN = 60
+"""How many characters of a value a message repeats."""
+
+
+class Entries:
+    """A mapping of a file that has the right shape, read key by key."""
+
+    __slots__ = ("findings", "node")
+
+    def __init__(self, node: Node, findings: Findings) -> None:
+        self.node = node
+        self.findings = findings
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """Return a plain value, the default when nothing is said."""
+        found = self.node.get(name)
+        value = None if found is None else plain(found)
+        return default if value is None else value
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a text as it was written, the default when nothing is said."""
+        said = self.said(name)
+        return default if said is None else said.text
+
+    def text_or_none(self, name: str) -> str | None:
+        """Return a text as it was written, or None."""
+        said = self.said(name)
+        return None if said is None else said.text
+
+    def whole(self, name: str, default: int) -> int:
+        """Return a whole number, the default when nothing is said."""
+        return int(self.value(name, default))
+
+    def said(self, name: str) -> Said | None:
+        """Return a text with its place, or None."""
+        found = self.node.get(name)
+        return None if found is None or plain(found) is None else said_of(found)
+
+    def expression(self, name: str) -> Said:
+        """Return an expression; one without a character in it is noted."""
+        found = self.node.get(name)
+        if found is None:
+            return Said("")
+        return expression_of(found, repr(name), self.findings)
+
+    def parts(self, name: str) -> Iterator[Entries]:
+        """Yield the mappings of a list."""
+        found = self.node.get(name)
+        if found is not None and found.is_list:
+            for part in found.items():
+                yield Entries(part, self.findings)
+
+    def part(self, name: str) -> Entries | None:
+        """Return a mapping, or None."""
+        found = self.node.get(name)
+        return Entries(found, self.findings) if found is not None and found.is_mapping else None
+
+    def texts(self, name: str) -> tuple[Said, ...]:
+        """Return the texts of a list."""
+        found = self.node.get(name)
+        return tuple(said_of(part) for part in found.items()) if found is not None and found.is_list else ()
+
+    def pairs(self, name: str) -> Iterator[Item]:
+        """Yield the entries of a mapping."""
+        found = self.node.get(name)
+        if found is not None and found.is_mapping:
+            yield from found.pairs()
+
+    def reference(self, name: str, version: str) -> DatasetRef:
+        """Return a dataset with the version that is said beside it."""
+        said = self.said(name) or Said("")
+        pinned = self.value(version)
+        return DatasetRef(said.text, None if pinned is None else int(pinned), said.at)
+
+    def find(self, code: Code, message: str, name: str, help: str = "") -> None:
+        """Note a finding about the value under a name."""
+        found = self.node.get(name)
+        place = (
+            self.node.head() if found is None else found.place() if found.kind == "scalar" else found.head()
+        )
+        self.findings.add(code, message, place, help)
+
+
+def check_path_name(entries: Entries, name: str, key: str, what: str, *, prefix: str = "") -> None:
+    """Note W1030 when a name that becomes a folder cannot be one.
+
+    What comes from the store and not from a file was accepted when it was written, and stays readable.
+    """
+    problem = name_problem(name, prefix=prefix, patterns=not prefix)
+    if problem is not None and entries.node.text:
+        shown = name if len(name) <= LONGEST_SHOWN else name[:LONGEST_SHOWN] + "..."
+        entries.find(
+            "W1030",
+            f"{what} {shown!r} {problem}, and it becomes the name of a folder",
+            key,
+            "use letters, digits, blanks and - _ . in the name",
+        )
+
+
+def said_of(node: Node) -> Said:
+    """Return the text of a scalar with its place."""
+    return Said(str(node.value), scalar_source(node) if node.text else None)
+
+
+def expression_of(node: Node, what: str, findings: Findings) -> Said:
+    """Return the expression that a node holds; one without a character in it is noted."""
+    said = said_of(node) if node.kind == "scalar" else Said("")
+    if not said.text.strip():
+        findings.add("W1007", f"{what} is empty", node.place(), "write an expression, or leave the key out")
+    return said
+
+
+def identity(entries: Entries, kind: str) -> tuple[str, str]:
+    """Return the id and the name of an entity; one of the two may be left out."""
+    id, name = entries.text("id"), entries.text("name")
+    if not id and not name:
+        entries.findings.add(
+            "W1014", f"the {kind} has neither 'id' nor 'name'", entries.node.head(), "add `name: ...`"
+        )
+    return id or entity_id(kind, name), name or id
+
+
+def entity_id(kind: str, name: str) -> str:
+    """Return the id of an entity that has a name alone; the same name always has the same id.
+
+    >>> entity_id("dataset", "gl") == entity_id("dataset", "gl") != entity_id("project", "gl")
+    True
+    """
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"weft:{kind}/{name}"))

@@ -1,0 +1,281 @@
+"""From the text of a file to nodes: ruamel's events, and what we refuse of YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    StreamEndEvent,
+)
+from ruamel.yaml.events import MappingEndEvent as MappingEnd
+from ruamel.yaml.reader import ReaderError
+
+from weft.core.source import Source
+from weft.errors import Code, Diagnostic, EntityError, WeftError
+from weft.pipelines.model.findings import MOST_FINDINGS
+from weft.pipelines.model.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, read_plain
+
+MOST_NODES = 200_000
+"""How many nodes a file may hold, counting a part as often as an alias repeats it."""
+
+DEEPEST = 100
+"""How many lists and mappings may stand inside each other."""
+
+_NO_CHARACTER = re.compile(r"\\U(?!000|0010)[0-9A-Fa-f]{8}")
+_TEXT_TAG = "tag:yaml.org,2002:str"
+
+
+def compose(text: str, file: str | None = None, error: type[WeftError] = EntityError) -> Node:
+    """Return the root of the one document in `text`; raise `error` for what is not YAML as we take it."""
+    reader = _Reader(text, file)
+    root: Node | None = None
+    try:
+        root = reader.document()
+    except _Stop:
+        pass
+    except ReaderError as cause:
+        at = int(getattr(cause, "position", 0) or 0)
+        reader.find(f"the file holds a character that YAML does not allow: {cause.reason}", at, at + 1)
+    except MarkedYAMLError as cause:
+        at = _index(cause)
+        reader.find(_problem(cause), at, at + 1, _hint(text, at, cause.problem))
+    except YAMLError as cause:
+        reader.find(f"the file is not YAML: {cause}", 0, 0)
+    except (ValueError, OverflowError):
+        # The parser hands an escape like "\U00110000" to chr() as it is.
+        found = _NO_CHARACTER.search(text, reader.last)
+        start, end = found.span() if found else (reader.last, reader.last + 1)
+        reader.find("the file has an escape for a character that does not exist", start, end)
+    if reader.findings:
+        findings = reader.findings
+        if error is not EntityError:
+            findings = [_as(error, finding) for finding in findings]
+        raise error(findings)
+    if root is None:
+        nothing = Diagnostic(
+            "W1001", "the file is empty", help="write a mapping", at=Source(text, 0, 0, file)
+        )
+        raise error([nothing if error is EntityError else _as(error, nothing)])
+    return root
+
+
+def _as(error: type[WeftError], finding: Diagnostic) -> Diagnostic:
+    return Diagnostic(error.default_code, finding.message, help=finding.help, at=finding.at)
+
+
+class _Stop(Exception):  # noqa: N818  # ends the reading of one file; never leaves this module
+    """Nothing further of the file can be read."""
+
+
+class _Reader:
+    """Builds nodes from the events of one text and keeps what is wrong with it."""
+
+    def __init__(self, text: str, file: str | None) -> None:
+        self.text = text
+        self.file = file
+        self.findings: list[Diagnostic] = []
+        self.anchors: dict[str, Node | None] = {}
+        self.count = 0
+        self.last = 0
+        self.events: Iterator[Any] = iter(YAML(typ="safe", pure=True).parse(text))
+
+    def find(
+        self,
+        message: str,
+        start: int,
+        end: int,
+        help: str = "mend the text at this place",
+        code: Code = "W1001",
+    ) -> None:
+        self.findings.append(
+            Diagnostic(code, message, help=help, at=Source(self.text, start, end, self.file))
+        )
+        if len(self.findings) >= MOST_FINDINGS:
+            raise _Stop
+
+    def document(self) -> Node | None:
+        root: Node | None = None
+        for event in self.events:
+            if isinstance(event, DocumentStartEvent):
+                if root is not None:
+                    start = event.start_mark.index
+                    self.find(
+                        "the file holds a second document",
+                        start,
+                        start + 3,
+                        "write one document in each file",
+                    )
+                    break
+            elif isinstance(event, ScalarEvent | CollectionStartEvent | AliasEvent):
+                root = self.node(event, 0)
+            elif isinstance(event, StreamEndEvent):
+                break
+        return root
+
+    def node(self, event: Any, depth: int) -> Node:
+        start, end = event.start_mark.index, event.end_mark.index
+        self.last = end
+        if isinstance(event, AliasEvent):
+            return self.alias(event, start, end)
+        self.counted(1, start, end)
+        if depth > DEEPEST:
+            self.find(
+                f"more than {DEEPEST} lists and mappings stand inside each other",
+                start, end, "write the part flat", "W1022",
+            )  # fmt: skip
+            raise _Stop
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+            # The place of an anchored node is its content; the mark includes the anchor.
+            start += len(event.anchor) + 1
+            start += len(self.text[start:]) - len(self.text[start:].lstrip(" \t"))
+        made = self.content(event, start, end, depth)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = made
+        return made
+
+    def content(self, event: Any, start: int, end: int, depth: int) -> Node:
+        tag = str(event.tag) if event.tag is not None else None
+        if tag is not None and not (tag == _TEXT_TAG and isinstance(event, ScalarEvent)):
+            stop = start + len(self.text[start:end].split(maxsplit=1)[0] if end > start else "")
+            self.find(
+                f"the tag {self.text[start:stop]} is not taken", start, stop, "write the value without a tag"
+            )
+        if isinstance(event, ScalarEvent):
+            style: Style = event.style or ""
+            if tag == _TEXT_TAG and style == "":
+                style = "text"
+            if style in ("|", ">"):
+                # The end of a block is where the next token starts; the text ends before.
+                end = start + len(self.text[start:end].rstrip())
+            if not _encodes(event.value):
+                self.find(
+                    "the text has half a character, which cannot be written", start, end,
+                    r"write a character beyond FFFF as \UXXXXXXXX",
+                )  # fmt: skip
+            if "\0" in event.value:
+                self.find("the text has a NUL character", start, end, "leave it out")
+            if style == "" and has_too_many_digits(event.value):
+                self.find(
+                    f"the number has more than {MOST_DIGITS:,} digits", start, end,
+                    "write fewer digits, or put quotes around a text that looks like a number", "W1022",
+                )  # fmt: skip
+            return Node("scalar", event.value, start, max(start, end), self.text, self.file, style)
+        flow = bool(event.flow_style)
+        if isinstance(event, MappingStartEvent):
+            return self.mapping(start, depth, flow=flow)
+        return self.list(start, depth, flow=flow)
+
+    def list(self, start: int, depth: int, *, flow: bool) -> Node:
+        parts: list[Node] = []
+        for event in self.events:
+            if isinstance(event, SequenceEndEvent):
+                end = event.end_mark.index if flow or not parts else parts[-1].end
+                break
+            parts.append(self.node(event, depth + 1))
+        else:
+            raise _Stop
+        size = 1 + sum(part.size for part in parts)
+        return Node("list", tuple(parts), start, max(start, end), self.text, self.file, "", size)
+
+    def mapping(self, start: int, depth: int, *, flow: bool) -> Node:
+        entries: dict[str, Item] = {}
+        size, end = 1, start
+        for event in self.events:
+            if isinstance(event, MappingEnd):
+                end = event.end_mark.index if flow else end
+                break
+            key = self.node(event, depth + 1)
+            value = self.node(next(self.events), depth + 1)
+            size, end = size + 1 + value.size, max(end, value.end, key.end)
+            name = self.name(key)
+            if name is None:
+                continue
+            if name in entries:
+                first = entries[name].key.place().line
+                self.find(
+                    f"the name {name!r} occurs twice", key.start, key.end,
+                    f"leave one of them out; the first is in line {first}",
+                )  # fmt: skip
+                continue
+            entries[name] = Item(name, key, value)
+        else:
+            raise _Stop
+        return Node(
+            "mapping", tuple(entries.values()), start, max(start, end), self.text, self.file, "", size
+        )
+
+    def name(self, key: Node) -> str | None:
+        if key.kind == "scalar" and key.style == "" and key.value == "<<":
+            self.find(
+                "`<<` is not taken", key.start, key.end, "write the entries out, or name the part by an alias"
+            )
+            return None
+        value = read_plain(key.value) if key.kind == "scalar" and key.style == "" else key.value
+        if key.kind != "scalar" or not isinstance(value, str):
+            self.find("a name in a mapping must be a text", key.start, key.end, "put quotes around it")
+            return None
+        return value
+
+    def alias(self, event: Any, start: int, end: int) -> Node:
+        if event.anchor not in self.anchors:
+            self.find(
+                f"there is no anchor {event.anchor!r} before this alias", start, end, "write the value out"
+            )
+            raise _Stop
+        known = self.anchors[event.anchor]
+        if known is None:
+            self.find(
+                f"the alias {event.anchor!r} stands inside the part it names", start, end,
+                "write the value out", "W1022",
+            )  # fmt: skip
+            raise _Stop
+        self.counted(known.size, start, end)
+        return known
+
+    def counted(self, nodes: int, start: int, end: int) -> None:
+        self.count += nodes
+        if self.count > MOST_NODES:
+            self.find(
+                f"the file holds more than {MOST_NODES:,} values", start, end,
+                "split it, or keep data in a file of its own", "W1022",
+            )  # fmt: skip
+            raise _Stop
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _index(cause: MarkedYAMLError) -> int:
+    mark = cause.problem_mark or cause.context_mark
+    return int(mark.index) if mark is not None else 0
+
+
+def _problem(cause: MarkedYAMLError) -> str:
+    return f"the file is not YAML: {cause.problem or cause.context}"
+
+
+def _hint(text: str, at: int, problem: str | None) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 :].split("\n", 1)[0]
+    if "\t" in line[: len(line) - len(line.lstrip())] or text[at : at + 1] == "\t":
+        return "indent with spaces, not with tabs"
+    if (problem or "").startswith("mapping values"):
+        return "put quotes around a value that holds ': ', or mend the indent"
+    if text[at : at + 1] in ("{", "%", "@", "`"):
+        return "put quotes around the value"
+    return "mend the text at this place"

@@ -1,0 +1,344 @@
+"""What is wrong with the shape of a file, in our words and at its place.
+
+::
+
+    pydantic: ('operations', 0, 'update', 'selecter')  extra_forbidden
+    ours:     error[W1002]: an update has no key 'selecter'
+                --> projects/gl.yml:9:5     at the key, with the nearest name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from weft.core.names import listed, near
+from weft.core.source import Source
+from weft.errors import Code, Diagnostic, Severity
+from weft.pipelines.model.older import REFUSED_KEYS
+from weft.pipelines.model.shapes.base import Shape
+from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, plain, read_plain
+
+MOST_FINDINGS = 100
+"""How many mistakes of one file are told: a file with more has one cause, or is something else."""
+
+Path = tuple[str | int, ...]
+"""Keys and positions that lead from the root of a file to a part of it."""
+
+
+class Findings:
+    """What was found in a file, in the order it was found."""
+
+    __slots__ = ("partial", "told")
+
+    def __init__(self) -> None:
+        self.told: list[Diagnostic] = []
+        self.partial = False
+        """Whether parts of the file were left out, so that nothing follows from what is not there."""
+
+    def add(
+        self, code: Code, message: str, at: Source | None, help: str = "", severity: Severity = "error"
+    ) -> None:
+        """Note one finding."""
+        found = Diagnostic(code, message, help=help, severity=severity, at=at)
+        if found not in self.told:
+            self.told.append(found)
+
+    @property
+    def errors(self) -> int:
+        """How many of the findings are errors."""
+        return sum(1 for found in self.told if found.severity == "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One place of a file that does not fit its shape."""
+
+    path: Path
+    kind: Literal["unknown", "missing", "wrong"]
+    finding: Diagnostic
+
+
+def problems_of(error: ValidationError, root: Node, shape: type[Shape]) -> tuple[Problem, ...]:
+    """Return every problem with its path; what several members of a union say about one value is one problem."""
+    wrong: dict[Path, list[Any]] = {}
+    for told in error.errors(include_url=False):
+        wrong.setdefault(
+            (*_path(told["loc"], root), told["type"] in ("extra_forbidden", "missing")), []
+        ).append(told)
+    problems = [_problem(told, root, shape) for told in wrong.values()]
+    # A mapping that fails as a mapping is not also told what else could stand there.
+    inner = {p.path[:i] for p in problems for i in range(len(p.path))}
+    return tuple(p for p in problems if p.kind != "wrong" or p.path not in inner)
+
+
+def _path(loc: Iterable[str | int], root: Node) -> Path:
+    """Return the steps of a location that are steps in the file; tags of unions are not."""
+    found: list[str | int] = []
+    at: Node | None = root
+    steps = tuple(loc)
+    for i, step in enumerate(steps):
+        if _is_tag(steps, i):
+            continue
+        inner = step_into(at, step)
+        if inner is not None:
+            found.append(step)
+            at = inner
+        elif i == len(steps) - 1 and at is not None and at.is_mapping and isinstance(step, str):
+            found.append(step)
+    return tuple(found)
+
+
+def _is_tag(steps: tuple[str | int, ...], i: int) -> bool:
+    """Whether a step names the type of a union, which stands right behind the place of the union."""
+    before = steps[max(0, i - 2) : i]
+    return before[-1:] in (("strategy",), ("target",)) or (
+        len(before) == 2 and before[0] == "operations" and isinstance(before[1], int)
+    )
+
+
+def step_into(node: Node | None, step: str | int) -> Node | None:
+    """Return the part of a node one step further in, or None."""
+    if node is None:
+        return None
+    if isinstance(step, int):
+        return node.value[step] if node.is_list and step < len(node.value) else None
+    return node.get(step)
+
+
+def node_at(root: Node, path: Path) -> Node | None:
+    """Return the part of a file at a path, or None."""
+    at: Node | None = root
+    for step in path:
+        at = step_into(at, step)
+    return at
+
+
+def _problem(told: list[Any], root: Node, shape: type[Shape]) -> Problem:
+    first = told[0]
+    path = _path(first["loc"], root)
+    if first["type"] == "extra_forbidden":
+        return _unknown(first, path, root, shape)
+    if first["type"] == "missing":
+        return _missing(first, path, root, shape)
+    node = node_at(root, path)
+    # A union's tag that is no key of the file stands behind the value it is about.
+    while node is None:
+        path = path[:-1]
+        node = node_at(root, path)
+    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return _tag(first, path, node, shape)
+    subject = _subject(path)
+    wanted = " or ".join(dict.fromkeys(_wanted(error) for error in told))
+    kind: Code = "W1010" if path[-1:] == ("seq",) and first["type"] == "greater_than" else "W1004"
+    message = f"{subject} must be {wanted}, not {described(node)}"
+    finding = Diagnostic(kind, message, help=_remedy(first, node), at=_at(node))
+    return Problem(path, "wrong", finding)
+
+
+def _at(node: Node) -> Source:
+    return node.place() if node.kind == "scalar" else node.head()
+
+
+def _unknown(told: Any, path: Path, root: Node, shape: type[Shape]) -> Problem:
+    name = str(told["loc"][-1])
+    holder = node_at(root, path[:-1])
+    key = holder.key(name) if holder is not None else None
+    noun, allowed = _described_shape(shape, told["loc"][:-1])
+    close = near(name, allowed, most=1)
+    if name in REFUSED_KEYS:
+        help = REFUSED_KEYS[name]
+    elif close:
+        help = f"did you mean {close[0]!r}?"
+    else:
+        help = f"its keys are {listed(allowed, most=20)}" if allowed else "leave it out"
+    at = key.place() if key is not None else None
+    return Problem(path, "unknown", Diagnostic("W1002", f"{noun} has no key {name!r}", help=help, at=at))
+
+
+def _missing(told: Any, path: Path, root: Node, shape: type[Shape]) -> Problem:
+    name = str(told["loc"][-1])
+    holder = node_at(root, path[:-1]) or root
+    noun, _ = _described_shape(shape, told["loc"][:-1])
+    help = f"add `{name}: ...` here"
+    return Problem(
+        path, "missing", Diagnostic("W1003", f"{noun} needs {name!r}", help=help, at=holder.head())
+    )
+
+
+def _tag(told: Any, path: Path, node: Node, shape: type[Shape]) -> Problem:
+    tags = [tag.strip(" '") for tag in str(told["ctx"].get("expected_tags", "")).split(",") if tag.strip()]
+    said = node.get("type")
+    if said is None:
+        noun, _ = _described_shape(shape, told["loc"])
+        words = tags or _tags(shape, told["loc"])
+        finding = Diagnostic(
+            "W1003", f"{noun} needs 'type'", help=f"write one of {listed(words)}", at=node.head()
+        )
+        return Problem((*path, "type"), "missing", finding)
+    close = near(str(said.value), tags, most=1) if said.kind == "scalar" else ()
+    help = f"did you mean {close[0]!r}?" if close else f"write for example `type: {tags[0]}`"
+    finding = Diagnostic(
+        "W1004", f"'type' must be one of {listed(tags)}, not {described(said)}", help=help, at=_at(said)
+    )
+    return Problem((*path, "type"), "wrong", finding)
+
+
+def _tags(shape: type[Shape], loc: Iterable[str | int]) -> list[str]:
+    at = _schema_at(shape, loc)[1]
+    return list(at.get("discriminator", {}).get("mapping", {}))
+
+
+def _subject(path: Path) -> str:
+    keys = [step for step in path if isinstance(step, str)]
+    if not path:
+        return "the file"
+    if isinstance(path[-1], int):
+        return f"an entry of {keys[-1]!r}" if keys else "an entry"
+    return repr(path[-1])
+
+
+_WANTED: Mapping[str, str] = {
+    "string_type": "a text", "int_type": "a whole number", "int_from_float": "a whole number",
+    "bool_type": "true or false", "list_type": "a list", "dict_type": "a mapping", "model_type": "a mapping",
+    "model_attributes_type": "a mapping", "decimal_type": "a number", "is_instance_of": "a number",
+    "string_pattern_mismatch": "a text that is not blank", "greater_than": "a positive whole number",
+    "greater_than_equal": "zero or more",
+}  # fmt: skip
+
+
+def _wanted(told: Any) -> str:
+    kind = told["type"]
+    if kind == "literal_error":
+        words = str(told["ctx"]["expected"]).replace(" or ", ", ").split(", ")
+        return f"one of {', '.join(words)}" if len(words) > 1 else words[0]
+    if kind == "too_short":
+        return f"a list of at least {told['ctx']['min_length']}"
+    if kind == "too_long":
+        return f"a list of at most {told['ctx']['max_length']}"
+    return _WANTED.get(kind, str(told["msg"]))
+
+
+def _remedy(told: Any, node: Node) -> str:
+    kind = told["type"]
+    if kind == "literal_error":
+        words = [word.strip("'") for word in str(told["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
+        close = near(str(node.value), words, most=1) if node.kind == "scalar" else ()
+        return f"did you mean {close[0]!r}?" if close else f"write for example {words[0]}"
+    if kind == "string_type" and node.kind == "scalar" and node.value:
+        return f'put quotes around it: "{node.value}"'
+    if (
+        kind in ("int_type", "bool_type")
+        and node.style in ("'", '"')
+        and not isinstance(read_plain(node.value), str)
+    ):
+        return "write it without quotes"
+    return _REMEDIES.get(kind, "change the value, or leave the key out")
+
+
+_REMEDIES: Mapping[str, str] = {
+    "list_type": "write each entry in a line of its own that starts with '- '",
+    "dict_type": "write `name: value` lines below it",
+    "model_type": "write `name: value` lines below it",
+    "bool_type": "write true or false",
+    "int_type": "write for example 10",
+    "model_attributes_type": "write `name: value` lines below it",
+    "too_short": "add an entry, or leave the key out",
+    "string_pattern_mismatch": "write a name",
+    "greater_than": "count from 1",
+}
+
+
+def described(node: Node) -> str:
+    """Return what a node holds, for a message.
+
+    >>> from weft.pipelines.model.yaml_nodes import made
+    >>> described(made("ten")), described(made(10)), described(made(None)), described(made([]))
+    ("the text 'ten'", 'the whole number 10', 'nothing', 'an empty list')
+    """
+    if node.kind != "scalar":
+        noun = "list" if node.is_list else "mapping"
+        return f"a {noun}" if node.value else f"an empty {noun}"
+    value = plain(node)
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Whole):
+        return f"the whole number {value.text}"
+    if isinstance(value, Exact):
+        return f"the number {value.text}"
+    shown = value if len(value) <= 60 else value[:57] + "..."
+    return f"the text {shown!r}"
+
+
+_NOUNS: Mapping[str, str] = {
+    "UpdateOperation": "an update", "AggregateOperation": "an aggregate", "AppendOperation": "an append",
+    "DeleteOperation": "a delete", "OutputOperation": "an output", "UpdateArguments": "an update",
+    "AggregateArguments": "an aggregate", "AppendArguments": "an append", "DeleteArguments": "a delete",
+    "OutputArguments": "an output", "Join": "a join", "AssignmentShape": "an assignment",
+    "AggregationShape": "an aggregation",
+    "AppendAggregation": "'aggregation'", "DatasetReference": "a source", "DestinationShape": "a destination",
+    "DatasetShape": "a dataset", "Table": "a table", "TableTarget": "a table", "DatasetTarget": "a dataset target",
+    "Column": "a column", "Lookup": "a lookup", "Condition": "a join condition", "ProjectShape": "a project",
+    "ResolverShape": "a resolver", "RuleShape": "a rule", "PathShape": "a path strategy",
+    "TableShape": "a table strategy", "CatalogShape": "a catalog strategy", "CalendarShape": "a calendar",
+    "LevelShape": "a level", "PeriodShape": "a period", "DataSourceShape": "a datasource",
+    "SettingsShape": "weft.yml", "SparkShape": "'spark'", "SandboxShape": "'sandbox'",
+    "ScenarioShape": "a scenario", "ExpectShape": "'expect'", "RowsShape": "a table of rows",
+    "TraceShape": "a trace entry", "ScenarioPeriod": "a period",
+}  # fmt: skip
+
+
+def _described_shape(shape: type[Shape], loc: Iterable[str | int]) -> tuple[str, tuple[str, ...]]:
+    """Return what the mapping at a location is called, and the keys it may have."""
+    name, schema = _schema_at(shape, loc)
+    nouns = {"operations": "an operation", "strategy": "a strategy", "target": "a lookup target"}
+    noun = _NOUNS.get(name) or next((nouns[s] for s in reversed(tuple(loc)) if s in nouns), "the mapping")
+    return noun, tuple(schema.get("properties", ()))
+
+
+def _schema_at(shape: type[Shape], loc: Iterable[str | int]) -> tuple[str, Mapping[str, Any]]:
+    root = _schema(shape)
+    name, at = shape.__name__, root
+    for step in loc:
+        name, at = _inner(root, name, at, step)
+    return name, at
+
+
+def _inner(
+    root: Mapping[str, Any], name: str, at: Mapping[str, Any], step: str | int
+) -> tuple[str, Mapping[str, Any]]:
+    mapping = at.get("discriminator", {}).get("mapping", {})
+    if step in mapping:
+        return _followed(root, name, {"$ref": mapping[step]})
+    if isinstance(step, int) and "items" in at:
+        return _followed(root, name, at["items"])
+    if step in at.get("properties", ()):
+        return _followed(root, "", at["properties"][step])
+    if isinstance(at.get("additionalProperties"), dict):
+        return _followed(root, "", at["additionalProperties"])
+    return name, at
+
+
+def _followed(root: Mapping[str, Any], name: str, at: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return a schema behind its reference and without the null of an optional key."""
+    while "$ref" in at or "anyOf" in at:
+        if "$ref" in at:
+            name = str(at["$ref"]).rpartition("/")[2]
+            at = root["$defs"][name]
+            break
+        variants = [v for v in at["anyOf"] if v.get("type") != "null"]
+        if len(variants) != 1:
+            break
+        at = variants[0]
+    return name, at
+
+
+@cache
+def _schema(shape: type[Shape]) -> Mapping[str, Any]:
+    return shape.model_json_schema()

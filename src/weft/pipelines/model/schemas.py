@@ -1,0 +1,145 @@
+"""JSON Schemas of the files of a workspace, for editors that complete and check as one types.
+
+::
+
+    # yaml-language-server: $schema=../.weft/schema/project.json
+    project:
+      name: gl_reporting
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+from weft.pipelines.model.build import SHAPES
+from weft.pipelines.model.sugar import KINDS, Kind
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+COMMENT = "# yaml-language-server: $schema=../.weft/schema/{kind}.json"
+"""The first line of a file that tells an editor which schema it has."""
+
+_OPERATIONS = ("Update", "Aggregate", "Append", "Delete", "Output")
+
+
+def json_schema(kind: Kind) -> dict[str, Any]:
+    """Return the schema of one kind of file, in every form that is read.
+
+    >>> json_schema("project")["$schema"]
+    'https://json-schema.org/draft/2020-12/schema'
+    """
+    own = SHAPES[kind].model_json_schema()
+    definitions = own.pop("$defs", {})
+    if kind == "project":
+        _second_forms(definitions)
+    if kind == "scenario":
+        definitions["Catalogue"] = _catalogue()
+    title = f"Weft {kind}"
+    if kind == "settings":
+        return {
+            "$schema": DIALECT,
+            "title": title,
+            **_without_titles(own),
+            "$defs": _without_titles(definitions),
+        }
+    definitions["Entity"] = own
+    definitions["Named"] = _named(own, kind)
+    forms: list[dict[str, Any]] = [{"$ref": "#/$defs/Entity"}]
+    if kind == "scenario":
+        forms.append({"$ref": "#/$defs/Catalogue"})
+    inside = forms[0] if len(forms) == 1 else {"anyOf": forms}
+    wrapped = {
+        "type": "object",
+        "properties": {kind: inside},
+        "required": [kind],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": DIALECT,
+        "title": title,
+        "type": "object",
+        "anyOf": [wrapped, *forms, {"$ref": "#/$defs/Named"}],
+        "$defs": _without_titles(definitions),
+    }
+
+
+def export(folder: Path) -> tuple[Path, ...]:
+    """Write the schema of every kind of file into a folder; return what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for kind in KINDS:
+        path = folder / f"{kind}.json"
+        path.write_text(json.dumps(json_schema(kind), indent=2) + "\n", encoding="utf-8")
+        written.append(path)
+    return tuple(written)
+
+
+def _named(own: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """Return the flat form in which the root key holds the name."""
+    named = copy.deepcopy(own)
+    properties = named["properties"]
+    properties.pop("name", None)
+    # A scenario has a key of the name of another kind; its own root key is what counts.
+    properties[kind] = {"type": "string"}
+    required = [key for key in named.get("required", ()) if key != "name"]
+    named["required"] = [kind, *(key for key in required if key != kind)]
+    return named
+
+
+def _second_forms(definitions: dict[str, Any]) -> None:
+    """Let operations be written with order and parameters too."""
+    for name in _OPERATIONS:
+        first = definitions[f"{name}Operation"]
+        second = copy.deepcopy(first)
+        properties = second["properties"]
+        properties["order"] = properties.pop("seq")
+        properties["parameters"] = _with_selector(properties.pop("arguments"), definitions)
+        properties["alias"] = {"type": "string"}
+        needed = {"type", "order", "parameters"} - ({"parameters"} if name == "Delete" else set())
+        second["required"] = [key for key in ("order", "type", "parameters") if key in needed]
+        definitions[f"{name}Operation"] = {"anyOf": [first, second]}
+
+
+def _with_selector(arguments: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    ref = next(v for v in (arguments, *arguments.get("anyOf", ())) if "$ref" in v)["$ref"]
+    inner: dict[str, Any] = copy.deepcopy(definitions[ref.rpartition("/")[2]])
+    inner.setdefault("properties", {})["selector"] = {"type": ["string", "object", "null"]}
+    return inner
+
+
+def _catalogue() -> dict[str, Any]:
+    """Return the schema of a scenario in the form of a catalogue."""
+    rows = {"type": "object"}
+    return {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "description": {"type": "string"},
+            "periods": {"type": "array", "items": {"$ref": "#/$defs/ScenarioPeriod"}, "minItems": 1},
+            "period": {"type": ["string", "number"]},
+            "project": {"type": ["string", "object"]},
+            "input": {
+                "type": "object",
+                "properties": {"data": {"type": "object", "additionalProperties": rows}},
+            },
+            "expected_output": {"type": "object", "properties": {"data": rows}},
+            "expected_trace": {"type": "array", "items": {"type": "object"}},
+            "config": {"type": "object"},
+        },
+        "required": ["name", "project", "expected_output"],
+    }
+
+
+def _without_titles(value: Any) -> Any:
+    """Return a schema without the titles that are only the names of our classes."""
+    if isinstance(value, dict):
+        return {
+            key: _without_titles(inner)
+            for key, inner in value.items()
+            if not (key == "title" and isinstance(inner, str))
+        }
+    if isinstance(value, list):
+        return [_without_titles(inner) for inner in value]
+    return value

@@ -1,0 +1,231 @@
+"""YAML 1.2 as nodes that know where they stand; nothing turns into a date or a float by itself.
+
+::
+
+    period: 2026-01        the text "2026-01"
+    period: 2026           Whole(2026), whose .text is "2026"
+    rate: 1.0920           Exact("1.0920"), whose .text is "1.0920"
+    on: yes                the key "on" and the text "yes"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple, Self
+
+from weft.core.source import Source
+from weft.pipelines.model.spelling import offsets_of
+
+Style = Literal["", "text", '"', "'", "|", ">"]
+"""How a scalar is written: "" plain, "text" plain but taken as a text whatever it looks like."""
+
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+MOST_DIGITS = 1000
+"""How many digits a number may have, written out without an exponent."""
+
+_SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_SHORT = 4
+_WORDS: Mapping[str, bool | None] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+class Whole(int):
+    """A whole number that remembers how it was written."""
+
+    text: str
+
+    def __new__(cls, value: int, text: str = "") -> Self:
+        """Make the number with its text."""
+        number = super().__new__(cls, value)
+        number.text = text or str(value)
+        return number
+
+    def __reduce__(self) -> tuple[type[Whole], tuple[int, str]]:
+        return Whole, (int(self), self.text)
+
+
+class Exact(Decimal):
+    """A number with a point or exponent, exactly as it was written."""
+
+    text: str
+
+    def __new__(cls, value: str, text: str = "") -> Self:
+        """Make the number with its text."""
+        number = super().__new__(cls, value)
+        number.text = text or value
+        return number
+
+    def __reduce__(self) -> tuple[type[Exact], tuple[Any, ...]]:
+        return Exact, (str(self), self.text)
+
+
+class Item(NamedTuple):
+    """One entry of a mapping."""
+
+    name: str
+    key: Node
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a document: what it holds and where it stands.
+
+    `value` is the text of a scalar, the nodes of a list, the items of a mapping.
+    """
+
+    kind: Literal["scalar", "list", "mapping"]
+    value: Any
+    start: int = 0
+    end: int = 0
+    text: str = ""
+    file: str | None = None
+    style: Style = '"'
+    size: int = 1
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether the node is a mapping."""
+        return self.kind == "mapping"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the node is a list."""
+        return self.kind == "list"
+
+    def place(self) -> Source:
+        """Return where the node stands."""
+        return Source(self.text, self.start, self.end, self.file)
+
+    def head(self) -> Source:
+        """Return where the first line of the node stands, without what follows in it."""
+        stop = self.text.find("\n", self.start, self.end)
+        if stop < 0:
+            return self.place()
+        if self.kind != "scalar" and self.value and self.text[self.start] not in "[{":
+            first = self.value[0]
+            key, value = (first.key, first.value) if self.is_mapping else (first, first)
+            # The value may start in a later line; then the key is all there is in the first.
+            end = value.end if value.start < stop else key.end
+            return Source(self.text, self.start, max(self.start, min(end, stop)), self.file)
+        end = self.start + len(self.text[self.start : stop].rstrip())
+        return Source(self.text, self.start, end, self.file)
+
+    def block(self) -> Source | None:
+        """Return where the lines of a literal block stand, or None for text written otherwise."""
+        if self.kind != "scalar" or self.style != "|":
+            return None
+        start = self.text.find("\n", self.start) + 1 or len(self.text)
+        return Source(self.text, start, max(start, self.end), self.file)
+
+    def items(self) -> Iterator[Node]:
+        """Yield the nodes of a list."""
+        yield from self.value
+
+    def pairs(self) -> Iterator[Item]:
+        """Yield the entries of a mapping."""
+        yield from self.value
+
+    def get(self, name: str) -> Node | None:
+        """Return the value under a name of a mapping, or None."""
+        if self.kind != "mapping":
+            return None
+        return next((item.value for item in self.value if item.name == name), None)
+
+    def key(self, name: str) -> Node | None:
+        """Return the key of that name in a mapping, or None."""
+        if self.kind != "mapping":
+            return None
+        return next((item.key for item in self.value if item.name == name), None)
+
+
+def plain(node: Node) -> Any:
+    """Return the value of a node: dict, list, str, Whole, Exact, bool or None."""
+    if node.kind == "mapping":
+        return {item.name: plain(item.value) for item in node.value}
+    if node.kind == "list":
+        return [plain(inner) for inner in node.value]
+    return node.value if node.style else read_plain(node.value)
+
+
+def read_plain(text: str) -> Any:
+    """Return what a scalar without quotes means, by the core schema of YAML 1.2.
+
+    >>> read_plain("2026-01-01"), read_plain("yes"), read_plain("0x1F"), read_plain("1.50")
+    ('2026-01-01', 'yes', 31, Decimal('1.50'))
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "0123456789+-." or has_too_many_digits(text):
+        return text
+    if _INT.fullmatch(text):
+        return Whole(int(text, base=10 if text.lstrip("+-").isdigit() else 0), text)
+    if _FLOAT.fullmatch(text):
+        return Exact(text, text)
+    if found := _SPECIAL.fullmatch(text):
+        return Exact(f"{found[1] or ''}{'inf' if found[2] else 'nan'}", text)
+    return text
+
+
+def has_too_many_digits(text: str) -> bool:
+    """Whether a text is a number that is longer, or has a greater exponent, than any value can need.
+
+    Python refuses to convert such numbers, and some of its operations would take hours on them.
+
+    >>> has_too_many_digits("9" * 1000), has_too_many_digits("9" * 1001), has_too_many_digits("1e1001")
+    (False, True, True)
+    """
+    if len(text) <= _SHORT or text[0] not in "0123456789+-.":
+        return False
+    if _INT.fullmatch(text):
+        return len(text.lstrip("+-")) > MOST_DIGITS
+    found = _FLOAT.fullmatch(text)
+    if found is None:
+        return False
+    exponent = (found[3] or "e0")[1:].lstrip("+-").lstrip("0")
+    return len(found[1]) > MOST_DIGITS or len(exponent) > _SHORT or int(exponent or 0) > MOST_DIGITS
+
+
+def scalar_source(node: Node) -> Source:
+    """Return where a scalar stands, so that each part of its text can be pointed at.
+
+    `Source.inner` of the result is exact for all five ways to write a text.
+    """
+    return Source(node.text, node.start, node.end, node.file, _offsets(node))
+
+
+def _offsets(node: Node) -> tuple[int, ...]:
+    inside = 1 if node.style in ("'", '"') and node.end - node.start >= 2 else 0
+    if node.text[node.start + inside : node.end - inside] == node.value:
+        # Quotes are the only difference: the places follow from the start.
+        return tuple(range(node.start + inside, node.end - inside + 1)) if inside else ()
+    return offsets_of(node.text, node.start, node.end, node.style, node.value)
+
+
+def as_text(node: Node) -> Node:
+    """Return a plain scalar as the text it was written as, so that ``2026`` can name a period."""
+    return replace(node, style="text") if node.kind == "scalar" and node.style == "" and node.value else node
+
+
+def made(value: Any) -> Node:
+    """Return the node of a value that stands in no file.
+
+    >>> plain(made({"seq": 10, "columns": ["a"]}))
+    {'seq': 10, 'columns': ['a']}
+    """
+    if isinstance(value, Mapping):
+        entries = tuple(Item(str(k), made(str(k)), made(v)) for k, v in value.items())
+        return Node("mapping", entries)
+    if isinstance(value, list | tuple):
+        return Node("list", tuple(made(v) for v in value))
+    if isinstance(value, str):
+        return Node("scalar", value)
+    if value is None or isinstance(value, bool):
+        return Node("scalar", "null" if value is None else str(value).lower(), style="")
+    return Node("scalar", getattr(value, "text", None) or str(value), style="")

@@ -1,0 +1,1 @@
+"""Projects, resolver rules and operations, planned without data and without a JVM."""

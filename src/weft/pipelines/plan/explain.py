@@ -1,0 +1,266 @@
+"""A plan of a project as people and programs read it: ``weft plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft.expr import Typed
+from weft.expr.render import render
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import (
+    LookupStep,
+    ResolvedAggregate,
+    ResolvedAppend,
+    ResolvedJoinStep,
+    ResolvedOperation,
+    ResolvedOutput,
+    ResolvedUpdate,
+)
+from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.plan.reads import Read
+from weft.io.location import Location
+from weft.pipelines.plan.stages import Stage, kind_of, stages
+
+BROADCAST_UP_TO = 32 << 20
+"""Bytes of a joined side up to which it is sent to every worker."""
+
+_ON_MULTIPLE = {
+    "error": "at most 1 match (checked)",
+    "first": "the first match",
+    "all": "all matches",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDocument:
+    """A plan: `text` for people, `data` for programs."""
+
+    text: str
+    data: Mapping[str, Any]
+
+
+def describe(
+    plan: ProjectPlan, *, catalog: Catalog | None = None, sizes: Mapping[str, int | None] | None = None
+) -> PlanDocument:
+    """Return the plan in words and as data.
+
+    `catalog` tells the version that a registered output gets, `sizes` the bytes of reads by name.
+    """
+    sizes = sizes or {}
+    return PlanDocument(text=_text(plan, catalog, sizes), data=_data(plan, catalog, sizes))
+
+
+def _data(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> dict[str, Any]:
+    done = stages(plan)
+    operations = [_operation(op) for op in plan.operations]
+    pins = [pin.to_dict() for pin in plan.pins]
+    joins = [
+        _join(op.seq, step, sizes)
+        for op in plan.operations
+        if isinstance(op, ResolvedUpdate)
+        for step in op.joins
+    ]
+    writes = [_write(op, catalog) for op in plan.operations if isinstance(op, ResolvedOutput)]
+    period = None if plan.period is None else plan.period.identifier
+    return {
+        "project": plan.project.name,
+        "version": plan.project.version,
+        "status": plan.project.status,
+        "period": period,
+        "sandbox": plan.draft,
+        "operations": operations,
+        "pins": pins,
+        "joins": joins,
+        "writes": writes,
+        "stages": [_stage(stage) for stage in done],
+        "warnings": [warning.to_dict() for warning in plan.warnings],
+    }
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    return {
+        "kind": stage.kind,
+        "seq": stage.seq,
+        "title": stage.title,
+        "detail": list(stage.detail),
+        "inputs": list(stage.inputs),
+    }
+
+
+def _operation(op: ResolvedOperation) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "seq": op.seq,
+        "name": op.name,
+        "type": kind_of(op),
+        "selector": _shown(op.selector),
+    }
+    match op:
+        case ResolvedUpdate():
+            said["lookups"] = [step.alias for step in op.lookups]
+            said["joins"] = [step.alias for step in op.joins]
+            said["assignments"] = [
+                {"column": a.column, "type": str(a.dtype), "creates": a.creates, "level": a.level}
+                for a in op.assignments
+            ]
+        case ResolvedAggregate() | ResolvedAppend():
+            said["keys"] = [name for name, _ in op.keys or ()]
+            said["values"] = [{"column": n, "type": str(t)} for n, _, t in op.values]
+        case ResolvedOutput():
+            said["columns"] = list(op.columns)
+    return said
+
+
+def _shown(typed: Typed | None) -> str | None:
+    return None if typed is None else render(typed)
+
+
+def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> dict[str, Any]:
+    return {
+        "seq": seq,
+        "alias": step.alias,
+        "dataset": step.dataset.name,
+        "dataset_version": step.dataset.version,
+        "pinned": step.pinned,
+        "resolver_source": step.source,
+        "table": step.table.name,
+        "mode": step.table.temporal_mode,
+        "as_of": _filtered(step) if step.table.temporal_mode == "bitemporal" else None,
+        "on": step.on,
+        "own_filter": step.own_text or None,
+        "on_multiple": step.on_multiple,
+        "columns": list(step.columns),
+        "strategy": step.choice.strategy,
+        "reason": step.choice.reason,
+        "broadcast": is_broadcast(step, sizes.get(step.read.name)),
+        "bytes": sizes.get(step.read.name),
+        "extensions": list(step.extension),
+    }
+
+
+_WITHOUT_PERIOD = {
+    "period_start": "as of the period's first day",
+    "period_end": "as of the period's last day",
+}
+
+
+def _filtered(step: ResolvedJoinStep) -> str:
+    """Return the rows that a join looks at; a plan for no period in particular knows no day yet."""
+    known = step.read.filter
+    if known.mode == "bitemporal" and known.instant is None and step.as_of.kind in _WITHOUT_PERIOD:
+        return _WITHOUT_PERIOD[step.as_of.kind]
+    return "rows of the period" if known.mode == "period" and not known.identifiers else str(known)
+
+
+def is_broadcast(step: ResolvedJoinStep | LookupStep, size: int | None) -> bool | None:
+    """Whether the joined side is sent to every worker; None leaves it to Spark."""
+    if isinstance(step, ResolvedJoinStep) and step.broadcast is not None:
+        return step.broadcast
+    if size is None or step.as_of.kind == "column":
+        return None
+    return size <= BROADCAST_UP_TO
+
+
+def _write(op: ResolvedOutput, catalog: Catalog | None) -> dict[str, Any]:
+    return {
+        "seq": op.seq,
+        "location": op.target.location,
+        "format": op.target.format,
+        "mode": op.mode,
+        "columns": list(op.columns),
+        "dataset": op.register_as,
+        "dataset_version": _next_version(op, catalog),
+    }
+
+
+def _next_version(op: ResolvedOutput, catalog: Catalog | None) -> int | None:
+    if op.register_as is None or catalog is None:
+        return None
+    known = catalog.versions(op.register_as)
+    return known[-1].version + 1 if known else 1
+
+
+def _text(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> str:
+    lines = [_head(plan)]
+    wide = max((len(op.name) for op in plan.operations), default=0)
+    seqs = max((len(str(op.seq)) for op in plan.operations), default=0)
+    for op in plan.operations:
+        start = f"  {op.seq:>{seqs}} {op.name:<{wide}}   {kind_of(op):<9} "
+        told = _told(op, catalog, sizes) or [""]
+        lines.append((start + told[0]).rstrip())
+        lines += [" " * len(start) + line for line in told[1:]]
+    lines.append("Reads  " + "   ".join(_shown_read(read, catalog) for read in plan.reads))
+    marks = [stage for stage in stages(plan) if stage.kind == "checkpoint"]
+    lines += [f"{stage.title}: {stage.detail[0]}" for stage in marks]
+    return "\n".join(lines)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(names[:8]) + more
+
+
+def _shown_place(location: Location, catalog: Catalog | None) -> str:
+    """Return a place as users know it: below the folder of its datasource."""
+    source = None if catalog is None else catalog.datasource(location.datasource_id)
+    prefix = "" if source is None or location.path is None else str(source.options.get("path_prefix", ""))
+    return f"{prefix.rstrip('/')}/{location}" if prefix else str(location)
+
+
+def _shown_read(read: Read, catalog: Catalog | None) -> str:
+    places = [_shown_place(location, catalog) for location in read.locations]
+    where = " ".join(filter(None, (read.table.name, ", ".join(places[:3]))))
+    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+    return f"{where}{more} ({read.filter})" if read.locations else where
+
+
+def _head(plan: ProjectPlan) -> str:
+    project = plan.project
+    parts = [f"{project.name} v{project.version} ({project.status})"]
+    if plan.period is not None:
+        parts.append(f"{plan.period.identifier}  {plan.period.start_date} .. {plan.period.end_date}")
+    parts.append(f"input {plan.input.dataset}")
+    parts.append("known at run start" if plan.known_at is None else f"known at {plan.known_at.isoformat()}")
+    if plan.draft:
+        parts.append("into the sandbox")
+    return "   ".join(parts)
+
+
+def _told(op: ResolvedOperation, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> list[str]:
+    lines: list[str] = []
+    if op.selector is not None and not isinstance(op, ResolvedAppend):
+        lines.append(f"where {render(op.selector)}")
+    match op:
+        case ResolvedUpdate():
+            for step in op.joins:
+                lines += _told_join(step, sizes)
+            lines.append(f"sets {_some([a.column for a in op.assignments])}")
+        case ResolvedAggregate():
+            lines.append(f"one row for each {', '.join(n for n, _ in op.keys)}")
+        case ResolvedAppend():
+            lines.append(
+                f"rows of {op.read.dataset}" + (f" where {render(op.selector)}" if op.selector else "")
+            )
+        case ResolvedOutput():
+            version = _next_version(op, catalog)
+            registered = (
+                f"  -> {op.register_as}" + (f" v{version}" if version else "") if op.register_as else ""
+            )
+            lines.append(f"{op.target.location}  {op.mode}{registered}")
+    if not isinstance(op, ResolvedAppend) and op.lookups:
+        lines.append(f"lookups {', '.join(step.alias for step in op.lookups)}")
+    return lines
+
+
+def _told_join(step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> list[str]:
+    version = "pinned" if step.pinned else "latest"
+    first = f"join {step.alias} -> {step.dataset} ({version}, {step.source})"
+    size = sizes.get(step.read.name)
+    sent = is_broadcast(step, size)
+    told = [_filtered(step), _ON_MULTIPLE[step.on_multiple]]
+    if sent is not None:
+        shown = "" if size is None else f": {size:,} bytes"
+        told.append(("broadcast" if sent else "not broadcast") + shown)
+    lines = [first, ", ".join(told)]
+    return lines + [f"extension: {text}" for text in step.extension]

@@ -1,0 +1,125 @@
+"""What a new version of a dataset does to a project that reads an older one.
+
+::
+
+    v1  amount decimal(18,2), currency string       10 Convert reads amount, currency
+    v2  amount decimal(18,4), iso_code string
+        (previous_name: currency)                   ->  amount type_changed [10], currency renamed [10]
+
+A column that no operation reads may change as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from weft.core.names import near, shell_word
+from weft.errors import Diagnostic
+from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
+from weft.pipelines.plan.conflict import BreakingChange as BreakingChange  # noqa: PLC0414  # asked for together
+from weft.pipelines.plan.conflict import ChangeType
+from weft.pipelines.plan.conflict import ConflictReport as ConflictReport  # noqa: PLC0414
+from weft.pipelines.plan.project import column_uses, resolve_project
+from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
+from weft.pipelines.model.project import Project
+
+Uses = Mapping[tuple[str, str], tuple[int, ...]]
+
+
+def breaking_changes(old: Dataset, new: Dataset, project: Project, catalog: Catalog) -> ConflictReport | None:
+    """Return what `new` breaks in a project that reads `old`, or None when it breaks nothing.
+
+    Raises `ActivationError` when the project does not stand on the old version either.
+    """
+    changed = tuple(_changes(old, new))
+    if not changed:
+        return None
+    uses = _uses(old, project, catalog)
+    found = []
+    for tables, column, label, change in changed:
+        seqs = {seq for table in tables for seq in uses.get((old.id, f"{table}.{column}"), ())}
+        if seqs:
+            found.append(
+                BreakingChange(column=label, change_type=change, affected_operations=tuple(sorted(seqs)))
+            )
+    if not found:
+        return None
+    return ConflictReport(
+        dataset_id=old.id,
+        dataset_version_from=old.version,
+        dataset_version_to=new.version,
+        breaking_changes=tuple(found),
+    )
+
+
+def _uses(old: Dataset, project: Project, catalog: Catalog) -> Uses:
+    """Return the columns that the operations of a project read while `old` is the newest version."""
+
+    def is_newer(dataset: Dataset) -> bool:
+        return dataset.id == old.id and dataset.version >= old.version
+
+    workspace = catalog.workspace
+    before = replace(workspace, datasets=tuple(d for d in workspace.datasets if not is_newer(d)))
+    kept = tuple(v for v in catalog.registered if not is_newer(v.dataset))
+    then = Catalog.of(before, (*kept, RegisteredVersion(dataset=replace(old, status="active"))))
+    calendar = catalog.calendar(project.calendar)
+    return column_uses(resolve_project(project, then, period=None, calendar=calendar, draft=True))
+
+
+def _changes(old: Dataset, new: Dataset) -> Iterator[tuple[tuple[str, ...], str, str, ChangeType]]:
+    """Yield names of the table, the column, how a report calls it, and what became of it."""
+    same = old.main_table.name == new.main_table.name
+    for column, change in _changed(old.main_table, new.main_table if same else None):
+        yield (old.main_table.name,), column, column, change
+    after = {lookup.alias: lookup.target for lookup in new.lookups}
+    for lookup in old.lookups:
+        if not isinstance(lookup.target, TableDef):
+            continue  # a dataset of its own, with versions of its own
+        target = after.get(lookup.alias)
+        for column, change in _changed(lookup.target, target if isinstance(target, TableDef) else None):
+            yield (lookup.alias, lookup.target.name), column, f"{lookup.alias}.{column}", change
+
+
+def _changed(old: TableDef, new: TableDef | None) -> Iterator[tuple[str, ChangeType]]:
+    now: Mapping[str, ColumnDef] = {} if new is None else {c.name: c for c in new.columns}
+    moved = {c.previous_name for c in now.values()}
+    for column in old.columns:
+        if column.name in now:
+            if column.dtype != now[column.name].dtype:
+                yield column.name, "type_changed"
+        else:
+            yield column.name, "renamed" if column.name in moved else "removed"
+
+
+def told(report: ConflictReport, new: Dataset, project: Project) -> tuple[Diagnostic, ...]:
+    """Return a report as findings, each with the operations it is about and the nearest name."""
+    return tuple(_told(change, report, new, project) for change in report.breaking_changes)
+
+
+def _told(change: BreakingChange, report: ConflictReport, new: Dataset, project: Project) -> Diagnostic:
+    seqs = ", ".join(map(str, change.affected_operations))
+    words = change.change_type.replace("_", " ")
+    first = project.operation(change.affected_operations[0])
+    return Diagnostic(
+        "W1105",
+        f"column {change.column!r} of {new.name!r} is {words} in version {report.dataset_version_to}; "
+        f"project {project.name!r} reads it in {'operation' if ',' not in seqs else 'operations'} {seqs}",
+        help=_next_step(change, new, project),
+        at=None if first is None else first.at.whole,
+    )
+
+
+def _next_step(change: BreakingChange, new: Dataset, project: Project) -> str:
+    table, _, column = change.column.rpartition(".")
+    names = {lookup.alias for lookup in new.lookups if isinstance(lookup.target, TableDef)}
+    found = new.table(table) if table in names else new.main_table
+    resolve = f"`weft project resolve {shell_word(project.name)} --adapt` or `--pin`"
+    after = next((c.name for c in found.columns if c.previous_name == column), None)
+    if after is not None:
+        return f"it is called {after!r} now; {resolve}"
+    if change.change_type == "type_changed":
+        types = {c.name: c.dtype for c in found.columns}
+        return f"it is {types[column]} now; {resolve}"
+    close = near(column, [c.name for c in found.columns], most=1)
+    return f"the nearest name is {close[0]!r}; {resolve}" if close else resolve

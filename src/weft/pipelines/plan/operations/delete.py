@@ -1,0 +1,30 @@
+"""delete: the rows that are marked as deleted."""
+
+from __future__ import annotations
+
+from weft.pipelines.plan.operations.context import PlanContext
+from weft.pipelines.plan.operations.expressions import selector
+from weft.pipelines.plan.operations.lookup_steps import lookup_steps, used_lookups
+from weft.pipelines.plan.operations.resolved import ResolvedDelete, Working
+from weft.pipelines.plan.scopes import OperationScope
+from weft.pipelines.model.operation import Operation
+
+
+def operation_scope(op: Operation, working: Working, context: PlanContext) -> OperationScope:
+    """Return the columns that an operation without joins can name."""
+    elsewhere = {alias: seq for alias, seq in context.aliases.items() if seq != op.seq}
+    return OperationScope(working=working, lookups=context.lookups, elsewhere=elsewhere)
+
+
+def resolve_delete(
+    op: Operation, working: Working, context: PlanContext
+) -> tuple[ResolvedDelete | None, Working]:
+    """Return the delete on the columns at hand, None after noting mistakes, and the columns after it."""
+    chosen = selector(op.selector, operation_scope(op, working, context), context)
+    lookups = () if context.mistakes else lookup_steps(used_lookups((chosen,)), working, context)[0]
+    if context.mistakes:
+        return None, working
+    resolved = ResolvedDelete(
+        seq=op.seq, name=op.name, selector=chosen, lookups=lookups, before=working, after=working
+    )
+    return resolved, working

@@ -1,0 +1,298 @@
+"""Where an output goes: a folder for each period, one file, or a table.
+
+::
+
+    {datasource_id: warehouse, table: gl}       out/gl/period=2026-01        files of the datasource's type
+    {path: exports/gl, format: csv}             exports/gl/period=2026-01
+    {path: "exports/{{YYYY}}/{{MM}}"}           exports/2026/01              the path says the period itself
+    {path: gl.csv}                              gl.csv                       one file, of whichever run was last
+    a draft project                             .weft/sandbox/<project>/...  whatever the destination says
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from weft.core.names import is_plain_text, listed, near
+from weft.core.paths import name_problem, outside
+from weft.core.source import Source
+from weft.errors import ResolutionError
+from weft.pipelines.plan.operations.context import PlanContext
+from weft.pipelines.plan.operations.resolved import Target
+from weft.io.options import csv_options, is_set, jdbc_url
+from weft.pipelines.plan.resolver.templates import PERIOD_TOKENS, render, template_problems
+from weft.io.datasource import DataSource
+from weft.pipelines.model.operation import Destination, Operation, Output
+
+POSTGRES_BYTES = 63
+"""The longest name in PostgreSQL; the server cuts off the rest with a mere notice."""
+
+FILE_FORMATS = ("csv", "parquet", "json")
+_TOKEN = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_UNSAFE = "/\\'\"`"
+
+
+def target_of(op: Operation, said: Output, context: PlanContext) -> Target | None:
+    """Return where the output goes; None after noting why nobody can say."""
+    destination = said.destination
+    site = op.at.of("arguments.destination")
+    if destination.path is not None:
+        if destination.datasource is not None or destination.table is not None:
+            return _incomplete("it names a path and a table", "leave one of them out", site, context)
+        return _path_target(destination, context, destination.at.of("path") or site)
+    if destination.datasource is None or not destination.datasource.strip():
+        return _incomplete("it names no datasource", "write {datasource_id, table} or {path}", site, context)
+    if destination.table is None or not destination.table.strip():
+        return _incomplete("it names no table", "write {datasource_id, table} or {path}", site, context)
+    source = context.catalog.datasource(destination.datasource)
+    at = destination.at.of("datasource_id") or site
+    if source is None:
+        names = [s.id for s in context.catalog.workspace.datasources]
+        close = near(destination.datasource, names, most=1)
+        context.mistake(
+            "W1020",
+            f"there is no datasource {destination.datasource!r}",
+            f"did you mean {close[0]!r}?" if close else f"datasources are {listed(names)}",
+            at,
+        )
+        return None
+    if source.status == "disabled":
+        context.mistake(
+            "W1315", f"datasource {source.id!r} is disabled", "set `status: active` in its file", at
+        )
+        return None
+    return _table_target(source, destination, context, site)
+
+
+def _incomplete(problem: str, help: str, at: Source | None, context: PlanContext) -> Target | None:
+    context.mistake("W1417", f"the destination is not whole: {problem}", help, at)
+    return None
+
+
+def _table_target(
+    source: DataSource, destination: Destination, context: PlanContext, at: Source | None
+) -> Target | None:
+    table, schema = (
+        str(destination.table),
+        destination.schema or str(source.options.get("schema", "")) or None,
+    )
+    for name in filter(None, (table, schema)):
+        if not _is_plain(name) or (source.holds_files and name_problem(name, patterns=False)):
+            context.mistake(
+                "W1311",
+                f"{name!r} is no name of a table",
+                "a name holds no separator, no quote and no '..'",
+                destination.at.of("table") or at,
+            )
+            return None
+    if destination.format is not None and destination.format != source.type:
+        context.mistake(
+            "W1417",
+            f"the destination says format {destination.format!r}, datasource {source.id!r} holds {source.type}",
+            "leave `format` out, or name another datasource",
+            destination.at.of("format") or at,
+        )
+        return None
+    if not _is_writable(source, (table, schema), context, destination.at.of("datasource_id") or at):
+        return None
+    period = _period(context)
+    encoding = str(source.options.get("encoding") or "UTF-8")
+    if context.draft:
+        format = source.type if source.holds_files else "parquet"
+        kept = _sandboxed(table, format, context, at)
+        return None if kept is None else replace(kept, csv=csv_options(source), encoding=encoding)
+    if source.holds_files:
+        prefix = str(source.options.get("path_prefix", ""))
+        location = _joined(prefix, table, f"period={period or '{{period}}'}")
+        if not _is_local(location, at, context) or not _stays(location, _joined(prefix, table), context, at):
+            return None
+        return Target(
+            kind="files",
+            location=location,
+            format=source.type,
+            datasource_id=source.id,
+            table=table,
+            period=period,
+            csv=csv_options(source),
+            encoding=encoding,
+        )
+    where = ".".join(filter(None, (schema, table)))
+    return Target(
+        kind="jdbc" if source.type == "jdbc" else "table",
+        location=f"{source.id}:{where}" if source.type == "jdbc" else where,
+        format=source.type,
+        datasource_id=source.id,
+        table=table,
+        schema=schema,
+        period=period,
+    )
+
+
+def _is_writable(
+    source: DataSource, names: tuple[str | None, ...], context: PlanContext, at: Source | None
+) -> bool:
+    """Whether Weft writes to a datasource; what stands in the way is noted."""
+    if source.type in ("iceberg", "delta"):
+        context.mistake(
+            "W1509",
+            f"datasource {source.id!r} holds {source.type} tables, which Weft reads and does not write",
+            "write files, a table of Spark's catalog or a table of PostgreSQL",
+            at,
+        )
+    elif source.type == "jdbc" and not jdbc_url(source).startswith("jdbc:postgresql:"):
+        context.mistake(
+            "W1509",
+            f"datasource {source.id!r} is a database that Weft reads and does not write",
+            "write to jdbc:postgresql://host:5432/database, or write files",
+            at,
+        )
+    elif source.type == "json" and is_set(source, "multiline", default=False):
+        context.mistake(
+            "W1422",
+            f"datasource {source.id!r} has `multiline: true`, one JSON document in a file, and outputs write one object a line",
+            "name a datasource without `multiline`",
+            at,
+        )
+    elif source.type == "jdbc":
+        return check_names(tuple(filter(None, names)), context, at)
+    else:
+        return True
+    return False
+
+
+def check_names(names: Iterable[str], context: PlanContext, at: Source | None) -> bool:
+    """Note names that PostgreSQL would cut off: it keeps 63 bytes, and two long names can become one."""
+    long = [name for name in names if len(name.encode()) > POSTGRES_BYTES]
+    for name in long:
+        context.mistake(
+            "W1421",
+            f"{name!r} has {len(name.encode())} bytes, and PostgreSQL cuts names off after {POSTGRES_BYTES}",
+            "choose a shorter name; a letter outside of ASCII has two bytes or more",
+            at,
+        )
+    return not long
+
+
+def _path_target(destination: Destination, context: PlanContext, at: Source | None) -> Target | None:
+    path = str(destination.path).strip()
+    if not path.strip("/"):
+        return _incomplete("its path is empty", "write a folder or a file", at, context)
+    ending = PurePosixPath(path).suffix.removeprefix(".")
+    single = ending in FILE_FORMATS
+    format = destination.format or (ending if single else "parquet")
+    if single and format != ending:
+        context.mistake(
+            "W1417", f"the path ends in .{ending}, the format is {format}", "leave `format` out", at
+        )
+        return None
+    if not _is_local(path, at, context):
+        return None
+    named = any(token in PERIOD_TOKENS for token in _TOKEN.findall(path))
+    rendered = _rendered(path, context, at)
+    if rendered is None:
+        return None
+    if ".." in PurePosixPath(rendered).parts or not is_plain_text(rendered):
+        context.mistake(
+            "W1311", f"the path {rendered!r} leads out of its place", "write a path without '..'", at
+        )
+        return None
+    if single and not named:
+        context.warn(
+            "W1511",
+            f"{rendered} is one file: a run of another period replaces it",
+            "put {{period}} into its name",
+            at,
+        )
+    period = _period(context)
+    folder = rendered
+    if context.draft:
+        folder = context.catalog.settings.sandbox.path
+        rendered = _joined(folder, context.project.name, rendered.lstrip("/"))
+    if not single and not named:
+        rendered = _joined(rendered, f"period={period or '{{period}}'}")
+    if not _stays(rendered, folder, context, at):
+        return None
+    whole = single and not named
+    return Target(
+        kind="file" if single else "files", location=rendered, format=format, period=None if whole else period
+    )
+
+
+def _rendered(path: str, context: PlanContext, at: Source | None) -> str | None:
+    if context.period is None:
+        problems = template_problems(path, at)
+        if problems:
+            context.mistakes.add(ResolutionError(problems))
+            return None
+        return path
+    period = context.period
+    tokens = {
+        **dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier),
+        **period.tokens(),
+    }
+    try:
+        return render(path, tokens, kind="path", at=at, level=period.level)
+    except ResolutionError as problem:
+        context.mistakes.add(problem)
+        return None
+
+
+def _sandboxed(table: str, format: str, context: PlanContext, at: Source | None) -> Target | None:
+    period, sandbox = _period(context), context.catalog.settings.sandbox.path
+    folder = _joined(sandbox, context.project.name, table, f"period={period or '{{period}}'}")
+    if not _stays(folder, sandbox, context, at):
+        return None
+    return Target(kind="files", location=folder, format=format, table=table, period=period)
+
+
+def _stays(location: str, folder: str, context: PlanContext, at: Source | None) -> bool:
+    """Whether a target is below its folder and, if that is relative, in the workspace; links are followed.
+
+    Names are checked when their files are read; this also holds for plans that come from elsewhere.
+    """
+    root = context.catalog.workspace.root
+    lexical = os.path.normpath(location), os.path.normpath(folder)
+    inside = PurePosixPath(lexical[0]).is_relative_to(lexical[1])
+    base = root / folder if PurePosixPath(folder).is_absolute() else root
+    led = outside(base, root / location)
+    if inside and led is None:
+        return True
+    context.mistake(
+        "W1311",
+        f"the output {location!r} leads out of {str(base) if inside else folder!r}"
+        + (f", to {str(led)!r}" if inside else ""),
+        "remove '..' or the link from the path, or write an absolute path where the data may go",
+        at,
+    )
+    return False
+
+
+def _period(context: PlanContext) -> str | None:
+    return None if context.period is None else context.period.identifier
+
+
+def _joined(*parts: str) -> str:
+    return "/".join(p.rstrip("/") if i == 0 else p.strip("/") for i, p in enumerate(parts) if p)
+
+
+def _is_plain(name: str) -> bool:
+    plain = is_plain_text(name) and ".." not in name and name == name.strip()
+    return plain and not any(sign in name for sign in _UNSAFE)
+
+
+def _is_local(path: str, at: Source | None, context: PlanContext) -> bool:
+    found = _SCHEME.match(path)
+    if found is None or found[0] == "file://":
+        return True
+    context.mistake(
+        "W1509",
+        f"files below {found[0]} cannot be exchanged in one step",
+        "write to a folder of this machine or of a mounted disk, or to a table",
+        at,
+    )
+    return False

@@ -1,0 +1,203 @@
+"""output: which rows and columns are written, where, and how they meet what is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weft.core.names import listed, near
+from weft.core.source import Source
+from weft.core.types import Map
+from weft.pipelines.plan.catalog import Missing
+from weft.pipelines.plan.operations.context import PlanContext
+from weft.pipelines.plan.operations.delete import operation_scope
+from weft.pipelines.plan.operations.destination import check_names, target_of
+from weft.pipelines.plan.operations.expressions import selector
+from weft.pipelines.plan.operations.lookup_steps import lookup_steps, used_lookups
+from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, Working
+from weft.pipelines.model.operation import Operation, Output
+from weft.pipelines.model.reference import DatasetRef, Said
+from weft.pipelines.model.words import PERIOD
+
+
+def resolve_output(
+    op: Operation, working: Working, context: PlanContext
+) -> tuple[ResolvedOutput | None, Working]:
+    """Return the output on the columns at hand, None after noting mistakes, and the unchanged columns."""
+    said = op.arguments
+    assert isinstance(said, Output)  # noqa: S101  # the type of an operation decides its arguments
+    chosen = selector(op.selector, operation_scope(op, working, context), context)
+    columns = _columns(op, said, working, context)
+    order = _order(said, working, context)
+    _check_columns(said, columns, context, op.at.of("arguments.columns"))
+    target = target_of(op, said, context)
+    register = _registered(op, said, context)
+    if target is None or context.mistakes:
+        return None, working
+    target = _check_form(op, said, target, context)
+    _check_period(op, said, columns, target, context)
+    key = _merge_key(op, said, columns, working, context) if said.mode == "merge" else ()
+    lookups = lookup_steps(used_lookups((chosen,)), working, context)[0]
+    if context.mistakes:
+        return None, working
+    resolved = ResolvedOutput(
+        seq=op.seq,
+        name=op.name,
+        selector=chosen,
+        lookups=lookups,
+        columns=columns,
+        include_deleted=said.include_deleted,
+        target=target,
+        mode=said.mode,
+        merge_key=key,
+        order_by=order,
+        register_as=register,
+        before=working,
+    )
+    return resolved, working
+
+
+def _columns(op: Operation, said: Output, working: Working, context: PlanContext) -> tuple[str, ...]:
+    """Return the columns that are written, in order; all of them when nobody says."""
+    if said.columns is None:
+        return working.schema.names
+    at = op.at.of("arguments.columns")
+    if not said.columns:
+        context.mistake("W1411", "the output has no columns", "name some, or leave `columns` out for all", at)
+    names: list[str] = []
+    missing: list[Said] = []
+    for column in said.columns:
+        name = _bare(column.text, working)
+        if name is None:
+            missing.append(column)
+        elif name in names:
+            context.mistake("W1413", f"column {name!r} is written twice", "leave one of them out", column.at)
+        else:
+            names.append(name)
+    available = [f.name for f in working.business]
+    for column in missing:
+        close = near(column.text.rpartition(".")[2], working.schema.names, most=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        context.mistake(
+            "W1412",
+            f"the output names {column.text!r}, which the working set does not have",
+            f"{hint}available are {listed(available, most=40)}",
+            column.at or at,
+        )
+    return tuple(names)
+
+
+def _bare(text: str, working: Working) -> str | None:
+    qualifier, _, name = text.rpartition(".")
+    own = qualifier in ("", working.table, working.dataset.name)
+    return name if own and name in working.schema else None
+
+
+def _order(said: Output, working: Working, context: PlanContext) -> tuple[tuple[str, bool], ...]:
+    found = []
+    for column in said.order_by:
+        name = _bare(column.text.removeprefix("-"), working)
+        if name is None or isinstance(working.schema[name].dtype, Map):
+            context.mistake(
+                "W1412",
+                f"the output cannot be ordered by {column.text.removeprefix('-')!r}",
+                f"available are {listed([f.name for f in working.business], most=40)}",
+                column.at,
+            )
+        else:
+            found.append((name, not column.text.startswith("-")))
+    return tuple(found)
+
+
+def _registered(op: Operation, said: Output, context: PlanContext) -> str | None:
+    """Return the name under which the output is registered; outputs of drafts are not."""
+    name = said.register_as_dataset
+    if name is None:
+        return None
+    if not name.strip():
+        context.mistake(
+            "W1416",
+            "register_as_dataset is blank",
+            "give the dataset a name, or leave the key out",
+            op.at.of("arguments.register_as_dataset"),
+        )
+        return None
+    return None if context.draft else name.strip()
+
+
+def _check_form(op: Operation, said: Output, target: Target, context: PlanContext) -> Target:
+    """Return the target with what the output says of its files; note what the files cannot hold."""
+    site = op.at.of("arguments.destination")
+    is_csv = target.format == "csv" and target.kind in ("files", "file")
+    if said.mode == "append" and target.kind == "file":
+        context.mistake(
+            "W1422",
+            f"rows cannot be added to {target.location}: a single file is replaced as a whole",
+            "name a folder, which gets more files, or leave `mode: append` out",
+            op.at.of("arguments.mode"),
+        )
+    if said.escape_formulas and not is_csv:
+        context.mistake(
+            "W1422",
+            f"`escape_formulas` is for CSV files, and this output writes {target.format}",
+            "leave it out, or write CSV",
+            op.at.of("arguments.escape_formulas"),
+        )
+    csv = replace(target.csv, escape_formulas=said.escape_formulas or target.csv.escape_formulas)
+    again = "registered" if said.register_as_dataset is not None else "merged" if said.mode == "merge" else ""
+    if is_csv and again and not csv.has_header:
+        context.mistake(
+            "W1422",
+            f"the output is {again}, so its files are read again, and they have no line with the names of columns",
+            "name a datasource with `has_header: true`",
+            site,
+        )
+    if is_csv and again and csv.escape_formulas:
+        context.mistake(
+            "W1422",
+            f"the output is {again}, so its files are read again, and `escape_formulas` changes texts for a spreadsheet",
+            "write a second output for the spreadsheet",
+            op.at.of("arguments.escape_formulas") or site,
+        )
+    return replace(target, csv=csv)
+
+
+def _check_columns(said: Output, columns: tuple[str, ...], context: PlanContext, at: Source | None) -> None:
+    """Note columns whose names are too long for the database that they are written to, also in a draft."""
+    source = context.catalog.datasource(said.destination.datasource or "")
+    if source is not None and source.type == "jdbc":
+        check_names(columns, context, at)
+
+
+def _check_period(
+    op: Operation, said: Output, columns: tuple[str, ...], target: Target, context: PlanContext
+) -> None:
+    """Note a table whose rows of one period nobody could find: ``_period`` is not written to it."""
+    if target.kind in ("jdbc", "table") and said.mode == "replace_period" and PERIOD.name not in columns:
+        context.mistake(
+            "W1415",
+            f"rows of one period cannot be replaced in table {target.table!r}: _period is not written",
+            "add _period to `columns`, or write `mode: append`",
+            op.at.of("arguments.columns"),
+        )
+
+
+def _merge_key(
+    op: Operation, said: Output, columns: tuple[str, ...], working: Working, context: PlanContext
+) -> tuple[str, ...]:
+    """Return the columns that tell rows apart: the key of the registered dataset, else of the input."""
+    candidates = [working.dataset.natural_key_columns]
+    if said.register_as_dataset is not None:
+        known = context.catalog.dataset(DatasetRef(said.register_as_dataset.strip()))
+        if not isinstance(known, Missing):
+            candidates.insert(0, known.dataset.natural_key_columns)
+    for key in candidates:
+        if key and set(key) <= set(columns):
+            return key
+    wanted = next((key for key in candidates if key), ())
+    help = (
+        f"write the key columns too: {', '.join(wanted)}"
+        if wanted
+        else "give the input dataset natural_key_columns"
+    )
+    context.mistake("W1414", "rows cannot be merged without a key", help, op.at.of("arguments.mode"))
+    return ()

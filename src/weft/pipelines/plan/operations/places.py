@@ -1,0 +1,128 @@
+"""Places that operations read from and write to, in a form in which two names of one place are equal.
+
+::
+
+    out/gl/, ./out/gl, /work/out/gl, a link to it     one folder
+    jdbc:postgresql://DB:5432/x, schema public        the same table as jdbc:postgresql://db/x without a schema
+    lake.GL, lake.gl                                  one table of Spark's catalog, which ignores case
+
+A folder also contains every place below it.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from weft.core.names import fold
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import Target
+from weft.io.location import Location
+from weft.io.options import jdbc_url
+from weft.io.paths import is_local, plain_path
+from weft.io.datasource import DataSource
+from weft.pipelines.model.words import PUBLISHED
+
+_PATTERN = re.compile(r"[*?\[]")
+_HIDDEN = ("_", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder or file with its links resolved, or a table; `parts` name it from the outside in."""
+
+    kind: Literal["files", "table"]
+    parts: tuple[str, ...]
+
+    def overlaps(self, other: Place) -> bool:
+        """Whether writing one changes the other: they are the same, or one folder contains the other.
+
+        >>> out, month = Place("files", ("/", "out")), Place("files", ("/", "out", "2026-01"))
+        >>> out.overlaps(month), month.overlaps(out), month.overlaps(Place("files", ("/", "out", "2026")))
+        (True, True, False)
+        """
+        if self.kind != other.kind:
+            return False
+        if self.kind == "table":
+            return self.parts == other.parts
+        shared = min(len(self.parts), len(other.parts))
+        return self.parts[:shared] == other.parts[:shared]
+
+    def is_read_by(self, pattern: Place) -> bool:
+        """Whether a read of `pattern`, whose parts may be file patterns, sees or loses what is written here.
+
+        Files below a folder whose name starts with ``_`` or ``.`` are not read.
+
+        >>> exports = Place("files", ("/", "data", "*.csv"))
+        >>> [Place("files", ("/", "data", n)).is_read_by(exports) for n in ("gl.csv", "gl.json")]
+        [True, False]
+        """
+        if self.kind == "table" or pattern.kind == "table":
+            return self.overlaps(pattern)
+        inside = self.parts[len(pattern.parts) :]
+        if any(part.startswith(_HIDDEN) and "=" not in part for part in inside):
+            return False
+        return all(
+            own == said or fnmatchcase(own, said)
+            for own, said in zip(self.parts, pattern.parts, strict=False)
+        )
+
+
+def written(target: Target, catalog: Catalog) -> Place:
+    """Return the place that an output writes to."""
+    if target.kind in ("files", "file"):
+        return _files(catalog.workspace.root / plain_path(target.location))
+    source = None if target.datasource_id is None else catalog.datasource(target.datasource_id)
+    return _table(target.table or "", target.schema, source)
+
+
+def read_places(location: Location, catalog: Catalog) -> tuple[Place, ...]:
+    """Return what a location means: itself, and of a pattern also each file that it finds, links resolved.
+
+    What a service is asked for and what an object store holds is left out: no output writes there.
+    """
+    said = location.datasource_id
+    source = None if said in ("", PUBLISHED) else catalog.datasource(said)
+    if location.table is not None:
+        return (_table(location.table, location.schema, source),)
+    prefix = "" if source is None else str(source.options.get("path_prefix") or "")
+    if location.path is None or not is_local(prefix or location.path):
+        return ()
+    root = catalog.workspace.root
+    whole = (root / plain_path(prefix) if prefix else root) / plain_path(location.path)
+    if not _PATTERN.search(str(whole)) or whole.exists():
+        return (_files(whole),)
+    number = next(i for i, part in enumerate(whole.parts) if _PATTERN.search(part))
+    pattern = Path(*whole.parts[:number]).resolve().joinpath(*whole.parts[number:])
+    found = glob.glob(str(whole))  # noqa: PTH207  # Path.glob takes no absolute pattern
+    return (Place("files", pattern.parts), *(_files(Path(file)) for file in found))
+
+
+def _files(path: Path) -> Place:
+    return Place("files", path.resolve().parts)
+
+
+def _table(table: str, schema: str | None, source: DataSource | None) -> Place:
+    options = {} if source is None else source.options
+    inside = schema or str(options.get("schema") or "")
+    if source is not None and source.type == "jdbc":
+        # Names in PostgreSQL are written in quotes, so there case tells tables apart.
+        return Place("table", (*_server(source), inside or "public", table))
+    catalog = str(options.get("catalog") or "spark_catalog")
+    return Place("table", (fold(catalog), fold(inside or "default"), fold(table)))
+
+
+def _server(source: DataSource) -> tuple[str, ...]:
+    """Return what names a database, whichever datasource names it."""
+    url = jdbc_url(source).removeprefix("jdbc:")
+    try:
+        at = urlsplit(url)
+        port = at.port or 5432
+    except ValueError:  # the url itself is checked with its datasource
+        return ("jdbc", url)
+    return ("jdbc", (at.hostname or "localhost").lower(), str(port), unquote(at.path.strip("/")))

@@ -1,0 +1,68 @@
+"""Columns that nobody knows: how a project is checked further when its input or an operation does not read.
+
+Before::
+
+    input: gll        does not exist         output columns [journal_id, amount]
+
+After::
+
+    working set       open, with the columns journal_id and amount of unknown type
+
+One mistake is reported once; everything that does not follow from it is still found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.core.types import NULL, Field, Schema
+from weft.errors import Code
+from weft.pipelines.plan.catalog import DatasetFound
+from weft.pipelines.plan.operations.context import PlanContext
+from weft.pipelines.plan.operations.resolved import Working
+from weft.pipelines.model.dataset import Dataset, TableDef
+from weft.pipelines.model.operation import Append, Operation, Output, Update
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.words import PERIOD, SYSTEM_COLUMNS
+
+KEY_UNKNOWN: tuple[Code, ...] = ("W1414",)
+"""Findings that follow from a natural key that nobody knows."""
+
+
+def unknown_input(project: Project) -> Working:
+    """Return the working set of a project whose input does not exist: its table has no name, so any prefix is it."""
+    said = project.input.said
+    table = TableDef(name="", columns=(), temporal_mode="snapshot")
+    dataset = Dataset(id=said, name=said, version=1, status="active", main_table=table)
+    schema = Schema((*SYSTEM_COLUMNS, PERIOD), case_sensitive=True)
+    return Working(table="", dataset=dataset, schema=schema, open=True)
+
+
+def with_mentioned(working: Working, op: Operation, context: PlanContext) -> Working:
+    """Return an open working set with the columns that an operation names outside of its expressions."""
+    own = ("", working.table, working.dataset.name)
+    names: dict[str, None] = {}
+    for said in _mentioned(op, context):
+        qualifier, _, name = said.removeprefix("-").rpartition(".")
+        if (qualifier in own or not working.table) and working.schema.find(name) is None:
+            names[name] = None
+    return working.with_columns(tuple(Field(name, NULL) for name in names if name))
+
+
+def _mentioned(op: Operation, context: PlanContext) -> Iterator[str]:
+    match op.arguments:
+        case Output() as output:
+            yield from (column.text for column in (*(output.columns or ()), *output.order_by))
+        case Update() as update:
+            yield from (str(j.as_of.column) for j in update.joins if j.as_of.kind == "column")
+        case Append() as append:
+            found = context.catalog.dataset(append.source)
+            if append.columns is not None:
+                yield from append.columns
+            elif append.aggregation is not None:
+                yield from (a.column.text for a in append.aggregation.aggregations)
+                yield from (column.text.rpartition(".")[2] for column in append.aggregation.group_by)
+            elif isinstance(found, DatasetFound):
+                yield from (column.name for column in found.dataset.main_table.columns)
+        case _:
+            return

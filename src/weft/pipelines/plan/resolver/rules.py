@@ -1,0 +1,190 @@
+"""Rules in order: the first that holds says where the data of a table and a period lies.
+
+::
+
+    resolver, table orders, period 2026-Q1
+      legacy    period.start_date < DATE '2025-01-01'     false
+      current   period.start_date >= DATE '2025-01-01'    true -> by month -> 3 locations
+      fallback                                            not evaluated: an earlier rule matched
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weft.core.frozen import FrozenMap
+from weft.core.period import Calendar, Period
+from weft.core.sites import Sites
+from weft.errors import Diagnostic, ResolutionError
+from weft.pipelines.plan.resolver.conditions import checked_condition, evaluated
+from weft.pipelines.plan.resolver.expansion import expand
+from weft.io.location import (
+    Location,
+    Outcome,
+    Resolution,
+    ResolverDiagnostic,
+    RuleTrace,
+)
+from weft.pipelines.plan.resolver.templates import Kind, render, tokens_for
+from weft.pipelines.model.dataset import Dataset, TableDef
+from weft.pipelines.model.resolver import CatalogStrategy, PathStrategy, Resolver, Rule
+from weft.pipelines.model.words import ResolverSource
+
+__all__ = ["Location", "Resolution", "ResolverDiagnostic", "RuleTrace", "resolve_table"]
+
+_NOT_EVALUATED = "not evaluated: an earlier rule matched"
+
+
+def resolve_table(
+    resolver: Resolver,
+    dataset: Dataset,
+    table: TableDef,
+    period: Period,
+    calendar: Calendar,
+    *,
+    source: ResolverSource,
+) -> Resolution:
+    """Return where the data of a table lies for a period, with what became of each rule.
+
+    A `ResolutionError` carries the same account in `resolution`.
+    """
+    told = ResolverDiagnostic(resolver_id=resolver.id, resolver_source=source, outcome="no_matching_rule")
+    traces: list[RuleTrace] = []
+    matched: Rule | None = None
+    for rule in resolver.rules:
+        if matched is not None:
+            traces.append(RuleTrace(rule_name=rule.name, matched=None, reason=_NOT_EVALUATED))
+            continue
+        try:
+            trace = _traced(rule, dataset, table, period)
+        except ResolutionError as failure:
+            reason = f"fails: {failure.message}"
+            traces.append(
+                RuleTrace(rule_name=rule.name, matched=None, reason=reason, evaluated_expression=_text(rule))
+            )
+            raise _carrying(failure, replace(told, evaluated_rules=tuple(traces))) from failure.__cause__
+        traces.append(trace)
+        matched = rule if trace.matched else None
+    told = replace(told, evaluated_rules=tuple(traces))
+    if matched is None:
+        raise _carrying(_no_match(resolver, dataset, table, period, told), told)
+    return _located(resolver, matched, dataset, table, period, calendar, told)
+
+
+def _text(rule: Rule) -> str:
+    return "" if rule.when is None else rule.when.text
+
+
+def _traced(rule: Rule, dataset: Dataset, table: TableDef, period: Period) -> RuleTrace:
+    typed = checked_condition(rule)
+    if typed is None:
+        return RuleTrace(rule_name=rule.name, matched=True, reason="has no condition and always matches")
+    found = evaluated(rule, typed, dataset, table, period)
+    word = {True: "true", False: "false", None: "NULL"}[found]
+    return RuleTrace(
+        rule_name=rule.name,
+        matched=found is True,
+        reason=f"its condition is {word}",
+        evaluated_expression=_text(rule),
+    )
+
+
+def _carrying(error: ResolutionError, told: ResolverDiagnostic) -> ResolutionError:
+    error.resolution = told
+    return error
+
+
+def _no_match(
+    resolver: Resolver, dataset: Dataset, table: TableDef, period: Period, told: ResolverDiagnostic
+) -> ResolutionError:
+    rules = "\n".join(f"{r.rule_name}: {r.reason}: {r.evaluated_expression}" for r in told.evaluated_rules)
+    return ResolutionError(
+        f"no rule of resolver {resolver.id!r} matches table {table.name!r} of {dataset} in {period}",
+        code="W1305",
+        help=f"{rules}\nadd a rule for it, or a last rule without `when`",
+        at=resolver.at.of("rules"),
+    )
+
+
+def _located(
+    resolver: Resolver,
+    rule: Rule,
+    dataset: Dataset,
+    table: TableDef,
+    period: Period,
+    calendar: Calendar,
+    told: ResolverDiagnostic,
+) -> Resolution:
+    outcome: Outcome = "period_expansion_failure"
+    try:
+        expansion = expand(rule, period, calendar)
+        told = replace(
+            told,
+            expanded_periods=tuple(p.identifier for p in expansion.periods),
+            missing_periods=expansion.gaps,
+        )
+        outcome = "template_render_error"
+        locations = tuple(_location(resolver, rule, dataset, table, p) for p in expansion.periods)
+    except ResolutionError as failure:
+        raise _carrying(failure, replace(told, outcome=outcome)) from failure.__cause__
+    warnings = () if expansion.warning is None else (expansion.warning,)
+    return Resolution(locations=locations, diagnostic=replace(told, outcome="success"), warnings=warnings)
+
+
+def _location(resolver: Resolver, rule: Rule, dataset: Dataset, table: TableDef, period: Period) -> Location:
+    strategy = rule.strategy
+    writer = _Writer(dataset, table, period, strategy.datasource or "", strategy.at)
+    at = Location(
+        datasource_id=strategy.datasource or "",
+        period_identifier=period.identifier,
+        data_level=rule.data_level,
+        resolver_id=resolver.id,
+        resolver_version=resolver.version,
+        rule_name=rule.name,
+        missing=rule.missing,
+    )
+    if isinstance(strategy, PathStrategy):
+        at = replace(at, path=writer.text(strategy.path, "path", "path"))
+    elif isinstance(strategy, CatalogStrategy):
+        at = replace(at, catalog=writer.request(strategy))
+    else:
+        at = replace(
+            at,
+            table=writer.text(strategy.table, "table", "table"),
+            schema=writer.text(strategy.schema, "table", "schema") if strategy.schema else None,
+        )
+    if writer.problems:
+        raise ResolutionError(writer.problems)
+    return at
+
+
+class _Writer:
+    """Renders the templates of a strategy and keeps what is wrong with each."""
+
+    def __init__(
+        self, dataset: Dataset, table: TableDef, period: Period, datasource_id: str, sites: Sites
+    ) -> None:
+        self.tokens = tokens_for(dataset, table, period, datasource_id=datasource_id)
+        self.level = period.level
+        self.sites = sites
+        self.problems: list[Diagnostic] = []
+
+    def text(self, template: str, kind: Kind, key: str) -> str:
+        try:
+            return render(template, self.tokens, kind=kind, at=self.sites.of(key), level=self.level)
+        except ResolutionError as failure:
+            self.problems += failure.diagnostics
+            return ""
+
+    def request(self, strategy: CatalogStrategy) -> FrozenMap[str, object]:
+        """Return the call that asks for the place; only the endpoint is a URL already."""
+        return FrozenMap(
+            endpoint=self.text(strategy.endpoint, "url", "endpoint"),
+            method=strategy.method,
+            auth=strategy.auth,
+            params=self.texts(strategy.params, "params"),
+            headers=self.texts(strategy.headers, "headers"),
+        )
+
+    def texts(self, templates: FrozenMap[str, str], key: str) -> FrozenMap[str, str]:
+        return FrozenMap({n: self.text(str(t), "text", f"{key}.{n}") for n, t in templates.items()})

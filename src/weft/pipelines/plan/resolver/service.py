@@ -1,0 +1,111 @@
+"""The catalog strategy at run time: ask a service where the data lies.
+
+::
+
+    GET https://catalog.example/tables/orders?period=2026-01
+    {"location": {"path": "s3a://lake/orders/2026-01", "format": "parquet"}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.errors import ResolutionError
+from weft.io.credentials import secret_text
+from weft.io.location import Location
+
+TIMEOUT_SECONDS = 10
+_MOST_BYTES = 1 << 20
+_FORMATS = ("parquet", "csv", "json")
+
+
+def is_asked(location: Location) -> bool:
+    """Whether a service must be asked where the data of a location lies."""
+    return location.catalog is not None and "endpoint" in location.catalog
+
+
+def asked(location: Location, root: Path, *, timeout: float = TIMEOUT_SECONDS) -> Location:
+    """Return the location that the service names; raise `ResolutionError` W1313 when it names none."""
+    request = location.catalog or EMPTY
+    endpoint = str(request["endpoint"])
+    answer = _json(location, _call(location, _request(location, root), timeout))
+    place = answer.get("location", answer)
+    if not isinstance(place, Mapping) or not isinstance(place.get("path") or place.get("table"), str):
+        raise _failed(location, f"its answer names no path and no table: {json.dumps(answer)[:200]}")
+    format = str(place.get("format") or "parquet")
+    if format not in _FORMATS:
+        raise _failed(location, f"its answer has the format {format!r}")
+    schema = place.get("schema")
+    return replace(
+        location,
+        path=place.get("path"),
+        table=None if place.get("path") else place["table"],
+        schema=schema if isinstance(schema, str) else None,
+        catalog=FrozenMap(format=format, asked=endpoint),
+    )
+
+
+def _request(location: Location, root: Path) -> Request:
+    said = location.catalog or EMPTY
+    url, params, method = str(said["endpoint"]), dict(said["params"]), str(said["method"])
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise _failed(location, "its endpoint is no http or https address")
+    headers = {"Accept": "application/json", **said["headers"]}
+    if said["auth"]:
+        token = secret_text(str(said["auth"]), root, f"rule {location.rule_name!r}")
+        headers["Authorization"] = token if " " in token else f"Bearer {token}"
+    if method == "POST":
+        body = json.dumps(params).encode()
+        return Request(url, data=body, headers={"Content-Type": "application/json", **headers}, method=method)  # noqa: S310
+    if params:
+        url += ("&" if "?" in url else "?") + urlencode(params)
+    return Request(url, headers=headers, method=method)  # noqa: S310  # the scheme was looked at
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Credentials go to the service that was named and to no other."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        return None
+
+
+def _call(location: Location, request: Request, timeout: float) -> bytes:
+    try:
+        with build_opener(_NoRedirect).open(request, timeout=timeout) as answer:
+            text: bytes = answer.read(_MOST_BYTES)
+            return text
+    except HTTPError as cause:
+        cause.close()  # it holds the connection
+        raise _failed(location, str(cause)) from cause
+    except (URLError, OSError, HTTPException, ValueError) as cause:
+        raise _failed(location, str(cause)) from cause
+
+
+def _json(location: Location, body: bytes) -> Mapping[str, Any]:
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError) as cause:
+        raise _failed(location, "its answer is no JSON") from cause
+    if not isinstance(answer, Mapping):
+        raise _failed(location, "its answer is no JSON object")
+    return answer
+
+
+def _failed(location: Location, why: str) -> ResolutionError:
+    endpoint = (location.catalog or EMPTY).get("endpoint")
+    return ResolutionError(
+        f"the catalog of rule {location.rule_name!r} did not say where the data of "
+        f"{location.period_identifier} lies: {endpoint}: {why}",
+        code="W1313",
+        help='the answer is {"location": {"path": "...", "format": "parquet"}} or {"path": "..."}; '
+        "see `weft resolver test DATASET -p PERIOD --call`",
+    )

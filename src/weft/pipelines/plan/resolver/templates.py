@@ -1,0 +1,160 @@
+"""Templates of paths, tables and requests: ``{{TOKEN}}`` becomes a value that cannot leave its place.
+
+Before::
+
+    {{YYYY}} / {{table_name}} / {{MM}}.parquet
+
+After::
+
+    2026/orders/01.parquet
+
+A value is one name.  In a path it holds no separator and no sign that a file pattern gives a meaning, in a
+table name no quote; in a request it is percent-encoded.  A single brace is plain text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import quote
+
+from weft.core.names import is_plain_text, listed, near
+from weft.core.period import Period
+from weft.core.source import Source
+from weft.errors import Diagnostic, ResolutionError
+from weft.pipelines.model.dataset import Dataset, TableDef
+
+Kind = Literal["path", "table", "url", "text"]
+
+PERIOD_TOKENS = ("period", "period_id", "period_name", "identifier", "YYYY", "QQ", "MM")
+TOKENS = ("table_name", "dataset_id", "dataset_name", "dataset_version", "datasource_id", *PERIOD_TOKENS)
+"""Every name that a template may hold."""
+
+_BRACES = re.compile(r"\{\{(.*?)\}\}|\{\{|\}\}", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SEPARATORS = "/\\"
+_REFUSED: dict[Kind, tuple[str, str]] = {
+    "path": (_SEPARATORS + "*?[]{}", "a separator or a sign of file patterns"),
+    "table": (_SEPARATORS + "'\"`", "a separator or a quote"),
+    "url": ("", ""),
+    "text": ("", ""),
+}
+
+
+def tokens_for(dataset: Dataset, table: TableDef, period: Period, *, datasource_id: str) -> dict[str, str]:
+    """Return the value of each token that `period` has.
+
+    ``YYYY``, ``QQ`` and ``MM`` are there when the period lies in one year, quarter or month.
+    """
+    named = dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier)
+    return {
+        "table_name": table.name,
+        "dataset_id": dataset.id,
+        "dataset_name": dataset.name,
+        "dataset_version": str(dataset.version),
+        "datasource_id": datasource_id,
+        **named,
+        **period.tokens(),
+    }
+
+
+def render(
+    template: str,
+    tokens: Mapping[str, str],
+    *,
+    kind: Kind,
+    at: Source | None = None,
+    level: str = "period",
+) -> str:
+    """Return the template with the value of each token in its place.
+
+    `level` is the level of the period, for the message about a token that it does not have.
+
+    >>> render("{{YYYY}}/{{ table_name }}.csv", {"YYYY": "2026", "table_name": "sales report"}, kind="path")
+    '2026/sales report.csv'
+    >>> render("{{MM}}", {"YYYY": "2026"}, kind="path", level="quarter")
+    Traceback (most recent call last):
+        ...
+    weft.errors.ResolutionError: error[W1310]: a quarter has no MM
+     = help: give the rule `data_level: month`, or use 'YYYY'
+    """
+    problems: list[Diagnostic] = []
+
+    def value(found: re.Match[str]) -> str:
+        place = None if at is None else at.inner(template, found.start(), found.end())
+        problem = token_problem(found, tokens, level)
+        if problem is None:
+            name = found[1].strip()
+            problem = _unsafe(name, tokens[name], kind)
+            if problem is None:
+                return quote(tokens[name], safe="") if kind == "url" else tokens[name]
+        problems.append(Diagnostic(problem.code, problem.message, help=problem.help, at=place))
+        return ""
+
+    rendered = _BRACES.sub(value, template)
+    if problems:
+        raise ResolutionError(problems)
+    return rendered
+
+
+def template_problems(template: str, at: Source | None = None) -> tuple[Diagnostic, ...]:
+    """Return what is wrong with a template whatever the period: tokens that nobody knows or that do not read."""
+    found = []
+    known = dict.fromkeys(TOKENS, "")
+    for braces in _BRACES.finditer(template):
+        problem = token_problem(braces, known, "period")
+        if problem is not None:
+            place = None if at is None else at.inner(template, braces.start(), braces.end())
+            found.append(Diagnostic(problem.code, problem.message, help=problem.help, at=place))
+    return tuple(found)
+
+
+def token_problem(found: re.Match[str], tokens: Mapping[str, str], level: str) -> Diagnostic | None:
+    """Return why braces hold no token with a value, or None."""
+    inner = found[1]
+    if inner is None:
+        other = "}}" if found[0] == "{{" else "{{"
+        return Diagnostic("W1310", f"{found[0]!r} stands without {other!r}", help="write a token as {{YYYY}}")
+    name = inner.strip()
+    if not _NAME.fullmatch(name):
+        what = f"{found[0]!r} holds no token" if not name else f"{found[0]!r} is no token"
+        return Diagnostic("W1310", what, help=f"tokens are {listed(TOKENS, most=20)}")
+    if name in tokens:
+        return None
+    if name in TOKENS:
+        article = "an" if level[:1] in "aeiou" else "a"
+        finer = {"MM": "month", "QQ": "quarter", "YYYY": "year"}.get(name, "month")
+        there = [t for t in PERIOD_TOKENS if t in tokens and t in ("YYYY", "QQ")] or ["period"]
+        return Diagnostic(
+            "W1310",
+            f"{article} {level} has no {name}",
+            help=f"give the rule `data_level: {finer}`, or use {' or '.join(map(repr, there))}",
+        )
+    close = near(name, TOKENS, most=1)
+    help = (
+        f"did you mean {' or '.join(map(repr, close))}?" if close else f"tokens are {listed(TOKENS, most=20)}"
+    )
+    return Diagnostic("W1310", f"there is no token {name!r}", help=help)
+
+
+def _unsafe(name: str, value: str, kind: Kind) -> Diagnostic | None:
+    """Return why the value of a token may not stand in a template of that kind, or None."""
+    signs, what = _REFUSED[kind]
+    if not value:
+        reason = "is empty"
+    elif not is_plain_text(value):
+        reason = "holds a control character"
+    elif ".." in value:
+        reason = "holds '..'"
+    elif any(sign in value for sign in signs):
+        reason = f"holds {what}"
+    elif kind == "table" and value != value.strip():
+        reason = "starts or ends with a blank"
+    else:
+        return None
+    return Diagnostic(
+        "W1311",
+        f"the value {value!r} of {name} {reason}",
+        help=f"a value in a {kind} is one plain name: rename it, or write the {kind} without the token",
+    )

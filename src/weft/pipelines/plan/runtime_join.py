@@ -1,0 +1,225 @@
+"""The condition of a runtime join: which terms are keys, which filter the joined side, which do neither.
+
+Before::
+
+    transactions.currency = fx.from_currency AND fx.to_currency = 'USD' AND transactions.amount > fx.least
+
+After::
+
+    keys       transactions.currency = fx.from_currency
+    own        fx.to_currency = 'USD'                 filters fx before the join
+    residual   transactions.amount > fx.least         an extension, tested on each pair
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from weft.core.names import fold, shell_word
+from weft.core.source import Source
+from weft.core.types import BOOLEAN, NULL
+from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, WeftError
+from weft.expr import Binary, Column, Expr, Logic, Ref, Scope, check, references
+from weft.expr.render import written
+from weft.pipelines.plan.catalog import Missing
+from weft.pipelines.model.operation import RuntimeJoin
+from weft.pipelines.model.reference import Said
+
+LONGEST_ALIAS = 64
+_ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEPT = ("W1207", "W0212", "W0213", "W1213")
+"""Findings that keep their own code inside a condition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionParts:
+    """The terms of a condition by what they do; a key is a pair: the working side, the column of the alias."""
+
+    keys: tuple[tuple[Expr, Ref], ...]
+    own: Expr | None
+    residual: Expr | None
+    extensions: tuple[str, ...]
+
+
+def compile_failure(message: str, help: str = "", at: Source | None = None) -> Diagnostic:
+    """Return the finding that a condition does not compile."""
+    return Diagnostic("W1206", f"Join condition failed to compile: {message}", help=help, at=at)
+
+
+def as_condition_findings(problem: WeftError) -> tuple[Diagnostic, ...]:
+    """Return findings of an expression as findings of a join condition."""
+    return tuple(
+        d if d.code in _KEPT else compile_failure(d.message, d.help, _source(d)) for d in problem.diagnostics
+    )
+
+
+def _source(finding: Diagnostic) -> Source | None:
+    return finding.at if isinstance(finding.at, Source) else None
+
+
+def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) -> ConditionParts:
+    """Return the terms of a condition; raise `RuntimeJoinError` with everything that is wrong with it.
+
+    `strict` refuses what the mandate does not have: terms across both sides that are no equality of two
+    columns, lookups, and joins that come before.
+    """
+    try:
+        typed = check(on, scope)
+    except ExpressionError as problem:
+        raise RuntimeJoinError(as_condition_findings(problem)) from problem
+    if typed.dtype not in (BOOLEAN, NULL):
+        raise RuntimeJoinError(
+            [
+                compile_failure(
+                    f"it gives {typed.dtype}, a condition is wanted", "compare two columns", _at(on)
+                )
+            ]
+        )
+    keys: list[tuple[Expr, Ref]] = []
+    own: list[Expr] = []
+    residual: list[Expr] = []
+    extensions: list[str] = []
+    findings: list[Diagnostic] = []
+    for term in _terms(on):
+        sides = _sides(term, alias, scope)
+        if alias not in sides:
+            findings.append(
+                compile_failure(
+                    f"the term {written(term)} never mentions {alias!r}",
+                    "move it into the selector of the operation",
+                    _at(term),
+                )
+            )
+        elif sides == {alias}:
+            own.append(term)
+        elif (key := _key(term, alias, scope)) is not None:
+            keys.append(key)
+            extensions += _key_extensions(key[0], scope)
+        else:
+            residual.append(term)
+            extensions.append(f"a term across both sides: {written(term)}")
+    if strict and extensions:
+        findings += [
+            compile_failure(
+                f"{told} (conformance: strict)",
+                "write AND between equalities of two columns and terms on the alias alone, "
+                "or set `conformance: extended` in weft.yml",
+                _at(on),
+            )
+            for told in dict.fromkeys(extensions)
+        ]
+    if not keys and not findings:
+        message = f"it needs an equality between a working column and a column of {alias!r}"
+        findings.append(compile_failure(message, f"add for example currency = {alias}.code", _at(on)))
+    if findings:
+        raise RuntimeJoinError(findings)
+    return ConditionParts(
+        keys=tuple(keys),
+        own=_together(own),
+        residual=_together(residual),
+        extensions=tuple(dict.fromkeys(extensions)),
+    )
+
+
+def _terms(on: Expr) -> Iterator[Expr]:
+    if isinstance(on, Logic) and on.op == "AND":
+        for arg in on.args:
+            yield from _terms(arg)
+    else:
+        yield on
+
+
+def _together(terms: Sequence[Expr]) -> Expr | None:
+    if not terms:
+        return None
+    return terms[0] if len(terms) == 1 else Logic("AND", tuple(terms))
+
+
+def _sides(term: Expr, alias: str, scope: Scope) -> set[str]:
+    """Return whose columns a term reads: the alias itself, and ``w``, ``l`` or ``j`` for all others."""
+    found = set()
+    for ref in references(term):
+        slot = _slot(ref, scope)
+        found.add(alias if slot[:2] == ("j", alias) else slot[0])
+    return found
+
+
+def _slot(ref: Ref, scope: Scope) -> tuple[str, ...]:
+    found = scope.resolve(ref.qualifier, ref.name)
+    assert isinstance(found, Column)  # noqa: S101  # the whole condition was checked before
+    assert isinstance(found.slot, tuple)  # noqa: S101  # every scope of an operation has such slots
+    return found.slot
+
+
+def _key(term: Expr, alias: str, scope: Scope) -> tuple[Expr, Ref] | None:
+    if not isinstance(term, Binary) or term.op != "=":
+        return None
+    for mine, theirs in ((term.left, term.right), (term.right, term.left)):
+        if isinstance(theirs, Ref) and _slot(theirs, scope)[:2] == ("j", alias):
+            return None if alias in _sides(mine, alias, scope) else (mine, theirs)
+    return None
+
+
+def _key_extensions(mine: Expr, scope: Scope) -> Iterator[str]:
+    if not isinstance(mine, Ref):
+        yield f"a computed key: {written(mine)}"
+    for ref in references(mine):
+        kind = _slot(ref, scope)[0]
+        if kind == "l":
+            yield f"a lookup in the condition: {written(ref)}"
+        elif kind == "j":
+            yield f"a join before: {written(ref)}"
+
+
+def _at(node: Expr) -> Source | None:
+    if node.span is not None:
+        return node.span.place
+    inner = [n.span for n in references(node) if n.span is not None]
+    return inner[0].place if inner else None
+
+
+def dataset_problem(missing: Missing, at: Source | None) -> RuntimeJoinError:
+    """Return VR-001, VR-002 or VR-003 for a dataset that a join names, word for word."""
+    said, version = missing.said, missing.version
+    code: Code
+    if missing.kind == "dataset":
+        code, message = "W1201", f"Dataset {said} not found in MetadataStore"
+        close = " or ".join(map(repr, missing.near))
+        near = f"did you mean {close}?" if close else "`weft dataset ls` lists the datasets"
+        help = missing.next_step or near
+    elif missing.kind == "disabled":
+        code, message = "W1202", f"Dataset {said} is disabled and cannot be used in joins"
+        help = f"enable it with `weft dataset enable {shell_word(said)}`, or join another"
+    else:
+        code, message = "W1203", f"Dataset {said} version {version} not found"
+        help = f"versions are {', '.join(missing.near)}"
+    return RuntimeJoinError(message, code=code, help=help, at=at)
+
+
+def alias_problems(join: RuntimeJoin, before: Sequence[str], tables: Sequence[str]) -> Iterator[Diagnostic]:
+    """Yield what is wrong with an alias: its form, VR-004, VR-005."""
+    said: Said = join.alias
+    alias = said.text
+    if not _ALIAS.fullmatch(alias) or len(alias) > LONGEST_ALIAS:
+        yield Diagnostic(
+            "W1210",
+            f"{alias!r} is not an alias",
+            help=f"an alias has up to {LONGEST_ALIAS} letters, digits and underscores and starts with no digit",
+            at=said.at,
+        )
+    if fold(alias) in map(fold, before):
+        yield Diagnostic(
+            "W1204",
+            f"Join alias '{alias}' is already used in this operation",
+            help="give each join of an operation its own alias",
+            at=said.at,
+        )
+    if fold(alias) in map(fold, tables):
+        yield Diagnostic(
+            "W1205",
+            f"Join alias '{alias}' conflicts with working dataset table name",
+            help="choose an alias that is no table and no lookup of the input dataset",
+            at=said.at,
+        )

@@ -1,0 +1,154 @@
+"""What the names in an operation mean: working columns, lookups, and the joins of that operation.
+
+::
+
+    amount, transactions.amount, gl.amount    the working column; gl is the name of the dataset
+    accounts.type                             a column of a lookup
+    fx.rate                                   a column of a join of this operation
+    anything.else                             an error: a prefix is never ignored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from weft.core.names import listed, near
+from weft.core.types import NULL, Field, Schema
+from weft.errors import Code, Diagnostic
+from weft.expr import Column
+from weft.pipelines.plan.lookups import LookupNode
+from weft.pipelines.plan.operations.resolved import Working
+
+Where = Literal["expression", "assignment", "condition"]
+Slot = tuple[str, ...]
+"""``("w", column)``, ``("l", path, column)`` or ``("j", alias, column)``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationScope:
+    """The columns that an expression of one operation can name.
+
+    A join whose schema is None could not be found: its columns are taken as they come, so that one
+    mistake is told once.  `later` are joins that come after the condition that is read, `elsewhere`
+    joins of other operations, with their seq.
+    """
+
+    working: Working
+    lookups: Mapping[str, LookupNode] = field(default_factory=dict)
+    joins: Mapping[str, Schema | None] = field(default_factory=dict)
+    later: tuple[str, ...] = ()
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    where: Where = "expression"
+
+    def resolve(self, qualifier: str | None, name: str) -> Column | Diagnostic:
+        """Return the column, or why there is none."""
+        if qualifier is None:
+            return self._working(None, name)
+        if qualifier in self.joins:
+            return self._joined(qualifier, name)
+        if qualifier == self.working.table:
+            return self._working(qualifier, name)
+        if qualifier in self.lookups:
+            return self._looked_up(self.lookups[qualifier], qualifier, name)
+        if qualifier == self.working.dataset.name or self._may_be_input(qualifier):
+            return self._working(qualifier, name)
+        return self._no_table(qualifier, name)
+
+    def _may_be_input(self, qualifier: str) -> bool:
+        """Whether a prefix may be a table of an input that nobody knows."""
+        return not self.working.table and qualifier not in self.later and qualifier not in self.elsewhere
+
+    def names(self) -> tuple[str, ...]:
+        """Return every name as it can be written."""
+        found = list(self.working.schema.names)
+        for alias, schema in self.joins.items():
+            found += [f"{alias}.{n}" for n in (schema.names if schema else ())]
+        for alias, node in self.lookups.items():
+            found += [f"{alias}.{n}" for n in (node.schema.names if node.schema else ())]
+        return tuple(found)
+
+    def _working(self, qualifier: str | None, name: str) -> Column | Diagnostic:
+        index = self.working.schema.find(name)
+        if index is None and self.working.open:
+            return Column(("w", name), NULL)
+        if index is None:
+            written = name if qualifier is None else f"{qualifier}.{name}"
+            if qualifier is not None:
+                return self._unknown(written, f"{qualifier!r} has no column {name!r}", name, self._own())
+            elsewhere = [f for f in self.names() if f.endswith(f".{name}")]
+            if elsewhere:
+                help = f"did you mean {' or '.join(map(repr, elsewhere[:3]))}?"
+                return self._told(written, f"there is no column {name!r}", help)
+            return self._unknown(written, f"there is no column {name!r}", name, self._own())
+        return _column(("w", self.working.schema.fields[index].name), self.working.schema.fields[index])
+
+    def _own(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.working.business) or self.working.schema.names
+
+    def _joined(self, alias: str, name: str) -> Column | Diagnostic:
+        schema = self.joins[alias]
+        if schema is None:
+            return Column(("j", alias, name), NULL)
+        index = schema.find(name)
+        if index is not None:
+            return _column(("j", alias, schema.fields[index].name), schema.fields[index], padded=True)
+        written = f"{alias}.{name}"
+        help = _nearest(name, schema.names)
+        if self.where == "assignment":
+            return Diagnostic("W1208", f"Unknown column '{written}' in assignment expression", help=help)
+        return self._told(written, f"join {alias!r} has no column {name!r}", help)
+
+    def _looked_up(self, node: LookupNode, alias: str, name: str) -> Column | Diagnostic:
+        schema = node.schema
+        if schema is None and node.missing is not None and node.missing.kind == "unread":
+            return Column(("l", node.path, name), NULL)
+        if schema is None:
+            said = node.missing.said if node.missing else node.path
+            return Diagnostic(
+                "W1213",
+                f"lookup {alias!r} reads dataset {said!r}, which is missing or disabled",
+                help="correct the lookup in the dataset, or name another column",
+            )
+        index = schema.find(name)
+        if index is None:
+            written = f"{alias}.{name}"
+            return self._unknown(written, f"lookup {alias!r} has no column {name!r}", name, schema.names)
+        return _column(("l", node.path, schema.fields[index].name), schema.fields[index], padded=True)
+
+    def _no_table(self, qualifier: str, name: str) -> Diagnostic:
+        known = (*self.joins, self.working.table, *self.lookups, self.working.dataset.name)
+        written = f"{qualifier}.{name}"
+        if qualifier in self.later:
+            help = f"join {qualifier!r} comes later: joins are made in the order they are listed"
+        elif qualifier in self.elsewhere:
+            help = f"{qualifier!r} is a join of operation {self.elsewhere[qualifier]}: aliases live in one operation"
+        else:
+            close = near(qualifier, known)
+            help = (
+                f"did you mean {' or '.join(repr(f'{c}.{name}') for c in close)}?"
+                if close
+                else f"there is {listed(dict.fromkeys(known))}"
+            )
+        if self.where == "assignment":
+            return Diagnostic("W1208", f"Unknown column '{written}' in assignment expression", help=help)
+        return self._told(written, f"there is no table or join {qualifier!r} here", help)
+
+    def _unknown(self, written: str, message: str, name: str, known: tuple[str, ...]) -> Diagnostic:
+        return self._told(written, message, _nearest(name, known))
+
+    def _told(self, written: str, message: str, help: str) -> Diagnostic:
+        if self.where == "condition":
+            return Diagnostic("W1207", f"Unknown column '{written}' in join condition", help=help)
+        code: Code = "W0207"
+        return Diagnostic(code, message, help=help)
+
+
+def _column(slot: Slot, field: Field, *, padded: bool = False) -> Column:
+    return Column(slot, field.dtype, field.nullable or padded)
+
+
+def _nearest(wanted: str, known: tuple[str, ...]) -> str:
+    close = near(wanted, known)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"there is {listed(known)}"

@@ -1,0 +1,162 @@
+"""Stages: what a run does, one after another; the same tuple is executed and printed.
+
+Before::
+
+    10 update   20 output   30 update   40 output
+
+After::
+
+    read input   update 10   checkpoint 10   output 20   update 30   output 40   publish
+
+The working set is written down before an output that another one follows, after an operation that asks
+for it, and after every `checkpoint_every` operations.  Later stages read it back, and a run that failed
+goes on from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from weft.pipelines.plan.operations.resolved import (
+    LookupStep,
+    ResolvedAggregate,
+    ResolvedAppend,
+    ResolvedDelete,
+    ResolvedJoinStep,
+    ResolvedOperation,
+    ResolvedOutput,
+    ResolvedUpdate,
+)
+from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.plan.reads import Read
+
+StageKind = Literal[
+    "read", "filter", "join", "update", "aggregate", "append", "delete", "checkpoint", "output", "publish"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One step of a run; `seq` is that of its operation, of a checkpoint that of the last one before it.
+
+    `inputs` are the names of the reads that the stage opens.
+    """
+
+    kind: StageKind
+    seq: int | None
+    title: str
+    detail: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether the stage leaves something on a disk."""
+        return self.kind in ("output", "checkpoint", "publish")
+
+
+def kind_of(op: ResolvedOperation) -> Literal["update", "aggregate", "append", "delete", "output"]:
+    """Return the type of an operation."""
+    match op:
+        case ResolvedUpdate():
+            return "update"
+        case ResolvedAggregate():
+            return "aggregate"
+        case ResolvedAppend():
+            return "append"
+        case ResolvedDelete():
+            return "delete"
+        case _:
+            return "output"
+
+
+def stages(plan: ProjectPlan) -> tuple[Stage, ...]:
+    """Return the stages of a run in order."""
+    found: list[Stage] = [_read(plan.input, None)]
+    opened = {plan.input.name}
+    pending = 0
+    last: int | None = None
+    asked = {op.seq for op in plan.project.operations if op.checkpoint}
+    for i, op in enumerate(plan.operations):
+        rest = plan.operations[i + 1 :]
+        follows = isinstance(op, ResolvedOutput) and any(isinstance(o, ResolvedOutput) for o in rest)
+        if follows and pending:
+            found.append(_checkpoint(last, f"operation {op.seq} and others read it"))
+            pending = 0
+        for read in _reads(op, opened):
+            found.append(_read(read, op.seq))
+            opened.add(read.name)
+        found += _joins(op)
+        found.append(Stage(kind=kind_of(op), seq=op.seq, title=op.name, detail=_detail(op)))
+        if not isinstance(op, ResolvedOutput):
+            pending, last = pending + 1, op.seq
+        if rest and pending and op.seq in asked:
+            found.append(_checkpoint(last, "the operation asks for it"))
+            pending = 0
+        elif pending >= plan.project.checkpoint_every and not all(
+            isinstance(o, ResolvedOutput) for o in rest
+        ):
+            found.append(_checkpoint(last, f"after {pending} operations"))
+            pending = 0
+    outputs = [str(op.seq) for op in plan.operations if isinstance(op, ResolvedOutput)]
+    if outputs:
+        found.append(
+            Stage(kind="publish", seq=None, title="Publish", detail=(f"outputs {', '.join(outputs)}",))
+        )
+    return tuple(found)
+
+
+def _checkpoint(seq: int | None, why: str) -> Stage:
+    return Stage(kind="checkpoint", seq=seq, title=f"Checkpoint after {seq}", detail=(why,))
+
+
+def _reads(op: ResolvedOperation, opened: set[str]) -> list[Read]:
+    if isinstance(op, ResolvedAppend):
+        return [op.read]
+    found = [step.read for step in op.lookups]
+    if isinstance(op, ResolvedUpdate):
+        found += [step.read for step in op.joins]
+    return [read for read in found if read.name not in opened]
+
+
+def _read(read: Read, seq: int | None) -> Stage:
+    places = tuple(str(location) for location in read.locations)
+    detail = (*places, str(read.filter), f"columns {', '.join(read.columns)}")
+    return Stage(
+        kind="read", seq=seq, title=f"{read.dataset}: {read.table.name}", detail=detail, inputs=(read.name,)
+    )
+
+
+def _joins(op: ResolvedOperation) -> list[Stage]:
+    if isinstance(op, ResolvedAppend):
+        return []
+    steps: list[LookupStep | ResolvedJoinStep] = [*op.lookups]
+    if isinstance(op, ResolvedUpdate):
+        steps += op.joins
+    return [
+        Stage(
+            kind="join",
+            seq=op.seq,
+            title=f"{step.alias} -> {step.dataset}",
+            detail=(step.on, step.choice.reason),
+            inputs=(step.read.name,),
+        )
+        for step in steps
+    ]
+
+
+def _detail(op: ResolvedOperation) -> tuple[str, ...]:
+    match op:
+        case ResolvedUpdate():
+            levels = max((a.level for a in op.assignments), default=1)
+            written = ", ".join(a.column for a in op.assignments)
+            return (f"sets {written}", f"{levels} projection{'s' if levels > 1 else ''}")
+        case ResolvedAggregate():
+            keys, values = ", ".join(n for n, _ in op.keys), ", ".join(n for n, _, _ in op.values)
+            return (f"groups by {keys}", f"adds {values}")
+        case ResolvedAppend():
+            return (f"rows of {op.read.dataset}",)
+        case ResolvedOutput():
+            return (op.target.location, op.mode)
+        case _:
+            return ()

@@ -1,0 +1,1 @@
+"""Runs: prepare, execute, publish, resume."""

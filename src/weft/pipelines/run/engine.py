@@ -1,0 +1,262 @@
+"""The stages of a run carried out: rows read, operations chained, outputs and steps written, each with its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from weft.errors import Diagnostic, RunError, WeftError
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput
+from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.plan.reads import Read
+from weft.pipelines.plan.stages import stages
+from weft.pipelines.run.crash import crash_point
+from weft.pipelines.run.failing import OperationFailedError, operation_of, told
+from weft.pipelines.run.moving import Listing, listing
+from weft.pipelines.run.places import output_backup, output_stage, table_stage
+from weft.pipelines.run.progress import Progress, watched
+from weft.io.spark.session import Session
+from weft.pipelines.run.steps import read_step, write_step
+from weft.pipelines.spark.counts import Counts
+from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame
+from weft.pipelines.spark.lower import lower_operation, opened
+from weft.pipelines.spark.output import lower_checkpoint, lower_output
+from weft.pipelines.spark.read import read_table
+from weft.pipelines.spark.rows_seen import rows_seen
+from weft.pipelines.spark.stage import stage as stage_output
+from weft.pipelines.store.heartbeat import Heartbeat
+from weft.pipelines.store.records import OutputRecord, RunRecord, Staged
+from weft.pipelines.store.writer import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What an earlier try of the run left: outputs that are staged, and the step to go on from."""
+
+    outputs: tuple[OutputRecord, ...] = ()
+    step: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """A run at work: its plan, where it lives, and who is told."""
+
+    plan: ProjectPlan
+    catalog: Catalog
+    root: Path
+    session: Session
+    store: Store
+    run: RunRecord
+    rows_of: str
+    """The run whose name files carry: of a rerun the one it repeats, so that it replaces its files."""
+    moment: RunMoment
+    progress: Progress
+    heartbeat: Heartbeat
+    sizes: dict[str, int | None] = field(default_factory=dict)
+    warnings: list[Diagnostic] = field(default_factory=list)
+    merged: dict[int, Listing] = field(default_factory=dict)
+
+    def lowering(self) -> Lowering:
+        """Return how the operations of the plan become frames."""
+        return Lowering(
+            session=self.session.spark,
+            read=self._read,
+            run=self.moment,
+            counts=Counts(),
+            size_of=lambda read: self.sizes.get(read.name),
+            eager=self.plan.project.materialization == "eager",
+        )
+
+    def _read(self, read: Read) -> DataFrame:
+        return read_table(
+            self.session.spark, read, self.catalog, self.root, run_at=self.moment.at, notice=self._notice
+        )
+
+    def _notice(self, finding: Diagnostic) -> None:
+        if finding not in self.warnings:
+            self.warnings.append(finding)
+
+
+def keep_rows_seen(work: Work) -> None:
+    """Keep a fingerprint of the rows of every read whose data says when they became known."""
+    seen: dict[str, str] = {}
+    for read in work.plan.reads:
+        work.heartbeat.check()
+        # Whatever is wrong with the data is reported by the operation that reads it.
+        with suppress(Exception):
+            spark, moment = work.session.spark, work.moment
+            found = rows_seen(spark, read, work.catalog, work.root, run_at=moment.at)
+            if found is not None:
+                seen[read.name] = found
+    if seen:
+        work.heartbeat.check()
+        work.store.rows_seen(work.run.id, seen)
+
+
+def carry_out(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, ...]:
+    """Run every operation up to the last output and return the staged outputs.
+
+    Raises `OperationFailedError` with the operation that failed.
+    """
+    kept = kept or Kept()
+    walk = _Walk(work, kept)
+    plan = work.plan
+    by_seq = {op.seq: op for op in plan.operations}
+    last = max((op.seq for op in plan.operations if isinstance(op, ResolvedOutput)), default=0)
+    missing = [s for s in by_seq if isinstance(by_seq[s], ResolvedOutput) and s not in walk.staged]
+    if not missing:
+        return walk.outputs()
+    for stage in stages(plan):
+        seq = stage.seq
+        if seq is None or seq > last or (kept.step is not None and seq <= kept.step):
+            continue
+        if stage.kind == "checkpoint":
+            walk.checkpoint(by_seq[seq])
+        elif stage.kind == "output":
+            walk.output(by_seq[seq])
+        elif stage.kind in ("update", "aggregate", "append", "delete"):
+            walk.operation(by_seq[seq])
+    return walk.outputs()
+
+
+class _Walk:
+    """The position in a plan: the working set so far, and the operations that no action has run yet."""
+
+    def __init__(self, work: Work, kept: Kept) -> None:
+        self.work = work
+        self.env = work.lowering()
+        self.staged = {output.seq: output for output in kept.outputs}
+        self.kept = kept
+        self.pending: list[ResolvedOperation] = []
+        self._frame: WorkingFrame | None = None
+
+    def outputs(self) -> tuple[OutputRecord, ...]:
+        return tuple(self.staged[seq] for seq in sorted(self.staged))
+
+    def frame(self) -> WorkingFrame:
+        if self._frame is None:
+            work, step = self.work, self.kept.step
+            if step is None:
+                self._frame = opened(work.plan, self.env)
+            else:
+                self._frame = read_step(work.session, work.plan, work.root, work.run.id, step)
+        return self._frame
+
+    def operation(self, op: ResolvedOperation) -> None:
+        self.work.heartbeat.check()
+        self.pending.append(op)
+        self._frame = self._guarded((op,), lambda: lower_operation(self.frame(), op, self.env))
+
+    def checkpoint(self, op: ResolvedOperation) -> None:
+        work = self.work
+
+        def action() -> Staged:
+            return write_step(lower_checkpoint(self.frame(), self.env), work.root, work.run.id, op.seq)
+
+        self._act(tuple(self.pending), action)
+        self._frame = read_step(work.session, work.plan, work.root, work.run.id, op.seq)
+
+    def output(self, op: ResolvedOperation) -> None:
+        assert isinstance(op, ResolvedOutput)  # noqa: S101  # the kind of the stage says so
+        if op.seq in self.staged:
+            return
+        work, target = self.work, op.target
+        files = target.kind in ("files", "file")
+        place = work.root / target.location
+        folder = (
+            output_stage(place, work.root, work.run.id, op.seq)
+            if files
+            else table_stage(work.root, work.run.id, op.seq)
+        )
+
+        if op.mode == "merge" and files:
+            work.merged[op.seq] = listing(place)
+
+        def action() -> Staged:
+            rows = lower_output(self.frame(), op, self.env)
+            return stage_output(
+                rows,
+                op,
+                folder,
+                run_id=work.run.id,
+                rows_of=work.rows_of,
+                catalog=work.catalog,
+                root=work.root,
+            )
+
+        staged = self._act((*self.pending, op), action)
+        self._verify(op, staged)
+        record = OutputRecord(
+            run_id=work.run.id,
+            seq=op.seq,
+            state="staged",
+            stage=staged.location,
+            target=str(place) if files else target.location,
+            backup=str(output_backup(place, work.root, work.run.id, op.seq)) if files else "",
+            kind=target.kind,
+            format=target.format,
+            rows=staged.rows,
+            columns=staged.columns,
+            manifest=staged.files,
+            register_as=op.register_as,
+        )
+        work.store.output_staged(record)
+        crash_point("staged")
+        self.staged[op.seq] = record
+
+    def _act(self, operations: Sequence[ResolvedOperation], action: Callable[[], Staged]) -> Staged:
+        """Run one action of Spark for several operations and tell what it counted."""
+        work, seqs = self.work, [op.seq for op in operations]
+        work.heartbeat.check()
+        for seq in seqs:
+            work.store.operation_started(work.run.id, seq)
+        with watched(work.session, work.run.id, seqs, work.progress, lambda: work.heartbeat.is_lost):
+            crash_point("operation")
+            staged = self._guarded(operations, action)
+        found = self.env.counts.result() if self.env.counts is not None else {}
+        for seq in seqs:
+            if seq in found:
+                work.store.operation_done(work.run.id, seq, found[seq])
+            work.progress.operation(seq, 1.0, found.get(seq))
+        self.pending = []
+        return staged
+
+    def _guarded(self, operations: Sequence[ResolvedOperation], action: Callable[[], T]) -> T:
+        try:
+            return action()
+        except Exception as failure:
+            if self.env.counts is not None:
+                self.env.counts.forget()
+            # A job that was interrupted because the run is lost fails for that reason.
+            self.work.heartbeat.check()
+            seq = operations[-1].seq if operations else 0
+            name = f"operation {seq} {operations[-1].name!r}" if operations else "reading"
+            error = told(failure, name, self.env)
+            raise OperationFailedError(
+                operation_of(error, operations), error, [op.seq for op in operations]
+            ) from failure
+
+    def _verify(self, op: ResolvedOutput, staged: Staged) -> None:
+        """Raise unless the columns of the plan were written, and as many rows as were counted on the way."""
+        counts = self.env.counts.result().get(op.seq) if self.env.counts is not None else None
+        problem = ""
+        if staged.columns != op.columns:
+            problem = f"columns {', '.join(staged.columns)} were written, {', '.join(op.columns)} are planned"
+        elif op.mode != "merge" and counts is not None and counts.rows_changed != staged.rows:
+            problem = f"{staged.rows} rows were written and {counts.rows_changed} were counted before"
+        if problem:
+            error: WeftError = RunError(
+                f"what output {op.seq} wrote is not what was planned: {problem}",
+                code="W1512",
+                help="nothing was published; run it again",
+            )
+            raise OperationFailedError(op.seq, error)

@@ -1,0 +1,283 @@
+"""run_project: a project and a period, from the files of a workspace to published outputs.
+
+::
+
+    recover -> admit -> plan -> fingerprint inputs -> snapshot + lock -> operations -> staged -> published
+
+Until the snapshot is written nothing exists of the run, and what stands against it is raised.  From then on
+a run ends as completed, failed or cancelled, and its report says which.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from weft.core.period import Period
+from weft.errors import Diagnostic, StoreError, WeftError
+from weft.pipelines.plan.catalog import Catalog, DatasetFound
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.plan.resolver.files import bytes_of
+from weft.pipelines.plan.stages import stages
+from weft.pipelines.run.cancel import Interrupts, cancellable
+from weft.pipelines.run.crash import crash_point
+from weft.pipelines.run.engine import Kept, Work, carry_out, keep_rows_seen
+from weft.pipelines.run.failing import OperationFailedError, told
+from weft.pipelines.run.moving import Move
+from weft.pipelines.run.places import remove_stage
+from weft.pipelines.run.prepare import Prepared, locations_of, prepare
+from weft.pipelines.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # asked for together with a run
+from weft.pipelines.run.progress import Progress, Silent
+from weft.pipelines.run.publish import first_of, moves_of, publish, recover
+from weft.pipelines.run.registering import registrations
+from weft.pipelines.run.report import RunReport, report_of
+from weft.io.spark.session import Session
+from weft.pipelines.run.tables import database_tables
+from weft.pipelines.spark.frame import RunMoment
+from weft.pipelines.model.dataset import DatasetRef
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.workspace import Workspace
+from weft.pipelines.store.ids import run_id as new_run_id
+from weft.pipelines.store.lifecycle import catalog_of, impact_of
+from weft.pipelines.store.locks import this_process
+from weft.pipelines.store.records import NewRun, RunFailure, RunRecord
+from weft.pipelines.store.snapshot import snapshot_of
+from weft.pipelines.store.writer import Store
+
+STOP_SECONDS = 60
+"""How long a cancelled run waits for the tasks it stopped before it removes what they wrote."""
+
+Opener = Callable[[], Session]
+"""Gives the session when a run needs it: what is wrong with a project is told before Spark starts."""
+
+
+def run_project(
+    workspace: Workspace,
+    project: Project,
+    period: Period | str,
+    *,
+    store: Store,
+    session: Session | Opener,
+    options: RunOptions = RunOptions(),  # noqa: B008  # a frozen value
+    progress: Progress | None = None,
+) -> RunReport:
+    """Run a project for a period and return what became of it; a draft writes into the sandbox only.
+
+    Raises what stands against the run before it exists: `ActivationError`, `ResolutionError`, `RunError`
+    with W1501, W1505, W1506, W1507 or W1514.
+    """
+    prepared = prepare(workspace, project, period, store=store, options=options)
+    opened = session() if callable(session) else session
+    recovered = recover(store, workspace.root, session=opened.spark)
+    prepared = replace(prepared, warnings=(*(r.note for r in recovered), *prepared.warnings))
+    return begin(prepared, workspace.root, store, opened, options, progress or Silent())
+
+
+def begin(
+    prepared: Prepared, root: Path, store: Store, session: Session, options: RunOptions, progress: Progress
+) -> RunReport:
+    """Write the snapshot, take the lock and carry the run out."""
+    plan = prepared.plan
+    snapshot = snapshot_of(
+        plan,
+        prepared.catalog,
+        engine_version=engine_version(),
+        session=session.described(),
+        inputs=prepared.inputs,
+        today=prepared.today,
+        known_at=prepared.known_at,
+        run_at=prepared.run_at,
+    )
+    if not plan.draft and prepared.rerun_of is None:
+        _record(plan, prepared.catalog, store)
+    host, pid = this_process()
+    run = store.create_run(
+        NewRun(
+            run_id=new_run_id(time.time_ns() // 1_000_000, os.urandom(10)),
+            project=prepared.project,
+            period=prepared.period,
+            snapshot=snapshot,
+            sandbox=plan.draft,
+            known_at=prepared.known_at,
+            run_at=prepared.run_at,
+            trigger=options.trigger,
+            triggered_by=options.triggered_by or _user(),
+            host=host,
+            pid=pid,
+            rerun_of=prepared.rerun_of,
+        )
+    )
+    crash_point("snapshot_written")
+    return carry(prepared, run, root, store, session, progress)
+
+
+def engine_version() -> str:
+    """Return the release of Weft that runs, as snapshots say it."""
+    try:
+        return version("weft")
+    except PackageNotFoundError:  # a source tree that is not installed
+        return "0+unknown"
+
+
+def _record(plan: ProjectPlan, catalog: Catalog, store: Store) -> None:
+    """Keep the versions that the run takes, so that they can be had when their files have changed."""
+    for pin in plan.pins:
+        found = catalog.dataset(DatasetRef(pin.dataset_id, pin.dataset_version))
+        if isinstance(found, DatasetFound) and found.dataset.origin == "file":
+            store.record(found.dataset)
+        resolver = catalog.resolver(pin.resolver_id)
+        if resolver is not None and resolver.version == pin.resolver_version:
+            store.record(resolver)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def carry(
+    prepared: Prepared,
+    run: RunRecord,
+    root: Path,
+    store: Store,
+    session: Session,
+    progress: Progress,
+    kept: Kept | None = None,
+) -> RunReport:
+    """Carry out a run that exists, from its first operation or from what an earlier try left."""
+    with store.heartbeat(run.id) as heartbeat, cancellable(session, run.id) as interrupts:
+        work = Work(
+            plan=prepared.plan,
+            catalog=prepared.catalog,
+            root=root,
+            session=session,
+            store=store,
+            run=run,
+            rows_of=first_of(run, store),
+            moment=RunMoment(
+                run_id=prepared.rows_of or run.id,
+                project_id=prepared.project.id,
+                period=prepared.period,
+                at=prepared.run_at,
+                today=prepared.today,
+            ),
+            progress=progress,
+            heartbeat=heartbeat,
+            sizes={read.name: bytes_of(read, prepared.catalog, root) for read in prepared.plan.reads},
+            warnings=list(prepared.warnings),
+        )
+        diagnostics = _attempt(work, interrupts, kept)
+    return _report(work, prepared, diagnostics)
+
+
+def _attempt(work: Work, interrupts: Interrupts, kept: Kept | None) -> tuple[Diagnostic, ...]:
+    """Do the work; return what it failed with, after the store knows."""
+    store, run_id, progress = work.store, work.run.id, work.progress
+    try:
+        if work.run.status == "queued":
+            store.set_running(run_id)
+        crash_point("running")
+        progress.opened(work.run, work.plan)
+        progress.started(stages(work.plan))
+        with work.session.tagged(run_id):
+            keep_rows_seen(work)
+            outputs = carry_out(work, kept)
+            work.heartbeat.check()
+            with interrupts.held():
+                _publish(work, outputs)
+    except KeyboardInterrupt:
+        return _cancelled(work)
+    except OperationFailedError as problem:
+        if interrupts.count:
+            return _cancelled(work)
+        return _failed(work, problem.failure(), problem.error)
+    except StoreError:
+        raise
+    except Exception as problem:
+        if interrupts.count:  # py4j replaces KeyboardInterrupt by an error of its own when the JVM has gone
+            return _cancelled(work)
+        if isinstance(problem, WeftError) and problem.code == "W1516":
+            raise  # the run has not ended: the next command completes it
+        error = told(problem, "the run")
+        failure = RunFailure(operation_order=None, code=error.code, message=error.message, detail=str(error))
+        return _failed(work, failure, error)
+    finally:
+        progress.finished()
+    return ()
+
+
+def _publish(work: Work, outputs: tuple[Any, ...]) -> None:
+    plan, catalog, store = work.plan, work.catalog, work.store
+    modes = {op.seq: op.mode for op in plan.operations if isinstance(op, ResolvedOutput)}
+    wanted = registrations(plan, catalog, work.run.id, work.root)
+    publish(
+        moves_of(outputs, modes, work.run, store),
+        store,
+        work.run.id,
+        root=work.root,
+        tables=database_tables(plan, catalog, work.root, work.session.spark),
+        registrations=wanted,
+        merged=work.merged,
+    )
+    if wanted:
+        fresh = catalog_of(catalog.workspace, store)
+        for new in wanted:
+            newest = fresh.versions(new.dataset.id)[-1]
+            work.warnings += impact_of(newest, fresh, store).notes
+
+
+def _failed(work: Work, failure: RunFailure, error: WeftError) -> tuple[Diagnostic, ...]:
+    if failure.code == "W1508":
+        remove_stage(work.root, work.run.id, work.store.outputs(work.run.id))
+    if failure.code != "W1502":  # a run that is not ours any more was ended by somebody else
+        work.store.fail(work.run.id, failure)
+    elif work.store.run(work.run.id).status == "cancelled":
+        _stopped(work)
+        return tuple(replace(d, severity="warning") for d in error.diagnostics)
+    return error.diagnostics
+
+
+def _cancelled(work: Work) -> tuple[Diagnostic, ...]:
+    """End a run that was interrupted by its user, or because it is not ours any more."""
+    try:
+        work.heartbeat.check()
+    except WeftError as problem:
+        failure = RunFailure(operation_order=None, code=problem.code, message=problem.message)
+        return _failed(work, failure, problem)
+    work.store.cancel(work.run.id)
+    _stopped(work)
+    return ()
+
+
+def _stopped(work: Work) -> None:
+    """Remove what a cancelled run has staged, and say that nothing works on it any more."""
+    work.session.stop_jobs(work.run.id, STOP_SECONDS)
+    outputs = work.store.outputs(work.run.id)
+    tables = database_tables(work.plan, work.catalog, work.root, work.session.spark)
+    tables.discard([Move(o, "append") for o in outputs])
+    work.session.close()  # a query that was being planned would write again
+    remove_stage(work.root, work.run.id, outputs)
+    work.store.let_go(work.run.id)
+
+
+def _report(work: Work, prepared: Prepared, diagnostics: tuple[Diagnostic, ...]) -> RunReport:
+    store, run_id = work.store, work.run.id
+    return report_of(
+        store.run(run_id),
+        store.operations(run_id),
+        store.outputs(run_id),
+        store.snapshot(run_id),
+        locations=locations_of(work.plan, work.root),
+        warnings=tuple(dict.fromkeys(work.warnings)),
+        diagnostics=diagnostics,
+        identical=prepared.identical,
+    )

@@ -1,0 +1,92 @@
+"""What a failure in the middle of a run means: Spark's exceptions turned into ours, and into what the store keeps."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import RunError, RuntimeJoinError, WeftError
+from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
+from weft.pipelines.run.moving import no_space
+from weft.joins.spark.failures import job_failure
+from weft.pipelines.spark.failures import multiple_matches
+from weft.io.spark.failures import data_failure
+from weft.joins.spark.workers import worker_problem
+from weft.pipelines.store.records import RunFailure
+
+if TYPE_CHECKING:
+    from weft.pipelines.spark.frame import Lowering
+
+_SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.+?)(?:\n|$)")
+_FULL = ("No space left on device", "Disk quota exceeded", "DISK_FULL")
+_HELP = {
+    "ARITHMETIC_OVERFLOW": "give the column a wider type, or ROUND the value",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "give the column a wider type, or ROUND the value",
+    "CAST_INVALID_INPUT": "correct the value, or leave its row out before the CAST: a DELETE operation, or a selector",
+}
+_ALIAS = re.compile(r"Join '([^']+)'")
+
+
+class OperationFailedError(Exception):
+    """A failure of a run with the operation it happened in; never leaves `weft.pipelines.run`."""
+
+    def __init__(self, seq: int | None, error: WeftError, seqs: Sequence[int] = ()) -> None:
+        super().__init__(str(error))
+        self.seq = seq
+        self.error = error
+        self.seqs = tuple(seqs)
+
+    def failure(self) -> RunFailure:
+        """Return what the store keeps of it."""
+        together = (
+            f"operations {', '.join(map(str, self.seqs))} ran as one step\n" if len(self.seqs) > 1 else ""
+        )
+        return RunFailure(
+            operation_order=self.seq,
+            code=self.error.code,
+            message=self.error.message,
+            detail=f"{together}{self.error}",
+        )
+
+
+def told(failure: BaseException, where: str, env: Lowering | None = None) -> WeftError:
+    """Return what an exception means to a user."""
+    if isinstance(failure, WeftError):
+        return failure
+    text = str(failure)
+    if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
+        return no_space(where, failure.strerror or text)
+    if any(mark in text for mark in _FULL):
+        return no_space(where, next(mark for mark in _FULL if mark in text))
+    if problem := worker_problem(text):
+        return RunError(f"{where} failed: {problem.message}", code="W1809", help=problem.help)
+    known = multiple_matches(failure, env) if env is not None else None
+    return known or data_failure(failure) or job_failure(failure) or _wrapped(failure, where)
+
+
+def _wrapped(failure: BaseException, where: str) -> RunError:
+    text = str(failure).strip() or type(failure).__name__
+    found = _CONDITION.search(text)
+    condition = found[1] if found else ""
+    said = _SQLSTATE.sub("", found[2] if found else text.splitlines()[0]).strip()
+    help = next((hint for mark, hint in _HELP.items() if condition.startswith(mark)), "")
+    return RunError(
+        f"{where} failed: {said}" + (f" ({condition})" if condition else ""),
+        code="W1513",
+        help=help or "see the detail of the failure: `weft runs show LAST`",
+    )
+
+
+def operation_of(error: WeftError, operations: Sequence[ResolvedOperation]) -> int | None:
+    """Return the operation that a failed step of several blames: the one with the join, else the last."""
+    if isinstance(error, RuntimeJoinError) and (found := _ALIAS.search(error.message)):
+        for op in operations:
+            steps: tuple[Any, ...] = () if not hasattr(op, "lookups") else op.lookups
+            if isinstance(op, ResolvedUpdate):
+                steps = (*steps, *op.joins)
+            if any(step.alias == found[1] for step in steps):
+                return op.seq
+    return operations[-1].seq if operations else None

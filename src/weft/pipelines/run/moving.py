@@ -1,0 +1,283 @@
+"""How staged files take the place of what is at their target, so that it can be done again after a crash.
+
+Before::
+
+    stage/20/part-0          target/part-old
+
+After; the mark says which folder is the new one, so that each state tells what is left to do::
+
+    20.mark  stage/20/part-0      target/part-old                             (marked)
+    20.mark  stage/20/part-old    target/part-0                               (exchanged in one step)
+    20.mark                       target/part-0      20.before/part-old       (put aside)
+
+Whoever lists the target sees the old files or the new ones, never none.  On a disk that cannot exchange two paths
+(NFS) the target is renamed away and the stage renamed in, and is absent for a moment in between.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.io.exchange import exchange as exchange  # noqa: PLC0414  # a test takes it away
+from weft.errors import RunError
+from weft.pipelines.run.crash import crash_point
+from weft.pipelines.spark.inputs import file_hash
+from weft.pipelines.model.words import WriteMode
+from weft.pipelines.store.ids import short_id
+from weft.pipelines.store.records import OutputRecord
+
+Listing = tuple[tuple[str, int, int], ...]
+"""What lies at a target: path, size and time of change of every file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An output on its way, and how it meets what is there.
+
+    `rows_of` are the runs whose rows it replaces where rows are added: itself, and of a rerun all that it repeats.  `again` says
+    that one of them was published, so that a table has the rows already.
+    """
+
+    output: OutputRecord
+    mode: WriteMode
+    rows_of: tuple[str, ...] = ()
+    again: bool = False
+
+    @property
+    def is_files(self) -> bool:
+        """Whether the output is files that are renamed."""
+        return self.output.kind in ("files", "file")
+
+    @property
+    def source(self) -> Path:
+        """What is renamed to the target: the staged folder, or the one file in it."""
+        folder, target = Path(self.output.stage), Path(self.output.target)
+        return folder / target.name if self.output.kind == "file" else folder
+
+    @property
+    def target(self) -> Path:
+        """Where it goes."""
+        return Path(self.output.target)
+
+    @property
+    def backup(self) -> Path:
+        """Where the old content waits."""
+        return Path(self.output.backup)
+
+    @property
+    def mark(self) -> Path:
+        """The file that says which folder is the new one."""
+        return self.backup.with_suffix(".mark")
+
+
+def move_in(move: Move) -> None:
+    """Bring staged files to their target; a move that was interrupted is finished."""
+    source, target, backup = move.source, move.target, move.backup
+    if _is_in(move):
+        return
+    if _is_marked(move, backup):  # taking it back was interrupted: the new files are still put aside
+        _renamed(move, backup, source)
+    if not source.exists():
+        if target.exists():
+            return
+        raise _broken(move, "it is neither staged nor at its target")
+    if move.mode == "fail_if_exists" and target.exists():
+        raise already_there(target)
+    with _no_space(move):
+        if move.mode == "append" and target.is_dir():
+            _take_along(move)
+        _sync(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        backup.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and backup.exists():
+            raise _broken(move, f"{target} has come back while it was exchanged")
+        _write_mark(move)
+        crash_point("marked")
+        if not target.exists():
+            source.rename(target)
+        elif exchange(source, target):
+            _sync_folder(target.parent)
+            crash_point("exchanged")
+            source.rename(backup)
+        else:
+            target.rename(backup)
+            _sync_folder(target.parent)
+            crash_point("renamed_away")
+            source.rename(target)
+        _sync_folder(target.parent)
+    crash_point("renamed_in")
+
+
+def move_back(move: Move) -> None:
+    """Undo a move: what was at the target is there again, and the new files are staged again."""
+    source, target, backup = move.source, move.target, move.backup
+    with _no_space(move):
+        if _is_in(move):
+            old = backup if backup.exists() else source
+            if not old.exists() or not exchange(old, target):
+                source.parent.mkdir(parents=True, exist_ok=True)
+                target.rename(source)
+            elif old == backup:
+                crash_point("exchanged_back")
+                backup.rename(source)
+        if backup.exists() and not target.exists():
+            backup.rename(target)
+        move.mark.unlink(missing_ok=True)
+
+
+def _renamed(move: Move, one: Path, other: Path) -> None:
+    with _no_space(move):
+        one.rename(other)
+
+
+def _is_in(move: Move) -> bool:
+    """Whether the new files are at their target."""
+    if _is_marked(move, move.target):
+        return True
+    # A release without marks renamed twice: then a stage that is gone is at the target.
+    return not move.mark.exists() and not move.source.exists() and move.target.exists()
+
+
+def _is_marked(move: Move, path: Path) -> bool:
+    """Whether the mark names this folder or file, wherever it has been renamed to."""
+    try:
+        return move.mark.read_text(encoding="utf-8") == _identity(path)
+    except OSError:
+        return False
+
+
+def _identity(path: Path) -> str:
+    found = path.lstat()
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def _write_mark(move: Move) -> None:
+    """Write down which folder is the new one; it is on the disk before the folder moves."""
+    part = move.mark.with_suffix(".part")
+    part.write_text(_identity(move.source), encoding="utf-8")
+    _sync(part)
+    part.replace(move.mark)
+    _sync_folder(part.parent)
+
+
+def _take_along(move: Move) -> None:
+    """Link the files that stay into the staged folder; those of an earlier try, or of the run that is repeated, do not."""
+    own = tuple(f"part-{run}-" for run in (move.output.run_id, *move.rows_of))
+    for file in sorted(p for p in move.target.rglob("*") if p.is_file()):
+        beside = move.source / file.relative_to(move.target)
+        if file.name.startswith(own) or beside.exists():
+            continue
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(file, beside)
+        except OSError as cause:
+            if cause.errno == errno.ENOSPC:
+                raise
+            shutil.copy2(file, beside)
+
+
+def verify(move: Move) -> None:
+    """Raise W1512 unless every staged file is there as it was written."""
+    folder = Path(move.output.stage)
+    if not move.source.exists():
+        raise _broken(move, f"{move.source} is not there")
+    for file in move.output.manifest:
+        path = folder / file.path
+        if not path.is_file():
+            raise _broken(move, f"the file {file.path} is not there")
+        if path.stat().st_size != file.bytes or file_hash(path) != file.sha256:
+            raise _broken(move, f"the file {file.path} is not what was written")
+
+
+def listing(target: Path) -> Listing:
+    """Return what lies at a target: every file with its size and time of change."""
+    files = (p for p in target.rglob("*") if p.is_file()) if target.is_dir() else (target,)
+    return tuple(sorted((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in files if p.is_file()))
+
+
+def is_whole(move: Move) -> bool:
+    """Whether an output can be published: staged as it was written, or at its target already."""
+    if _is_in(move):
+        return True
+    try:
+        if _is_marked(move, move.backup):
+            _renamed(move, move.backup, move.source)
+        verify(move)
+    except RunError:
+        return False
+    return True
+
+
+def already_there(target: Path | str) -> RunError:
+    """Return the error for a target that must not exist yet."""
+    return RunError(
+        f"{target} already exists, and the output says `mode: fail_if_exists`",
+        code="W1507",
+        help="remove it, or write with `mode: replace_period`",
+    )
+
+
+def _broken(move: Move, why: str) -> RunError:
+    return RunError(
+        f"output {move.output.seq} of run {short_id(move.output.run_id)} cannot be published: {why}",
+        code="W1512",
+        help=f"`weft rerun {short_id(move.output.run_id)}` makes it again from the snapshot",
+    )
+
+
+@contextmanager
+def _no_space(move: Move) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        if cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise no_space(str(move.target), cause.strerror or "no space left") from cause
+        raise RunError(
+            f"output {move.output.seq} cannot be moved to {move.target}: {cause.strerror or cause}",
+            code="W1512",
+            help="see the rights of the folder, then `weft run --resume RUN`",
+        ) from cause
+
+
+def unfinished(run_id: str, why: str) -> RunError:
+    """Return the error for a publication that only `recover` can finish."""
+    short = short_id(run_id)
+    return RunError(
+        f"run {short} was interrupted while it published: {why}",
+        code="W1516",
+        help=f"solve the cause; then `weft runs show {short}` completes it",
+    )
+
+
+def no_space(where: str, why: str) -> RunError:
+    """Return the error for a disk that is full."""
+    return RunError(
+        f"there is no room for {where}: {why}",
+        code="W1508",
+        help="make room on the disk; nothing was published",
+    )
+
+
+def _sync(path: Path) -> None:
+    """Have the disk hold what was written, so that a rename is never older than its content."""
+    for file in (p for p in path.rglob("*") if p.is_file()) if path.is_dir() else (path,):
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    _sync_folder(path if path.is_dir() else path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

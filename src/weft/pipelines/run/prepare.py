@@ -1,0 +1,159 @@
+"""prepare: everything about a run that can be known before Spark starts, and what stands against it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.core.names import shell_word
+from weft.core.period import Period
+from weft.errors import Diagnostic, RunError
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.check import check_outputs
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import ProjectPlan, resolve_project
+from weft.pipelines.run.moving import already_there
+from weft.pipelines.run.places import shown
+from weft.pipelines.run.publish import recover
+from weft.pipelines.run.registering import undeclared
+from weft.pipelines.spark.inputs import InputPrint, fingerprint_inputs
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.workspace import Workspace
+from weft.pipelines.store.lifecycle import admit, catalog_of
+from weft.pipelines.store.records import Trigger
+from weft.pipelines.store.snapshot import plan_fingerprint
+from weft.pipelines.store.writer import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a user may say about one run.
+
+    `known_at` is the moment up to which facts are known, `today` what TODAY() gives; both come from the
+    start of the run when nobody says.  `plan` is a file of ``weft plan --out`` that the run must still fit.
+    `sandbox` writes into the sandbox and registers nothing, whatever the status of the project.
+    """
+
+    known_at: dt.datetime | None = None
+    today: dt.date | None = None
+    correction: bool = False
+    sandbox: bool = False
+    plan: Path | None = None
+    trigger: Trigger = "manual"
+    triggered_by: str = ""
+    run_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A run that may begin: its plan, what it reads, and everything that its snapshot says.
+
+    `rows_of` is the run whose id its rows carry: of a rerun the one that made them first.
+    """
+
+    project: Project
+    plan: ProjectPlan
+    catalog: Catalog
+    period: Period
+    inputs: Mapping[str, InputPrint]
+    known_at: dt.datetime
+    run_at: dt.datetime
+    today: dt.date
+    warnings: tuple[Diagnostic, ...] = ()
+    rerun_of: str | None = None
+    rows_of: str | None = None
+    identical: bool | None = None
+
+
+def prepare(
+    workspace: Workspace,
+    project: Project,
+    period: Period | str,
+    *,
+    store: Store,
+    options: RunOptions = RunOptions(),  # noqa: B008  # a frozen value
+) -> Prepared:
+    """Plan a run and look at its inputs, without Spark."""
+    recovered = recover(store, workspace.root)
+    catalog = catalog_of(workspace, store)
+    standing = admit(project, catalog, store, sandbox=options.sandbox)
+    draft = standing.status == "draft" or options.sandbox
+    calendar = catalog.calendar(project.calendar)
+    wanted = calendar.parse(period) if isinstance(period, str) else period
+    if not draft:
+        check_open(wanted, correction=options.correction)
+    run_at = options.run_at or dt.datetime.now(dt.UTC)
+    known_at = options.known_at or run_at
+    plan = resolve_project(project, catalog, period=wanted, calendar=calendar, known_at=known_at, draft=draft)
+    check_outputs(plan, catalog)
+    if options.plan is not None:
+        check_plan(options.plan, plan, catalog)
+    check_targets(plan, workspace.root)
+    return Prepared(
+        project=project,
+        plan=plan,
+        catalog=catalog,
+        period=wanted,
+        inputs=inputs_of(plan, catalog, workspace.root),
+        known_at=known_at,
+        run_at=run_at,
+        today=options.today or run_at.date(),
+        warnings=(*(r.note for r in recovered), *standing.warnings, *plan.warnings, *undeclared(plan)),
+    )
+
+
+def check_open(period: Period, *, correction: bool) -> None:
+    """Raise when a period takes no runs: a closed one only corrections, a locked one none."""
+    if period.status == "locked":
+        raise RunError(
+            f"period {period} is locked", code="W1506", help="nothing is published for it any more"
+        )
+    if period.status == "closed" and not correction:
+        raise RunError(f"period {period} is closed", code="W1505", help="`--correction` runs it nevertheless")
+
+
+def check_plan(file: Path, plan: ProjectPlan, catalog: Catalog) -> None:
+    """Raise W1514 unless a saved plan is what would be done now."""
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+        saved = said.get("data", said)["fingerprint"]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as cause:
+        raise RunError(
+            f"the plan {file} does not read: {cause}",
+            code="W1514",
+            help="`weft plan PROJECT -p PERIOD --out FILE` writes one",
+        ) from cause
+    if saved != plan_fingerprint(plan, catalog):
+        raise RunError(
+            f"the plan {file} is not what would be done now: files of the workspace have changed since",
+            code="W1514",
+            help=f"see what `weft plan {shell_word(plan.project.name)}` says now, and save it again",
+        )
+
+
+def check_targets(plan: ProjectPlan, root: Path) -> None:
+    """Raise W1507 when an output must not find anything at its target, and does."""
+    for op in plan.operations:
+        if isinstance(op, ResolvedOutput) and op.mode == "fail_if_exists":
+            target = root / op.target.location
+            if op.target.kind in ("files", "file") and target.exists():
+                raise already_there(shown(target, root))
+
+
+def inputs_of(plan: ProjectPlan, catalog: Catalog, root: Path) -> dict[str, InputPrint]:
+    """Return the fingerprint of what each read of a plan finds now."""
+    return {read.name: fingerprint_inputs(read.locations, catalog, root) for read in plan.reads}
+
+
+def locations_of(plan: ProjectPlan, root: Path) -> dict[int, str]:
+    """Return where each output goes, as users see it."""
+    return {
+        op.seq: shown(root / op.target.location, root)
+        if op.target.kind in ("files", "file")
+        else op.target.location
+        for op in plan.operations
+        if isinstance(op, ResolvedOutput)
+    }

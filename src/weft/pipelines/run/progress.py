@@ -1,0 +1,133 @@
+"""Progress: who is told how far a run is, and the thread that finds it out while Spark works."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.plan.stages import Stage
+from weft.io.spark.session import Session
+from weft.pipelines.spark.counts import OperationCounts
+from weft.pipelines.store.records import RunRecord
+
+EVERY = 0.4
+"""Seconds between two looks at Spark."""
+
+PATIENCE = 8
+"""How often the jobs of a lost run are interrupted before the query is left alone."""
+
+
+class Progress(Protocol):
+    """Who is told how far a run is."""
+
+    def opened(self, run: RunRecord, plan: ProjectPlan) -> None:
+        """Say that a run exists, with the versions it took."""
+
+    def started(self, stages: tuple[Stage, ...]) -> None:
+        """Say what the run will do."""
+
+    def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
+        """Say how much of an operation is done, from 0 to 1; its counts come with the 1."""
+
+    def finished(self) -> None:
+        """Say that nothing more comes."""
+
+
+class Silent:
+    """Tells nobody."""
+
+    def opened(self, run: RunRecord, plan: ProjectPlan) -> None:
+        """Say nothing."""
+
+    def started(self, stages: tuple[Stage, ...]) -> None:
+        """Say nothing."""
+
+    def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
+        """Say nothing."""
+
+    def finished(self) -> None:
+        """Say nothing."""
+
+
+class Meter:
+    """The share of the tasks of an action that are done; it never goes back.
+
+    >>> meter = Meter()
+    >>> meter.seen(1, 4), meter.seen(2, 16), meter.seen(16, 16)
+    (0.25, 0.25, 0.99)
+    """
+
+    def __init__(self) -> None:
+        self.fraction = 0.0
+
+    def seen(self, done: int, total: int) -> float:
+        """Return the share after a look; 1 is kept for the end, because more stages may come."""
+        if total > 0:
+            self.fraction = max(self.fraction, min(done / total, 0.99))
+        return self.fraction
+
+
+@contextmanager
+def watched(
+    session: Session,
+    tag: str,
+    seqs: Sequence[int],
+    progress: Progress,
+    lost: Callable[[], bool],
+    every: float = EVERY,
+) -> Iterator[None]:
+    """Tell how far the operations of one action are; interrupt it when the run is `lost`.
+
+    A query whose jobs were stopped at a bad moment may wait for them for ever inside Spark's adaptive
+    planning.  Then the thread that waits for Spark is interrupted as by Ctrl-C: the query is left alone.
+    """
+    waiting = threading.current_thread()
+
+    def give_up() -> None:
+        if waiting is threading.main_thread() and waiting.ident is not None:
+            signal.pthread_kill(waiting.ident, signal.SIGINT)
+
+    over, meter = threading.Event(), Meter()
+
+    def tell(done: int, total: int) -> None:
+        before = meter.fraction
+        if meter.seen(done, total) != before:
+            for seq in seqs:
+                progress.operation(seq, meter.fraction, None)
+
+    def heard(stages: Any, **_: Any) -> None:
+        known = list(stages or ())
+        tell(sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known))
+
+    def look() -> None:
+        since, rounds = -1 if session.is_connect else first, 0
+        while not over.wait(every):
+            if lost():
+                # Again and again: a query that is between two of its jobs would go on with the next one.
+                session.interrupt(tag)
+                rounds += 1
+                if rounds == PATIENCE:
+                    give_up()
+                continue
+            if not session.is_connect:
+                tell(*session.done_tasks(tag, since))
+
+    handler: Any = heard
+    first = -1 if session.is_connect else session.last_job(tag)
+    for seq in seqs:
+        progress.operation(seq, 0.0, None)
+    thread = threading.Thread(target=look, name="weft progress", daemon=True)
+    if session.is_connect:
+        session.spark.registerProgressHandler(handler)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        if session.is_connect:
+            session.spark.removeProgressHandler(handler)

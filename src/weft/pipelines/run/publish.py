@@ -1,0 +1,322 @@
+"""Publishing: all outputs of a run come to their targets together, or none; a crash on the way is finished later.
+
+::
+
+    staged      every output is written and verified; nothing of it can be seen
+    publishing  one transaction says so of all of them; from here a run only goes forward
+                folders are exchanged, tables are changed; each step can be done again
+    published   one transaction: outputs published, datasets registered, run completed, locks freed
+                what was at the targets before, and the stage, are removed
+
+`recover` is called before a run starts and before runs are shown.  It needs no JVM.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.core.paths import outside
+from weft.errors import Diagnostic, RunError, StoreError, WeftError
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.project import ProjectPlan, resolve_project
+from weft.pipelines.run.crash import crash_point
+from weft.pipelines.run.moving import (
+    Listing,
+    Move,
+    already_there,
+    is_whole,
+    listing,
+    move_back,
+    move_in,
+    unfinished,
+    verify,
+)
+from weft.pipelines.run.places import OLD, keep_for_readers, remove_old, remove_stage, staged_runs
+from weft.pipelines.run.registering import registrations
+from weft.pipelines.run.tables import Tables, database_tables
+from weft.io.spark.database import is_out_of_reach
+from weft.pipelines.model.words import WriteMode
+from weft.pipelines.store.ids import short_id
+from weft.pipelines.store.records import OutputRecord, Registration, RunFailure, RunRecord
+from weft.pipelines.store.snapshot import period_from_snapshot, plan_from_snapshot
+from weft.pipelines.store.writer import Store
+
+_ALL = 1_000_000
+"""More runs than a project has for one period."""
+
+Outcome = Literal["completed", "failed", "waiting"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A run whose process died, and what became of it; a ``waiting`` one needs a Spark session to go on."""
+
+    run_id: str
+    outcome: Outcome
+    note: Diagnostic
+
+
+def publish(
+    moves: Sequence[Move],
+    store: Store,
+    run_id: str,
+    *,
+    root: Path,
+    tables: Tables,
+    registrations: Iterable[Registration] = (),
+    merged: Mapping[int, Listing] | None = None,
+) -> RunRecord:
+    """Bring every staged output to its target and complete the run.
+
+    What stands against it is found before anything moves; then nothing has changed and the outputs stay
+    staged.  `merged` says what was at the target of a merge when it was read: it must be the same now.
+    """
+    wanted, read = tuple(registrations), merged or {}
+    tables.verify([move for move in moves if not move.is_files])
+    crash_point("before_publish")
+    store.begin_publish(run_id, [move.output for move in moves])
+    try:
+        for move in moves:
+            _check(move, read.get(move.output.seq))
+        _check_places(moves, root)
+        _move_all(moves, tables)
+    except WeftError as problem:
+        if problem.code != "W1516":
+            _staged_again(moves, store)
+        raise
+    return _finished(moves, store, run_id, root, wanted)
+
+
+def _check(move: Move, read: Listing | None) -> None:
+    if not move.is_files:
+        return
+    verify(move)
+    if read is not None and read != listing(move.target):
+        raise RunError(
+            f"{move.target} was changed while output {move.output.seq} was merged with it",
+            code="W1512",
+            help="resume the run: it merges with what is there now",
+        )
+    if move.mode == "fail_if_exists" and move.target.exists():
+        raise already_there(move.target)
+
+
+def _check_places(moves: Sequence[Move], root: Path) -> None:
+    """Raise W1311 when a target in the workspace has come to lead out of it since the run was planned."""
+    for move in moves:
+        if move.is_files and move.target.is_relative_to(root):
+            led = outside(root, move.target)
+            if led is not None:
+                raise RunError(
+                    f"the output {str(move.target)!r} leads out of the workspace, to {str(led)!r}",
+                    code="W1311",
+                    help="remove the link, or write an absolute path where the data may go; then resume the run",
+                )
+
+
+def _move_all(moves: Sequence[Move], tables: Tables) -> None:
+    """Move files, then tables: an exchange can be taken back, the commit of a database cannot.
+
+    Raises W1516 when neither all targets are new nor all are old: then nothing more may be undone or removed, and
+    `recover` goes forward.
+    """
+    done: list[Move] = []
+    try:
+        for move in moves:
+            if move.is_files:
+                done.append(move)
+                move_in(move)
+        tables.publish([move for move in moves if not move.is_files])
+    except WeftError as problem:
+        if problem.code == "W1516":
+            raise
+        try:
+            for move in reversed(done):
+                move_back(move)
+        except WeftError as other:
+            raise unfinished(moves[0].output.run_id, other.message) from problem
+        raise
+
+
+def _staged_again(moves: Sequence[Move], store: Store) -> None:
+    for move in moves:
+        store.output_staged(replace(move.output, state="staged"))
+
+
+def _finished(
+    moves: Sequence[Move], store: Store, run_id: str, root: Path, wanted: tuple[Registration, ...]
+) -> RunRecord:
+    crash_point("before_commit")
+    run = store.complete(run_id, wanted)
+    crash_point("after_commit")
+    crash_point("before_cleanup")
+    with suppress(OSError):  # the run is complete; old content that cannot be kept is removed with the stage
+        for move in moves:
+            if move.is_files:
+                keep_for_readers(move.backup, root, run_id, move.output.seq)
+    remove_stage(root, run_id, [move.output for move in moves])
+    return run
+
+
+def moves_of(
+    outputs: Iterable[OutputRecord], modes: Mapping[int, WriteMode], run: RunRecord, store: Store
+) -> tuple[Move, ...]:
+    """Return outputs with the modes that the project gives them, and of a rerun with what it repeats."""
+    first = first_of(run, store)
+    known = store.runs(run.project_id, run.period, "completed", _ALL) if run.rerun_of is not None else ()
+    family = [other for other in known if other.id != run.id and first_of(other, store) == first]
+    added = {o.seq for other in family for o in store.outputs(other.id) if o.state == "published"}
+    runs = tuple(dict.fromkeys((first, *(other.id for other in family))))
+    return tuple(
+        Move(output, modes[output.seq], rows_of=runs, again=output.seq in added)
+        for output in outputs
+        if output.state != "discarded"
+    )
+
+
+def first_of(run: RunRecord, store: Store) -> str:
+    """Return the run that a rerun repeats, through all reruns in between; of any other run itself."""
+    while run.rerun_of is not None:
+        try:
+            run = store.run(run.rerun_of)
+        except StoreError:  # its record was removed
+            return run.rerun_of or run.id
+    return run.id
+
+
+def recover(store: Store, root: Path, *, session: Any = None) -> tuple[Recovered, ...]:
+    """Finish or end the runs whose process died, and remove what nobody needs any more.
+
+    A run that was publishing is completed: its data is whole and verified.  Any other has failed; what it
+    staged stays, so that it can be resumed.
+    """
+    found = [recovered for run in store.abandoned() if (recovered := _recovered(run, store, root, session))]
+    _sweep(store, root)
+    return tuple(found)
+
+
+def _recovered(run: RunRecord, store: Store, root: Path, session: Any) -> Recovered | None:
+    outputs = store.outputs(run.id)
+    publishing = any(output.state == "publishing" for output in outputs)
+    if publishing and session is None and any(output.kind == "table" for output in outputs):
+        return _waiting(run, "it goes to a table of Spark")
+    if store.take_over(run.id) is None:
+        return None
+    if publishing:
+        return _rolled_forward(run, outputs, store, root, session)
+    failure = RunFailure(
+        operation_order=None,
+        code="W1502",
+        message=f"its process {run.pid} on {run.host} died",
+        detail="nothing was published; what it staged is kept for a resume",
+    )
+    store.fail(run.id, failure)
+    return Recovered(run_id=run.id, outcome="failed", note=_note(run, "its process died", resume=True))
+
+
+def _waiting(run: RunRecord, why: str) -> Recovered:
+    text = f"run {short_id(run.id)} died while it published, and is not complete yet: {why}"
+    note = Diagnostic("W1502", text, help="the next run completes it", severity="warning")
+    return Recovered(run_id=run.id, outcome="waiting", note=note)
+
+
+def _rolled_forward(
+    run: RunRecord, outputs: Sequence[OutputRecord], store: Store, root: Path, session: Any
+) -> Recovered:
+    snapshot = store.snapshot(run.id)
+    plan, catalog = replayed(snapshot, root)
+    modes = {op.seq: op.mode for op in plan.operations if hasattr(op, "mode")}
+    moves = moves_of(outputs, modes, run, store)
+    files = [move for move in moves if move.is_files]
+    if all(is_whole(move) for move in files):
+        try:
+            _check_places(moves, root)
+            _move_all(moves, database_tables(plan, catalog, root, session))
+            _finished(moves, store, run.id, root, registrations(plan, catalog, run.id, root))
+        except WeftError as problem:
+            if problem.code == "W1516" or is_out_of_reach(problem):
+                # Whether the database has the rows is not known: putting files back could tear them apart.
+                return _waiting(run, problem.message)
+            return _given_up(run, moves, store, problem.message)
+        return Recovered(run_id=run.id, outcome="completed", note=_note(run, "it was publishing"))
+    return _given_up(run, moves, store, "a staged file is gone or is not what was written")
+
+
+def _given_up(run: RunRecord, moves: Sequence[Move], store: Store, why: str) -> Recovered:
+    """End a run that cannot be published any more, with every target as it was before."""
+    for move in reversed([m for m in moves if m.is_files]):
+        move_back(move)
+    for move in moves:
+        store.output_staged(replace(move.output, state="discarded"))
+    failure = RunFailure(
+        operation_order=None,
+        code="W1512",
+        message=f"its process died while it published, and it cannot be completed: {why}",
+        detail="every target is as it was before the run",
+    )
+    store.fail(run.id, failure)
+    return Recovered(run_id=run.id, outcome="failed", note=_note(run, why, resume=True))
+
+
+def _note(run: RunRecord, why: str, *, resume: bool = False) -> Diagnostic:
+    short = short_id(run.id)
+    if resume:
+        return Diagnostic(
+            "W1502",
+            f"run {short} of {run.project_name} for {run.period} has failed: {why}",
+            help=f"`weft run --resume {short}` goes on with it",
+            severity="warning",
+        )
+    return Diagnostic(
+        "W1502",
+        f"run {short} of {run.project_name} for {run.period} was completed: {why} when its process died",
+        severity="note",
+        help=f"`weft runs show {short}` tells what it published",
+    )
+
+
+def replayed(snapshot: Mapping[str, Any], root: Path) -> tuple[ProjectPlan, Catalog]:
+    """Return the plan of a run and its catalog from the snapshot alone."""
+    project, catalog = plan_from_snapshot(snapshot, root)
+    plan = resolve_project(
+        project,
+        catalog,
+        period=period_from_snapshot(snapshot),
+        calendar=catalog.calendar(project.calendar),
+        known_at=dt.datetime.fromisoformat(snapshot["known_at"]),
+        draft=snapshot["sandbox"],
+    )
+    return plan, catalog
+
+
+def discard(store: Store, root: Path, run_id: str) -> tuple[Diagnostic, ...]:
+    """Remove what a run has staged and nobody publishes any more; what a database keeps of it is told."""
+    outputs = store.outputs(run_id)
+    notes: tuple[Diagnostic, ...] = ()
+    staged = [o for o in outputs if o.kind == "jdbc" and o.state != "published"]
+    if staged:
+        plan, catalog = replayed(store.snapshot(run_id), root)
+        try:
+            database_tables(plan, catalog, root).discard([Move(o, "append") for o in staged])
+        except WeftError as problem:
+            notes = tuple(replace(d, severity="warning") for d in problem.diagnostics)
+    remove_stage(root, run_id, outputs)
+    return notes
+
+
+def _sweep(store: Store, root: Path) -> None:
+    """Remove staged data of runs that are over and cannot be resumed, or that nobody knows, and old content."""
+    remove_old(root / OLD)
+    for run_id in staged_runs(root):
+        try:
+            run = store.run(run_id)
+        except WeftError:
+            remove_stage(root, run_id)
+            continue
+        if run.status in ("completed", "cancelled"):
+            remove_stage(root, run_id, store.outputs(run_id))

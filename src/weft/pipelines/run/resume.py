@@ -1,0 +1,311 @@
+"""resume and rerun: a run done further, or done again, from its snapshot alone.
+
+Files of the workspace may have changed since; what decides is the snapshot, and whether the data it read is
+still the same.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weft.errors import Diagnostic, RunError, StoreError, WeftError
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.check import check_outputs
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.run.engine import Kept
+from weft.pipelines.run.execute import Opener, begin, carry
+from weft.pipelines.run.failing import told
+from weft.pipelines.run.moving import Move, move_back, verify
+from weft.pipelines.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
+from weft.pipelines.run.progress import Progress, Silent
+from weft.pipelines.run.publish import recover, replayed
+from weft.pipelines.run.report import RunReport, report_of
+from weft.io.spark.session import Session
+from weft.pipelines.run.steps import whole_steps
+from weft.pipelines.spark.inputs import InputPrint, changes
+from weft.pipelines.spark.rows_seen import rows_seen
+from weft.pipelines.model.workspace import Workspace
+from weft.pipelines.store.ids import short_id
+from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.records import OutputRecord, RunRecord
+from weft.pipelines.store.refusals import not_resumable, stopping
+from weft.pipelines.store.snapshot import period_from_snapshot
+from weft.pipelines.store.writer import Store
+
+
+def resume(
+    run_id: str,
+    *,
+    root: Path,
+    store: Store,
+    session: Session | Opener,
+    progress: Progress | None = None,
+    allow_changed_inputs: bool = False,
+) -> RunReport:
+    """Let a failed run go on after the last operation whose rows are on the disk; it keeps its id.
+
+    A cancelled run has kept nothing and starts over, with its snapshot.  A completed run is left alone and
+    its report says so.  A run that is at work, or whose process has not stopped yet, is refused (W1504).
+    """
+    recover(store, root)
+    run = store.run(run_id)
+    snapshot = store.snapshot(run.id)
+    plan, catalog = replayed(snapshot, root)
+    if run.status == "completed":
+        return _as_it_is(run, plan, store, snapshot, root)
+    if run.status not in ("failed", "cancelled"):
+        raise not_resumable(run)
+    if store.is_stopping(run.id):
+        raise stopping(run)
+    open_session = _once(session)
+    unchanged = _same_rows(plan, catalog, snapshot, root, store.inputs(run.id), open_session)
+    prepared = replace(
+        _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs),
+        rerun_of=run.rerun_of,
+        rows_of=origin_of(run, store),
+    )
+    opened = open_session()
+    recover(store, root, session=opened.spark)
+    resumed = store.resume(run.id)
+    _put_back(resumed, store)
+    return carry(
+        prepared, resumed, root, store, opened, progress or Silent(), kept_of(resumed, plan, store, root)
+    )
+
+
+def _put_back(run: RunRecord, store: Store) -> None:
+    """Undo what a try that failed in the middle of publishing left at targets, before outputs are staged again."""
+    for output in store.outputs(run.id):
+        if output.state == "publishing":
+            if output.kind in ("files", "file"):
+                move_back(Move(output, "replace_period"))
+            store.output_staged(replace(output, state="staged"))
+
+
+def _as_it_is(
+    run: RunRecord, plan: ProjectPlan, store: Store, snapshot: Mapping[str, Any], root: Path
+) -> RunReport:
+    note = Diagnostic(
+        "W1503",
+        f"run {short_id(run.id)} is completed: there is nothing to resume",
+        help=f"`weft rerun {short_id(run.id)}` does it again",
+        severity="note",
+    )
+    return report_of(
+        run,
+        store.operations(run.id),
+        store.outputs(run.id),
+        snapshot,
+        locations=locations_of(plan, root),
+        warnings=(note,),
+    )
+
+
+def kept_of(run: RunRecord, plan: ProjectPlan, store: Store, root: Path) -> Kept:
+    """Return what an earlier try left that is still as it was written.
+
+    The run goes on from the newest step before which every output is staged.  A merge is made again, with
+    what is at its target now.
+    """
+    merges = {op.seq for op in plan.operations if isinstance(op, ResolvedOutput) and op.mode == "merge"}
+    outputs = tuple(
+        o for o in store.outputs(run.id) if o.state == "staged" and o.seq not in merges and _is_staged(o)
+    )
+    staged = {o.seq for o in outputs}
+    needed = [op.seq for op in plan.operations if isinstance(op, ResolvedOutput) and op.seq not in staged]
+    first = min(needed, default=None)
+    steps = (s for s in whole_steps(root, run.id) if first is None or s < first)
+    return Kept(outputs=outputs, step=next(steps, None))
+
+
+def _is_staged(output: OutputRecord) -> bool:
+    if output.kind == "jdbc":  # a stage table is made anew: nobody says here whether it is whole
+        return False
+    try:
+        verify(Move(output, "replace_period"))
+    except RunError:
+        return False
+    return True
+
+
+def rerun(
+    run_id: str,
+    *,
+    workspace: Workspace,
+    store: Store,
+    session: Session | Opener,
+    options: RunOptions = RunOptions(),  # noqa: B008  # a frozen value
+    progress: Progress | None = None,
+    allow_changed_inputs: bool = False,
+) -> RunReport:
+    """Do a run again from its snapshot and publish the same rows; a new record tells of it.
+
+    Inputs that changed are refused with W1510 unless they are allowed.  With ``options.known_at`` the run
+    is done with what is known at another moment.
+    """
+    root = workspace.root
+    recover(store, root)
+    run = store.run(run_id)
+    snapshot = dict(store.snapshot(run.id))
+    if options.known_at is not None:
+        snapshot["known_at"] = options.known_at.astimezone(dt.UTC).isoformat()
+        snapshot["run_at"] = dt.datetime.now(dt.UTC).isoformat()
+    plan, catalog = replayed(snapshot, root)
+    if not plan.draft:
+        _check_period(plan, workspace, store, correction=options.correction)
+    check_targets(plan, root)
+    open_session = _once(session)
+    # With other knowledge other rows are read: those of the run tell nothing.
+    kept = store.inputs(run.id) if options.known_at is None else {}
+    unchanged = _same_rows(plan, catalog, snapshot, root, kept, open_session)
+    prepared = _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs)
+    same = prepared.identical and options.known_at is None
+    prepared = replace(
+        prepared,
+        identical=same,
+        rerun_of=run.id,
+        rows_of=origin_of(run, store) if same else None,
+    )
+    if not same:
+        _check_appended(plan, run, store)
+    opened = open_session()
+    recover(store, root, session=opened.spark)
+    return begin(prepared, root, store, opened, options, progress or Silent())
+
+
+def _check_appended(plan: ProjectPlan, run: RunRecord, store: Store) -> None:
+    """Raise W1515 when a run has added rows to a table that a rerun with other rows could not find again."""
+    outputs = {o.seq: o for o in store.outputs(run.id) if o.state == "published"}
+    for op in plan.operations:
+        if isinstance(op, ResolvedOutput) and op.mode == "append" and op.seq in outputs:
+            if op.target.kind in ("files", "file"):
+                continue  # names of files say the run
+            raise RunError(
+                f"run {short_id(run.id)} added its rows to {op.target.location}, and this rerun makes other rows",
+                code="W1515",
+                help="delete the rows of the run and start a new one with `weft run`, or write with `mode: replace_period`",
+            )
+
+
+def origin_of(run: RunRecord, store: Store) -> str:
+    """Return the id of the run that first made the rows: a rerun with the same inputs makes the same ones."""
+    while run.rerun_of is not None:
+        try:
+            first = store.run(run.rerun_of)
+            same = store.snapshot(first.id)["known_at"] == store.snapshot(run.id)["known_at"]
+            same = same and _same_inputs(store.inputs(first.id), store.inputs(run.id))
+        except StoreError:  # the record of the first run was removed
+            return run.rerun_of
+        if not same:
+            break
+        run = first
+    return run.id
+
+
+def _check_period(plan: ProjectPlan, workspace: Workspace, store: Store, *, correction: bool) -> None:
+    """Raise when the calendar of the workspace has closed or locked the period since."""
+    try:
+        calendar = catalog_of(workspace, store).calendar(plan.calendar)
+    except WeftError:
+        return
+    today = None if plan.period is None else calendar.find(plan.period.identifier)
+    if today is not None:
+        check_open(today, correction=correction)
+
+
+def _same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether two runs read the same files, or the same rows of files that differ."""
+    return before.keys() == now.keys() and all(
+        _files(before[name]) == _files(now[name])
+        or (before[name].get("rows") is not None and before[name]["rows"] == now[name].get("rows"))
+        for name in before
+    )
+
+
+def _files(kept: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in kept.items() if key != "rows"}
+
+
+def _once(session: Session | Opener) -> Opener:
+    """Return what opens a session when it is first needed, and gives the same one after that."""
+    found: list[Session] = []
+
+    def opened() -> Session:
+        if not found:
+            found.append(session() if callable(session) else session)
+        return found[0]
+
+    return opened
+
+
+def _same_rows(
+    plan: ProjectPlan,
+    catalog: Catalog,
+    snapshot: Mapping[str, Any],
+    root: Path,
+    kept: Mapping[str, Any],
+    open_session: Opener,
+) -> Callable[[str], bool]:
+    """Return what says of a read whether it gives the rows that the run has read, whatever its files are."""
+    run_at = dt.datetime.fromisoformat(snapshot["run_at"])
+    reads = {read.name: read for read in plan.reads}
+
+    def unchanged(name: str) -> bool:
+        before = kept.get(name, {}).get("rows")
+        if before is None or name not in reads:
+            return False
+        try:
+            now = rows_seen(open_session().spark, reads[name], catalog, root, run_at=run_at)
+        except Exception as failure:
+            raise told(failure, f"reading {name!r}") from failure
+        return bool(now == before)
+
+    return unchanged
+
+
+def _prepared(
+    plan: ProjectPlan,
+    catalog: Catalog,
+    snapshot: Mapping[str, Any],
+    root: Path,
+    unchanged: Callable[[str], bool],
+    *,
+    allow_changed: bool,
+) -> Prepared:
+    check_outputs(plan, catalog)
+    inputs = inputs_of(plan, catalog, root)
+    changed = changed_inputs(snapshot["inputs"], inputs)
+    found = tuple(finding for name, finding in changed.items() if not unchanged(name))
+    if found and not allow_changed:
+        raise RunError(found)
+    return Prepared(
+        project=plan.project,
+        plan=plan,
+        catalog=catalog,
+        period=period_from_snapshot(snapshot),
+        inputs=inputs,
+        known_at=dt.datetime.fromisoformat(snapshot["known_at"]),
+        run_at=dt.datetime.fromisoformat(snapshot["run_at"]),
+        today=dt.date.fromisoformat(snapshot["today"]),
+        warnings=(*plan.warnings, *(replace(d, severity="warning") for d in found)),
+        identical=not found,
+    )
+
+
+def changed_inputs(before: Mapping[str, Any], now: Mapping[str, InputPrint]) -> dict[str, Diagnostic]:
+    """Return a finding for every read whose files are not what they were, by the name of the read."""
+    found = {}
+    for name, said in before.items():
+        differs = changes(InputPrint.from_dict(said), now.get(name, InputPrint()))
+        if differs:
+            found[name] = Diagnostic(
+                "W1510",
+                f"what {name!r} reads has changed since the run: {'; '.join(differs)}",
+                help="put the old data back, or say --allow-changed-inputs",
+            )
+    return found

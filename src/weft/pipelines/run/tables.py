@@ -1,0 +1,199 @@
+"""Outputs that are tables: exchanged by their database in one transaction, or by Spark one after another."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from weft.core.period import Period
+from weft.errors import RunError
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.plan.temporal import period_identifiers
+from weft.pipelines.run.crash import crash_point
+from weft.pipelines.run.moving import Move, unfinished
+from weft.pipelines.run.places import table_stage
+from weft.io.spark import database
+from weft.io.spark.database import TableSwap
+from weft.io.datasource import DataSource
+
+
+class Tables(Protocol):
+    """What brings staged rows into tables."""
+
+    def verify(self, moves: Sequence[Move]) -> None:
+        """Raise unless what is staged in databases is there."""
+
+    def publish(self, moves: Sequence[Move]) -> None:
+        """Bring every one to its table; what was brought before stays as it is."""
+
+    def discard(self, moves: Sequence[Move]) -> None:
+        """Remove what is staged in databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    plan: ProjectPlan
+    catalog: Catalog
+    root: Path
+    session: Any
+
+    def verify(self, moves: Sequence[Move]) -> None:
+        """Raise W1512 unless every stage table is there; later a missing one means that it was published."""
+        for source_id, found in self._servers(moves).items():
+            with closing(database.connect(self._source(source_id), self.root)) as connection:
+                for move in found:
+                    if not database.table_exists(connection, move.output.stage):
+                        raise RunError(
+                            f"output {move.output.seq} cannot be published: its rows were staged in "
+                            f"{move.output.stage}, which datasource {source_id!r} does not have",
+                            code="W1512",
+                            help="say the schema as `schema` of the datasource, not in its url; then resume the run",
+                        )
+
+    def publish(self, moves: Sequence[Move]) -> None:
+        """Change every table: databases get ready first, then tables of Spark, then databases commit.
+
+        What a database refuses is known before anything can be seen.
+        """
+        outputs = self._outputs()
+        with ExitStack() as open_ones:
+            ready: list[tuple[Any, list[Move]]] = []
+            for source_id, found in self._servers(moves).items():
+                connection = database.connect(self._source(source_id), self.root)
+                open_ones.callback(connection.close)  # without a commit everything is taken back
+                for move in found:
+                    swap = self._swap(move, outputs[move.output.seq])
+                    database.publish(connection, swap, added=self._was_added(move))
+                ready.append((connection, found))
+            crash_point("tables_prepared")
+            added = False
+            for move in moves:
+                if move.output.kind == "table" and not self._was_added(move):
+                    self._publish_table(move, outputs[move.output.seq])
+                    self._mark([move])
+                    added = True
+            for connection, found in ready:
+                _commit(connection, found, final=added)
+                added = True
+                crash_point("tables_committed")
+                self._mark(found)
+
+    def _outputs(self) -> dict[int, ResolvedOutput]:
+        return {op.seq: op for op in self.plan.operations if isinstance(op, ResolvedOutput)}
+
+    def _servers(self, moves: Sequence[Move]) -> dict[str, list[Move]]:
+        outputs = self._outputs()
+        servers: dict[str, list[Move]] = {}
+        for move in moves:
+            if move.output.kind == "jdbc":
+                servers.setdefault(str(outputs[move.output.seq].target.datasource_id), []).append(move)
+        return servers
+
+    def _marker(self, move: Move) -> Path:
+        return table_stage(self.root, move.output.run_id, move.output.seq).with_suffix(".added")
+
+    def _was_added(self, move: Move) -> bool:
+        """Whether rows that are added to a table are there: a run that goes on must not add them again."""
+        return move.mode == "append" and self._marker(move).exists()
+
+    def _mark(self, moves: Sequence[Move]) -> None:
+        for move in moves:
+            if move.mode == "append":
+                _written(self._marker(move), "", move)
+
+    def discard(self, moves: Sequence[Move]) -> None:
+        for source_id, found in self._servers(moves).items():
+            with database.connect(self._source(source_id), self.root) as connection:
+                for move in found:
+                    database.drop_stage(connection, move.output.stage)
+
+    def _publish_table(self, move: Move, op: ResolvedOutput) -> None:
+        if self.session is None:
+            raise RunError(
+                f"output {op.seq} goes to a table of Spark, and there is no session",
+                code="W1512",
+                help="start a run: it completes this one first",
+            )
+        stage = Path(move.output.stage)
+        if not stage.exists():
+            return
+        # Loaded here, because whoever recovers a run without such an output needs no pyspark.
+        sink = importlib.import_module("weft.io.spark.write_catalog_table")
+        name = sink.table_name(op.target.table, op.target.schema, self._source(str(op.target.datasource_id)))
+        again = move.again or (op.mode == "append" and self._may_have_added(move, name))
+        sink.publish_table(self.session, stage, name, mode=op.mode, periods=self._periods(), again=again)
+
+    def _may_have_added(self, move: Move, name: str) -> bool:
+        """Whether an earlier try may have added rows to a table of Spark before its process died.
+
+        It wrote down how many rows there were before; with as many now, none of its own are there.
+        """
+        note = self._marker(move).with_suffix(".adding")
+        there = self.session.table(name).count() if self.session.catalog.tableExists(name) else 0
+        if note.exists():
+            return note.read_text(encoding="utf-8") != str(there)
+        _written(note, str(there), move)
+        return False
+
+    def _swap(self, move: Move, op: ResolvedOutput) -> TableSwap:
+        source = self._source(str(op.target.datasource_id))
+        return TableSwap(
+            stage=move.output.stage,
+            schema=op.target.schema or str(source.options.get("schema") or ""),
+            table=str(op.target.table),
+            columns=op.columns,
+            mode=op.mode,
+            periods=self._periods(),
+            key=op.merge_key,
+            again=move.again,
+        )
+
+    def _periods(self) -> tuple[str, ...]:
+        period = self.plan.period
+        assert isinstance(period, Period)  # noqa: S101  # a plan of a run has one
+        return period_identifiers(period, self.catalog.calendar(self.plan.calendar))
+
+    def _source(self, said: str) -> DataSource:
+        found = self.catalog.datasource(said)
+        if found is None:
+            raise RunError(
+                f"the output goes to the datasource {said!r}, which is not there",
+                code="W1512",
+                help="put its file back into datasources/",
+            )
+        return found
+
+
+def _commit(connection: Any, moves: Sequence[Move], *, final: bool) -> None:
+    """Commit; W1509 when the server refuses, W1516 when it did not answer or other tables are changed already."""
+    try:
+        connection.commit()
+    except importlib.import_module("psycopg").Error as cause:
+        why = str(cause).strip() or type(cause).__name__
+        if final or cause.sqlstate is None:
+            raise unfinished(moves[0].output.run_id, f"the database did not commit: {why}") from cause
+        raise RunError(
+            f"the database refuses the rows of output {moves[0].output.seq}: {why}",
+            code="W1509",
+            help="see the constraints of the table, then resume the run",
+        ) from cause
+
+
+def _written(marker: Path, text: str, move: Move) -> None:
+    """Write a marker beside the stage; a table that was changed before cannot be put back, so nothing is undone."""
+    try:
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.write_text(text, encoding="utf-8")
+    except OSError as cause:
+        raise unfinished(move.output.run_id, f"{marker} cannot be written: {cause.strerror}") from cause
+
+
+def database_tables(plan: ProjectPlan, catalog: Catalog, root: Path, session: Any = None) -> Tables:
+    """Return what publishes the tables of a plan; only tables of Spark need a session."""
+    return _Tables(plan, catalog, root, session)

@@ -1,0 +1,124 @@
+"""Workers: whether their Python can run what a run sends them; `weft doctor` asks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Timer
+from typing import Any
+
+from weft.errors import WeftError
+from weft.io.spark.session import Session
+from weft.joins.spark.workers import WORKERS_NEED, help_for_workers, release, worker_problem
+
+_SECONDS = 60.0
+_TAG = "weft-doctor"
+# Runs in Pythons that may have nothing installed: the standard library alone.
+_ASK = """
+import importlib, json, platform, sys
+found = {}
+for name in sys.argv[1:]:
+    try:
+        found[name] = str(importlib.import_module(name).__version__)
+    except Exception:
+        found[name] = None
+print(json.dumps({"python": platform.python_version(), "packages": found}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPython:
+    """The Python of the workers; `problem` says why it cannot run a kernel, `help` what to type."""
+
+    python: str
+    packages: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    help: str = ""
+
+    def __str__(self) -> str:
+        has = ", ".join(f"{name} {version}" for name, version in self.packages.items())
+        return " ".join(filter(None, (self.python, f"with {has}" if has else "")))
+
+
+def local_workers(python: str) -> WorkerPython:
+    """Return what the program that starts workers on this machine has, without a Spark session."""
+    try:
+        # The program that Spark itself would start.
+        ran = subprocess.run(  # noqa: S603
+            [python, "-c", _ASK, *WORKERS_NEED], capture_output=True, text=True, check=False, timeout=_SECONDS
+        )
+    except OSError as cause:
+        return _unable(python, f"{python} does not start: {cause.strerror}")
+    except subprocess.TimeoutExpired:
+        return _unable(python, f"{python} did not answer within {_SECONDS:.0f} seconds")
+    try:
+        answer = json.loads(ran.stdout)
+    except ValueError:
+        return _unable(python, f"{python} is not a Python that works: {_last_line(ran.stderr)}")
+    return _judged(f"Python {answer['python']} at {python}", answer["python"], answer["packages"])
+
+
+def session_workers(session: Session) -> WorkerPython:
+    """Return what a worker of a session has, which runs one task for it."""
+
+    def ask(batches: Iterator[Any]) -> Iterator[Any]:
+        import platform  # noqa: PLC0415  # this runs on the worker
+
+        import numpy  # noqa: ICN001, PLC0415
+        import pyarrow  # noqa: ICN001, PLC0415
+
+        for _ in batches:
+            found = [platform.python_version(), numpy.__version__, pyarrow.__version__]
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([text]) for text in found], ["p", "n", "a"])
+
+    limit = Timer(_SECONDS, session.interrupt, [_TAG])
+    limit.start()
+    try:
+        with session.tagged(_TAG):
+            row = session.spark.range(1).mapInArrow(ask, "p string, n string, a string").collect()[0]
+    except Exception as failure:  # noqa: BLE001  # whatever it is, the check answers
+        return _failed(failure)
+    finally:
+        limit.cancel()
+    return _judged(f"Python {row['p']}", row["p"], {"numpy": row["n"], "pyarrow": row["a"]})
+
+
+def _failed(failure: Exception) -> WorkerPython:
+    if isinstance(failure, WeftError):
+        return WorkerPython("", problem=failure.message, help=failure.help)
+    known = worker_problem(str(failure))
+    if known is not None:
+        return WorkerPython("", problem=known.message, help=known.help)
+    said = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
+    return WorkerPython(
+        "",
+        problem=f"no worker ran a task within {_SECONDS:.0f} seconds: {said}",
+        help="see that the cluster has a free core and memory for an executor",
+    )
+
+
+def _judged(name: str, version: str, packages: Mapping[str, str | None]) -> WorkerPython:
+    has = {package: found for package, found in packages.items() if found is not None}
+    missing = [package for package in WORKERS_NEED if package not in has]
+    old = [p for p, oldest in WORKERS_NEED.items() if p in has and release(has[p]) < release(oldest)]
+    if release(version)[:2] != sys.version_info[:2]:
+        ours = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return _unable(name, f"{name} for workers, and Python {ours} for the driver", has)
+    if missing:
+        return _unable(name, f"{name} has no {' and no '.join(missing)}", has)
+    if old:
+        told = " and ".join(f"{p} {has[p]}, older than {WORKERS_NEED[p]}" for p in old)
+        return _unable(name, f"{name} has {told}", has)
+    return WorkerPython(name, has)
+
+
+def _unable(python: str, problem: str, packages: Mapping[str, str] | None = None) -> WorkerPython:
+    return WorkerPython(python, packages or {}, problem, help_for_workers())
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "it printed nothing"

@@ -1,0 +1,219 @@
+"""Expected rows against actual ones: rows that are missing, rows too many, values that differ.
+
+Rows of one kind are equal as often as they occur; the order counts only when the scenario says so.  An
+expected row names the columns it is about; others are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+from weft.pipelines.scenarios.values import cell_text, equal, is_row_id, key_of, plain
+
+Values = Mapping[str, Any]
+MismatchKind = Literal[
+    "missing_row",
+    "extra_row",
+    "value_mismatch",
+    "row_count",
+    "schema",
+    "metadata",
+    "pin",
+    "missing_error",
+    "missing_event",
+    "extra_event",
+    "diff_mismatch",
+]
+_MOMENTS = ("_created_at", "_updated_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """One difference; `columns` are those whose values differ."""
+
+    kind: MismatchKind
+    expected: Values | None = None
+    actual: Values | None = None
+    columns: tuple[str, ...] = ()
+    operation: int | None = None
+    text: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that documents have."""
+        return {
+            "kind": self.kind,
+            "expected": None if self.expected is None else plain(self.expected),
+            "actual": None if self.actual is None else plain(self.actual),
+            "columns": list(self.columns),
+            "operation": self.operation,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparing:
+    """How rows are compared; `key` tells which columns identify a row for the user."""
+
+    match: Literal["exact", "subset"] = "exact"
+    ordered: bool = False
+    key: tuple[str, ...] = ()
+    tolerance: Decimal | None = None
+
+
+def compare_rows(
+    expected: Sequence[Values], actual: Sequence[Values], how: Comparing
+) -> tuple[Mismatch, ...]:
+    """Return how the rows that came out differ from those expected."""
+    if how.ordered:
+        return _in_order(expected, actual, how)
+    wanted, left = _without_equal(expected, actual, how)
+    found, others = _paired(wanted, left, how)
+    if how.match == "exact":
+        found += [Mismatch(kind="extra_row", actual=_cut(row, expected)) for row in others]
+    return tuple(found)
+
+
+def _cut(row: Values, expected: Sequence[Values]) -> Values:
+    """Return the columns of a row that the scenario speaks of, or all when it speaks of none."""
+    names = dict.fromkeys(name for e in expected for name in e)
+    return {n: row[n] for n in names if n in row} or row
+
+
+def _differing(expected: Values, actual: Values, how: Comparing) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, value in expected.items()
+        if name not in actual or not equal(value, actual[name], how.tolerance)
+    )
+
+
+def _without_equal(
+    expected: Sequence[Values], actual: Sequence[Values], how: Comparing
+) -> tuple[list[Values], list[Values]]:
+    """Return what is left on both sides once equal rows are taken away, pair by pair."""
+    left: dict[int, Values] = dict(enumerate(actual))
+    missing: list[tuple[int, Values]] = []
+    groups: dict[tuple[str, ...], list[tuple[int, Values]]] = defaultdict(list)
+    for i, row in enumerate(expected):
+        groups[tuple(sorted(row))].append((i, row))
+    # A row that names more columns fits fewer rows: it chooses first.
+    for names in sorted(groups, key=len, reverse=True):
+        known: dict[Any, list[int]] = defaultdict(list)
+        for i, row in left.items():
+            known[tuple(key_of(row.get(n)) for n in names)].append(i)
+        for i, row in groups[names]:
+            near = known.get(tuple(key_of(row[n]) for n in names), [])
+            found = near.pop(0) if near else _within(row, left, how)
+            if found is None or not all(n in left[found] for n in names):
+                missing.append((i, row))
+            else:
+                del left[found]
+    return [row for _, row in sorted(missing, key=lambda m: m[0])], list(left.values())
+
+
+def _within(row: Values, left: Mapping[int, Values], how: Comparing) -> int | None:
+    if how.tolerance is None:
+        return None
+    return next((i for i, other in left.items() if not _differing(row, other, how)), None)
+
+
+def _paired(
+    expected: Sequence[Values], actual: Sequence[Values], how: Comparing
+) -> tuple[list[Mismatch], list[Values]]:
+    """Return which rows are the same but for some values, and the actual rows that belong to none."""
+    left = list(actual)
+    found: list[Mismatch] = []
+    for row in expected:
+        other = _by_key(row, left, how) if how.key and set(how.key) <= set(row) else _nearest(row, left, how)
+        if other is None:
+            found.append(Mismatch(kind="missing_row", expected=row))
+            continue
+        left.remove(other)
+        columns = _differing(row, other, how)
+        cut = {name: other.get(name) for name in row}
+        found.append(Mismatch(kind="value_mismatch", expected=row, actual=cut, columns=columns))
+    return found, left
+
+
+def _by_key(row: Values, left: Iterable[Values], how: Comparing) -> Values | None:
+    same = [o for o in left if all(equal(row[k], o.get(k)) for k in how.key)]
+    return min(same, key=lambda o: len(_differing(row, o, how)), default=None)
+
+
+def _nearest(row: Values, left: Iterable[Values], how: Comparing) -> Values | None:
+    scored = [(len(_differing(row, other, how)), i, other) for i, other in enumerate(left)]
+    near = [s for s in scored if s[0] < len(row)]
+    return min(near, key=lambda s: s[:2])[2] if near else None
+
+
+def _in_order(expected: Sequence[Values], actual: Sequence[Values], how: Comparing) -> tuple[Mismatch, ...]:
+    if how.match == "subset":
+        return _subsequence(expected, actual, how)
+    found = []
+    for row, other in zip(expected, actual, strict=False):
+        columns = _differing(row, other, how)
+        if columns:
+            cut = {name: other.get(name) for name in row}
+            found.append(Mismatch(kind="value_mismatch", expected=row, actual=cut, columns=columns))
+    found += [Mismatch(kind="missing_row", expected=row) for row in expected[len(actual) :]]
+    found += [Mismatch(kind="extra_row", actual=_cut(row, expected)) for row in actual[len(expected) :]]
+    return tuple(found)
+
+
+def _subsequence(
+    expected: Sequence[Values], actual: Sequence[Values], how: Comparing
+) -> tuple[Mismatch, ...]:
+    found, start = [], 0
+    for row in expected:
+        here = next((i for i in range(start, len(actual)) if not _differing(row, actual[i], how)), None)
+        if here is None:
+            found.append(Mismatch(kind="missing_row", expected=row, text="not there, or not in this order"))
+        else:
+            start = here + 1
+    return tuple(found)
+
+
+def metadata_mismatches(rows: Sequence[Values]) -> tuple[Mismatch, ...]:
+    """Return the rows whose system columns do not have the shape they should have."""
+    found = []
+    for row in rows:
+        wrong = [name for name in _MOMENTS if name in row and row[name] is None]
+        if "_row_id" in row and not is_row_id(row["_row_id"]):
+            wrong.append("_row_id")
+        if wrong:
+            found.append(Mismatch(kind="metadata", actual=row, columns=tuple(wrong)))
+    ids = [row["_row_id"] for row in rows if "_row_id" in row]
+    if len(set(ids)) != len(ids):
+        found.append(Mismatch(kind="metadata", columns=("_row_id",), text="two rows have one _row_id"))
+    return tuple(found)
+
+
+def described(mismatch: Mismatch, key: tuple[str, ...] = ()) -> list[str]:
+    """Return a difference as lines for people."""
+    row = mismatch.expected if mismatch.expected is not None else mismatch.actual or {}
+    named = [k for k in key if k in row] or [n for n in row if n not in mismatch.columns][:3]
+    who = ", ".join(f"{name} {cell_text(row[name])}" for name in named)
+    where = f"operation {mismatch.operation}  " if mismatch.operation is not None else ""
+    lines = [f"{mismatch.kind:<15} {where}{who}".rstrip()]
+    if mismatch.text:
+        lines.append(f"    {mismatch.text}")
+    if mismatch.kind in ("missing_row", "extra_row"):
+        rest = [f"{n} {cell_text(v)}" for n, v in row.items() if n not in named]
+        lines += [f"    {', '.join(rest)}"] if rest else []
+    for column in mismatch.columns:
+        was = (
+            "(not there)"
+            if column not in (mismatch.expected or {})
+            else cell_text((mismatch.expected or {})[column])
+        )
+        now = (
+            "(not there)"
+            if column not in (mismatch.actual or {})
+            else cell_text((mismatch.actual or {})[column])
+        )
+        lines.append(f"    {column}   expected {was}   actual {now}")
+    return lines

@@ -1,0 +1,197 @@
+"""What a scenario comes to before any row is computed: `weft test` starts from it, `weft validate` ends with it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from weft.core.calendar import Level
+from weft.core.names import listed, near
+from weft.core.period import Calendar, ListedCalendar, Period
+from weft.core.types import DType, Field
+from weft.errors import Diagnostic, PeriodError, ScenarioError, WeftError
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import ProjectPlan, resolve_project
+from weft.pipelines.scenarios.given import with_given
+from weft.pipelines.scenarios.rows import ReadParquet, typed_rows, written_rows
+from weft.pipelines.scenarios.tracing import typed_trace
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.scenario import Expect, Scenario
+from weft.pipelines.model.workspace import CalendarFile, Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedScenario:
+    """The plan of a scenario, and the output it looks at; None is the final working set."""
+
+    plan: ProjectPlan
+    catalog: Catalog
+    period: Period
+    output: ResolvedOutput | None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns that are compared."""
+        if self.output is None:
+            return self.plan.final.schema.fields
+        return tuple(self.output.before.schema[name] for name in self.output.columns)
+
+
+def plan_scenario(
+    scenario: Scenario, base: Catalog, folder: Path, read_parquet: ReadParquet
+) -> PlannedScenario:
+    """Plan the project of a scenario on what is given, which is written into a folder."""
+    project = replace(project_of(scenario, base), status="draft")
+    calendar = calendar_of(scenario, project, base)
+    project = replace(project, calendar=calendar.name)
+    period = _period(scenario, calendar)
+    changed, project = with_given(scenario, project, base, period, folder, read_parquet)
+    changed = replace(
+        changed, calendars=(*_others(changed, calendar), CalendarFile(name=calendar.name, calendar=calendar))
+    )
+    catalog = replace(base, workspace=changed)
+    known_at = scenario.known_at or dt.datetime.now(dt.UTC)
+    plan = resolve_project(project, catalog, period=period, calendar=calendar, known_at=known_at, draft=True)
+    return PlannedScenario(plan=plan, catalog=catalog, period=period, output=_output(scenario, plan))
+
+
+def _others(workspace: Workspace, calendar: Calendar) -> tuple[CalendarFile, ...]:
+    return tuple(file for file in workspace.calendars if file.name != calendar.name)
+
+
+def project_of(scenario: Scenario, catalog: Catalog) -> Project:
+    """Return the project that a scenario names or brings."""
+    said = scenario.project
+    if isinstance(said, Project):
+        return said
+    found = catalog.project(said.text)
+    if found is None:
+        names = [p.name for p in catalog.workspace.projects]
+        close = near(said.text, names, most=1)
+        raise ScenarioError(
+            f"there is no project {said.text!r}",
+            code="W1701",
+            help=f"did you mean {close[0]!r}?" if close else f"projects are {listed(names)}",
+            at=said.at,
+        )
+    return found
+
+
+def calendar_of(scenario: Scenario, project: Project, catalog: Catalog) -> Calendar:
+    """Return the calendar of a scenario: of the periods it brings, else the one it names, else the project's."""
+    if not scenario.periods:
+        return catalog.calendar(scenario.calendar or project.calendar)
+    name = scenario.calendar or project.calendar
+    periods = tuple(replace(p, calendar=name) for p in scenario.periods)
+    by_length = sorted({p.level: p.days for p in periods}.items(), key=lambda found: -found[1])
+    names = [level for level, _ in by_length]
+    levels = tuple(Level(level, tuple(reversed(names[:i]))) for i, level in enumerate(names))
+    return ListedCalendar(name, levels, periods)
+
+
+def _period(scenario: Scenario, calendar: Calendar) -> Period:
+    if not scenario.period.text:
+        raise ScenarioError(
+            "the scenario names no period", code="W1701", help="write period: 2026-01", at=scenario.at.whole
+        )
+    try:
+        return calendar.parse(scenario.period.text)
+    except PeriodError as problem:
+        raise PeriodError(replace(found, at=scenario.period.at) for found in problem.diagnostics) from None
+
+
+def _output(scenario: Scenario, plan: ProjectPlan) -> ResolvedOutput | None:
+    """Return the output that a scenario looks at; None is the final working set."""
+    outputs = {op.seq: op for op in plan.operations if isinstance(op, ResolvedOutput)}
+    said = scenario.expect.output
+    if said == "working" or (said is None and not outputs):
+        return None
+    if said is None:
+        return outputs[max(outputs)]
+    if said not in outputs:
+        raise ScenarioError(
+            f"operation {said} is no output of project {plan.project.name!r}",
+            code="W1701",
+            help=f"outputs are {listed(map(str, outputs)) or 'none'}; `working` is the final working set",
+            at=scenario.expect.at.of("output"),
+        )
+    return outputs[said]
+
+
+def traced_types(plan: ProjectPlan) -> Mapping[int, Mapping[str, DType]]:
+    """Return the columns after each operation that makes events."""
+    return {
+        op.seq: {f.name: f.dtype for f in op.after.schema.fields}
+        for op in plan.operations
+        if not isinstance(op, ResolvedOutput)
+    }
+
+
+def missing_codes(expect: Expect, problem: WeftError) -> tuple[list[str], set[str]]:
+    """Return the expected codes that an error does not have, and those it has.
+
+    Rule names of the mandate stand for their codes.
+    """
+    rules = {failure.rule for failure in getattr(problem, "failures", ())}
+    codes = {d.code for d in problem.diagnostics} | rules
+    codes |= {f"VR-{code[3:]:0>3}" for code in codes if code.startswith("W120") and code != "W1209"}
+    return [said.text for said in expect.errors if said.text not in codes], codes
+
+
+def check_scenarios(catalog: Catalog, wrong: Collection[str | None] = ()) -> Iterator[Diagnostic]:
+    """Yield what `weft test` would find wrong with scenarios before it computes a row; nothing is started.
+
+    Scenarios and projects in files that are known to be `wrong` are left out: their errors are reported.
+    """
+    for scenario in catalog.workspace.scenarios:
+        said = scenario.project
+        project = said if isinstance(said, Project) else catalog.project(said.text)
+        if project is None or {_file(scenario), _file(project)} & set(wrong):
+            continue
+        with tempfile.TemporaryDirectory(prefix="weft-scenario-") as folder:
+            yield from _checked(scenario, catalog, Path(folder))
+
+
+def _file(entity: Scenario | Project) -> str | None:
+    return None if entity.at.whole is None else entity.at.whole.file
+
+
+def _checked(scenario: Scenario, catalog: Catalog, folder: Path) -> Iterator[Diagnostic]:
+    expect = scenario.expect
+    try:
+        made = plan_scenario(scenario, catalog, folder, _no_rows)
+    except WeftError as problem:
+        missing, codes = missing_codes(expect, problem)
+        if not expect.errors or isinstance(problem, ScenarioError):
+            # Data that is not there yet is no mistake of a file.
+            yield from (d for d in problem.diagnostics if d.code != "W1309")
+        elif missing:
+            yield Diagnostic(
+                "W1703",
+                f"the scenario expects {', '.join(missing)}, and its project fails with {', '.join(sorted(codes))}",
+                help="correct the project, or expect what it fails with",
+                at=expect.errors[0].at,
+            )
+        return
+    types = {f.name: f.dtype for f in made.fields}
+    if expect.data is not None:
+        try:
+            written = written_rows(expect.data, scenario, catalog.workspace.root, _no_rows)
+            typed_rows(written, types, expect.data, "the expected output", given=False)
+        except ScenarioError as problem:
+            yield from problem.diagnostics
+    for wanted in expect.trace or ():
+        try:
+            typed_trace(wanted, traced_types(made.plan))
+        except ScenarioError as problem:
+            yield from problem.diagnostics
+
+
+def _no_rows(_: Path) -> Sequence[Mapping[str, Any]]:
+    """Stand for the rows of a Parquet file: values in it have types, and reading it would start Spark."""
+    return ()

@@ -1,0 +1,245 @@
+"""A read of a plan as a DataFrame: found, typed, filtered, with system columns.
+
+::
+
+    locations -> parts (as the source has them) -> declared types -> period or as-of filter -> not deleted
+              -> one frame: columns of the read, system columns, temporal columns
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from weft.core.frozen import EMPTY
+from weft.core.names import listed, near, quote
+from weft.core.types import STRING, TIMESTAMP, TIMESTAMP_NTZ, DType, Field
+from weft.errors import Diagnostic, ResolutionError
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.reads import Read
+from weft.pipelines.plan.resolver.locate import datasource_of
+from weft.io.location import Location
+from weft.pipelines.plan.resolver.service import asked, is_asked
+from weft.expr.spark.frames import functions_of
+from weft.io.spark import read_catalog_table as catalog_table
+from weft.io.spark import read_files as files
+from weft.io.spark import read_lakehouse as formats
+from weft.io.spark import read_jdbc as jdbc
+from weft.io.spark.failures import data_failure
+from weft.pipelines.spark.keys import repeated_keys
+from weft.io.spark.part import Part, missing_columns
+from weft.io.spark.strict import strict, utc_day
+from weft.pipelines.spark.system_columns import with_system_columns
+from weft.pipelines.spark.temporal_filter import as_condition
+from weft.expr.spark.types import to_spark
+from weft.io.datasource import DataSource
+from weft.pipelines.model.words import (
+    KNOWN_FROM,
+    KNOWN_TO,
+    PERIOD,
+    PERIOD_FROM,
+    PERIOD_TO,
+    SYSTEM_COLUMNS,
+    temporal_columns,
+)
+
+_RANGE = (PERIOD_FROM, PERIOD_TO)
+_KNOWN = (KNOWN_FROM, KNOWN_TO)
+_OWN = frozenset(f.name for f in (*SYSTEM_COLUMNS, PERIOD, *_RANGE, *_KNOWN))
+Notice = Callable[[Diagnostic], None]
+
+
+def read_table(
+    session: SparkSession,
+    read: Read,
+    catalog: Catalog,
+    root: Path,
+    *,
+    run_at: dt.datetime,
+    notice: Notice | None = None,
+) -> DataFrame:
+    """Return the rows of a read: its columns, then the system columns, then the temporal ones.
+
+    Rows of other periods and deleted rows are left out.  `notice` is told what is worth a warning.  What is
+    wrong with the data raises `ResolutionError` here, or in the job that meets the value; `data_failure`
+    turns the error of that job back into one.
+    """
+    try:
+        parts = parts_of(session, read, catalog, root)
+        typed = [_typed(part, read, run_at, notice) for part in parts]
+    except ResolutionError:
+        raise
+    except Exception as failure:
+        told = data_failure(failure)
+        if told is None and not isinstance(failure, PySparkException):
+            raise
+        raise told or _unreadable(read, failure) from failure
+    frame = reduce(lambda a, b: a.union(b), typed) if typed else _empty(session, read)
+    if notice is not None or read.dataset.check_keys == "fail" or read.table.overlap == "fail":
+        finding = repeated_keys(frame, read)
+        if finding is not None and notice is not None:
+            notice(finding)
+    return frame
+
+
+def _unreadable(read: Read, failure: Exception) -> ResolutionError:
+    return ResolutionError(
+        f"table {read.table.name!r} of {read.dataset} does not read: {str(failure).splitlines()[0]}",
+        code="W1318",
+        help="see where the data lies: `weft resolver test`",
+    )
+
+
+def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) -> list[Part]:
+    """Return what lies at the locations of a read, as its sources have it."""
+    groups: dict[tuple[str, str, str], list[Location]] = {}
+    for said in read.locations:
+        location = asked(said, root) if is_asked(said) else said
+        source = datasource_of(location, catalog)
+        writer = str((location.catalog or EMPTY).get("datasource") or "")
+        groups.setdefault((location.datasource_id, _kind(location, source), writer), []).append(location)
+    found: list[Part] = []
+    for (_, kind, writer), locations in groups.items():
+        source = datasource_of(locations[0], catalog)
+        if kind == "jdbc" and source is not None:
+            found += jdbc.scan(session, source, tuple(locations), root)
+        elif kind in ("iceberg", "delta") and source is not None:
+            found += formats.scan(session, source, locations, root)
+        elif kind == "table":
+            found += catalog_table.scan(session, source, locations)
+        else:
+            form = catalog.datasource(writer) if writer else source
+            found += files.scan(session, kind, source, locations, read.table, root, written_as=form)
+    return found
+
+
+def _kind(location: Location, source: DataSource | None) -> str:
+    """Return what reads a location: a kind of datasource, or the format that its publisher or service said."""
+    if source is not None:
+        return source.type
+    if location.table is not None:
+        return "table"
+    return str((location.catalog or EMPTY).get("format", "parquet"))
+
+
+def _typed(part: Part, read: Read, run_at: dt.datetime, notice: Notice | None) -> DataFrame:
+    """Return the rows of a part that the read keeps, in the columns that it gives."""
+    table, there = read.table, part.types
+    F: Any = functions_of(part.frame)
+    declared = {c.name: c.dtype for c in table.columns if c.name not in _OWN}
+    missing = [name for name in declared if name not in there]
+    if missing:
+        raise missing_columns(part, missing, f"table {table.name!r} of {read.dataset}")
+    _tell_of_extra(part, declared, read, notice)
+    temporal = _temporal(part, read)
+    system = {f.name: f.dtype for f in SYSTEM_COLUMNS if f.name in there}
+    place = part.place()
+
+    def column(name: str, dtype: DType) -> Any:
+        source = there[name]
+        if source is None:
+            raise missing_columns(part, [name], f"table {table.name!r} of {read.dataset}")
+        return strict(F, F.col(quote(name)), source, dtype, name=name, place=place).alias(name)
+
+    chosen = [column(name, dtype) for name, dtype in {**declared, **system}.items()]
+    chosen += [
+        F.lit(part.period or read.locations[0].period_identifier).alias(name)
+        if name not in there
+        else column(name, dtype)
+        for name, dtype in temporal.items()
+    ]
+    rows = part.frame.select(*chosen).filter(as_condition(read.filter, F, temporal))
+    if "_deleted" in system:
+        rows = rows.filter(~F.coalesce(F.col("_deleted"), F.lit(False)))
+    return _finished(rows, read, run_at, system, temporal, [n for n in read.columns if n in declared])
+
+
+def _finished(
+    rows: DataFrame,
+    read: Read,
+    run_at: dt.datetime,
+    system: dict[str, DType],
+    temporal: dict[str, DType],
+    business: Sequence[str],
+) -> DataFrame:
+    F: Any = functions_of(rows)
+    for field in _RANGE:
+        dtype = temporal.get(field.name)
+        if dtype is not None and dtype != field.dtype:
+            rows = rows.withColumn(field.name, utc_day(F, F.col(field.name), dtype))
+    kept = [f.name for f in _KNOWN if f.name in read.columns and f.name in temporal]
+    present = {**system, **{f.name: f.dtype for f in _KNOWN if f.name in temporal}}
+    return with_system_columns(
+        rows, read.dataset, read.table, run_at=run_at, business=[*business, *kept], present=present
+    )
+
+
+def _temporal(part: Part, read: Read) -> dict[str, DType]:
+    """Return the temporal columns of a part with the types they are compared in; W1319 when one is not there."""
+    there = part.types
+    mode = read.table.temporal_mode
+    found: dict[str, DType] = {}
+    missing = []
+    for field in temporal_columns(mode):
+        source = there.get(field.name)
+        if source is not None:
+            found[field.name] = TIMESTAMP if source in (TIMESTAMP, TIMESTAMP_NTZ) else field.dtype
+        elif field == PERIOD and (part.period is not None or mode == "snapshot"):
+            found[field.name] = STRING
+        else:
+            missing.append(field.name)
+    if missing:
+        raise _no_temporal(part, read, missing)
+    return found | {f.name: f.dtype for f in _KNOWN if there.get(f.name) is not None}
+
+
+def _no_temporal(part: Part, read: Read, missing: list[str]) -> ResolutionError:
+    close = [f"{n!r} could be {f[0]!r}" for n in missing if (f := near(n, part.types, most=1))]
+    mode = read.table.temporal_mode
+    next_step = (
+        "add the column, give the rule a `data_level` when each place holds one period, "
+        "or declare `temporal_mode: snapshot`"
+        if mode == "period"
+        else "add the columns: the first day, and the day after the last one or NULL"
+    )
+    return ResolutionError(
+        f"{part.shown} has no column {listed(missing)}, which places the rows of the {mode} table "
+        f"{read.table.name!r} in time",
+        code="W1319",
+        help=", ".join([*close, next_step]),
+    )
+
+
+def _tell_of_extra(part: Part, declared: dict[str, DType], read: Read, notice: Notice | None) -> None:
+    extra = [name for name in part.types if name not in declared and name not in _OWN]
+    if extra and notice is not None:
+        notice(
+            Diagnostic(
+                "W1316",
+                f"{part.shown} has columns that table {read.table.name!r} of {read.dataset} does not declare: "
+                f"{listed(extra)}",
+                help="declare them in a new version of the dataset to use them",
+                severity="note",
+            )
+        )
+
+
+def _empty(session: SparkSession, read: Read) -> DataFrame:
+    """Return no rows, in the columns that the read gives."""
+    declared = [c for c in read.table.columns if c.name in read.columns and c.name not in _OWN]
+    fields = [
+        *sorted((Field(c.name, c.dtype) for c in declared), key=lambda f: read.columns.index(f.name)),
+        *SYSTEM_COLUMNS,
+        *temporal_columns(read.table.temporal_mode),
+    ]
+    schema = StructType()
+    for field in fields:
+        schema.add(field.name, to_spark(field.dtype))
+    return session.createDataFrame([], schema)

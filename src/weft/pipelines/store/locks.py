@@ -1,0 +1,167 @@
+"""Leases: one process at a time works on a project and period, and a dead one blocks nobody.
+
+::
+
+    run/<project id>/<period>       a run of an active project
+    sandbox/<project id>/<period>   a run of a draft
+    publish/<target>                the moment in which a run publishes there
+
+The row is the lock: who inserts it has it.  Its holder moves `heartbeat_at` on; a lease whose process
+is gone, or that was not heard of for a minute, may be taken over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from weft.pipelines.store.inserting import added
+from weft.pipelines.store.reading import lease_of
+from weft.pipelines.store.records import LeaseRecord
+from weft.pipelines.store.tables import LOCKS
+
+LEASE_SECONDS = 60
+BEAT_SECONDS = 5
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A lock that a process asks for."""
+
+    name: str
+    run_id: str
+    owner: str
+    host: str
+    pid: int
+
+
+def run_lock(project_id: str, period: str, *, sandbox: bool) -> str:
+    """Return the name of the lock that a run of a project and period holds.
+
+    >>> run_lock("fx", "2026-01", sandbox=False), run_lock("fx", "2026-01", sandbox=True)
+    ('run/fx/2026-01', 'sandbox/fx/2026-01')
+    """
+    return f"{'sandbox' if sandbox else 'run'}/{project_id}/{period}"
+
+
+def publish_lock(target: str) -> str:
+    """Return the name of the lock that a run holds while it publishes to a target."""
+    return f"publish/{target}"
+
+
+def this_process() -> tuple[str, int]:
+    """Return the host and the number of this process; two containers on one host are two hosts."""
+    host = socket.gethostname()
+    with contextlib.suppress(OSError):
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+        if namespace != _FIRST_PID_NAMESPACE:
+            host = f"{host}/{namespace.strip('pid:[]')}"
+    return host, os.getpid()
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process of this host runs; one that has ended and waits to be reaped does not."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    with contextlib.suppress(OSError, IndexError):
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return state.rpartition(")")[2].split()[0] not in ("Z", "X")
+    return True
+
+
+def stale(lease: LeaseRecord, now: dt.datetime, host: str, alive: Callable[[int], bool] = is_alive) -> str:
+    """Return why a lease may be taken over, or an empty text when its holder is to be waited for."""
+    if lease.host == host and not alive(lease.pid):
+        return f"its process {lease.pid} is gone"
+    silent = (now - lease.heartbeat_at).total_seconds()
+    if silent > LEASE_SECONDS:
+        return f"nothing was heard of it for {silent:.0f} s"
+    return ""
+
+
+def acquire(connection: Connection, lease: Lease, now: dt.datetime) -> LeaseRecord | None:
+    """Take a lock; return None when it is ours now, else who holds it."""
+    values = {
+        "name": lease.name,
+        "run_id": lease.run_id,
+        "owner": lease.owner,
+        "host": lease.host,
+        "pid": lease.pid,
+        "acquired_at": now,
+        "heartbeat_at": now,
+    }
+    if connection.execute(added(connection, LOCKS, values)).first() is not None:
+        return None
+    held = connection.execute(select(LOCKS).where(LOCKS.c.name == lease.name)).first()
+    if held is None:  # freed between the two statements
+        connection.execute(insert(LOCKS).values(**values))
+        return None
+    holder = lease_of(held)
+    mine = (holder.run_id, holder.host, holder.pid) == (lease.run_id, lease.host, lease.pid)
+    return None if mine else holder
+
+
+def take(connection: Connection, seen: LeaseRecord, lease: Lease, now: dt.datetime) -> bool:
+    """Take over a stale lease as it was seen; False when somebody was faster or it came back to life."""
+    taken = connection.execute(
+        update(LOCKS)
+        .where(
+            LOCKS.c.name == seen.name,
+            LOCKS.c.run_id == seen.run_id,
+            LOCKS.c.heartbeat_at == seen.heartbeat_at,
+        )
+        .values(
+            run_id=lease.run_id,
+            owner=lease.owner,
+            host=lease.host,
+            pid=lease.pid,
+            acquired_at=now,
+            heartbeat_at=now,
+        )
+    )
+    return taken.rowcount == 1
+
+
+def beat(connection: Connection, run_id: str, host: str, pid: int, now: dt.datetime) -> bool:
+    """Say that the holder of a run's locks is alive; False when it holds none any more."""
+    moved = connection.execute(
+        update(LOCKS)
+        .where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
+        .values(heartbeat_at=now)
+    )
+    return moved.rowcount > 0
+
+
+def is_held(connection: Connection, run_id: str, host: str, pid: int) -> bool:
+    """Return whether a process holds locks of a run."""
+    found = connection.execute(
+        select(LOCKS.c.name).where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
+    )
+    return found.first() is not None
+
+
+def holds(connection: Connection, run_id: str, host: str, pid: int) -> bool:
+    """Return whether a process holds locks of a run, and keep it so until the transaction ends."""
+    found = connection.execute(
+        select(LOCKS.c.name)
+        .where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
+        .with_for_update()
+    )
+    return found.first() is not None
+
+
+def release(connection: Connection, run_id: str) -> None:
+    """Free every lock of a run."""
+    connection.execute(delete(LOCKS).where(LOCKS.c.run_id == run_id))

@@ -1,0 +1,254 @@
+"""StoreReader: everything that a store can tell."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from sqlalchemy import Connection, Row, Select, Table, or_, select
+
+from weft.core.names import listed, near
+from weft.errors import StoreError
+from weft.pipelines.model.build import dataset_from_dict, project_from_dict, resolver_from_dict
+from weft.pipelines.plan.catalog import RegisteredVersion
+from weft.pipelines.plan.conflict import ConflictReport
+from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.resolver import Resolver
+from weft.pipelines.model.words import RunStatus
+from weft.pipelines.store import tables
+from weft.pipelines.store.connections import Database
+from weft.pipelines.store.ids import short_id
+from weft.pipelines.store.reading import lease_of, location_of, operation_of, output_of, run_of, version_of
+from weft.pipelines.store.records import (
+    LeaseRecord,
+    OperationRecord,
+    OutputRecord,
+    ProjectState,
+    RunRecord,
+    VersionRecord,
+)
+
+LAST = "LAST"
+
+
+class StoreReader:
+    """What a store holds, read-only."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def close(self) -> None:
+        """Give every connection back."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # runs
+
+    def run(self, run_id_or_prefix: str) -> RunRecord:
+        """Return the run of that id, of the only id that starts so, or, for ``LAST``, the newest."""
+        return self.database.read(lambda connection: found_run(connection, run_id_or_prefix))
+
+    def runs(
+        self,
+        project: str | None = None,
+        period: str | None = None,
+        status: RunStatus | None = None,
+        limit: int = 50,
+    ) -> tuple[RunRecord, ...]:
+        """Return the newest runs, of a project by id or name, of a period, of a status."""
+        runs = tables.RUNS
+        wanted = _newest_first().limit(limit)
+        if project is not None:
+            wanted = wanted.where(or_(runs.c.project_id == project, runs.c.project_name == project))
+        if period is not None:
+            wanted = wanted.where(runs.c.period == period)
+        if status is not None:
+            wanted = wanted.where(runs.c.status == status)
+        return tuple(run_of(row) for row in self._rows(wanted))
+
+    def snapshot(self, run_id: str) -> Mapping[str, Any]:
+        """Return what the run was made of, as it was when it started."""
+        run = self.run(run_id)
+        bodies = tables.RUN_SNAPSHOTS
+        row = self._rows(select(bodies.c.body).where(bodies.c.sha == run.snapshot_sha))[0]
+        if hashlib.sha256(row.body.encode()).hexdigest() != run.snapshot_sha:
+            raise StoreError(
+                f"the snapshot of run {run.id} is not what was written: its hash differs",
+                code="W1602",
+                help="restore the store from a copy",
+            )
+        body: Mapping[str, Any] = json.loads(row.body)
+        return body
+
+    def operations(self, run_id: str) -> tuple[OperationRecord, ...]:
+        """Return the operations of a run in their order."""
+        steps = tables.RUN_OPERATIONS
+        return tuple(
+            map(operation_of, self._rows(select(steps).where(steps.c.run_id == run_id).order_by("seq")))
+        )
+
+    def outputs(self, run_id: str) -> tuple[OutputRecord, ...]:
+        """Return the outputs of a run in their order."""
+        outputs = tables.RUN_OUTPUTS
+        return tuple(
+            map(output_of, self._rows(select(outputs).where(outputs.c.run_id == run_id).order_by("seq")))
+        )
+
+    def inputs(self, run_id: str) -> Mapping[str, Any]:
+        """Return the fingerprints of what a run read, by the name of the read."""
+        inputs = tables.INPUTS
+        rows = self._rows(select(inputs).where(inputs.c.run_id == run_id).order_by("name"))
+        return {row.name: row._mapping["print"] for row in rows}  # noqa: SLF001
+
+    def lock(self, name: str) -> LeaseRecord | None:
+        """Return who holds the lock of that name, or None."""
+        rows = self._rows(select(tables.LOCKS).where(tables.LOCKS.c.name == name))
+        return lease_of(rows[0]) if rows else None
+
+    def locks(self, run_id: str | None = None) -> tuple[LeaseRecord, ...]:
+        """Return the locks that a run holds, or all of them."""
+        wanted = select(tables.LOCKS).order_by("name")
+        if run_id is not None:
+            wanted = wanted.where(tables.LOCKS.c.run_id == run_id)
+        return tuple(map(lease_of, self._rows(wanted)))
+
+    # versions
+
+    def dataset(self, id: str, version: int) -> Dataset:
+        """Return a version of the dataset of that id or name."""
+        return dataset_from_dict(self._version(tables.DATASETS, "dataset", id, version).body)
+
+    def project(self, id: str, version: int) -> Project:
+        """Return a version of the project of that id or name."""
+        return project_from_dict(self._version(tables.PROJECTS, "project", id, version).body)
+
+    def resolver(self, id: str, version: int) -> Resolver:
+        """Return a version of the resolver of that id."""
+        return resolver_from_dict(self._version(tables.RESOLVERS, "resolver", id, version).body)
+
+    def dataset_versions(self, id_or_name: str) -> tuple[Dataset, ...]:
+        """Return every version of a dataset that the store keeps, oldest first."""
+        rows = self._rows(_versions(tables.DATASETS, id_or_name))
+        return tuple(dataset_from_dict(row.body) for row in rows)
+
+    def project_versions(self, id: str) -> tuple[VersionRecord, ...]:
+        """Return every version of a project that was activated or run, oldest first."""
+        return tuple(map(version_of, self._rows(_versions(tables.PROJECTS, id))))
+
+    def project_body(self, id: str, version: int) -> Mapping[str, Any] | None:
+        """Return a version of a project as it was when it was activated or first run, or None."""
+        projects = tables.PROJECTS
+        rows = self._rows(select(projects.c.body).where(projects.c.id == id, projects.c.version == version))
+        return next((row.body for row in rows), None)
+
+    def file_datasets(self) -> tuple[Dataset, ...]:
+        """Return every dataset version that a file once declared, whatever the file says today."""
+        datasets = tables.DATASETS
+        rows = self._rows(select(datasets).where(datasets.c.origin == "file").order_by("id", "version"))
+        return tuple(dataset_from_dict(row.body) for row in rows)
+
+    def registered(self) -> tuple[RegisteredVersion, ...]:
+        """Return every dataset version that a run registered, with what it published."""
+        datasets, places = tables.DATASETS, tables.DATASET_LOCATIONS
+        rows = self._rows(select(datasets).where(datasets.c.origin == "registered").order_by("id", "version"))
+        published: dict[tuple[str, int], list[Any]] = {}
+        for place in self._rows(select(places).order_by("dataset_id", "version", "period")):
+            published.setdefault((place.dataset_id, place.version), []).append(location_of(place))
+        return tuple(
+            RegisteredVersion(
+                dataset=dataset_from_dict(row.body),
+                locations=tuple(published.get((row.id, row.version), ())),
+            )
+            for row in rows
+        )
+
+    # the state of projects
+
+    def state(self, project_id: str) -> ProjectState | None:
+        """Return what the store remembers of a project's life, or None when it never met it."""
+        states = tables.PROJECT_STATE
+        rows = self._rows(select(states).where(states.c.project_id == project_id))
+        if not rows:
+            return None
+        values = dict(rows[0]._mapping)  # noqa: SLF001
+        conflict = values.pop("conflict")
+        return ProjectState(
+            **values, conflict=None if conflict is None else ConflictReport.from_dict(conflict)
+        )
+
+    def conflict(self, project_id: str) -> ConflictReport | None:
+        """Return what stands between a project and the newest version of a dataset, or None."""
+        state = self.state(project_id)
+        return None if state is None else state.conflict
+
+    def _rows(self, wanted: Select[Any]) -> Sequence[Row[Any]]:
+        return self.database.read(lambda connection: connection.execute(wanted).all())
+
+    def _version(self, table: Table, kind: str, said: str, version: int) -> Row[Any]:
+        rows = self._rows(_versions(table, said))
+        for row in rows:
+            if row.version == version:
+                return row
+        if rows:
+            kept = ", ".join(str(row.version) for row in rows)
+            raise StoreError(
+                f"the store has no version {version} of {kind} {said!r}",
+                code="W1608",
+                help=f"it keeps {kept}",
+            )
+        names = [name for row in self._rows(select(table)) for name in _names(row)]
+        close = near(said, names, most=1)
+        raise StoreError(
+            f"the store has no {kind} {said!r}",
+            code="W1608",
+            help=f"did you mean {close[0]!r}?" if close else f"it knows {listed(dict.fromkeys(names))}",
+        )
+
+
+def found_run(connection: Connection, said: str) -> RunRecord:
+    """Return the run that an id, the start of an id, or ``LAST`` means."""
+    runs = tables.RUNS
+    newest = _newest_first()
+    if said == LAST:
+        rows = connection.execute(newest.limit(1)).all()
+    else:
+        wanted = newest.where(runs.c.id.startswith(said, autoescape=True))
+        rows = connection.execute(wanted).all() if said else []
+    exact = [row for row in rows if row.id == said]
+    if len(rows) > 1 and not exact:
+        raise StoreError(
+            f"{said!r} is the start of {len(rows)} runs",
+            code="W1607",
+            help="one of " + ", ".join(f"{row.id} ({row.project_name} {row.period})" for row in rows[:5]),
+        )
+    if not rows:
+        known = connection.execute(newest.limit(3)).all()
+        told = ", ".join(f"{short_id(row.id)} ({row.project_name} {row.period})" for row in known)
+        raise StoreError(
+            f"there is no run {said!r}",
+            code="W1606",
+            help=f"the newest are {told}; `weft runs` lists more" if told else "nothing has run here yet",
+        )
+    return run_of((exact or rows)[0])
+
+
+def _newest_first() -> Select[Any]:
+    return select(tables.RUNS).order_by(tables.RUNS.c.created_at.desc(), tables.RUNS.c.id.desc())
+
+
+def _versions(table: Table, said: str) -> Select[Any]:
+    named = or_(table.c.id == said, table.c.name == said) if "name" in table.c else table.c.id == said
+    return select(table).where(named).order_by(table.c.version)
+
+
+def _names(row: Row[Any]) -> tuple[str, ...]:
+    values = row._mapping  # noqa: SLF001
+    return (values["name"], values["id"]) if "name" in values else (values["id"],)

@@ -1,0 +1,70 @@
+"""Rows of the store as records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row
+
+from weft.pipelines.plan.catalog import PublishedLocation
+from weft.pipelines.store.records import (
+    JoinRecord,
+    LeaseRecord,
+    OperationRecord,
+    OutputRecord,
+    RunFailure,
+    RunRecord,
+    StagedFile,
+    VersionRecord,
+)
+
+
+def run_of(row: Row[Any]) -> RunRecord:
+    """Return a row of ``runs`` as a record."""
+    values = dict(row._mapping)  # noqa: SLF001  # the public name of it in SQLAlchemy
+    error = values.pop("error")
+    return RunRecord(**values, failure=None if error is None else RunFailure(**error))
+
+
+def operation_of(row: Row[Any]) -> OperationRecord:
+    """Return a row of ``run_operations`` as a record."""
+    values = dict(row._mapping)  # noqa: SLF001
+    joins = tuple(JoinRecord(**join) for join in values.pop("joins"))
+    return OperationRecord(**values, joins=joins)
+
+
+def output_of(row: Row[Any]) -> OutputRecord:
+    """Return a row of ``run_outputs`` as a record."""
+    values = dict(row._mapping)  # noqa: SLF001
+    return OutputRecord(
+        columns=tuple(values.pop("columns")),
+        manifest=tuple(StagedFile(**file) for file in values.pop("manifest")),
+        register_as=values.pop("dataset_name"),
+        **values,
+    )
+
+
+def lease_of(row: Row[Any]) -> LeaseRecord:
+    """Return a row of ``locks`` as a record."""
+    return LeaseRecord(**row._mapping)  # noqa: SLF001
+
+
+def version_of(row: Row[Any]) -> VersionRecord:
+    """Return a row of ``datasets`` or ``projects`` as a record, without its body."""
+    values = row._mapping  # noqa: SLF001
+    return VersionRecord(
+        id=values["id"],
+        version=values["version"],
+        name=values["name"],
+        status=values["status"],
+        fingerprint=values["fingerprint"],
+        recorded_at=values["published_at"] if "published_at" in values else values["created_at"],
+    )
+
+
+def location_of(row: Row[Any]) -> PublishedLocation:
+    """Return a row of ``dataset_locations`` as the place where a run published."""
+    values = row._mapping  # noqa: SLF001
+    return PublishedLocation(
+        period=values["period"], run_id=values["run_id"], version=values["version"], **values["location"]
+    )

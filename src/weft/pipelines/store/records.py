@@ -1,0 +1,226 @@
+"""What the store holds, as values: runs, their operations and outputs, leases, versions."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from weft.core.period import Period
+from weft.errors import Code
+from weft.pipelines.plan.catalog import PublishedLocation
+from weft.pipelines.plan.conflict import ConflictReport
+from weft.redaction import redact
+from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.words import OperationType, ProjectStatus, RunStatus
+
+OutputState = Literal["staged", "publishing", "published", "discarded"]
+StepStatus = Literal["pending", "running", "completed", "failed"]
+Trigger = Literal["manual", "scheduled", "test"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run that is about to start."""
+
+    run_id: str
+    project: Project
+    period: Period
+    snapshot: Mapping[str, Any]
+    sandbox: bool
+    known_at: dt.datetime
+    run_at: dt.datetime
+    trigger: Trigger
+    triggered_by: str
+    host: str
+    pid: int
+    rerun_of: str | None = None
+    parent_run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailure:
+    """Why a run failed: the operation, the code, one sentence and all that is known."""
+
+    operation_order: int | None
+    code: Code
+    message: str
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        # Others read the store: a failure is kept without the secrets that an exception may repeat.
+        object.__setattr__(self, "message", redact(self.message))
+        object.__setattr__(self, "detail", redact(self.detail))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the form that the store and ``--json`` hold."""
+        return {
+            "operation_order": self.operation_order,
+            "code": self.code,
+            "message": self.message,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run as the store remembers it."""
+
+    id: str
+    project_id: str
+    project_name: str
+    project_version: int
+    period: str
+    level: str
+    status: RunStatus
+    trigger: Trigger
+    triggered_by: str
+    sandbox: bool
+    known_at: dt.datetime
+    run_at: dt.datetime
+    created_at: dt.datetime
+    started_at: dt.datetime | None = None
+    completed_at: dt.datetime | None = None
+    last_completed_operation: int | None = None
+    failure: RunFailure | None = None
+    snapshot_sha: str
+    parent_run_id: str | None = None
+    rerun_of: str | None = None
+    attempt: int = 1
+    host: str = ""
+    pid: int = 0
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.id
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended: a failed one may be resumed, the others stay as they are."""
+        return self.status in ("completed", "failed", "cancelled")
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the last attempt took, or None while it has not ended."""
+        if self.started_at is None or self.completed_at is None:
+            return None
+        return (self.completed_at - self.started_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRecord:
+    """How the rows of an operation met the rows of one join."""
+
+    alias: str
+    matched: int
+    unmatched: int
+    multiple: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """One operation of a run and what it counted."""
+
+    run_id: str
+    seq: int
+    name: str
+    type: OperationType
+    status: StepStatus
+    rows_in: int | None = None
+    rows_out: int | None = None
+    rows_changed: int | None = None
+    joins: tuple[JoinRecord, ...] = ()
+    started_at: dt.datetime | None = None
+    completed_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedFile:
+    """A file of a staged output; `path` is relative to the staged folder."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What an output wrote before it is published."""
+
+    location: str
+    rows: int
+    columns: tuple[str, ...]
+    files: tuple[StagedFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRecord:
+    """An output of a run on its way from the stage to its target."""
+
+    run_id: str
+    seq: int
+    state: OutputState
+    stage: str
+    target: str
+    backup: str
+    kind: str
+    format: str
+    rows: int
+    columns: tuple[str, ...]
+    manifest: tuple[StagedFile, ...] = ()
+    register_as: str | None = None
+    dataset_id: str | None = None
+    dataset_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A dataset that an output registers when its run completes.
+
+    The store gives it the next version of its id, and at least the one that `dataset` has;
+    `location` says the period, the path and the format.
+    """
+
+    dataset: Dataset
+    location: PublishedLocation
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRecord:
+    """Who holds a lock, and when that process was last heard of."""
+
+    name: str
+    run_id: str
+    owner: str
+    host: str
+    pid: int
+    acquired_at: dt.datetime
+    heartbeat_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRecord:
+    """One version of an entity that the store keeps, without its body."""
+
+    id: str
+    version: int
+    name: str
+    status: str
+    fingerprint: str
+    recorded_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectState:
+    """What the store remembers of a project's life."""
+
+    project_id: str
+    status: ProjectStatus
+    active_version: int | None
+    pinned_dataset_version: int | None
+    conflict: ConflictReport | None
+    updated_at: dt.datetime

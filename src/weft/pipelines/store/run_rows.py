@@ -1,0 +1,296 @@
+"""The rows of a run: how it begins, moves on and ends; each function is part of one transaction.
+
+::
+
+    queued -> running -> completed
+       |         |-----> failed -> running         (resumed)
+       |---------|-----> cancelled -> running      (resumed, from the first operation)
+
+Each says the same when it is done twice, because a connection may drop after a commit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from weft.errors import RunError
+from weft.pipelines.model.words import RunStatus
+from weft.pipelines.store import tables
+from weft.pipelines.store.column_types import first_of
+from weft.pipelines.store.ids import short_id
+from weft.pipelines.store.inserting import added
+from weft.pipelines.store.locks import release
+from weft.pipelines.store.reading import lease_of, output_of, run_of
+from weft.pipelines.store.records import LeaseRecord, NewRun, OutputRecord, RunFailure, RunRecord
+from weft.pipelines.store.snapshot_text import snapshot_fingerprint, snapshot_text
+
+RUNS, STEPS, OUTPUTS = tables.RUNS, tables.RUN_OPERATIONS, tables.RUN_OUTPUTS
+
+
+class CountedJoin(Protocol):
+    """How the rows of an operation met the rows of a join."""
+
+    @property
+    def alias(self) -> str:
+        """The alias of the join."""
+
+    @property
+    def matched(self) -> int:
+        """Rows that met a row."""
+
+    @property
+    def unmatched(self) -> int:
+        """Rows that met none."""
+
+    @property
+    def multiple(self) -> int:
+        """Rows that met more than one."""
+
+
+class Counted(Protocol):
+    """What an operation counted."""
+
+    @property
+    def rows_in(self) -> int:
+        """Visible rows before."""
+
+    @property
+    def rows_out(self) -> int:
+        """Visible rows after."""
+
+    @property
+    def rows_changed(self) -> int:
+        """Rows changed, added or written."""
+
+    @property
+    def joins(self) -> Iterable[CountedJoin]:
+        """What each join met."""
+
+
+def run_row(connection: Connection, run_id: str) -> RunRecord | None:
+    """Return the run of that id, or None."""
+    row = connection.execute(select(RUNS).where(RUNS.c.id == run_id)).first()
+    return None if row is None else run_of(row)
+
+
+def insert_run(connection: Connection, new: NewRun, now: dt.datetime) -> None:
+    """Write a queued run, its snapshot, its operations and the fingerprints of its inputs."""
+    sha = snapshot_fingerprint(new.snapshot)
+    # Two runs may begin with one snapshot at the same time.
+    kept = {"sha": sha, "body": snapshot_text(new.snapshot)}
+    connection.execute(added(connection, tables.RUN_SNAPSHOTS, kept))
+    connection.execute(
+        insert(RUNS).values(
+            id=new.run_id,
+            project_id=new.project.id,
+            project_name=new.project.name,
+            project_version=new.project.version,
+            period=new.period.identifier,
+            level=new.period.level,
+            status="queued",
+            trigger=new.trigger,
+            triggered_by=new.triggered_by,
+            sandbox=new.sandbox,
+            known_at=new.known_at,
+            run_at=new.run_at,
+            created_at=now,
+            snapshot_sha=sha,
+            parent_run_id=new.parent_run_id,
+            rerun_of=new.rerun_of,
+            attempt=1,
+            host=new.host,
+            pid=new.pid,
+        )
+    )
+    steps = [
+        {
+            "run_id": new.run_id,
+            "seq": op.seq,
+            "name": op.name,
+            "type": op.type,
+            "status": "pending",
+            "joins": [],
+        }
+        for op in new.project.operations
+    ]
+    if steps:
+        connection.execute(insert(STEPS), steps)
+    prints: Mapping[str, Any] = new.snapshot.get("inputs", {})
+    if prints:
+        values = [{"run_id": new.run_id, "name": name, "print": seen} for name, seen in prints.items()]
+        connection.execute(insert(tables.INPUTS), values)
+
+
+def put_rows_seen(connection: Connection, run_id: str, name: str, rows: str) -> None:
+    """Add the fingerprint of the rows of a read to that of its files."""
+    inputs = tables.INPUTS
+    mine = (inputs.c.run_id == run_id) & (inputs.c.name == name)
+    known = connection.execute(select(inputs).where(mine)).first()
+    if known is not None:
+        said = {**known._mapping["print"], "rows": rows}  # noqa: SLF001  # a column called print
+        connection.execute(update(inputs).where(mine).values(print=said))
+
+
+def change_status(
+    connection: Connection, run_id: str, status: RunStatus, allowed: tuple[RunStatus, ...], **values: Any
+) -> None:
+    """Move a run to a status from one of those allowed; it may have that status already."""
+    moved = connection.execute(
+        update(RUNS)
+        .where(RUNS.c.id == run_id, RUNS.c.status.in_((*allowed, status)))
+        .values(status=status, **values)
+    )
+    if moved.rowcount == 0:
+        found = run_row(connection, run_id)
+        raise no_transition(run_id, None if found is None else found.status, status)
+
+
+def no_transition(run_id: str, found: str | None, wanted: str) -> RunError:
+    """Return the error for a run that cannot become what is wanted of it."""
+    if found is None:
+        return RunError(
+            f"there is no run {run_id!r} any more", code="W1606", help="`weft runs` lists those there are"
+        )
+    return RunError(
+        f"run {short_id(run_id)} is {found} and cannot become {wanted}",
+        code="W1102",
+        help=f"`weft runs show {short_id(run_id)}` says what happened to it",
+    )
+
+
+def finish_step(connection: Connection, run_id: str, seq: int, counts: Counted, now: dt.datetime) -> None:
+    """Write what an operation counted and that it is done."""
+    joins = [
+        {"alias": j.alias, "matched": j.matched, "unmatched": j.unmatched, "multiple": j.multiple}
+        for j in counts.joins
+    ]
+    connection.execute(
+        update(STEPS)
+        .where(STEPS.c.run_id == run_id, STEPS.c.seq == seq)
+        .values(
+            status="completed",
+            rows_in=counts.rows_in,
+            rows_out=counts.rows_out,
+            rows_changed=counts.rows_changed,
+            joins=joins,
+            started_at=first_of(STEPS.c.started_at, now),
+            completed_at=now,
+        )
+    )
+    connection.execute(
+        update(RUNS)
+        .where(RUNS.c.id == run_id, func.coalesce(RUNS.c.last_completed_operation, 0) < seq)
+        .values(last_completed_operation=seq)
+    )
+
+
+def start_step(connection: Connection, run_id: str, seq: int, now: dt.datetime) -> None:
+    """Write that an operation is at work."""
+    connection.execute(
+        update(STEPS)
+        .where(STEPS.c.run_id == run_id, STEPS.c.seq == seq)
+        .values(status="running", started_at=now, completed_at=None)
+    )
+
+
+def stop_operations(connection: Connection, run_id: str) -> None:
+    """Let no operation of a cancelled run be at work: what it did not finish is not done."""
+    at_work = (STEPS.c.run_id == run_id) & (STEPS.c.status == "running")
+    connection.execute(update(STEPS).where(at_work).values(status="pending", started_at=None))
+
+
+def fail_run(connection: Connection, run_id: str, failure: RunFailure, now: dt.datetime) -> None:
+    """End a run that failed; what it staged stays, so that it can be resumed."""
+    change_status(
+        connection, run_id, "failed", ("queued", "running"), error=failure.to_dict(), completed_at=now
+    )
+    unfinished = STEPS.c.status == "running"
+    if failure.operation_order is not None:
+        unfinished |= (STEPS.c.seq == failure.operation_order) & (STEPS.c.status != "completed")
+    connection.execute(
+        update(STEPS).where(STEPS.c.run_id == run_id, unfinished).values(status="failed", completed_at=now)
+    )
+    release(connection, run_id)
+
+
+def outputs_of(connection: Connection, run_id: str) -> tuple[OutputRecord, ...]:
+    """Return the outputs of a run in their order."""
+    rows = connection.execute(select(OUTPUTS).where(OUTPUTS.c.run_id == run_id).order_by("seq"))
+    return tuple(map(output_of, rows))
+
+
+def put_output(connection: Connection, output: OutputRecord) -> None:
+    """Write an output, in place of what was known of it."""
+    connection.execute(delete(OUTPUTS).where(OUTPUTS.c.run_id == output.run_id, OUTPUTS.c.seq == output.seq))
+    values = asdict(output)
+    values["dataset_name"] = values.pop("register_as")
+    values["columns"], values["manifest"] = list(output.columns), [asdict(file) for file in output.manifest]
+    connection.execute(insert(OUTPUTS).values(**values))
+
+
+def set_outputs(connection: Connection, run_id: str, state: str, *, but: tuple[str, ...] = ()) -> None:
+    """Move every output of a run to a state, except those in the states `but`."""
+    connection.execute(
+        update(OUTPUTS).where(OUTPUTS.c.run_id == run_id, OUTPUTS.c.state.not_in(but)).values(state=state)
+    )
+
+
+def delete_run(connection: Connection, run_id: str) -> None:
+    """Remove a run and, when no other run has it, its snapshot."""
+    row = connection.execute(select(RUNS.c.snapshot_sha).where(RUNS.c.id == run_id)).first()
+    if row is None:
+        return
+    connection.execute(delete(RUNS).where(RUNS.c.id == run_id))
+    if connection.execute(select(RUNS.c.id).where(RUNS.c.snapshot_sha == row.snapshot_sha)).first() is None:
+        connection.execute(delete(tables.RUN_SNAPSHOTS).where(tables.RUN_SNAPSHOTS.c.sha == row.snapshot_sha))
+
+
+def open_runs(connection: Connection) -> tuple[RunRecord, ...]:
+    """Return the runs that have not ended, oldest first."""
+    rows = connection.execute(
+        select(RUNS).where(RUNS.c.status.in_(("queued", "running"))).order_by(RUNS.c.created_at)
+    )
+    return tuple(map(run_of, rows))
+
+
+def leases_of(connection: Connection, run_id: str) -> tuple[LeaseRecord, ...]:
+    """Return the locks of a run."""
+    rows = connection.execute(select(tables.LOCKS).where(tables.LOCKS.c.run_id == run_id).order_by("name"))
+    return tuple(map(lease_of, rows))
+
+
+def move_run(connection: Connection, run_id: str, host: str, pid: int) -> None:
+    """Say which process works on a run now."""
+    connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(host=host, pid=pid))
+
+
+def revive(connection: Connection, run: RunRecord, host: str, pid: int, now: dt.datetime) -> None:
+    """Make a failed or cancelled run a running one again.
+
+    What a failed one had done stays done; a cancelled one has thrown it away.
+    """
+    done = () if run.status == "cancelled" else ("completed",)
+    if not done:
+        connection.execute(update(RUNS).where(RUNS.c.id == run.id).values(last_completed_operation=None))
+    change_status(
+        connection,
+        run.id,
+        "running",
+        ("failed", "cancelled"),
+        error=None,
+        completed_at=None,
+        started_at=now,
+        attempt=run.attempt + 1,
+        host=host,
+        pid=pid,
+    )
+    connection.execute(
+        update(STEPS)
+        .where(STEPS.c.run_id == run.id, STEPS.c.status.not_in(done))
+        .values(status="pending", started_at=None, completed_at=None)
+    )

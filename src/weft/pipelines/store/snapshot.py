@@ -1,0 +1,286 @@
+"""Snapshot: everything a run was made of, as one JSON document that never changes.
+
+::
+
+    {"schema": "weft/snapshot/1", "engine": ..., "project": ..., "period": ..., "calendar": ...,
+     "resolver_snapshot": {"input_dataset_id", "input_dataset_version", "join_datasets": [...]},
+     "pins": [...], "datasets": {"id@version": ...}, "resolvers": ..., "datasources": ...,
+     "locations": ..., "inputs": ..., "session": ..., "environment": ..., "plan": "<hash>"}
+
+`plan_from_snapshot` gives the project and the catalog back, so that a run is done again from it alone,
+whatever has become of the files of the workspace.  What cannot change a result stands in `environment`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.core.fingerprint import fingerprint
+from weft.core.period import Calendar, ListedCalendar, Period, calendar_from_dict
+from weft.errors import StoreError, WeftError
+from weft.pipelines.model.build import dataset_from_dict, datasource_from_dict, project_from_dict, resolver_from_dict
+from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion
+from weft.pipelines.plan.project import DatasetPin, ProjectPlan, Read
+from weft.pipelines.plan.resolver.precedence import resolver_for
+from weft.pipelines.model.operation import RuntimeJoin, Update
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.workspace import CalendarFile, Sandbox, Settings, Workspace
+from weft.pipelines.store.column_types import moment_text
+from weft.pipelines.store.reachable import Reached, reached
+from weft.pipelines.store.snapshot_text import snapshot_fingerprint
+
+SCHEMA = "weft/snapshot/1"
+_COMPARED = ("timeZone", "caseSensitive", "ansi", "spark_version")
+
+
+def snapshot_of(
+    plan: ProjectPlan,
+    catalog: Catalog,
+    *,
+    engine_version: str,
+    session: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    today: dt.date,
+    known_at: dt.datetime,
+    run_at: dt.datetime,
+) -> dict[str, Any]:
+    """Return the snapshot of a run that is about to start.
+
+    `inputs` gives each read, by name, the fingerprint of what it will read.
+    """
+    planned = _planned(plan, catalog)
+    return {
+        "schema": SCHEMA,
+        "engine": engine_version,
+        **planned,
+        "plan": _hash(planned),
+        "known_at": moment_text(known_at),
+        "run_at": moment_text(run_at),
+        "today": today.isoformat(),
+        "inputs": {name: _plain(seen) for name, seen in sorted(inputs.items())},
+        "session": {key: _plain(session[key]) for key in _COMPARED if key in session},
+        "environment": {key: _plain(value) for key, value in session.items() if key not in _COMPARED},
+    }
+
+
+def plan_fingerprint(plan: ProjectPlan, catalog: Catalog) -> str:
+    """Return the hash of what is to be done, on which data places; the same plan has the same one."""
+    return _hash(_planned(plan, catalog))
+
+
+def _hash(planned: Mapping[str, Any]) -> str:
+    """Return the hash of a plan: of the datasets only those it reads, or its own output would change it."""
+    read = {f"{pin['dataset_id']}@{pin['dataset_version']}" for pin in planned["pins"]}
+    rest = {key: part for key, part in planned.items() if key not in ("datasets", "published", "resolvers")}
+    return fingerprint({**rest, "datasets": {key: planned["datasets"][key] for key in sorted(read)}})
+
+
+def _planned(plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
+    project, reads = plan.project, _reads(plan)
+    needed = reached(project, catalog)
+    return {
+        "project": {
+            "id": project.id,
+            "name": project.name,
+            "version": project.version,
+            "status": project.status,
+            "checkpoint_every": project.checkpoint_every,
+            "behaviour": project.behaviour(),
+        },
+        "period": None if plan.period is None else _period(plan.period),
+        "calendar": _calendar(catalog.calendar(plan.calendar)),
+        "sandbox": plan.draft,
+        "materialization": project.materialization,
+        "selectors": {name: said.text for name, said in project.selectors.items()},
+        "operations": [operation.to_dict() for operation in project.operations],
+        "resolver_overrides": dict(project.resolver_overrides),
+        "resolver_snapshot": resolver_snapshot(plan, catalog),
+        "pins": [_plain(read.pin) for read in reads],
+        "locations": [{"read": read.name, **_plain(place)} for read in reads for place in read.locations],
+        **_bodies(needed, catalog),
+    }
+
+
+def _bodies(needed: Reached, catalog: Catalog) -> dict[str, Any]:
+    settings, default = catalog.settings, catalog.default_resolver()
+    return {
+        "datasets": {f"{d.id}@{d.version}": d.to_dict() for d in needed.datasets},
+        "published": {
+            f"{d.id}@{d.version}": [_plain(place) for place in catalog.published(d)]
+            for d in needed.datasets
+            if d.origin == "registered"
+        },
+        "resolvers": {f"{r.id}@{r.version}": r.to_dict() for r in needed.resolvers},
+        "datasources": {source.id: source.to_dict() for source in needed.datasources},
+        "settings": {
+            "default_resolver": None if default is None else default.id,
+            "conformance": settings.conformance,
+            "sandbox": settings.sandbox.path,
+        },
+    }
+
+
+def resolver_snapshot(plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
+    """Return which versions a plan reads: its input, and one entry for every join of every update."""
+    pin = plan.input.pin
+    return {
+        "input_dataset_id": pin.dataset_id,
+        "input_dataset_version": pin.dataset_version,
+        "join_datasets": [
+            _join(operation.seq, join, plan, catalog)
+            for operation in plan.project.operations
+            if isinstance(operation.arguments, Update)
+            for join in operation.arguments.joins
+        ],
+    }
+
+
+def _join(seq: int, join: RuntimeJoin, plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
+    alias = join.alias.text
+    pin = next(
+        (r.pin for r in plan.reads if (r.pin.role, r.pin.seq, r.pin.alias) == ("join", seq, alias)), None
+    )
+    if pin is None:  # the input joined to itself is read once
+        pin = _own_pin(seq, alias, plan, catalog)
+    return {
+        "alias": alias,
+        "dataset_id": pin.dataset_id,
+        "dataset_version": pin.dataset_version,
+        "resolver_source": pin.resolver_source,
+    }
+
+
+def _own_pin(seq: int, alias: str, plan: ProjectPlan, catalog: Catalog) -> DatasetPin:
+    dataset = plan.input.dataset
+    chosen = resolver_for(dataset, plan.project, catalog)
+    return DatasetPin(
+        role="join",
+        seq=seq,
+        alias=alias,
+        dataset_id=dataset.id,
+        dataset_version=dataset.version,
+        resolver_id=chosen.id,
+        resolver_version=chosen.version,
+        resolver_source=chosen.source,
+    )
+
+
+def _reads(plan: ProjectPlan) -> tuple[Read, ...]:
+    return tuple({read.name: read for read in (plan.input, *plan.reads)}.values())
+
+
+def _period(period: Period) -> dict[str, Any]:
+    return {
+        "identifier": period.identifier,
+        "level": period.level,
+        "start_date": period.start_date.isoformat(),
+        "end_date": period.end_date.isoformat(),
+        "calendar": period.calendar,
+        "status": period.status,
+    }
+
+
+def _calendar(calendar: Calendar) -> dict[str, Any]:
+    if not isinstance(calendar, ListedCalendar):
+        return {"name": calendar.name, "built_in": True}
+    keys = ("identifier", "level", "start_date", "end_date", "status")
+    return {
+        "name": calendar.name,
+        "levels": [
+            {"name": level.name, **({"parent": level.parent} if level.parent else {})}
+            for level in calendar.levels
+        ],
+        "periods": [{key: _period(period)[key] for key in keys} for period in calendar.periods],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a record as JSON has it."""
+    if hasattr(value, "to_dict"):
+        return _plain(value.to_dict())
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, dt.datetime):
+        return moment_text(value)
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+def plan_from_snapshot(snapshot: Mapping[str, Any], root: Path = Path()) -> tuple[Project, Catalog]:
+    """Return the project and the catalog that a snapshot holds; `root` is the folder of the workspace."""
+    if snapshot.get("schema") != SCHEMA:
+        raise StoreError(
+            f"a snapshot of form {snapshot.get('schema')!r} does not read, this program reads {SCHEMA!r}",
+            code="W1604",
+            help="use the release of Weft that made the run",
+        )
+    try:
+        return _rebuilt(snapshot, root)
+    except (WeftError, KeyError, TypeError) as cause:
+        raise StoreError(
+            f"the snapshot does not read: {cause}", code="W1602", help="restore the store from a copy"
+        ) from cause
+
+
+def _rebuilt(snapshot: Mapping[str, Any], root: Path) -> tuple[Project, Catalog]:
+    said = dict(snapshot["project"])
+    project = project_from_dict({**said.pop("behaviour"), **said})
+    datasets = {key: dataset_from_dict(body) for key, body in snapshot["datasets"].items()}
+    settings = snapshot["settings"]
+    workspace = Workspace(
+        root=root,
+        settings=Settings(
+            default_resolver=settings["default_resolver"],
+            conformance=settings["conformance"],
+            sandbox=Sandbox(path=settings["sandbox"]),
+        ),
+        calendars=_calendars(snapshot["calendar"]),
+        datasources=tuple(datasource_from_dict(body) for body in snapshot["datasources"].values()),
+        resolvers=tuple(resolver_from_dict(body) for body in snapshot["resolvers"].values()),
+        datasets=tuple(d for d in datasets.values() if d.origin == "file"),
+        projects=(project,),
+    )
+    registered = (
+        RegisteredVersion(
+            dataset=datasets[key], locations=tuple(PublishedLocation(**place) for place in places)
+        )
+        for key, places in snapshot["published"].items()
+    )
+    return project, Catalog.of(workspace, registered)
+
+
+def _calendars(said: Mapping[str, Any]) -> tuple[CalendarFile, ...]:
+    if said.get("built_in"):
+        return ()
+    calendar = calendar_from_dict(said)
+    return (CalendarFile(name=calendar.name, calendar=calendar),)
+
+
+def period_from_snapshot(snapshot: Mapping[str, Any]) -> Period:
+    """Return the period of a run, with the days and the status it had."""
+    said = snapshot["period"]
+    return Period(
+        said["identifier"],
+        said["level"],
+        dt.date.fromisoformat(said["start_date"]),
+        dt.date.fromisoformat(said["end_date"]) + dt.timedelta(days=1),
+        said["calendar"],
+        said["status"],
+    )
+
+
+__all__ = [
+    "period_from_snapshot",
+    "plan_fingerprint",
+    "plan_from_snapshot",
+    "resolver_snapshot",
+    "snapshot_fingerprint",
+    "snapshot_of",
+]

@@ -1,0 +1,237 @@
+"""The tables of the store; `migrations` builds the same ones step by step.
+
+No table holds a row of anybody's data: the store knows names, versions, counts, places and hashes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from weft.pipelines.model.words import EntityStatus, OperationType, ProjectStatus, RunStatus
+from weft.pipelines.store.column_types import Json, Moment
+from weft.pipelines.store.records import OutputState, StepStatus, Trigger
+
+VERSION_TABLE = "store_version"
+HEAD = "0001"
+METADATA = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def _needed(name: str, kind: Any) -> Column[Any]:
+    return Column(name, kind, nullable=False)
+
+
+def _one_of(column: str, words: Any) -> CheckConstraint:
+    allowed = ", ".join(f"'{word}'" for word in get_args(words))
+    return CheckConstraint(f"{column} IN ({allowed})", name=column)
+
+
+DATASETS = Table(
+    "datasets",
+    METADATA,
+    _needed("id", Text),
+    _needed("version", Integer),
+    _needed("name", Text),
+    _needed("status", Text),
+    _needed("origin", Text),
+    _needed("body", Json),
+    _needed("fingerprint", Text),
+    _needed("published_at", Moment),
+    PrimaryKeyConstraint("id", "version"),
+    UniqueConstraint("name", "version"),
+    _one_of("status", EntityStatus),
+    CheckConstraint("origin IN ('file', 'registered')", name="origin"),
+    CheckConstraint("version > 0", name="version"),
+)
+
+PROJECTS = Table(
+    "projects",
+    METADATA,
+    _needed("id", Text),
+    _needed("version", Integer),
+    _needed("name", Text),
+    _needed("status", Text),
+    _needed("body", Json),
+    _needed("fingerprint", Text),
+    _needed("created_at", Moment),
+    PrimaryKeyConstraint("id", "version"),
+    _one_of("status", ProjectStatus),
+    CheckConstraint("version > 0", name="version"),
+)
+
+RESOLVERS = Table(
+    "resolvers",
+    METADATA,
+    _needed("id", Text),
+    _needed("version", Integer),
+    _needed("body", Json),
+    _needed("fingerprint", Text),
+    _needed("status", Text),
+    _needed("created_at", Moment),
+    PrimaryKeyConstraint("id", "version"),
+    _one_of("status", EntityStatus),
+    CheckConstraint("version > 0", name="version"),
+)
+
+PROJECT_STATE = Table(
+    "project_state",
+    METADATA,
+    _needed("project_id", Text),
+    _needed("status", Text),
+    Column("active_version", Integer),
+    Column("pinned_dataset_version", Integer),
+    Column("conflict", Json),
+    _needed("updated_at", Moment),
+    PrimaryKeyConstraint("project_id"),
+    _one_of("status", ProjectStatus),
+    CheckConstraint("(status = 'conflict') = (conflict IS NOT NULL)", name="conflict"),
+)
+
+RUN_SNAPSHOTS = Table(
+    "run_snapshots",
+    METADATA,
+    _needed("sha", Text),
+    _needed("body", Text),
+    PrimaryKeyConstraint("sha"),
+)
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    _needed("id", Text),
+    _needed("project_id", Text),
+    _needed("project_name", Text),
+    _needed("project_version", Integer),
+    _needed("period", Text),
+    _needed("level", Text),
+    _needed("status", Text),
+    _needed("trigger", Text),
+    _needed("triggered_by", Text),
+    _needed("sandbox", Boolean),
+    _needed("known_at", Moment),
+    _needed("run_at", Moment),
+    _needed("created_at", Moment),
+    Column("started_at", Moment),
+    Column("completed_at", Moment),
+    Column("last_completed_operation", Integer),
+    Column("error", Json),
+    _needed("snapshot_sha", Text),
+    Column("parent_run_id", Text),
+    Column("rerun_of", Text),
+    _needed("attempt", Integer),
+    _needed("host", Text),
+    _needed("pid", BigInteger),
+    PrimaryKeyConstraint("id"),
+    ForeignKeyConstraint(["snapshot_sha"], ["run_snapshots.sha"]),
+    _one_of("status", RunStatus),
+    _one_of("trigger", Trigger),
+    CheckConstraint("attempt > 0", name="attempt"),
+    CheckConstraint("(status = 'failed') = (error IS NOT NULL)", name="error"),
+    CheckConstraint(
+        "(status IN ('completed', 'failed', 'cancelled')) = (completed_at IS NOT NULL)", name="completed_at"
+    ),
+    Index(None, "project_id", "period"),
+    Index(None, "created_at"),
+)
+
+RUN_OPERATIONS = Table(
+    "run_operations",
+    METADATA,
+    _needed("run_id", Text),
+    _needed("seq", Integer),
+    _needed("name", Text),
+    _needed("type", Text),
+    _needed("status", Text),
+    Column("rows_in", BigInteger),
+    Column("rows_out", BigInteger),
+    Column("rows_changed", BigInteger),
+    _needed("joins", Json),
+    Column("started_at", Moment),
+    Column("completed_at", Moment),
+    PrimaryKeyConstraint("run_id", "seq"),
+    ForeignKeyConstraint(["run_id"], ["runs.id"], ondelete="CASCADE"),
+    _one_of("type", OperationType),
+    _one_of("status", StepStatus),
+)
+
+RUN_OUTPUTS = Table(
+    "run_outputs",
+    METADATA,
+    _needed("run_id", Text),
+    _needed("seq", Integer),
+    _needed("state", Text),
+    _needed("stage", Text),
+    _needed("target", Text),
+    _needed("backup", Text),
+    _needed("kind", Text),
+    _needed("format", Text),
+    _needed("rows", BigInteger),
+    _needed("columns", Json),
+    _needed("manifest", Json),
+    Column("dataset_id", Text),
+    Column("dataset_name", Text),
+    Column("dataset_version", Integer),
+    PrimaryKeyConstraint("run_id", "seq"),
+    ForeignKeyConstraint(["run_id"], ["runs.id"], ondelete="CASCADE"),
+    _one_of("state", OutputState),
+)
+
+DATASET_LOCATIONS = Table(
+    "dataset_locations",
+    METADATA,
+    _needed("dataset_id", Text),
+    _needed("version", Integer),
+    _needed("period", Text),
+    _needed("location", Json),
+    _needed("run_id", Text),
+    _needed("seq", Integer),
+    PrimaryKeyConstraint("dataset_id", "version", "period"),
+    UniqueConstraint("run_id", "seq"),
+    ForeignKeyConstraint(["dataset_id", "version"], ["datasets.id", "datasets.version"]),
+)
+
+LOCKS = Table(
+    "locks",
+    METADATA,
+    _needed("name", Text),
+    _needed("run_id", Text),
+    _needed("owner", Text),
+    _needed("host", Text),
+    _needed("pid", BigInteger),
+    _needed("acquired_at", Moment),
+    _needed("heartbeat_at", Moment),
+    PrimaryKeyConstraint("name"),
+    ForeignKeyConstraint(["run_id"], ["runs.id"], ondelete="CASCADE"),
+)
+
+INPUTS = Table(
+    "inputs",
+    METADATA,
+    _needed("run_id", Text),
+    _needed("name", Text),
+    _needed("print", Json),
+    PrimaryKeyConstraint("run_id", "name"),
+    ForeignKeyConstraint(["run_id"], ["runs.id"], ondelete="CASCADE"),
+)

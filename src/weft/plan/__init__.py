@@ -1,1 +1,0 @@
-"""Specifications and schemas in, resolved plans out; pure, no data, no JVM."""

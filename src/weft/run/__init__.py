@@ -1,1 +1,0 @@
-"""Plans carried out."""

@@ -1,1 +1,0 @@
-"""Resolved joins as Spark plans: one strategy per file, each ``lower(left, right, join)``."""

@@ -1,1 +1,0 @@
-"""Operations on Spark: each takes the working set and returns it changed."""

@@ -1,1 +1,0 @@
-"""DataFrames as staged data."""

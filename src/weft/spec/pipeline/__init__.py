@@ -1,1 +1,0 @@
-"""What users say about datasets, projects, operations, resolvers and scenarios."""

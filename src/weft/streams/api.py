@@ -1,0 +1,143 @@
+"""Streaming SQL from Python: run a job, hear of its batches, get its rows.
+
+::
+
+    import weft.streams
+
+    report = weft.streams.run(spark, Path("streams/orders.sql"), final=True)
+    report.query("order_status").ledger["left"]["unmatched"]
+    report.rows("order_status")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from weft.core.names import listed
+from weft.errors import ArgumentError
+from weft.streams.sql.job import text_of
+from weft.streams.plan.explain import JobExplanation, explain_job
+from weft.streams.plan.text import plan_text
+from weft.streams.run.batch import run_batch
+from weft.streams.run.job import run_job
+from weft.streams.run.listener import Listener
+from weft.streams.run.report import BatchReport, JobReport, QueryReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from weft.streams.plan.resolved import JobPlan
+
+Keep = Literal["state", "offsets"]
+
+__all__ = [
+    "BatchReport",
+    "JobExplanation",
+    "JobReport",
+    "Listener",
+    "QueryReport",
+    "explain",
+    "run",
+    "run_as_batch",
+]
+
+
+def run(
+    spark: SparkSession,
+    sql: str | Path,
+    *,
+    root: str | Path = ".",
+    final: bool = False,
+    available: bool = True,
+    fresh: bool = False,
+    keep: Keep | None = None,
+    variables: Mapping[str, str] | None = None,
+    memory: Mapping[str, Sequence[Any]] | None = None,
+    listener: Listener | None = None,
+) -> JobReport:
+    """Run a job over everything there is and return what came of it.
+
+    `sql` is the text of a job or the path of its file; paths in it are relative to `root`.  Without
+    ``final`` the run can be resumed later and rows that wait go on waiting; with it the input is
+    declared to have ended: unmatched rows come out and the checkpoint is sealed.  ``fresh`` begins
+    again, `keep` says what of a changed query's checkpoint stays.  `variables` stand for ``${NAME}``,
+    before those of the environment.  `memory` gives the rows of streams with the connector ``memory``,
+    a list for each batch, and of tables.  The session is used as it is; nothing is registered in it.
+    """
+    if not final and not available:
+        raise ArgumentError(
+            "a run without final= and available= would never end",
+            code="W0305",
+            help="leave available= out; `weft stream start` runs a job until it is stopped",
+        )
+    plan = _planned(sql, root, variables)
+    return run_job(
+        spark,
+        plan,
+        mode="final" if final else "available",
+        fresh=fresh,
+        keep=_kept(keep),
+        memory=memory,
+        listener=listener,
+    )
+
+
+def run_as_batch(
+    spark: SparkSession,
+    sql: str | Path,
+    *,
+    to: str | Path | None = None,
+    root: str | Path = ".",
+    variables: Mapping[str, str] | None = None,
+    memory: Mapping[str, Sequence[Any]] | None = None,
+) -> JobReport:
+    """Run the same job over the same inputs as batch queries; the rows are those of the sealed stream.
+
+    They go to the folder `to`, or to the sinks when no stream of the job has written there.  There is no
+    checkpoint and no ledger.
+    """
+    plan = _planned(sql, root, variables)
+    return run_batch(spark, plan, to=None if to is None else Path(to).absolute(), memory=memory)
+
+
+def explain(
+    sql: str | Path, *, root: str | Path = ".", variables: Mapping[str, str] | None = None
+) -> JobExplanation:
+    """Return what a job does: bounds, state, when unmatched rows appear, who runs it and why.  No JVM starts."""
+    return explain_job(_planned(sql, root, variables))
+
+
+def _planned(sql: str | Path, root: str | Path, variables: Mapping[str, str] | None) -> JobPlan:
+    env = {**os.environ, **(variables or {})}
+    folder = Path(root).absolute()
+    if isinstance(sql, Path):
+        return plan_text(text_of(sql), folder, file=str(sql), env=env)
+    if isinstance(sql, str) and not _is_a_path(sql):
+        return plan_text(sql, folder, env=env)
+    if isinstance(sql, str):
+        raise ArgumentError(
+            f"{sql!r} is the name of a file, not the text of a job",
+            code="W0302",
+            help=f"write Path({sql!r})",
+        )
+    raise ArgumentError(
+        f"sql must be the text of a job or the Path of its file, not {type(sql).__name__}",
+        help="write Path('streams/orders.sql'), or the statements themselves",
+    )
+
+
+def _is_a_path(sql: str) -> bool:
+    return sql.strip().lower().endswith(".sql") and not any(c in sql.strip() for c in " \t\n;()")
+
+
+def _kept(keep: Keep | None) -> Keep | None:
+    if keep not in (None, "state", "offsets"):
+        raise ArgumentError(
+            f"keep {keep!r} is none of {listed(('state', 'offsets'))}",
+            code="W0302",
+            help="keep='state' goes on with the rows that wait, keep='offsets' with the sources alone",
+        )
+    return keep

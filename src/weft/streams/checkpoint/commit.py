@@ -1,0 +1,218 @@
+"""Commit: a batch happens when its manifest is in place, and not before.
+
+::
+
+    counters of every group    checked: the ledger must balance, or nothing is committed
+    staged sink files          brought to the disk
+    commits/<batch>.json       written beside, synced, renamed: from here on the batch has happened
+    sink files                 renamed to where readers see them; the next start makes good what a crash left
+    state that nobody lists    removed
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.core.crash import crash_point
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.errors import ConnectorError, StreamError
+from weft.streams.checkpoint.folder import Checkpoint
+from weft.streams.checkpoint.durable import damaged, remove, sync_folder, write_document
+from weft.streams.checkpoint.ledger import (
+    GroupIndex,
+    added,
+    check_group,
+    check_total,
+    greatest_times,
+    read_batch_indexes,
+    summed,
+    summed_stats,
+)
+from weft.streams.checkpoint.manifest import Heartbeat, Ledger, Manifest, Move, last_manifest, write_manifest
+
+STAGING = ".weft-staging"
+"""Folder in a sink with the files of batches that have not happened yet; readers of folders pass it over."""
+
+_HEARTBEATS = 100
+
+
+def commit(
+    checkpoint: Checkpoint,
+    batch: int,
+    indexes: Iterable[GroupIndex],
+    staged: tuple[Move, ...] = (),
+    *,
+    heartbeat: Heartbeat,
+    before: Manifest | None = None,
+    inputs: Mapping[str, str] = EMPTY,
+    tables: Ledger = EMPTY,
+    rows: int | None = None,
+    read: FrozenMap[str, Any] = EMPTY,
+    seconds: float = 0.0,
+) -> Manifest:
+    """Let a batch happen and return what it did.
+
+    `before` is what the last committed batch did, looked up when it is not given; `inputs` maps the sides that read a stream to its alias, `tables` are the counts that joins
+    with tables made in this batch, `rows` is how many rows went to a sink that has no files, and `read` is what Spark
+    planned the batch to read.
+    """
+    found = tuple(indexes)
+    before = before or last_manifest(checkpoint) or Manifest(batch=-1)
+    for index in found:
+        check_group(index)
+    joined = summed(found)
+    ledger = added(joined, added(_others(before.ledger, joined), tables))
+    check_total(ledger, batch, before.ledger)
+    crash_point("stream_counted")
+    _sync(checkpoint, found, staged)
+    written = sum(m.rows or 0 for m in staged) if rows is None else rows
+    arrived = _arrived(ledger, before.ledger, inputs)
+    manifest = Manifest(
+        batch=batch,
+        max_times=greatest_times(found, inputs, before.max_times),
+        watermark=heartbeat.watermark,
+        clocks=heartbeat.clocks,
+        ledger=ledger,
+        stats=summed_stats(found),
+        sink=staged,
+        rows=written,
+        total_rows=before.total_rows + written,
+        rows_in=arrived,
+        last_rows=FrozenMap(
+            {**before.last_rows, **{a: heartbeat.wall_clock for a, n in arrived.items() if n}}
+        ),
+        aliases=FrozenMap(inputs),
+        read=read,
+        seconds=round(seconds, 3),
+        final=heartbeat.final,
+    )
+    write_manifest(checkpoint, manifest)
+    crash_point("stream_manifest")
+    finish(manifest)
+    crash_point("stream_renamed")
+    clean(checkpoint, found, before)
+    remove(checkpoint.heartbeat_file(batch - _HEARTBEATS))
+    crash_point("stream_cleaned")
+    return manifest
+
+
+def finish(manifest: Manifest) -> None:
+    """Put the sink files of a committed batch into place; what is there already stays.
+
+    Files are renamed in order, and a reader may remove one as soon as it is in place.  So a file that is neither
+    staged nor in place was taken by a reader, unless one before it is still staged: then it was never renamed.
+    """
+    folders: set[Path] = set()
+    for move in manifest.sink:
+        if move.source.exists():
+            _rename(move)
+            folders.add(move.to.parent)
+            crash_point("stream_renaming")
+        elif folders and not move.to.exists():
+            raise damaged(
+                move.source,
+                f"batch {manifest.batch} lists it and it is neither staged nor at {str(move.to)!r}",
+            )
+    for folder in folders:
+        sync_folder(folder)
+    for staging in {move.source.parent for move in manifest.sink}:
+        remove(staging)
+
+
+def clean(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], before: Manifest | None) -> None:
+    """Remove state that neither this batch nor the one before it lists."""
+    kept: dict[int, set[str]] = {}
+    earlier = read_batch_indexes(checkpoint, before.batch) if before is not None else ()
+    for index in (*indexes, *earlier):
+        listed = kept.setdefault(index.join, set())
+        listed.add(f"{index.batch}/{index.group}")
+        listed.update(name.rpartition("/")[0] for name in index.files)
+    for join, listed in kept.items():
+        for folder in checkpoint.join_state(join).glob("*/*"):
+            if f"{folder.parent.name}/{folder.name}" not in listed:
+                remove(folder)
+        for folder in checkpoint.join_state(join).glob("*"):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def seal(checkpoint: Checkpoint, manifest: Manifest) -> None:
+    """Say that the input has ended and everything is out."""
+    write_document(
+        checkpoint.sealed_file,
+        {"batch": manifest.batch, "rows": manifest.total_rows, "ledger": manifest.ledger},
+    )
+    crash_point("stream_sealed")
+
+
+def is_sealed(checkpoint: Checkpoint) -> bool:
+    """Whether the input of a checkpoint has ended."""
+    return checkpoint.sealed_file.exists()
+
+
+def check_open(checkpoint: Checkpoint, statement: str) -> None:
+    """Raise `StreamError` W2204 when the checkpoint is sealed."""
+    if is_sealed(checkpoint):
+        raise StreamError(
+            f"the input of {statement!r} was ended by a final run: its checkpoint {str(checkpoint.root)!r} is sealed",
+            code="W2204",
+            help="`--fresh` reads everything again and replaces the output",
+        )
+
+
+def _others(before: Ledger, joined: Ledger) -> Ledger:
+    """Return the counts of joins with tables, which are carried from batch to batch."""
+    return FrozenMap({side: counts for side, counts in before.items() if side not in joined})
+
+
+def _arrived(ledger: Ledger, before: Ledger, inputs: Mapping[str, str]) -> FrozenMap[str, int]:
+    found: dict[str, int] = {}
+    for side, alias in inputs.items():
+        counts = ledger.get(side)
+        if counts is not None:
+            found[alias] = counts["in"] - before.get(side, EMPTY).get("in", 0)
+    return FrozenMap(found)
+
+
+def _rename(move: Move) -> None:
+    try:
+        move.to.parent.mkdir(parents=True, exist_ok=True)
+        move.source.replace(move.to)
+    except OSError as cause:
+        raise ConnectorError(
+            f"{str(move.source)!r} cannot be renamed to {str(move.to)!r}: {cause}",
+            code="W2309",
+            help="the batch is committed; see the permissions of the folder and start the job again to finish it",
+        ) from cause
+
+
+def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[Move, ...]) -> None:
+    """Bring everything that a manifest lists to the disk before it: files, and the names of files in their folders."""
+    sync_staged(staged)
+    folders = {checkpoint.root, checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}
+    folders |= {checkpoint.join_state(index.join) for index in indexes}
+    for folder in sorted(folders):
+        if folder.is_dir():
+            sync_folder(folder)
+
+
+def sync_staged(staged: Iterable[Move]) -> None:
+    """Bring staged files to the disk, with all names from them up to the folder of the sink."""
+    folders: set[Path] = set()
+    for move in staged:
+        _sync_file(move.source)
+        sink = move.to.parent
+        folders |= {f for f in move.source.parents if f == sink or sink in f.parents} | {sink.parent}
+    for folder in sorted(folders):
+        sync_folder(folder)
+
+
+def _sync_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,194 @@
+"""The ledger: where every row of a side is, and the equation that it must fulfil.
+
+::
+
+    in = matched + waiting + unmatched + late + rejected + evicted
+
+All seven are measured apart from each other, so a row that is lost or counted twice shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.core.frozen import EMPTY, FrozenMap, frozen
+from weft.errors import StreamError
+from weft.streams.checkpoint.folder import Checkpoint
+from weft.streams.checkpoint.durable import damaged, read_document
+from weft.streams.checkpoint.manifest import Counts, Ledger
+
+COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
+Side = Literal["left", "right"]
+SIDES: tuple[Side, Side] = ("left", "right")
+_GREATEST = frozenset({"max_time", "max_lateness"})
+_LEAST = frozenset({"min_time"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupIndex:
+    """index.json: what the kernel says of one group of one join after a batch.
+
+    `files` are the files that its state consists of, relative to the folder of the join.
+    """
+
+    join: int
+    group: int
+    batch: int
+    counters: FrozenMap[str, Counts]
+    stats: FrozenMap[str, Any] = EMPTY
+    max_times: FrozenMap[str, int] = EMPTY
+    files: tuple[str, ...] = ()
+
+
+def side_name(join: int, side: str) -> str:
+    """Return the name of a side in the ledger.
+
+    >>> side_name(1, "left"), side_name(2, "right")
+    ('left', 'join2.right')
+    """
+    return side if join == 1 else f"join{join}.{side}"
+
+
+def read_indexes(
+    checkpoint: Checkpoint, batch: int, joins: Iterable[int], groups: int
+) -> tuple[GroupIndex, ...]:
+    """Return what the kernel says of every group after a batch; raise W2213 when a group is missing."""
+    found: list[GroupIndex] = []
+    for join in joins:
+        folder = checkpoint.join_state(join) / str(batch)
+        files = sorted(folder.glob("*/index.json"))
+        if len(files) != groups:
+            raise StreamError(
+                f"batch {batch} left {len(files)} of {groups} groups of join {join} in {str(folder)!r}",
+                code="W2213",
+                help="nothing of the batch is committed, and `weft stream run JOB` does it again; when it fails again, "
+                "workers on other machines write to disks of their own: "
+                "SET 'checkpoint' = '/a/folder/that/all/of/them/share'",
+            )
+        found.extend(_index(join, path) for path in files)
+    return tuple(found)
+
+
+def read_batch_indexes(checkpoint: Checkpoint, batch: int) -> tuple[GroupIndex, ...]:
+    """Return what is there of a batch, complete or not."""
+    files = sorted(checkpoint.state.glob(f"j*/{batch}/*/index.json"))
+    return tuple(_index(int(path.parts[-4][1:]), path) for path in files)
+
+
+def _index(join: int, path: Path) -> GroupIndex:
+    said = read_document(path)
+    try:
+        files = [s["path"] for s in said["segments"]]
+        for more in ("flags", "seen", "sessions"):
+            files.extend(name for name in (said.get(more) or {}).values() if name)
+        return GroupIndex(
+            join=join,
+            group=said["group"],
+            batch=said["batch"],
+            counters=frozen({s: {c: said["counters"][s][c] for c in COUNTS} for s in SIDES}),
+            stats=frozen(said.get("stats") or {}),
+            max_times=FrozenMap({s: t for s, t in (said.get("max_times") or {}).items() if t is not None}),
+            files=tuple(files),
+        )
+    except (KeyError, TypeError, AttributeError) as cause:
+        raise damaged(path, f"{type(cause).__name__} {cause}") from cause
+
+
+def missing(counts: Mapping[str, int]) -> int:
+    """Return how many rows that came in are nowhere; below 0 when some are counted twice.
+
+    >>> missing({"in": 3, "matched": 1, "waiting": 1, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0})
+    1
+    """
+    return counts["in"] - sum(counts[name] for name in COUNTS[1:])
+
+
+def check_group(index: GroupIndex) -> None:
+    """Raise `StreamError` W2210 when the ledger of a group does not balance."""
+    for side in SIDES:
+        if missing(index.counters[side]):
+            where = f"group {index.group} of batch {index.batch}"
+            raise _unbalanced(side_name(index.join, side), where, index.counters[side])
+
+
+def check_total(ledger: Ledger, batch: int, before: Ledger = EMPTY) -> None:
+    """Raise `StreamError` W2210 when a side does not balance, or shows fewer rows than the batch before."""
+    for side, counts in ledger.items():
+        if missing(counts):
+            raise _unbalanced(side, f"batch {batch}", counts)
+        for name in ("in", "late", "rejected", "evicted", "matched", "unmatched"):
+            if counts[name] < before.get(side, EMPTY).get(name, 0):
+                raise StreamError(
+                    f"the ledger of {side} goes back in batch {batch}: {name} was {before[side][name]} "
+                    f"and is {counts[name]}",
+                    code="W2210",
+                    help="nothing of the batch is committed; keep the checkpoint and report it as a defect of Weft",
+                )
+
+
+def _unbalanced(side: str, where: str, counts: Counts) -> StreamError:
+    lost = missing(counts)
+    said = ", ".join(f"{name} {counts[name]}" for name in COUNTS)
+    rows = "1 row is" if abs(lost) == 1 else f"{abs(lost)} rows are"
+    what = f"{rows} nowhere" if lost > 0 else f"{rows} counted twice"
+    return StreamError(
+        f"the ledger of {side} does not balance in {where}: {what} ({said})",
+        code="W2210",
+        help="nothing of the batch is committed; keep the checkpoint and report it as a defect of Weft",
+    )
+
+
+def summed(indexes: Iterable[GroupIndex]) -> Ledger:
+    """Return the counts of all groups together, by side."""
+    totals: dict[str, dict[str, int]] = {}
+    for index in indexes:
+        for side in SIDES:
+            counts = totals.setdefault(side_name(index.join, side), dict.fromkeys(COUNTS, 0))
+            for name in COUNTS:
+                counts[name] += index.counters[side][name]
+    return FrozenMap({side: FrozenMap(counts) for side, counts in totals.items()})
+
+
+def summed_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
+    """Return the statistics of all groups together, by side; what is a maximum stays one."""
+    totals: dict[str, dict[str, Any]] = {}
+    for index in indexes:
+        for side, stats in index.stats.items():
+            into = totals.setdefault(side_name(index.join, side), {})
+            for name, value in stats.items():
+                if value is None or into.get(name) is None:
+                    into[name] = into.get(name) if value is None else value
+                elif name in _GREATEST | _LEAST:
+                    into[name] = (max if name in _GREATEST else min)(into[name], value)
+                else:
+                    into[name] += value
+    return FrozenMap({side: FrozenMap(stats) for side, stats in totals.items()})
+
+
+def greatest_times(
+    indexes: Iterable[GroupIndex], inputs: Mapping[str, str], before: Mapping[str, int]
+) -> FrozenMap[str, int]:
+    """Return the greatest event time that each input has shown; `inputs` maps sides to aliases."""
+    found = dict(before)
+    for index in indexes:
+        for side, seen in index.max_times.items():
+            alias = inputs.get(side_name(index.join, side))
+            if alias is not None:
+                found[alias] = max(found.get(alias, seen), seen)
+    return FrozenMap(found)
+
+
+def added(one: Ledger, other: Ledger) -> Ledger:
+    """Return two ledgers counted together."""
+    sides = [*one, *(s for s in other if s not in one)]
+    return FrozenMap(
+        {
+            side: FrozenMap(
+                {c: one.get(side, EMPTY).get(c, 0) + other.get(side, EMPTY).get(c, 0) for c in COUNTS}
+            )
+            for side in sides
+        }
+    )

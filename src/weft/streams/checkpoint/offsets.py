@@ -1,0 +1,202 @@
+"""What Spark has read: its half of a checkpoint, recorded in every commit and compared at every start.
+
+::
+
+    spark/metadata       id of the query
+    spark/offsets/4      planned: up to where batch 4 reads each source
+    spark/commits/4      done, written after the commit of the batch
+    spark/sources/0/4    files of source 0; 9.compact holds those up to 9
+
+Spark and Weft number batches together.  A batch that has a commit is passed over when Spark brings it again, so
+a checkpoint whose halves are of different times would pass over rows that nothing has read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.errors import StreamError
+from weft.streams.checkpoint.folder import Checkpoint, record_of
+from weft.streams.checkpoint.durable import FRESH
+from weft.streams.checkpoint.manifest import Manifest, last_manifest
+
+VERSION = "v1"
+NOTHING = "-"
+"""Offset of a source that has given nothing so far."""
+
+_FIRST_OFFSET = 2  # after the version and the settings
+_GATHERED = ".compact"
+_ENTRY = re.compile(r'"batchId"\s*:\s*(\d+)')
+
+
+def numbered(folder: Path) -> dict[int, Path]:
+    """Return the entries of a log of Spark by number, in order; the name may end with ``.compact``."""
+    if not folder.is_dir():
+        return {}
+    names = {p.name.removesuffix(_GATHERED): p for p in folder.iterdir()}
+    return {int(name): names[name] for name in sorted((n for n in names if n.isdigit()), key=int)}
+
+
+def planned_offsets(spark: Path, batch: int) -> tuple[str, ...] | None:
+    """Return the offsets that Spark planned for a batch, one for each source; None when there is no such plan."""
+    try:
+        lines = (spark / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    return tuple(lines[_FIRST_OFFSET:]) if lines[:1] == [VERSION] else ()
+
+
+def entry_of(offset: str) -> int | None:
+    """Return the log entry that an offset of a file source means: -1 for nothing, None for another kind of source.
+
+    >>> entry_of('{"logOffset":3}'), entry_of("-"), entry_of('{"orders":{"0":7}}')
+    (3, -1, None)
+    """
+    if offset == NOTHING:
+        return -1
+    try:
+        known = json.loads(offset)
+    except ValueError:
+        return None
+    return int(known["logOffset"]) if isinstance(known, dict) and set(known) == {"logOffset"} else None
+
+
+def reading_of(spark: Path, batch: int) -> FrozenMap[str, Any]:
+    """Return what Spark planned a batch to read: `query`, offsets `since` and `until`, and `files` of file sources.
+
+    Files are recorded as their number and a hash of what Spark notes of them.
+    """
+    until = planned_offsets(spark, batch)
+    if until is None:
+        return EMPTY
+    since = planned_offsets(spark, batch - 1) or (NOTHING,) * len(until)
+    return FrozenMap(query=_query(spark), since=since, until=until, files=_files(spark, since, until))
+
+
+def check_offsets(checkpoint: Checkpoint) -> None:
+    """Raise `StreamError` W2202 when Spark's offsets and the commits of a checkpoint are not of the same time."""
+    last, batch = _last_commit(checkpoint)
+    if last is not None and last.final:
+        return  # nothing is read after the end of the input
+    done = max(numbered(checkpoint.spark / "commits"), default=-1)
+    planned = max(numbered(checkpoint.spark / "offsets"), default=-1)
+    if done > batch or planned > batch + 1:
+        raise _disagree(
+            checkpoint, max(done, planned - 1), batch, "the commits are older, or some are missing"
+        )
+    if batch >= 0 and planned < batch:
+        why = "'spark' is missing" if planned < 0 else "'spark' is older"
+        raise _disagree(
+            checkpoint, planned, batch, f"{why}: rows that were read would be read again or passed over"
+        )
+    if done < batch - 1:
+        raise _disagree(checkpoint, done, batch, "'spark/commits' is older, or some of its files are missing")
+    if last is not None:
+        check_reading(checkpoint, last)
+
+
+def check_reading(checkpoint: Checkpoint, commit: Manifest) -> None:
+    """Raise `StreamError` W2202 when Spark's plan of a committed batch is not what the commit says it read."""
+    known = commit.read
+    if not known:  # written by a version that did not record it
+        return
+    spark = checkpoint.spark
+    now = planned_offsets(spark, commit.batch)
+    if now is None:
+        why = "Spark has no plan of it"
+    elif _query(spark) != known["query"]:
+        why = f"Spark's offsets are of the query {_query(spark)}, the commit of {known['query']}"
+    elif _trimmed(now) != _trimmed(known["until"]):
+        why = f"Spark planned to read up to {_shown(now)}, the commit says {_shown(known['until'])}"
+    elif _trimmed(_files(spark, known["since"], known["until"])) != _trimmed(known["files"]):
+        why = "the files that Spark noted for it in 'spark/sources' are not those of the commit"
+    else:
+        return
+    raise StreamError(
+        f"the halves of the checkpoint {str(checkpoint.root)!r} disagree about batch {commit.batch}: {why}",
+        code="W2202",
+        help=f"files of the checkpoint were removed or restored apart from each other: {FRESH}",
+    )
+
+
+def _last_commit(checkpoint: Checkpoint) -> tuple[Manifest | None, int]:
+    """Return the last commit and its batch; before the first one, that of the checkpoint whose offsets it took over."""
+    last = last_manifest(checkpoint)
+    if last is not None:
+        return last, last.batch
+    record = record_of(checkpoint)
+    if record.follows is not None:
+        earlier = Checkpoint(checkpoint.root.parent / record.follows)
+        last = last_manifest(earlier)
+    return (
+        last if last is not None and last.batch == record.first_batch - 1 else None
+    ), record.first_batch - 1
+
+
+def _query(spark: Path) -> str:
+    try:
+        return str(json.loads((spark / "metadata").read_text(encoding="utf-8"))["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _files(spark: Path, since: Sequence[str], until: Sequence[str]) -> tuple[str, ...]:
+    """Return for each source how many files a batch read and a hash of their entries; empty for other sources."""
+    found = []
+    for number, (low, high) in enumerate(zip(_padded(since, len(until)), until, strict=True)):
+        first, last = entry_of(low), entry_of(high)
+        if first is None or last is None:
+            found.append("")
+            continue
+        lines = sorted(_lines(numbered(spark / "sources" / str(number)), first, last))
+        digest = hashlib.blake2b("\n".join(lines).encode(), digest_size=12).hexdigest()
+        found.append(f"{len(lines)} {digest}")
+    return tuple(found)
+
+
+def _lines(entries: dict[int, Path], first: int, last: int) -> Iterable[str]:
+    """Yield what the entries after `first` up to `last` say of their files, wherever they are gathered by now."""
+    for number in range(first + 1, last + 1):
+        place = entries.get(number) or next(
+            (p for n, p in entries.items() if n > number and p.suffix == _GATHERED), None
+        )
+        if place is None:
+            continue
+        for line in place.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
+            of = _ENTRY.search(line)
+            if of is not None and int(of[1]) == number:
+                yield line
+
+
+def _padded(offsets: Sequence[str], count: int) -> tuple[str, ...]:
+    return (*offsets, *(NOTHING,) * (count - len(offsets)))[:count]
+
+
+def _trimmed(offsets: Sequence[str]) -> tuple[str, ...]:
+    """Return offsets without sources at the end that have given nothing: one may have been added since."""
+    kept = list(offsets)
+    while kept and kept[-1] in (NOTHING, "", _NO_FILES):
+        kept.pop()
+    return tuple(kept)
+
+
+_NO_FILES = f"0 {hashlib.blake2b(b'', digest_size=12).hexdigest()}"
+
+
+def _shown(offsets: Sequence[str]) -> str:
+    return ", ".join(offsets) or "nothing"
+
+
+def _disagree(checkpoint: Checkpoint, reached: int, batch: int, why: str) -> StreamError:
+    ends = ["with none" if b < 0 else f"with batch {b}" for b in (reached, batch)]
+    return StreamError(
+        f"Spark's offsets in {str(checkpoint.spark)!r} end {ends[0]}, the commits of the checkpoint {ends[1]}: {why}",
+        code="W2202",
+        help=f"files of the checkpoint were removed or restored apart from each other: {FRESH}",
+    )

@@ -1,0 +1,110 @@
+"""Recover: what a start does before anything else, so that a crash leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from weft.errors import StreamError
+from weft.streams.checkpoint.folder import Checkpoint, checkpoints_of, ids_of, record_of
+from weft.streams.checkpoint.commit import finish, is_sealed, seal
+from weft.streams.checkpoint.durable import remove
+from weft.streams.checkpoint.manifest import (
+    batches,
+    last_batch,
+    read_heartbeat,
+    read_manifest,
+)
+from weft.streams.checkpoint.redriven import redrives
+
+
+def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path | None = None) -> int | None:
+    """Bring a checkpoint to its last commit and return the number of that batch.
+
+    Files of the last batch go where readers see them, and what later batches began is removed; `staging`
+    is the folder in which the sink's files of this checkpoint wait, `sink` the one where they appear.  A
+    flush that was committed is sealed.
+    """
+    record = record_of(checkpoint)
+    last = last_batch(checkpoint)
+    if sink is not None:
+        _check_sink(checkpoint, record.id, record.first_batch - 1 if last is None else last, sink)
+    if last is not None:
+        manifest = read_manifest(checkpoint, last)
+        finish(manifest)
+        if manifest.final and not is_sealed(checkpoint):
+            seal(checkpoint, manifest)
+    elif record.replaces is not None:
+        forget_output(checkpoint, sink)
+    _remove_later(checkpoint, record.first_batch - 1 if last is None else last)
+    if staging is not None:
+        remove(staging)
+    return last
+
+
+def forget_output(checkpoint: Checkpoint, sink: Path | None = None) -> None:
+    """Remove what all earlier checkpoints of a statement gave to its sink; it comes again.
+
+    Earlier ones are those that it replaced and those whose offsets were taken over.  What damaged or missing
+    checkpoints do not list any more is found in `sink` by its name.
+    """
+    folder = checkpoint.root.parent
+    for earlier in checkpoints_of(folder):
+        if earlier != checkpoint:
+            _forget(earlier)
+    own = record_of(checkpoint).id
+    if sink is not None:
+        for one in ids_of(folder):
+            for path in sink.glob(f"part-{one}-*") if one != own else ():
+                remove(path)
+
+
+def _forget(earlier: Checkpoint) -> None:
+    for batch in batches(earlier.commits):
+        with suppress(StreamError):
+            for move in read_manifest(earlier, batch).sink:
+                remove(move.to)
+    with suppress(StreamError):
+        for move in (move for redrive in redrives(earlier) for move in redrive.files):
+            remove(move.to)
+
+
+def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None:
+    """Raise W2202 when the sink has files of batches that the checkpoint has not committed: they would come twice."""
+    named = re.compile(rf"part-{re.escape(own)}-(\d+)-.*")
+    ahead = sorted(
+        p.name for p in sink.glob(f"part-{own}-*") if (m := named.fullmatch(p.name)) and int(m[1]) > last
+    )
+    if not ahead:
+        return
+    raise StreamError(
+        f"{str(sink)!r} has {len(ahead)} files of batches after the last commit of {str(checkpoint.root)!r} "
+        f"({'none' if last < 0 else f'batch {last}'}), from {ahead[0]!r} on: the checkpoint is an older copy",
+        code="W2202",
+        help="bring the newest checkpoint back; or move these files away, and the job reads their input again; "
+        "or begin again with `--fresh`",
+    )
+
+
+def _remove_later(checkpoint: Checkpoint, last: int) -> None:
+    for folder in checkpoint.state.glob("j*/*"):
+        if folder.name.startswith(".tmp-") or (folder.name.isdigit() and int(folder.name) > last):
+            remove(folder)
+    for path in checkpoint.rejects.glob("*/*"):
+        said = path.name.partition("-")[0]
+        if path.name.startswith(".") or (said.isdigit() and int(said) > last):
+            remove(path)
+    for folder in (checkpoint.root, checkpoint.commits, checkpoint.heartbeats):
+        for path in folder.glob(".tmp-*"):
+            remove(path)
+    for batch in batches(checkpoint.heartbeats):
+        if batch > last:
+            _forget_flush(checkpoint, batch)
+
+
+def _forget_flush(checkpoint: Checkpoint, batch: int) -> None:
+    # A flush that did not happen must not become the clock of a batch with rows.
+    heartbeat = read_heartbeat(checkpoint, batch)
+    if heartbeat is not None and heartbeat.final:
+        remove(checkpoint.heartbeat_file(batch))

@@ -1,0 +1,325 @@
+"""Status: how it stands with stream jobs, read from the files that they leave; nothing is started."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.names import shell_word
+from weft.errors import Diagnostic, StreamError
+from weft.streams.plan.layout import layout
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
+from weft.streams.checkpoint.folder import Checkpoint, current, record_of
+from weft.streams.checkpoint.commit import is_sealed
+from weft.streams.checkpoint.ledger import side_name
+from weft.streams.checkpoint.lock import Holder, holder
+from weft.streams.checkpoint.manifest import (
+    Heartbeat,
+    Ledger,
+    Manifest,
+    batches,
+    last_manifest,
+    read_heartbeat,
+)
+from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, keeper, read_record
+
+State = Literal["running", "stopped", "failed", "sealed"]
+WARN_AT = 80
+"""Per cent of a limit on rows at which the status warns."""
+
+_MILLISECOND = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideStatus:
+    """One side of a join: what it holds, and how far its own time has come; times are microseconds.
+
+    `watermark` is the greatest event time that its stream has shown minus the delay, `last_rows` when it
+    showed rows on the wall clock.  A side that is the result of an earlier join has no alias.
+    """
+
+    side: str
+    name: str
+    alias: str | None = None
+    watermark: int | None = None
+    last_rows: int | None = None
+    idle_since: int | None = None
+    state_rows: int = 0
+    state_bytes: int = 0
+    limit: int | None = None
+
+    @property
+    def fill(self) -> int | None:
+        """How full the side is, in per cent of its limit; None without one."""
+        return None if not self.limit else self.state_rows * 100 // self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementStatus:
+    """How it stands with one statement; `held_back_by` names the stream that the watermark waits for."""
+
+    name: str
+    state: State
+    checkpoint: Path
+    pid: int | None = None
+    location: str = ""
+    batches: int = 0
+    rows: int = 0
+    watermark: int | None = None
+    held_back_by: str | None = None
+    held_since: int | None = None
+    ledger: Ledger = EMPTY
+    sides: tuple[SideStatus, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sides that are close to their limit, in sentences."""
+        return tuple(
+            f"{side.name} of {self.name!r} keeps {side.state_rows:,} rows, {side.fill} % of the {side.limit:,} it may"
+            for side in self.sides
+            if (side.fill or 0) >= WARN_AT
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """How it stands with a job: its processes and its statements.
+
+    `problems` are files of it that are damaged; `is_orphan` says that its process outlived its supervisor.
+    """
+
+    name: str
+    state: State
+    folder: Path
+    pid: int | None = None
+    supervisor: int | None = None
+    since: int | None = None
+    restarts: int = 0
+    error: FrozenMap[str, Any] | None = None
+    statements: tuple[StatementStatus, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    is_orphan: bool = False
+
+
+def facts(plan: StatementPlan) -> FrozenMap[str, Any]:
+    """Return what `status` needs of a plan; it is kept in job.json, so that files alone are enough."""
+    limits = {
+        side_name(step.number, side): step.limits.max_state_rows
+        for step in plan.kernel_steps
+        for side in ("left", "right")
+    }
+    said = plan.sink.connector
+    return FrozenMap(
+        sides=FrozenMap(sides_of(plan)),
+        aliases=FrozenMap(_aliases(plan)),
+        delays=FrozenMap({i.alias: i.stream.delay.microseconds for i in plan.inputs}),
+        limits=FrozenMap(limits),
+        children=FrozenMap(_children(plan)),
+        has_watermark=plan.has_watermark,
+        location=str(said.get("path") or said.get("topic") or ""),
+    )
+
+
+def sides_of(plan: StatementPlan) -> dict[str, str]:
+    """Return what people call each side of the ledger: its stream or table, or the joins before it.
+
+    A stream that is read twice is told with its alias.
+    """
+    numbers = [*(i.number for i in plan.inputs), *(t.number for t in plan.tables)]
+    names = [_relation(plan, n) for n in numbers]
+    found: dict[str, str] = {}
+    for step in plan.steps:
+        left = _called(plan, step.left[0], names) if len(step.left) == 1 else f"join {step.number - 1}"
+        found[side_name(step.number, "left")] = left
+        if isinstance(step, KernelStep):
+            found[side_name(step.number, "right")] = _called(plan, step.right, names)
+    return found
+
+
+def _relation(plan: StatementPlan, number: int) -> str:
+    source = plan.source(number)
+    return source.stream.name if isinstance(source, Input) else source.table.name
+
+
+def _called(plan: StatementPlan, number: int, names: list[str]) -> str:
+    name = _relation(plan, number)
+    return name if names.count(name) == 1 else f"{name} {plan.source(number).alias}"
+
+
+def _aliases(plan: StatementPlan) -> Iterator[tuple[str, str]]:
+    for step in plan.kernel_steps:
+        for side, numbers in (("left", step.left), ("right", (step.right,))):
+            source = plan.source(numbers[0])
+            if len(numbers) == 1 and isinstance(source, Input):
+                yield side_name(step.number, side), source.alias
+
+
+def _children(plan: StatementPlan) -> Iterator[tuple[str, FrozenMap[str, str]]]:
+    """Yield for each side of a join what the children of its rows are called by people."""
+    for step in plan.kernel_steps:
+        made = layout(plan, step)
+        for side, children in (("left", made.left), ("right", made.right)):
+            named = {c.name: _column(plan, c.slot[1], c.slot[2]) for c in children if c.slot[0] == "i"}
+            yield side_name(step.number, side), FrozenMap(named)
+
+
+def _column(plan: StatementPlan, number: int, index: int) -> str:
+    source = plan.source(number)
+    columns = source.stream.columns if isinstance(source, Input) else source.table.columns
+    return columns.fields[index].name
+
+
+def jobs(base: Path) -> tuple[str, ...]:
+    """Return the names of the jobs that left something below a folder."""
+    found = base.iterdir() if base.is_dir() else ()
+    return tuple(sorted(p.name for p in found if p.is_dir() and not p.name.startswith(".")))
+
+
+def job_status(name: str, folder: Path) -> JobStatus:
+    """Return how it stands with the job that keeps its files in a folder.
+
+    Whether it runs is what its locks say.  A file that is damaged is among the problems and hides nothing else.
+    """
+    files = SupervisorFiles(folder)
+    problems: list[Diagnostic] = []
+    record = _record(files, problems)
+    by = keeper(files)
+    killed = record is not None and record.at_work and by is None
+    failed = killed or (record is not None and record.state == "failed")
+    statements = tuple(_statements(folder, problems, failed=failed))
+    state: State = "stopped"
+    if by is not None or any(s.state == "running" for s in statements):
+        state = "running"
+    elif failed:
+        state = "failed"
+    elif statements and all(s.state == "sealed" for s in statements):
+        state = "sealed"
+    holding = next((s.pid for s in statements if s.pid), None)
+    return JobStatus(
+        name=name,
+        state=state,
+        folder=folder,
+        pid=record.child_pid if record is not None and record.child.runs else holding,
+        supervisor=None if by is None else _supervisor(record, by),
+        since=None if record is None else record.since,
+        restarts=0 if record is None else len(record.restarts),
+        error=_killed(name) if killed else None if record is None else record.error,
+        statements=statements,
+        problems=tuple(problems),
+        is_orphan=by is not None and _supervisor(record, by) is None,
+    )
+
+
+def _record(files: SupervisorFiles, problems: list[Diagnostic]) -> SupervisorRecord | None:
+    try:
+        return read_record(files)
+    except StreamError as damaged:
+        problems.extend(replace(d, severity="warning") for d in damaged.diagnostics)
+        return None
+
+
+def _supervisor(record: SupervisorRecord | None, by: Holder) -> int | None:
+    """Return the process that watches the job; a child whose supervisor was killed is watched by nobody."""
+    if record is not None and by.process == record.child:
+        return None
+    return by.process.pid if by.process.runs or by.host != socket.gethostname() else None
+
+
+def _killed(name: str) -> FrozenMap[str, Any]:
+    return FrozenMap(
+        code="W2225",
+        message=f"the processes of the job {name!r} were killed, or the machine stopped",
+        help=f"nothing that is committed is lost; `weft stream start {shell_word(name)}` goes on after the last commit",
+    )
+
+
+def _statements(folder: Path, problems: list[Diagnostic], *, failed: bool) -> Iterator[StatementStatus]:
+    for statement in _statement_folders(folder):
+        try:
+            found = current(statement)
+            if found is not None:
+                yield statement_status(found, failed=failed)
+        except StreamError as damaged:
+            problems.extend(damaged.diagnostics)
+
+
+def checkpoints(folder: Path) -> Iterator[Checkpoint]:
+    """Yield the checkpoint in use of each statement of a job."""
+    for statement in _statement_folders(folder):
+        found = current(statement)
+        if found is not None:
+            yield found
+
+
+def _statement_folders(folder: Path) -> list[Path]:
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(p for p in found if p.is_dir() and not p.name.startswith("."))
+
+
+def statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> StatementStatus:
+    """Return how it stands with a statement; `failed` says that its job fell and is not started again."""
+    record = record_of(checkpoint)
+    manifest = last_manifest(checkpoint) or Manifest(batch=-1)
+    by = holder(checkpoint.lock)
+    state: State = "failed" if failed else "stopped"
+    if by is not None:
+        state = "running"
+    elif is_sealed(checkpoint):
+        state = "sealed"
+    plan: Mapping[str, Any] = record.plan
+    beat = read_heartbeat(checkpoint, manifest.batch) if manifest.batch >= 0 else None
+    sides = _sides(plan, manifest, beat)
+    back = _held_back(plan, sides)
+    return StatementStatus(
+        name=checkpoint.root.parent.name,
+        state=state,
+        checkpoint=checkpoint.root,
+        pid=by.process.pid if by is not None else None,
+        location=str(plan.get("location", "")),
+        batches=len(batches(checkpoint.commits)),
+        rows=manifest.total_rows,
+        watermark=None if manifest.final else manifest.watermark,
+        held_back_by=None if back is None or manifest.final else back.name,
+        held_since=None if back is None or manifest.final else back.last_rows,
+        ledger=manifest.ledger,
+        sides=sides,
+    )
+
+
+def _sides(plan: Mapping[str, Any], manifest: Manifest, beat: Heartbeat | None) -> tuple[SideStatus, ...]:
+    aliases, delays = plan.get("aliases", EMPTY), plan.get("delays", EMPTY)
+    names, limits = plan.get("sides", EMPTY), plan.get("limits", EMPTY)
+    idle = EMPTY if beat is None else beat.idle
+    found = []
+    for side in dict.fromkeys((*names, *manifest.ledger)):
+        alias = aliases.get(side)
+        shown = None if alias is None else manifest.max_times.get(alias)
+        stats = manifest.stats.get(side, EMPTY)
+        found.append(
+            SideStatus(
+                side=side,
+                name=names.get(side, side),
+                alias=alias,
+                watermark=None
+                if shown is None
+                else shown // _MILLISECOND * _MILLISECOND - delays.get(alias, 0),
+                last_rows=None if alias is None else manifest.last_rows.get(alias),
+                idle_since=idle.get(alias, EMPTY).get("since") if alias is not None else None,
+                state_rows=stats.get("current_size") or 0,
+                state_bytes=stats.get("current_bytes") or 0,
+                limit=limits.get(side),
+            )
+        )
+    return tuple(found)
+
+
+def _held_back(plan: Mapping[str, Any], sides: tuple[SideStatus, ...]) -> SideStatus | None:
+    """Return the stream that the watermark waits for: one that showed nothing yet, or the least one."""
+    if not plan.get("has_watermark", False):
+        return None
+    waited = [s for s in sides if s.alias is not None and s.idle_since is None]
+    return min(waited, key=lambda s: (s.watermark is not None, s.watermark or 0), default=None)

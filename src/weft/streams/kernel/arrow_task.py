@@ -1,0 +1,162 @@
+"""The task of a worker: collects its groups' rows, joins them, saves the state, then gives the output.
+
+Columns that come in::
+
+    __weft_group  __weft_side (0 left, 1 right, -1 tick)  __weft_hash  __weft_time  __weft_raw
+    left_<child> ..  right_<child> ..
+
+A tick is a row for each group, so that groups without rows still let time pass.  Children are columns
+of their own: Spark writes structs to Arrow at several times the cost of their fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from weft.streams.kernel.gate import Arrivals
+from weft.streams.kernel.places import Places
+from weft.streams.kernel.spec import Clock, JoinTask, KernelProblem
+from weft.streams.kernel.state_files import GroupPlace, open_group, save_group
+from weft.streams.kernel.transition import check_size, step
+
+GROUP, SIDE, HASH, TIME, RAW = "__weft_group", "__weft_side", "__weft_hash", "__weft_time", "__weft_raw"
+LEFT, RIGHT = "left_", "right_"
+"""What the names of the children of a side begin with."""
+TICK = -1
+
+Task = Callable[[Iterable[Any]], Iterator[Any]]
+
+
+def arrow_task(
+    task: JoinTask,
+    clock: Clock,
+    *,
+    root: str,
+    batch: int,
+    previous: int | None,
+    watermark: int,
+    wall_clock: int,
+    groups: int,
+) -> Task:
+    """Return the function for ``mapInArrow``.
+
+    `root` is the folder of the checkpoint, `previous` the batch whose state is continued (None: none
+    yet), `watermark` ``NEVER`` while there is none.
+    """
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        places = Places(root)
+        collected = Collected()
+        for one in batches:
+            collected.add(one)
+        for group, (left, right) in collected.groups().items():
+            place = GroupPlace(places, task.number, group)
+            state = open_group(place, previous, task, left.rows.schema, right.rows.schema)
+            check_size(state, left, right, groups=groups)
+            stepped = step(
+                task, state, left, right, clock, batch=batch, watermark=watermark, wall_clock=wall_clock
+            )
+            save_group(place, stepped.state, stepped.rejects, watermark=watermark)
+            yield from stepped.out
+
+    return run
+
+
+class Collected:
+    """Rows of one partition by group and side."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[int, tuple[list[_Piece], list[_Piece]]] = {}
+        self.schemas: tuple[Any, Any] | None = None
+
+    def add(self, batch: Any) -> None:
+        """Take the rows of a record batch; what belongs together is not copied."""
+        if self.schemas is None:
+            self.schemas = (_schema(batch, LEFT), _schema(batch, RIGHT))
+        if not batch.num_rows:
+            return
+        groups = batch.column(GROUP).to_numpy(zero_copy_only=False)
+        sides = batch.column(SIDE).to_numpy(zero_copy_only=False)
+        alone = bool((groups == groups[0]).all())  # as it is when partitions are groups
+        for group in groups[:1] if alone else np.unique(groups):
+            here = np.ones(len(groups), dtype=np.bool_) if alone else groups == group
+            pieces = self.pieces.setdefault(int(group), ([], []))
+            for side, prefix in enumerate((LEFT, RIGHT)):
+                mask = here & (sides == side)
+                if mask.any():
+                    pieces[side].append(_piece(batch, prefix, None if mask.all() else mask))
+
+    def groups(self) -> dict[int, tuple[Arrivals, Arrivals]]:
+        """Return the arrivals of each group."""
+        if self.schemas is None:
+            return {}
+        left, right = self.schemas
+        return {
+            group: (_arrivals(pieces[0], left), _arrivals(pieces[1], right))
+            for group, pieces in sorted(self.pieces.items())
+        }
+
+
+_Piece = tuple[Any, Any, Any, list[Any]]
+
+
+def _piece(batch: Any, prefix: str, mask: NDArray[np.bool_] | None) -> _Piece:
+    columns = [batch.column(HASH), batch.column(TIME), batch.column(RAW)]
+    children = [batch.column(i) for i, name in enumerate(batch.schema.names) if name.startswith(prefix)]
+    if mask is not None:
+        chosen = pa.array(mask)
+        columns = [column.filter(chosen) for column in columns]
+        children = [child.filter(chosen) for child in children]
+    return columns[0], columns[1], columns[2], children
+
+
+def _arrivals(pieces: list[_Piece], schema: Any) -> Arrivals:
+    if not pieces:
+        nothing = pa.array([], pa.int64())
+        return Arrivals(hashes=nothing, times=nothing, rows=schema.empty_table())
+    hashes, times = (pa.concat_arrays([piece[i] for piece in pieces]) for i in range(2))
+    raw = pa.chunked_array([piece[2] for piece in pieces])  # long texts may not fit into one array
+    columns = [
+        _cast(pa.chunked_array([piece[3][i] for piece in pieces]), field.type)
+        for i, field in enumerate(schema)
+    ]
+    return Arrivals(
+        hashes=hashes,
+        times=times,
+        raw=raw if raw.null_count < len(raw) else None,
+        rows=pa.table(columns, schema=schema),
+    )
+
+
+def _cast(column: Any, wanted: Any) -> Any:
+    return column if column.type == wanted else column.cast(wanted)
+
+
+def _schema(batch: Any, prefix: str) -> Any:
+    """Return the children of a side; instants are kept in UTC, whatever the zone of the session."""
+    mine = [f for f in batch.schema if f.name.startswith(prefix)]
+    if not mine:
+        raise KernelProblem(
+            "W2201",
+            f"the join's input has no column {prefix}.., only {', '.join(batch.schema.names)}",
+            "report it as a defect of Weft",
+        )
+    return pa.schema([pa.field(f.name.removeprefix(prefix), _in_utc(f.type)) for f in mine])
+
+
+def _in_utc(kind: Any) -> Any:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_utc(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_in_utc(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_in_utc(key.type)), item.with_type(_in_utc(item.type)))
+    return kind

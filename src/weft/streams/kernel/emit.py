@@ -1,0 +1,164 @@
+"""Emit: rows of the output, made when they are asked for.
+
+::
+
+    kind  time  [window_start  window_end]  left  right
+    0     t     ...                         {..}  {..}     a pair; t is the later of both times
+    1     t     ...                         {..}  NULL     a left row that met nothing
+    2     t     ...                         NULL  {..}     a right row that met nothing
+
+What is held until then are places of rows.  When even these are many, the pairs are found a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from weft.streams.kernel.pairs import Matching, expanded, shared_windows
+from weft.streams.kernel.reach import first_window, moved
+from weft.streams.kernel.segments import Longs
+from weft.streams.kernel.spec import LEFT_ALONE, NEVER, PAIR, RIGHT_ALONE, JoinTask, Side
+from weft.streams.kernel.widths import widths
+
+KNOWN = 8_000_000
+"""Up to so many pairs of a batch are remembered until they are asked for; more are found again then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairs:
+    """Matching rows of two segments; without `known` they are found again when they are asked for."""
+
+    matching: Matching
+    known: tuple[tuple[Longs, Longs], ...] | None
+
+    def chunks(self) -> Iterable[tuple[Longs, Longs]]:
+        """Return the pairs piece by piece."""
+        return self.matching.chunks() if self.known is None else self.known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Again:
+    """Pairs of several segments that are found again when they are asked for."""
+
+    find: Callable[[], Iterator[tuple[Matching, Longs, Longs]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Alone:
+    """Rows of one side that met nothing; `places` are rows of `rows`."""
+
+    side: Side
+    rows: Any
+    places: Longs
+    times: Longs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Output:
+    """All rows that one batch of one group gives; iterate as often as you like."""
+
+    task: JoinTask
+    left: Any  # Arrow schemas of the children
+    right: Any
+    blocks: tuple[Pairs | Again | Alone, ...] = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        for block in self.blocks:
+            if isinstance(block, Alone):
+                yield from self._alone(block)
+            elif isinstance(block, Again):
+                for matching, left, right in block.find():
+                    yield from self._pairs(matching, left, right)
+            else:
+                for left, right in block.chunks():
+                    yield from self._pairs(block.matching, left, right)
+
+    @property
+    def schema(self) -> Any:
+        """Arrow schema of the output."""
+        return output_schema(self.task, self.left, self.right)
+
+    def _alone(self, block: Alone) -> Iterator[Any]:
+        for piece in widths(block.rows.columns, block.places).pieces(len(block.places)):
+            places, times = block.places[piece], block.times[piece]
+            here = _struct(block.rows, places)
+            absent = pa.nulls(len(places), _struct_type(self.right if block.side == "left" else self.left))
+            sides = (here, absent) if block.side == "left" else (absent, here)
+            kind = LEFT_ALONE if block.side == "left" else RIGHT_ALONE
+            windows = first_window(self.task.reach, times) if self.task.window_columns else None
+            yield self._batch(kind, times, windows, *sides)
+
+    def _pairs(self, matching: Matching, left: Longs, right: Longs) -> Iterator[Any]:
+        reach = self.task.reach
+        each = widths(matching.left.rows.columns, matching.left.places(left))
+        each += widths(matching.right.rows.columns, matching.right.places(right))
+        for piece in each.pieces(len(left)):
+            ours, theirs = left[piece], right[piece]
+            if not self.task.window_columns and not reach.per_window:
+                yield self._pair_batch(matching, ours, theirs, None)
+                continue
+            start, last = shared_windows(matching, ours, theirs)
+            if not reach.per_window:
+                yield self._pair_batch(matching, ours, theirs, start)
+                continue
+            slide = reach.slide or reach.size
+            none = np.zeros(len(ours), dtype=np.int64)
+            for pair, number in expanded(np.arange(len(ours)), none, (last - start) // slide + 1):
+                for cut in each.at(pair + piece.start).pieces(len(pair)):
+                    some, nth = pair[cut], number[cut]
+                    yield self._pair_batch(matching, ours[some], theirs[some], start[some] + nth * slide)
+
+    def _pair_batch(self, matching: Matching, left: Longs, right: Longs, windows: Longs | None) -> Any:
+        times = np.maximum(matching.left.times[left], matching.right.times[right])
+        return self._batch(
+            PAIR,
+            times,
+            windows,
+            _struct(matching.left.rows, matching.left.places(left)),
+            _struct(matching.right.rows, matching.right.places(right)),
+        )
+
+    def _batch(self, kind: int, times: Longs, windows: Longs | None, left: Any, right: Any) -> Any:
+        unknown = times == NEVER
+        mask = unknown if unknown.any() else None
+        columns = [pa.array(np.full(len(times), kind, dtype=np.int8)), pa.array(times, mask=mask)]
+        if self.task.window_columns and windows is not None:
+            columns += [
+                pa.array(windows, mask=mask),
+                pa.array(moved(windows, self.task.reach.size), mask=mask),
+            ]
+        return pa.RecordBatch.from_arrays([*columns, left, right], schema=self.schema)
+
+
+def is_too_many(pairs: int) -> bool:
+    """Whether so many pairs are found again rather than remembered."""
+    return pairs > KNOWN
+
+
+def output_schema(task: JoinTask, left: Any, right: Any) -> Any:
+    """Return the Arrow schema of the output of a join whose sides have these children."""
+    windows = [("window_start", pa.int64()), ("window_end", pa.int64())] if task.window_columns else []
+    return pa.schema(
+        [
+            ("kind", pa.int8()),
+            ("time", pa.int64()),
+            *windows,
+            ("left", _struct_type(left)),
+            ("right", _struct_type(right)),
+        ]
+    )
+
+
+def _struct_type(schema: Any) -> Any:
+    return pa.struct(list(schema))
+
+
+def _struct(rows: Any, places: Longs) -> Any:
+    index = pa.array(places)
+    children = [column.chunk(0).take(index) for column in rows.columns]
+    return pa.StructArray.from_arrays(children, fields=list(rows.schema))

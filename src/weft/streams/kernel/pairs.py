@@ -1,0 +1,168 @@
+"""Pairs: from ranges of candidates to the pairs that really match, never one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.streams.kernel.keys import same_keys
+from weft.streams.kernel.reach import first_window, last_window, moved, reached
+from weft.streams.kernel.residual import holds, refs
+from weft.streams.kernel.search import ranges
+from weft.streams.kernel.segments import Longs, Segment
+from weft.streams.kernel.spec import FOREVER, NEVER, JoinTask, Side
+from weft.streams.kernel.widths import ROWS, widths
+
+CHUNK = 2_000_000
+"""How many candidates are looked at together."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Matching:
+    """Candidates of two segments: where each probe's rows lie, and what must hold besides.
+
+    `live` masks leave out rows that are over (None: all are live).  Under EMIT FINAL only windows whose
+    end lies in ``(after, until]`` count.
+    """
+
+    task: JoinTask
+    left: Segment
+    right: Segment
+    probe_side: Side
+    probe: Longs
+    start: Longs
+    stop: Longs
+    live_left: Mask | None = None
+    live_right: Mask | None = None
+    after: int = NEVER
+    until: int = FOREVER
+
+    @property
+    def candidates(self) -> int:
+        """How many pairs are looked at."""
+        return int((self.stop - self.start).sum())
+
+    def chunks(self) -> Iterator[tuple[Longs, Longs]]:
+        """Yield the matching pairs as places in the left and in the right segment."""
+        for probe, row in expanded(self.probe, self.start, self.stop):
+            left, right = (probe, row) if self.probe_side == "left" else (row, probe)
+            for piece in self._pieces(left, right):
+                yield self._matching(left[piece], right[piece])
+
+    def _pieces(self, left: Longs, right: Longs) -> Iterator[slice]:
+        """Yield candidates in pieces whose keys and compared columns fit into columns of their own."""
+        residual = self.task.residual
+        ours = [self.left.rows.column(name) for name in compared(self.task, "left", self.left.rows)]
+        theirs = [self.right.rows.column(name) for name in compared(self.task, "right", self.right.rows)]
+        by_row = residual is not None and residual.program is None
+        each = widths(ours, self.left.places(left)) + widths(theirs, self.right.places(right))
+        yield from each.pieces(len(left), ROWS if by_row else CHUNK)
+
+    def _matching(self, left: Longs, right: Longs) -> tuple[Longs, Longs]:
+        if self.live_left is not None:
+            left, right = _kept(self.live_left[left], left, right)
+        if self.live_right is not None:
+            left, right = _kept(self.live_right[right], left, right)
+        same = same_keys(self.task.keys, self.left, left, self.right, right)
+        if same is not None:
+            left, right = _kept(same, left, right)
+        if self.after != NEVER or self.until != FOREVER:
+            first, last = shared_windows(self, left, right)
+            closes = (first <= last) if self.task.reach.per_window else self._closes(first)
+            left, right = _kept(closes, left, right)
+        if self.task.residual is not None and len(left):
+            left, right = _kept(holds(self.task.residual, self.left, left, self.right, right), left, right)
+        return left, right
+
+    def _closes(self, first: Longs) -> Mask:
+        ends = moved(first, self.task.reach.size)
+        return np.asarray((ends > self.after) & (ends <= self.until))
+
+
+def compared(task: JoinTask, side: Side, rows: Any) -> list[str]:
+    """Return the columns of a side that are compared for each candidate, beside its time."""
+    residual = task.residual
+    if residual is not None and residual.program is None:
+        return list(rows.column_names)
+    names = dict.fromkeys(task.keys)
+    if residual is not None:
+        names |= dict.fromkeys(refs(residual.program, side))
+    return list(names)
+
+
+def _kept(mask: Mask, left: Longs, right: Longs) -> tuple[Longs, Longs]:
+    return (left, right) if mask.all() else (left[mask], right[mask])
+
+
+def expanded(probe: Longs, start: Longs, stop: Longs) -> Iterator[tuple[Longs, Longs]]:
+    """Yield (probe, row) for every row of every range, at most `CHUNK` at a time.
+
+    >>> [
+    ...     [a.tolist() for a in pair]
+    ...     for pair in expanded(np.array([3, 4]), np.array([0, 5]), np.array([2, 6]))
+    ... ]
+    [[[3, 3, 4], [0, 1, 5]]]
+    """
+    counts = stop - start
+    if counts.max(initial=0) > CHUNK:  # a hot key: its range is cut
+        pieces = -(-counts // CHUNK)
+        owner = np.repeat(np.arange(len(probe)), pieces)
+        step = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        start = start[owner] + step * CHUNK
+        stop, probe = np.minimum(start + CHUNK, stop[owner]), probe[owner]
+        counts = stop - start
+    ends = np.cumsum(counts)
+    first = 0
+    while first < len(probe):
+        base = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, base + CHUNK, side="right")))
+        yield _expanded(probe[first:last], start[first:last], counts[first:last])
+        first = last
+
+
+def _expanded(probe: Longs, start: Longs, counts: Longs) -> tuple[Longs, Longs]:
+    if counts.max(initial=0) == 1:
+        return probe, start
+    before = np.cumsum(counts) - counts
+    rows = np.arange(int(counts.sum())) + np.repeat(start - before, counts)
+    return np.repeat(probe, counts), rows
+
+
+def probed(
+    task: JoinTask, side: Side, probing: Segment, places: Longs | None, stored: Segment
+) -> tuple[Longs, Longs, Longs]:
+    """Return (place, start, stop): rows of a segment that probes, and their candidates in a stored one."""
+    none = np.empty(0, dtype=np.int64)
+    if not len(probing) or not len(stored) or (places is not None and not len(places)):
+        return none, none, none
+    hashes = probing.hashes if places is None else probing.hashes[places]
+    times = probing.times if places is None else probing.times[places]
+    low, high = reached(task.reach, times, side)
+    if int(high.max()) < stored.least or int(low.min()) > stored.greatest:
+        return none, none, none
+    found, start, stop = ranges(stored.hashes, stored.times, hashes, low, high)
+    return (found if places is None else places[found]), start, stop
+
+
+def shared_windows(matching: Matching, left: Longs, right: Longs) -> tuple[Longs, Longs]:
+    """Return the starts of the first and the last window that both rows of each pair lie in.
+
+    Under EMIT FINAL with a row for each window, only windows that close now are counted.
+    """
+    reach = matching.task.reach
+    left_times, right_times = matching.left.times[left], matching.right.times[right]
+    first = np.maximum(first_window(reach, left_times), first_window(reach, right_times))
+    last = np.minimum(last_window(reach, left_times), last_window(reach, right_times))
+    if reach.per_window:
+        slide = reach.slide or reach.size
+        if matching.after != NEVER:  # the first start whose end is later than `after`
+            first = np.maximum(first, ((matching.after - reach.size) // slide + 1) * slide)
+        if matching.until != FOREVER:
+            last = np.minimum(last, (matching.until - reach.size) // slide * slide)
+    return first, last

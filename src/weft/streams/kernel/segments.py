@@ -1,0 +1,156 @@
+"""Segments: rows of one side, sorted by (hash, time) and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from weft.streams.kernel.search import sorted_order
+from weft.streams.kernel.spec import GONE, OVER
+
+Longs = NDArray[np.int64]
+Flags = NDArray[np.uint8]
+
+DEAD = OVER | GONE
+MOST = 8
+"""More segments than this are merged: each costs every probe a search."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Segment:
+    """Rows in the order of (hash, time).
+
+    The children of row `i` are row ``order[i]`` of `rows`, or row `i` when there is no order: rows that
+    have arrived lie as they came, and only what stays is laid out in order.  `batches` is the batch
+    of each row once rows of several batches are merged.  `path` is empty until it is on disk.
+    """
+
+    hashes: Longs
+    times: Longs
+    rows: Any
+    batch: int
+    order: Longs | None = None
+    batches: NDArray[np.int32] | None = None
+    path: str = ""
+    least: int = 0
+    greatest: int = 0
+    bytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def child(self, name: str, places: Longs | None = None) -> Any:
+        """Return a child of the rows at some places, or of all."""
+        column = self.rows.column(name)
+        if places is None and self.order is None:
+            return whole(column)
+        return whole(column).take(pa.array(self.places(places)))
+
+    def places(self, places: Longs | None) -> Longs:
+        """Return where rows of this segment lie in `rows`."""
+        if places is None:
+            places = np.arange(len(self.hashes))
+        return places if self.order is None else self.order[places]
+
+    def batch_of(self, places: Longs) -> NDArray[np.int32]:
+        """Return the batch in which each row came."""
+        if self.batches is None:
+            return np.full(len(places), self.batch, dtype=np.int32)
+        return self.batches[places]
+
+
+def whole(column: Any) -> Any:
+    """Return a column in one piece."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def in_one_piece(rows: Any) -> Any:
+    """Return a table whose columns have one chunk each; such columns are taken from fastest."""
+    if all(column.num_chunks == 1 for column in rows.columns):
+        return rows
+    arrays = [
+        column.combine_chunks() if column.num_chunks else pa.array([], column.type) for column in rows.columns
+    ]
+    return pa.table(arrays, schema=rows.schema)
+
+
+def arrived(hashes: Longs, times: Longs, rows: Any, kept: Longs | None, batch: int) -> Segment:
+    """Return arrived rows as a segment that leaves them where they lie; `kept` are those that take part."""
+    order = sorted_order(hashes, times)
+    return Segment(
+        hashes=hashes[order],
+        times=times[order],
+        rows=rows,
+        batch=batch,
+        order=order if kept is None else kept[order],
+        least=int(times.min()) if len(times) else 0,
+        greatest=int(times.max()) if len(times) else 0,
+    )
+
+
+def laid_out(segment: Segment, kept: Longs | None) -> Segment:
+    """Return the rows of a segment that stay, in order and in memory of their own."""
+    if kept is None and segment.order is None:
+        return segment
+    places = np.arange(len(segment)) if kept is None else kept
+    times = segment.times[places]
+    rows = _taken(segment.rows, segment.places(places))
+    return Segment(
+        hashes=segment.hashes[places],
+        times=times,
+        rows=rows,
+        batch=segment.batch,
+        batches=None if segment.batches is None else segment.batches[places],
+        least=int(times.min()),
+        greatest=int(times.max()),
+        bytes=rows.nbytes + 16 * len(places),
+    )
+
+
+def _taken(rows: Any, places: Longs) -> Any:
+    index = pa.array(places)
+    return pa.table([whole(column).take(index) for column in rows.columns], schema=rows.schema)
+
+
+def merged(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
+    """Return one segment with the rows of several, and where each row of them in turn went to."""
+    hashes = np.concatenate([s.hashes for s in segments])
+    times = np.concatenate([s.times for s in segments])
+    batches = np.concatenate([s.batch_of(np.arange(len(s))) for s in segments])
+    order = sorted_order(hashes, times)
+    rows = in_one_piece(pa.concat_tables([s.rows for s in segments]))
+    rows = _taken(rows, order)
+    one = Segment(
+        hashes=hashes[order],
+        times=times[order],
+        rows=rows,
+        batch=segments[-1].batch,
+        batches=batches[order],
+        least=min(s.least for s in segments),
+        greatest=max(s.greatest for s in segments),
+        bytes=rows.nbytes + 20 * len(order),
+    )
+    return one, order
+
+
+def newest_run(sizes: Sequence[int]) -> int:
+    """Return from which segment on to merge, so that rows are written a logarithmic number of times.
+
+    The newest four go together, and each older one that is not larger than what comes after it.
+
+    >>> newest_run([900, 100, 10, 10, 10, 10, 10, 10, 10])
+    1
+    """
+    first = max(0, len(sizes) - 4)
+    total = sum(sizes[first:])
+    while first > 0 and sizes[first - 1] <= 2 * total:
+        first -= 1
+        total += sizes[first]
+    return first

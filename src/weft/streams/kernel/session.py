@@ -1,0 +1,236 @@
+"""Sessions: rows of one key, both sides together, in which each step is at most the gap.
+
+Only keys that got rows, or whose session ends now, are looked at.  A row remembers the session that it
+was in after the last batch; two old rows with one such session have been given already, so a merge
+brings the pairs across its parts and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.streams.kernel.emit import Again, Pairs, is_too_many
+from weft.streams.kernel.keys import key_numbers
+from weft.streams.kernel.pairs import Matching, expanded
+from weft.streams.kernel.residual import holds
+from weft.streams.kernel.segments import Longs, Segment
+from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, Clock, JoinTask
+from weft.streams.kernel.working import Working
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(slots=True, eq=False)
+class _Rows:
+    """Chosen rows of both sides, all parts in turn."""
+
+    pieces: list[tuple[Segment, Longs]]
+    is_left: Mask
+    part: Longs
+    places: Longs
+    is_new: Mask
+    start: Longs  # of the session of the last batch, or the row's time
+    end: Longs
+
+    @classmethod
+    def of(cls, sides: tuple[Working, Working], chosen: list[list[Longs]]) -> _Rows:
+        pieces, is_left, part, is_new, spans = [], [], [], [], []
+        for working, places in zip(sides, chosen, strict=True):
+            for number, mine in enumerate(places):
+                pieces.append((working.parts[number], mine))
+                is_left.append(np.full(len(mine), working.side == "left"))
+                part.append(np.full(len(mine), number, dtype=np.int64))
+                is_new.append(np.full(len(mine), number == working.fresh))
+                spans.append(working.sessions[number][:, mine])
+        both = np.concatenate(spans, axis=1)
+        return cls(
+            pieces=pieces,
+            is_left=np.concatenate(is_left),
+            part=np.concatenate(part),
+            places=np.concatenate([places for _, places in pieces]),
+            is_new=np.concatenate(is_new),
+            start=both[0],
+            end=both[1],
+        )
+
+
+def session_pairs(task: JoinTask, left: Working, right: Working, clock: Clock) -> list[Pairs | Again]:
+    """Bring the sessions up to date, set flags and return the pairs to give now."""
+    sides = (left, right)
+    touched = _touched(sides)
+    numbers = np.empty(0, dtype=np.int64) if touched is None else _sessions(task, sides, touched)
+    rows = _closing(task, sides, clock) if task.final else touched
+    if rows is None:
+        return []
+    if task.final:
+        keys = key_numbers(task.keys, rows.pieces)
+        _, found = np.unique(np.stack((keys, rows.start)), axis=1, return_inverse=True)
+        numbers = found.reshape(-1)
+    find = partial(_pieces, task, (tuple(left.parts), tuple(right.parts)), rows, numbers)
+    known: list[Pairs | Again] = []
+    count = 0
+    for here, there, matching, one, other in find():
+        left.set(here, one, MATCHED)
+        right.set(there, other, MATCHED)
+        count += len(one)
+        if not is_too_many(count):
+            known.append(Pairs(matching=matching, known=((one, other),)))
+    left.matches += count
+    right.matches += count
+    return [Again(find=partial(_found_again, find))] if is_too_many(count) else known
+
+
+def _touched(sides: tuple[Working, Working]) -> _Rows | None:
+    """Return the live rows of every key that got a row."""
+    hashes = np.unique(np.concatenate([w.parts[w.fresh].hashes for w in sides]))
+    if not len(hashes):
+        return None
+    chosen = []
+    for working in sides:
+        mine = []
+        for number, segment in enumerate(working.parts):
+            place = np.minimum(np.searchsorted(hashes, segment.hashes), len(hashes) - 1)
+            touched = hashes[place] == segment.hashes
+            live = working.live(number)
+            mine.append(np.flatnonzero(touched if live is None else touched & live))
+        chosen.append(mine)
+    return _Rows.of(sides, chosen)
+
+
+def _closing(task: JoinTask, sides: tuple[Working, Working], clock: Clock) -> _Rows | None:
+    """Return the live rows of every session that is over."""
+    mark = clock.least
+    if mark == NEVER:
+        return None
+    below = FOREVER if mark == FOREVER else max(NEVER, mark - task.reach.gap)
+    chosen = []
+    for working in sides:
+        mine = []
+        for number, spans in enumerate(working.sessions):
+            over = spans[1] < below if mark != FOREVER else np.ones(spans.shape[1], dtype=np.bool_)
+            live = working.live(number)
+            mine.append(np.flatnonzero(over if live is None else over & live))
+        chosen.append(mine)
+    rows = _Rows.of(sides, chosen)
+    return rows if len(rows.places) else None
+
+
+def _sessions(task: JoinTask, sides: tuple[Working, Working], rows: _Rows) -> Longs:
+    """Return the number of each row's session and note its start and end.
+
+    A session of the last batch stays whole, also when a row that held it together was evicted.
+    """
+    keys = key_numbers(task.keys, rows.pieces)
+    order = np.lexsort((rows.start, keys))
+    key, start, end = keys[order], rows.start[order], rows.end[order]
+    # Running greatest end within each key: ranks of ends are lifted by the key.
+    ends, rank = np.unique(end, return_inverse=True)
+    reach = np.maximum.accumulate(key * len(ends) + rank.reshape(-1))
+    furthest = ends[reach - key * len(ends)]
+    cut = np.ones(len(order), dtype=np.bool_)
+    cut[1:] = (key[1:] != key[:-1]) | (start[1:] > _after(furthest[:-1], task.reach.gap))
+    number = np.cumsum(cut) - 1
+    firsts = np.flatnonzero(cut)
+    lasts = np.append(firsts[1:], len(order)) - 1
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = number
+    _note(sides, rows, start[firsts][numbers], furthest[lasts][numbers])
+    return numbers
+
+
+def _after(times: Longs, gap: int) -> Longs:
+    return np.asarray(np.minimum(times, FOREVER - gap) + gap)
+
+
+def _note(sides: tuple[Working, Working], rows: _Rows, start: Longs, end: Longs) -> None:
+    for working in sides:
+        mine = rows.is_left == (working.side == "left")
+        for number in range(len(working.parts)):
+            here = np.flatnonzero(mine & (rows.part == number))
+            if len(here):
+                spans = working.sessions[number].copy()
+                spans[:, rows.places[here]] = start[here], end[here]
+                working.sessions[number] = spans
+                working.sessions_changed = True
+
+
+def _given_now(rows: _Rows, numbers: Longs) -> Iterator[tuple[Longs, Longs]]:
+    """Yield pairs of one session of which one row is new, or which met by a merge only now."""
+    everyone = np.arange(len(numbers))
+    ours, theirs = everyone[rows.is_left], everyone[~rows.is_left]
+    new_left, old_left = ours[rows.is_new[ours]], ours[~rows.is_new[ours]]
+    new_right, old_right = theirs[rows.is_new[theirs]], theirs[~rows.is_new[theirs]]
+    yield from _across(numbers, new_left, theirs)
+    yield from _across(numbers, old_left, new_right)
+    merged = _is_merged(rows, numbers)
+    for one, other in _across(numbers, old_left[merged[old_left]], old_right[merged[old_right]]):
+        apart = rows.start[one] != rows.start[other]
+        yield one[apart], other[apart]
+
+
+def _is_merged(rows: _Rows, numbers: Longs) -> Mask:
+    """Return which rows lie in a session whose old rows come from several."""
+    count = int(numbers.max()) + 1
+    least, greatest = np.full(count, FOREVER), np.full(count, NEVER)
+    old = ~rows.is_new
+    np.minimum.at(least, numbers[old], rows.start[old])
+    np.maximum.at(greatest, numbers[old], rows.start[old])
+    return np.asarray((least < greatest)[numbers])
+
+
+def _across(numbers: Longs, ours: Longs, theirs: Longs) -> Iterator[tuple[Longs, Longs]]:
+    """Yield every pair of one row each with equal numbers."""
+    if not len(ours) or not len(theirs):
+        return
+    theirs = theirs[np.argsort(numbers[theirs], kind="stable")]
+    found = numbers[theirs]
+    start = np.searchsorted(found, numbers[ours])
+    stop = np.searchsorted(found, numbers[ours], side="right")
+    some = stop > start
+    for one, place in expanded(ours[some], start[some], stop[some]):
+        yield one, theirs[place]
+
+
+Segments = tuple[Segment, ...]
+Piece = tuple[int, int, Matching, Longs, Longs]
+
+
+def _pieces(task: JoinTask, sides: tuple[Segments, Segments], rows: _Rows, numbers: Longs) -> Iterator[Piece]:
+    """Yield the pairs to give now, part by part, after the residual condition."""
+    everyone = np.arange(len(numbers))
+    if task.final:
+        pairs = _across(numbers, everyone[rows.is_left], everyone[~rows.is_left])
+    else:
+        pairs = _given_now(rows, numbers)
+    none = np.empty(0, dtype=np.int64)
+    left, right = sides
+    for ours, theirs in pairs:
+        code = rows.part[ours] * len(right) + rows.part[theirs]
+        for number in np.unique(code):
+            mine = np.flatnonzero(code == number)
+            here, there = divmod(int(number), len(right))
+            one, other = rows.places[ours[mine]], rows.places[theirs[mine]]
+            if task.residual is not None:
+                true = holds(task.residual, left[here], one, right[there], other)
+                one, other = one[true], other[true]
+            if len(one):
+                matching = Matching(
+                    task=task,
+                    left=left[here],
+                    right=right[there],
+                    probe_side="left",
+                    probe=none,
+                    start=none,
+                    stop=none,
+                )
+                yield here, there, matching, one, other
+
+
+def _found_again(find: Callable[[], Iterator[Piece]]) -> Iterator[tuple[Matching, Longs, Longs]]:
+    for _, _, matching, one, other in find():
+        yield matching, one, other

@@ -1,0 +1,306 @@
+"""State on disk: what a group holds after a batch, in a folder of its own that appears whole.
+
+::
+
+    state/j<join>/<batch>/<group>/index.json      what the state consists of; files of earlier batches too
+                                  left.arrow      new or rewritten rows: __hash, __time, [__batch], children
+                                  left.flags      one byte a row of all segments in turn, when one changed
+                                  left.sessions   start and end of each row's session
+                                  left.seen       keys that duplicates are told by
+    rejects/<side>/<batch>-j<join>-<group>.parquet
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from weft.streams.kernel.places import Places, damaged
+from weft.streams.kernel.rejects import RejectRows, reject_table
+from weft.streams.kernel.segments import DEAD, Segment
+from weft.streams.kernel.spec import FORMAT, MATCHED, Clock, Counters, JoinTask, Side, SideStats
+from weft.streams.kernel.sums import checked_files, with_checksum
+from weft.streams.kernel.transition import GroupState, empty
+from weft.streams.kernel.working import SideState
+
+HASH, TIME, BATCH = "__hash", "__time", "__batch"
+SIDES: tuple[Side, Side] = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlace:
+    """Where the state of one group of one join lies."""
+
+    places: Places
+    join: int
+    group: int
+
+    @property
+    def folder(self) -> str:
+        """Folder of the join; paths in an index are relative to it."""
+        return f"state/j{self.join}"
+
+    def name(self, batch: int) -> str:
+        """Return the name of the group's folder as a batch left it, relative to the join's."""
+        return f"{batch}/{self.group}"
+
+
+def open_group(
+    place: GroupPlace, batch: int | None, task: JoinTask, left_schema: Any, right_schema: Any
+) -> GroupState:
+    """Return the state that a batch left, or an empty one when there was none.
+
+    The schemas are those of the children; what lies on disk must have the same.
+    """
+    if batch is None:
+        return empty(task, left_schema, right_schema)
+    name = f"{place.folder}/{place.name(batch)}/index.json"
+    index = place.places.read_json(name)
+    try:
+        if index["format"] != FORMAT:
+            raise damaged(place.places.path(name), f"its format is {index['format']}, not {FORMAT}")
+        left, right = index["clock"]
+        _check_files(place, index)
+        return GroupState(
+            left=_open_side(place, index, "left", left_schema),
+            right=_open_side(place, index, "right", right_schema),
+            clock=Clock(left=left, right=right),
+            batch=index["batch"],
+            sums=index.get("sums") or {},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, pa.ArrowException) as cause:
+        raise damaged(place.places.path(name), f"{type(cause).__name__} {cause}") from cause
+
+
+def _check_files(place: GroupPlace, index: dict[str, Any]) -> None:
+    """Raise W2202 when a file of the state is not as it was written; files of earlier versions have no checksum."""
+    sums: dict[str, str] = index.get("sums") or {}
+    key = place.places.path(f"{place.folder}/{place.group}")
+    known = checked_files().get(key, {})
+    for path, wanted in sums.items():
+        name = f"{place.folder}/{path}"
+        if known.get(path) != wanted and place.places.checksum(name) != wanted:
+            raise damaged(place.places.path(name), "its content does not match its checksum")
+    checked_files()[key] = dict(sums)
+
+
+def _open_side(place: GroupPlace, index: dict[str, Any], side: Side, schema: Any) -> SideState:
+    segments = [_open_segment(place, said, schema) for said in index["segments"] if said["side"] == side]
+    sizes = [len(s) for s in segments]
+    flags_path = index["flags"].get(side) or ""
+    flags = _numbers(place, flags_path, np.uint8, (sum(sizes),))
+    sessions_path = index["sessions"].get(side)
+    sessions = None
+    if sessions_path is not None:
+        spans = _numbers(place, sessions_path, np.int64, (2, sum(sizes)))
+        sessions = tuple(np.split(spans, np.cumsum(sizes)[:-1], axis=1)) if sizes else ()
+    seen_path = index["seen"].get(side) or ""
+    return SideState(
+        schema=schema,
+        segments=tuple(segments),
+        flags=tuple(np.split(flags, np.cumsum(sizes)[:-1])) if sizes else (),
+        sessions=sessions,
+        seen=_table(place, seen_path) if seen_path else None,
+        counters=Counters.from_dict(index["counters"][side]),
+        stats=SideStats.from_dict(index["stats"][side]),
+        flags_path=flags_path,
+        sessions_path=sessions_path or "",
+        seen_path=seen_path,
+    )
+
+
+def _numbers(place: GroupPlace, path: str, kind: Any, shape: tuple[int, ...]) -> Any:
+    if not path:
+        return np.zeros(shape, dtype=kind)
+    found = np.frombuffer(place.places.read(f"{place.folder}/{path}"), dtype=np.uint8)
+    if found.nbytes != int(np.prod(shape)) * np.dtype(kind).itemsize:
+        raise damaged(path, f"it has {found.nbytes} bytes for {shape[-1]} rows")
+    return found.view(kind).reshape(shape)
+
+
+def _table(place: GroupPlace, path: str) -> Any:
+    try:
+        with pa.ipc.open_file(place.places.read(f"{place.folder}/{path}")) as file:
+            return file.read_all()
+    except (pa.ArrowException, OSError) as cause:
+        raise damaged(path, str(cause)) from cause
+
+
+def _open_segment(place: GroupPlace, said: dict[str, Any], schema: Any) -> Segment:
+    table = _table(place, said["path"])
+    own = [n for n in (HASH, TIME, BATCH) if n in table.column_names]
+    rows = table.select(table.column_names[len(own) :])
+    if table.num_rows != said["rows"]:
+        raise damaged(said["path"], f"it has {table.num_rows} rows, the index says {said['rows']}")
+    if schema is None:
+        schema = rows.schema
+    if rows.schema.names != schema.names or rows.schema.types != schema.types:
+        raise damaged(said["path"], f"it has the columns {rows.schema.names}, the join {schema.names}")
+    return Segment(
+        hashes=table.column(HASH).chunk(0).to_numpy(),
+        times=table.column(TIME).chunk(0).to_numpy(),
+        rows=rows.cast(schema) if rows.schema != schema else rows,
+        batch=said["batch"],
+        batches=table.column(BATCH).chunk(0).to_numpy() if BATCH in own else None,
+        path=said["path"],
+        least=said["min"],
+        greatest=said["max"],
+        bytes=said["bytes"],
+    )
+
+
+def save_group(
+    place: GroupPlace, state: GroupState, rejects: Sequence[RejectRows] = (), *, watermark: int
+) -> GroupState:
+    """Write what a batch left of a group and return the state with the places of its files."""
+    save_rejects(place, rejects, state.batch, watermark)
+    made = place.places.folder(place.folder)
+    left, right = (_save_side(place, made, state, side) for side in SIDES)
+    saved = replace(state, left=left, right=right)
+    saved = replace(saved, sums=_sums(place, made, saved))
+    document = json.dumps(with_checksum(_index(place, saved)), separators=(",", ":"))
+    place.places.write(f"{made}/index.json", lambda stream: stream.write(document.encode()))
+    place.places.place_folder(made, f"{place.folder}/{place.name(state.batch)}")
+    return saved
+
+
+def _save_side(place: GroupPlace, made: str, state: GroupState, side: Side) -> SideState:
+    mine = state.side(side)
+    segments = []
+    for number, segment in enumerate(mine.segments):
+        if segment.path:
+            segments.append(segment)
+            continue
+        name = f"{side}.arrow" if number == len(mine.segments) - 1 else f"{side}.{number}.arrow"
+        _write_table(place, f"{made}/{name}", _stored(segment))
+        segments.append(replace(segment, path=f"{place.name(state.batch)}/{name}"))
+
+    def placed(path: str, ending: str, put: Any) -> str:
+        if path:
+            return path
+        place.places.write(f"{made}/{side}.{ending}", put)
+        return f"{place.name(state.batch)}/{side}.{ending}"
+
+    flags_path = mine.flags_path
+    if mine.flags:
+        flags_path = placed(flags_path, "flags", lambda s: s.write(np.concatenate(mine.flags).tobytes()))
+    sessions_path = mine.sessions_path
+    if mine.sessions:
+        spans = np.concatenate(mine.sessions, axis=1)
+        sessions_path = placed(sessions_path, "sessions", lambda s: s.write(spans.tobytes()))
+    seen_path = mine.seen_path
+    if mine.seen is not None and not seen_path:
+        seen_path = f"{place.name(state.batch)}/{side}.seen"
+        _write_table(place, f"{made}/{side}.seen", mine.seen)
+    return replace(
+        mine,
+        segments=tuple(segments),
+        flags_path=flags_path if mine.flags else "",
+        sessions_path=sessions_path if mine.sessions else "",
+        seen_path=seen_path,
+    )
+
+
+def _sums(place: GroupPlace, made: str, state: GroupState) -> dict[str, str]:
+    """Return the checksums of all files of a state; those that an earlier version wrote have none."""
+    own = f"{place.name(state.batch)}/"
+    sums = {}
+    for path in _listed(state):
+        if path.startswith(own):
+            sums[path] = place.places.checksum(f"{made}/{path.removeprefix(own)}")
+        elif path in state.sums:
+            sums[path] = state.sums[path]
+    return sums
+
+
+def _listed(state: GroupState) -> Iterator[str]:
+    """Yield the paths of all files of a state."""
+    for mine in (state.left, state.right):
+        yield from (s.path for s in mine.segments)
+        yield from (path for path in (mine.flags_path, mine.sessions_path, mine.seen_path) if path)
+
+
+def _stored(segment: Segment) -> Any:
+    names, columns = [HASH, TIME], [pa.array(segment.hashes), pa.array(segment.times)]
+    if segment.batches is not None:
+        names.append(BATCH)
+        columns.append(pa.array(segment.batches))
+    return pa.table([*columns, *segment.rows.columns], names=[*names, *segment.rows.column_names])
+
+
+def _write_table(place: GroupPlace, name: str, table: Any) -> None:
+    def put(stream: Any) -> None:
+        with pa.ipc.new_file(stream, table.schema) as writer:
+            writer.write_table(table)
+
+    place.places.write(name, put)
+
+
+def _index(place: GroupPlace, state: GroupState) -> dict[str, Any]:
+    sides = {side: state.side(side) for side in SIDES}
+    return {
+        "format": FORMAT,
+        "batch": state.batch,
+        "group": place.group,
+        "clock": [state.clock.left, state.clock.right],
+        "segments": [
+            {
+                "side": side,
+                "path": s.path,
+                "rows": len(s),
+                "batch": s.batch,
+                "min": s.least,
+                "max": s.greatest,
+                "bytes": s.bytes,
+            }
+            for side, mine in sides.items()
+            for s in mine.segments
+        ],
+        "flags": {side: mine.flags_path for side, mine in sides.items() if mine.flags_path},
+        "sessions": {side: mine.sessions_path for side, mine in sides.items() if mine.sessions is not None},
+        "seen": {side: mine.seen_path for side, mine in sides.items() if mine.seen_path},
+        "sums": dict(state.sums),
+        "counters": {side: mine.counters.to_dict() for side, mine in sides.items()},
+        "stats": {side: mine.stats.to_dict() for side, mine in sides.items()},
+        "max_times": {side: mine.stats.max_time for side, mine in sides.items()},
+    }
+
+
+def waiting(place: GroupPlace, batch: int) -> list[RejectRows]:
+    """Return the rows that a batch left waiting for a partner: what is given up with the state."""
+    index = place.places.read_json(f"{place.folder}/{place.name(batch)}/index.json")
+    _check_files(place, index)
+    found = []
+    for side in SIDES:
+        mine = _open_side(place, index, side, None)
+        for segment, flags in zip(mine.segments, mine.flags, strict=True):
+            places = np.flatnonzero((flags & (DEAD | MATCHED)) == 0)
+            if len(places):
+                found.append(
+                    RejectRows(
+                        side=side,
+                        reason="ABANDONED",
+                        times=segment.times[places],
+                        matched=np.zeros(len(places), dtype=np.bool_),
+                        raw=None,
+                        rows=segment.rows.take(pa.array(places)),
+                    )
+                )
+    return found
+
+
+def save_rejects(place: GroupPlace, rejects: Sequence[RejectRows], batch: int, watermark: int) -> None:
+    """Write rejected rows, a file for each side that has any."""
+    for side in SIDES:
+        mine = [r for r in rejects if r.side == side]
+        if mine:
+            table = reject_table(mine, batch=batch, group=place.group, watermark=watermark)
+            name = f"rejects/{side}/{batch}-j{place.join}-{place.group}.parquet"
+            place.places.place_file(name, partial(pq.write_table, table, write_page_checksum=True))

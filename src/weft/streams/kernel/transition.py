@@ -1,0 +1,365 @@
+"""The transition: one batch of one group, a pure function of state, rows and clocks.
+
+::
+
+    gate     rows that do not read, have no time, are late or come again; rows with a NULL key
+    store    what is left, beside the rows of earlier batches
+    probe    new left rows against all right rows, new right rows against old left rows; flags
+             (EMIT FINAL: rows and windows that close now probe instead)
+    leave    rows that can meet nothing more; those of an outer side that never met any, padded
+    limits   the oldest rows go until the limits hold
+    settle   what stays is laid out in order; many small segments become one
+
+The same values give the same set of rows, in whatever order they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from weft.streams.kernel.emit import Again, Alone, Output, Pairs, is_too_many
+from weft.streams.kernel.gate import Arrivals, admit
+from weft.streams.kernel.limits import hold
+from weft.streams.kernel.pairs import Matching, probed
+from weft.streams.kernel.reach import first_window, last_window, moved, over_below
+from weft.streams.kernel.rejects import RejectRows
+from weft.streams.kernel.segments import DEAD, MOST, Flags, Longs, Segment, laid_out, merged, newest_run
+from weft.streams.kernel.session import session_pairs
+from weft.streams.kernel.spec import (
+    FOREVER,
+    GONE,
+    HELD,
+    MATCHED,
+    NEVER,
+    Clock,
+    Counters,
+    JoinTask,
+    KernelProblem,
+    Side,
+    SideStats,
+)
+from weft.streams.kernel.working import SideState, Working, leave
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupState:
+    """What a join knows of one group of keys after a batch; `sums` are the checksums of its files, by path."""
+
+    left: SideState
+    right: SideState
+    clock: Clock
+    batch: int
+    sums: Mapping[str, str] = field(default_factory=dict)
+
+    def side(self, side: Side) -> SideState:
+        """Return the state of a side."""
+        return self.left if side == "left" else self.right
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stepped:
+    """What one batch made of a group."""
+
+    state: GroupState
+    out: Output
+    rejects: tuple[RejectRows, ...]
+
+
+def empty(task: JoinTask, left_schema: Any, right_schema: Any) -> GroupState:
+    """Return the state of a group before its first batch."""
+    sessions: tuple[Longs, ...] | None = () if task.reach.kind == "session" else None
+    return GroupState(
+        left=SideState(schema=left_schema, sessions=sessions),
+        right=SideState(schema=right_schema, sessions=sessions),
+        clock=Clock(left=NEVER, right=NEVER),
+        batch=-1,
+    )
+
+
+def step(
+    task: JoinTask,
+    state: GroupState,
+    left: Arrivals,
+    right: Arrivals,
+    clock: Clock,
+    *,
+    batch: int,
+    watermark: int,
+    wall_clock: int,
+) -> Stepped:
+    """Return what a batch makes of a group; `watermark` is ``NEVER`` while there is none."""
+    sides = []
+    for side, arrivals in (("left", left), ("right", right)):
+        name: Side = "left" if side == "left" else "right"
+        before, rules = state.side(name), task.side(name)
+        admitted = admit(
+            name,
+            rules,
+            arrivals,
+            before.seen,
+            timed=task.reach.kind != "table",
+            batch=batch,
+            watermark=watermark,
+            wall_clock=wall_clock,
+        )
+        sides.append(Working.of(name, rules, before, admitted))
+    ours, theirs = sides
+    blocks: list[Pairs | Again | Alone] = [*_at_once(ours), *_at_once(theirs)]
+    if task.reach.kind == "session":
+        blocks += session_pairs(task, ours, theirs, clock)
+    else:
+        blocks += _found(task, ours, theirs, state.clock, clock)
+    blocks += leave(task, ours, clock)
+    blocks += leave(task, theirs, clock)
+    for working in sides:
+        hold(working, task.keys)
+    return Stepped(
+        state=GroupState(
+            left=_settled(ours, len(left)),
+            right=_settled(theirs, len(right)),
+            clock=clock,
+            batch=batch,
+            sums=state.sums,
+        ),
+        out=Output(task=task, left=state.left.schema, right=state.right.schema, blocks=tuple(blocks)),
+        rejects=(*ours.rejects, *theirs.rejects),
+    )
+
+
+def _at_once(working: Working) -> Iterator[Alone]:
+    """Give rows out that meet nothing because their key or time is NULL."""
+    admitted = working.admitted
+    working.unmatched += len(admitted.alone)
+    if working.task.outer and len(admitted.alone):
+        yield Alone(side=working.side, rows=admitted.rows, places=admitted.alone, times=admitted.alone_times)
+
+
+def _found(task: JoinTask, left: Working, right: Working, before: Clock, clock: Clock) -> Iterator[Pairs]:
+    """Yield the pairs to give now and set the flags of their rows."""
+    remembered = 0
+    live = ([left.live(p) for p in range(len(left.parts))], [right.live(p) for p in range(len(right.parts))])
+    for here, there, side, places, (after, until) in _probes(task, left, right, before, clock):
+        probing = left if side == "left" else right
+        stored, part = (right, there) if side == "left" else (left, here)
+        segment = probing.parts[here if side == "left" else there]
+        probe, start, stop = probed(task, side, segment, places, stored.parts[part])
+        if not len(probe):
+            continue
+        matching = Matching(
+            task=task,
+            left=left.parts[here],
+            right=right.parts[there],
+            probe_side=side,
+            probe=probe,
+            start=start,
+            stop=stop,
+            live_left=live[0][here],
+            live_right=live[1][there],
+            after=after,
+            until=until,
+        )
+        remembered += matching.candidates
+        known = []
+        for one, other in matching.chunks():
+            if len(one):
+                left.set(here, one, MATCHED)
+                right.set(there, other, MATCHED)
+                left.matches += len(one)
+                right.matches += len(one)
+                if not is_too_many(remembered):
+                    known.append((one, other))
+        if known or is_too_many(remembered):
+            yield Pairs(matching=matching, known=None if is_too_many(remembered) else tuple(known))
+
+
+Probe = tuple[int, int, Side, Longs | None, tuple[int, int]]
+
+
+def _probes(task: JoinTask, left: Working, right: Working, before: Clock, clock: Clock) -> Iterator[Probe]:
+    """Yield (left part, right part, side that probes, its rows, ends of windows): each pair of parts once."""
+    if not task.final:
+        left.lookups += len(left.parts[left.fresh])
+        right.lookups += len(right.parts[right.fresh])
+        for part in range(len(right.parts)):
+            yield left.fresh, part, "left", None, (NEVER, FOREVER)
+        for part in range(left.fresh):
+            yield part, right.fresh, "right", None, (NEVER, FOREVER)
+        return
+    until = FOREVER if task.reach.kind == "interval" else clock.least
+    for here in range(len(left.parts)):
+        places = _closing(task, left.parts[here], before, clock, is_new=here == left.fresh)
+        if not len(places):
+            continue
+        left.lookups += len(places)
+        for there in range(len(right.parts)):
+            is_new = here == left.fresh or there == right.fresh
+            after = NEVER if is_new or task.reach.kind == "interval" else before.least
+            yield here, there, "left", places, (after, until)
+
+
+def _closing(task: JoinTask, segment: Segment, before: Clock, clock: Clock, *, is_new: bool) -> Longs:
+    """Return the left rows that are over now, or lie in a window that closes now."""
+    if not len(segment):
+        return np.empty(0, dtype=np.int64)
+    if task.reach.kind == "interval":
+        below = over_below(task, "left", clock)
+        return np.flatnonzero(segment.times < below) if below != FOREVER else np.arange(len(segment))
+    if clock.least in (NEVER, FOREVER):
+        return np.arange(len(segment) if clock.least == FOREVER else 0)
+    size = task.reach.size
+    closes = moved(first_window(task.reach, segment.times), size) <= clock.least
+    if not is_new:
+        closes &= moved(last_window(task.reach, segment.times), size) > before.least
+    return np.flatnonzero(closes)
+
+
+def _settled(working: Working, came: int) -> SideState:
+    """Return the side as the next batch finds it, with its counts."""
+    matched = working.matched()
+    segments, flags, sessions, laid = _laid_out(working)
+    before, admitted = working.before, working.admitted
+    same_seen = admitted.seen is before.seen
+    live = sum(int(np.count_nonzero((f & DEAD) == 0)) for f in flags)
+    waiting = sum(int(np.count_nonzero((f & (DEAD | MATCHED)) == 0)) for f in flags)
+    old = before.counters
+    counters = Counters(
+        in_=old.in_ + came,
+        matched=old.matched + matched,
+        waiting=waiting,
+        unmatched=old.unmatched + working.unmatched,
+        late=old.late + admitted.late,
+        rejected=old.rejected + admitted.rejected,
+        evicted=old.evicted + working.evicted,
+    )
+    return SideState(
+        schema=before.schema,
+        segments=tuple(segments),
+        flags=tuple(flags),
+        sessions=tuple(sessions) if before.sessions is not None else None,
+        seen=admitted.seen,
+        counters=counters,
+        stats=_stats(working, segments, flags, live),
+        flags_path="" if laid or any(working.changed[:-1]) else before.flags_path,
+        sessions_path="" if laid or working.sessions_changed else before.sessions_path,
+        seen_path=before.seen_path if same_seen else "",
+    )
+
+
+def _laid_out(working: Working) -> tuple[list[Segment], list[Flags], list[Longs], bool]:
+    """Return the parts that stay, in order: dead ones dropped, thin ones rewritten, many merged."""
+    segments: list[Segment] = []
+    flags: list[Flags] = []
+    sessions: list[Longs] = []
+    changed = False
+    for part, segment in enumerate(working.parts):
+        mine = working.flags[part]
+        gone = (mine & GONE) != 0 if working.changed[part] or part < working.fresh else mine != 0
+        stay = len(segment) - int(np.count_nonzero(gone))
+        if not stay:
+            changed = changed or part < working.fresh
+            continue
+        if stay == len(segment):
+            kept = None
+        elif part == working.fresh or 2 * stay < len(segment):
+            kept = np.flatnonzero(~gone)
+        else:
+            kept = None
+        changed = changed or kept is not None or segment.order is not None
+        segments.append(laid_out(segment, kept))
+        flags.append(mine if kept is None else mine[kept])
+        if working.sessions:
+            spans = working.sessions[part]
+            sessions.append(spans if kept is None else spans[:, kept])
+    if len(segments) > MOST:
+        _merge(segments, flags, sessions)
+        changed = True
+    return segments, flags, sessions, changed
+
+
+def _merge(segments: list[Segment], flags: list[Flags], sessions: list[Longs]) -> None:
+    """Make one segment of the newest ones, without the rows that are gone."""
+    first = newest_run([len(s) for s in segments])
+    pieces = []
+    for number in range(first, len(segments)):
+        kept = np.flatnonzero((flags[number] & GONE) == 0)
+        all_stay = len(kept) == len(segments[number])
+        pieces.append(laid_out(segments[number], None if all_stay else kept))
+        flags[number] = flags[number][kept]
+        if sessions:
+            sessions[number] = sessions[number][:, kept]
+    one, order = merged(pieces)
+    together = np.concatenate(flags[first:])[order]
+    spans = np.concatenate(sessions[first:], axis=1)[:, order] if sessions else None
+    del segments[first:], flags[first:], sessions[first:]
+    segments.append(one)
+    flags.append(together)
+    if spans is not None:
+        sessions.append(spans)
+
+
+def _stats(working: Working, segments: list[Segment], flags: list[Flags], live: int) -> SideStats:
+    old, admitted = working.before.stats, working.admitted
+    times = [t for t in (old.max_time, admitted.max_time) if t is not None]
+    first = [t for t in (old.min_time, admitted.min_time) if t is not None]
+    return replace(
+        old,
+        records_stored=old.records_stored + len(working.parts[working.fresh]),
+        records_expired=old.records_expired + working.expired,
+        records_evicted=old.records_evicted + working.evicted_all,
+        lookups=old.lookups + working.lookups,
+        matches_found=old.matches_found + working.matches,
+        current_size=live,
+        peak_size=max(old.peak_size, live),
+        current_keys=_distinct(segments, flags),
+        current_bytes=sum(s.bytes for s in segments),
+        missing_key_count=old.missing_key_count + admitted.missing_keys,
+        missing_time_count=old.missing_time_count + admitted.missing_times,
+        limit_hits=old.limit_hits + working.limit_hits,
+        min_time=min(first) if first else None,
+        max_time=max(times) if times else None,
+        max_lateness=max(old.max_lateness, admitted.max_lateness),
+    )
+
+
+def _distinct(segments: list[Segment], flags: list[Flags]) -> int:
+    """Return how many keys the live rows have, told by their hashes.
+
+    The largest segment is in order already; only the others are sorted together and looked up in it.
+    """
+    found = []
+    for segment, mine in zip(segments, flags, strict=True):
+        live = (mine & DEAD) == 0
+        found.append(_once(segment.hashes if live.all() else segment.hashes[live]))
+    found = sorted((hashes for hashes in found if len(hashes)), key=len)
+    if not found:
+        return 0
+    largest, rest = found[-1], found[:-1]
+    if not rest:
+        return len(largest)
+    others = _once(np.sort(np.concatenate(rest)))
+    place = np.minimum(np.searchsorted(largest, others), len(largest) - 1)
+    return len(largest) + int(np.count_nonzero(largest[place] != others))
+
+
+def _once(hashes: Longs) -> Longs:
+    """Return sorted hashes without those that come again."""
+    return hashes[np.append(True, hashes[1:] != hashes[:-1])] if len(hashes) > 1 else hashes
+
+
+def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = HELD) -> None:
+    """Raise W2211 when the state of a group and its rows are more than a task may hold."""
+    size = left.rows.nbytes + right.rows.nbytes
+    size += sum(arrivals.raw.nbytes for arrivals in (left, right) if arrivals.raw is not None)
+    size += sum(segment.bytes for side in (state.left, state.right) for segment in side.segments)
+    if size > most:
+        wanted = groups * -(-2 * size // most)
+        raise KernelProblem(
+            "W2211",
+            f"a group of keys has {size:,} bytes of state and new rows, {most:,} are the most a task may hold",
+            f"begin again with --fresh and SET 'groups' = '{wanted}', or read less at a time "
+            "('max.files.per.trigger'); one key with most of the rows needs a narrower bound",
+        )

@@ -1,0 +1,206 @@
+"""The joins of a statement in order: each JOIN becomes a step, with what WHERE adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from weft.core.duration import Duration
+from weft.expr import Typed
+from weft.joins.resolve.resolved import SameWindow
+from weft.streams.plan.bounds import bounds_of, comparison
+from weft.streams.plan.clocks import needed
+from weft.streams.plan.conditions import equal_keys, sources
+from weft.streams.plan.findings import Found
+from weft.streams.plan.joining import JoinConditions, checked
+from weft.streams.plan.resolved import Emit, JoinHow, KernelStep, Step
+from weft.streams.plan.scope import StatementScope
+from weft.streams.plan.sources import FromSource, time_slots
+from weft.streams.plan.steps import Joining, stream_step, table_step
+from weft.streams.sql.spec import JobSpec, JoinStepSpec, StatementSpec
+from weft.joins.spec.temporal import WindowSpec
+
+_MIRRORED: dict[JoinHow, JoinHow] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
+
+
+class Chain:
+    """Plans the joins of one statement; `moved` are the conditions of WHERE that went into a join."""
+
+    def __init__(
+        self, job: JobSpec, statement: StatementSpec, members: Sequence[FromSource], found: Found
+    ) -> None:
+        self.job = job
+        self.statement = statement
+        self.members = tuple(members)
+        self.found = found
+        self.times = time_slots(members)
+        self.moved: list[Typed] = []
+
+    def scope(self, upto: int | None = None) -> StatementScope:
+        """Return the columns that SELECT and WHERE see, or the ON of join `upto`."""
+        joins = self.statement.joins if upto is None else self.statement.joins[: upto - 1]
+        seen = self.members if upto is None else self.members[: upto + 1]
+        padded: set[int] = set()
+        for place, join in enumerate(joins, start=1):
+            padded |= {place} if join.how in ("left", "full") else set()
+            padded |= set(range(place)) if join.how in ("right", "full") else set()
+        windowed = [i for i, j in enumerate(joins, start=1) if self._window(i, j) is not None]
+        kind = self._window(windowed[-1], joins[windowed[-1] - 1]) if windowed else None
+        after = joins[windowed[-1] :] if windowed else ()
+        return StatementScope(
+            sources=tuple(m.named(padded=m.number in padded) for m in seen),
+            has_window=upto is None and kind in ("tumbling", "sliding"),
+            window_padded=any(j.how in ("right", "full") for j in after),
+            no_window=_no_window(upto, kind),
+        )
+
+    def _window(self, place: int, join: JoinStepSpec) -> str | None:
+        is_window = isinstance(join.form, WindowSpec) and self._is_stream_join(place)
+        return join.form.window if is_window else None  # type: ignore[union-attr]  # asked for above
+
+    def _is_stream_join(self, place: int) -> bool:
+        return self.members[place].is_stream and any(m.is_stream for m in self.members[:place])
+
+    def steps(self, where: Sequence[Typed] | None) -> tuple[Step, ...] | None:
+        """Return the steps, or None after noting what is wrong with them."""
+        if not self._begins_with_a_stream():
+            return None
+        joined: list[int] = [0]
+        made: list[Step | None] = []
+        for place, join in enumerate(self.statement.joins, start=1):
+            made.append(self._step(place, join, joined, where or ()))
+            joined.append(place)
+        good = [s for s in made if s is not None]
+        self._check_order()
+        return tuple(self._kept(good)) if len(good) == len(made) else None
+
+    def _step(
+        self, place: int, join: JoinStepSpec, joined: Sequence[int], where: Sequence[Typed]
+    ) -> Step | None:
+        swapped = place == 1 and not self.members[0].is_stream
+        lefts, right = ((1,), 0) if swapped else (tuple(joined), place)
+        conditions = self._conditions(place, right, lefts, join, where)
+        if conditions is None:
+            return None
+        said = Joining(
+            join=join,
+            how=_MIRRORED[join.how] if swapped else join.how,
+            lefts=tuple(self.members[n] for n in lefts),
+            right=self.members[right],
+            conditions=conditions,
+            times=self.times,
+            default=join.default_bound or self.job.settings.get("join.default_bound"),
+            is_last=not any(self._is_stream_join(p) for p in range(place + 1, len(self.members))),
+            found=self.found,
+        )
+        if not self.members[right].is_stream:
+            return table_step(said)
+        step = stream_step(said)
+        if step is not None and isinstance(step.match, SameWindow):
+            # The conditions on times of a window join bound nothing, so those of WHERE stay there.
+            self.moved = [m for m in self.moved if not any(m is u for u in conditions.bounds.used)]
+        return step
+
+    def _begins_with_a_stream(self) -> bool:
+        if any(m.is_stream for m in self.members[:2]):
+            return True
+        self.found.add(
+            "W2119",
+            "a statement reads at least one stream, and it stands first or second in FROM",
+            self.statement.first_at or self.statement.at,
+            "begin FROM with the stream and join the tables to it",
+        )
+        return False
+
+    def _conditions(
+        self, place: int, right: int, lefts: Sequence[int], join: JoinStepSpec, where: Sequence[Typed]
+    ) -> JoinConditions | None:
+        parts = checked(join.on, self.scope(place), self.found)
+        if parts is None:
+            return None
+        own_times = [p for p in parts if comparison(p, self.times, right) is not None]
+        keys, rest = equal_keys([p for p in parts if not any(p is t for t in own_times)], right)
+        movable = self._movable(place, where)
+        timed = [w for w in movable if comparison(w, self.times, right) is not None]
+        if not keys:
+            keys, _ = equal_keys([w for w in movable if not any(w is t for t in timed)], right)
+            self.moved.extend(k.typed for k in keys)
+        if not self.members[right].is_stream:
+            return JoinConditions(keys=keys, residual=(*rest, *own_times))
+        bounds = bounds_of((*rest, *own_times, *timed), self.times, right, order=lefts)
+        moved = tuple(w for w in timed if any(w is u for u in bounds.used))
+        self.moved.extend(moved)
+        residual = tuple(r for r in bounds.residual if not any(r is w for w in timed))
+        elsewhere = [w for w in where if comparison(w, self.times, right) and not any(w is t for t in timed)]
+        return JoinConditions(
+            keys=keys, bounds=bounds, residual=residual, moved=moved, is_misplaced=bool(elsewhere)
+        )
+
+    def _movable(self, place: int, where: Sequence[Typed]) -> list[Typed]:
+        """Return the conditions of WHERE that mean the same in the ON of a join."""
+        hows = [j.how for j in self.statement.joins]
+        if any(h != "inner" for h in hows[:place]) or any(h in ("right", "full") for h in hows[place:]):
+            return []
+        return [w for w in where if max(sources(w), default=-1) == place]
+
+    def _check_order(self) -> None:
+        """Note a session before another join of streams, and what EMIT FINAL means in a chain."""
+        places = [p for p in range(1, len(self.members)) if self._is_stream_join(p)]
+        joins = self.statement.joins
+        for place in places[:-1]:
+            if self._window(place, joins[place - 1]) == "session":
+                self.found.add(
+                    "W2113",
+                    "a session join stands before another join of streams: nobody knows how long it lasts",
+                    joins[place - 1].form_at or joins[place - 1].at,
+                    "make it the last join of streams, or use a tumbling or sliding window",
+                )
+        if len(places) > 1 and self.statement.emit == "final":
+            last = self.members[places[-1]].alias
+            self.found.add(
+                "W2112",
+                f"EMIT FINAL holds for the last join of streams, that of {last}; the joins before it give"
+                " their pairs at once",
+                self.statement.emit_at,
+                "write two jobs when an inner result has to be final first",
+                severity="note",
+            )
+
+    def _kept(self, steps: Sequence[Step]) -> list[Step]:
+        """Return the steps with their numbers, how they emit and how long they keep rows."""
+        streams = [s for s in steps if isinstance(s, KernelStep) and s.axis is not None]
+        numbered: list[Step] = []
+        for number, step in enumerate(steps, start=1):
+            changed = replace(step, number=number)
+            if isinstance(changed, KernelStep) and step is (streams[-1] if streams else None):
+                changed = replace(changed, emit=self._emit(changed))
+            numbered.append(changed)
+        needs = iter(needed(s for s in numbered if isinstance(s, KernelStep)))
+        return [self._retained(s, next(needs)) if isinstance(s, KernelStep) else s for s in numbered]
+
+    def _emit(self, last: KernelStep) -> Emit:
+        if self.statement.emit is not None:
+            return self.statement.emit
+        return "final" if isinstance(last.match, SameWindow) else "changes"
+
+    def _retained(self, step: KernelStep, needs: tuple[int, int]) -> KernelStep:
+        join = self.statement.joins[max(step.right, 1) - 1]
+        if join.retention is None or step.axis is None:
+            return replace(step, needed=needs, retention=needs)
+        said = join.retention.microseconds
+        if said < max(needs):
+            self.found.add(
+                "W2107",
+                f"join.retention {Duration(said)} is below the {Duration(max(needs))} that the join needs",
+                join.retention_at or join.at,
+                f"leave it out, or write at least '{Duration(max(needs))}'",
+            )
+        return replace(step, needed=needs, retention=(max(needs[0], said), max(needs[1], said)))
+
+
+def _no_window(upto: int | None, kind: str | None) -> str:
+    if upto is not None:
+        return "the window of a join is known behind it, in SELECT and WHERE"
+    if kind == "session":
+        return "a session has no fixed window"
+    return "no join of this statement has a window"

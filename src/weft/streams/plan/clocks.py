@@ -1,0 +1,161 @@
+"""Clocks: how far time has come on each side of each join, from the watermark alone.
+
+The clock of a side is a lower bound of the times that are still to come on it.  A stream's own clock is
+the watermark of the statement.  Behind a join the clocks lag: a left row that waited for a partner comes
+out when the right clock has passed its reach, and carries its own, earlier time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock
+from weft.joins.resolve.resolved import SameWindow, Within
+from weft.streams.plan.resolved import KernelStep, StatementPlan
+
+_MILLISECOND = 1000
+
+
+def watermark(
+    plan: StatementPlan,
+    greatest: Mapping[str, int | None],
+    before: int | None,
+    *,
+    idle: Collection[str] = (),
+) -> int | None:
+    """Return the watermark that judges the next batch, in microseconds, or None while there is none.
+
+    `greatest` is the greatest event time that each alias has shown so far, `before` the watermark of
+    the batch before: it never moves back.  Sides in `idle` are left out; with all of them idle
+    nothing moves.
+    """
+    if not plan.has_watermark:
+        return None
+    sides = [i for i in plan.inputs if i.alias not in idle]
+    shown = [greatest.get(i.alias) for i in sides]
+    marks = [
+        time // _MILLISECOND * _MILLISECOND - side.stream.delay.microseconds
+        for side, time in zip(sides, shown, strict=True)
+        if time is not None
+    ]
+    if not marks or len(marks) < len(sides):
+        return before
+    return min(marks) if before is None else max(before, min(marks))
+
+
+def held_back_by(
+    plan: StatementPlan, greatest: Mapping[str, int | None], *, idle: Collection[str] = ()
+) -> str | None:
+    """Return the alias whose rows keep the watermark where it is, None when there is no watermark."""
+    sides = [i for i in plan.inputs if i.alias not in idle]
+    if not plan.has_watermark or not sides:
+        return None
+
+    def mark(alias: str, delay: int) -> int:
+        time = greatest.get(alias)
+        return NEVER if time is None else time // _MILLISECOND * _MILLISECOND - delay
+
+    return min(sides, key=lambda i: mark(i.alias, i.stream.delay.microseconds)).alias
+
+
+def clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ...]) -> tuple[Clock, ...]:
+    """Return the clock of each stateful join for one batch.
+
+    `now` is the watermark of the batch, None while there is none, ``FOREVER`` for the flush that ends
+    a run; `before` are the clocks of the batch before, empty for the first.
+    """
+    steps = plan.kernel_steps
+    if now == FOREVER:
+        return (Clock(left=FOREVER, right=FOREVER),) * len(steps)
+    mark = NEVER if now is None else now
+    floors = dict.fromkeys((i.number for i in plan.inputs), mark)
+    least = Differences()
+    found: list[Clock] = []
+    for place, step in enumerate(steps):
+        if step.axis is None:
+            found.append(Clock(left=mark, right=mark))
+            continue
+        (_, left), (_, right) = step.axis
+        clock = Clock(left=floors[left], right=floors[right])
+        earlier = before[place] if place < len(before) else Clock(left=NEVER, right=NEVER)
+        found.append(clock)
+        floors[left] = min(clock.left, later(earlier.right, -step.upper))
+        floors[right] = min(clock.right, later(earlier.left, step.lower))
+        for other in step.left:
+            if other != left and other in floors:
+                floors[other] = min(floors[other], later(floors[left], least.of(other, left)))
+        least.add(left, right, step.lower, step.upper)
+    return tuple(found)
+
+
+def later(clock: int, by: int) -> int:
+    """Return the clock moved by a distance; the two ends of time stay where they are.
+
+    >>> later(NEVER, -5) == NEVER, later(FOREVER, -5) == FOREVER, later(10, -5)
+    (True, True, 5)
+    """
+    if clock in (NEVER, FOREVER):
+        return clock
+    return max(NEVER, min(FOREVER, clock + by))
+
+
+@dataclass(slots=True)
+class Differences:
+    """Least differences of two sources' times in one row, closed over the bounds of all joins so far."""
+
+    _least: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def of(self, one: int, other: int) -> int:
+        """Return the least value of ``time of one - time of other``; a table has no time."""
+        return 0 if one == other else self._least[one, other]
+
+    def add(self, left: int, right: int, lower: int, upper: int) -> None:
+        """Note that ``lower <= right - left <= upper`` in every pair of a join."""
+        known = {one for pair in self._least for one in pair} | {left}
+        for other in known:
+            from_left, to_left = self.of(left, other), self.of(other, left)
+            self._least[right, other] = lower + from_left
+            self._least[other, right] = to_left - upper
+
+
+def needed(steps: Iterable[KernelStep]) -> tuple[tuple[int, int], ...]:
+    """Return, for each join, how long left and right rows must stay once the watermark reached them.
+
+    In a chain the left side of a later join lags behind the watermark by what the joins before it
+    hold back; right rows wait for that too.
+    """
+    lags: dict[int, int] = {}
+    least = Differences()
+    found = []
+    for step in steps:
+        if step.axis is None:
+            found.append((0, 0))
+            continue
+        (_, left), (_, right) = step.axis
+        lag = lags.get(left, 0)
+        found.append(_needed(step, lag))
+        lags[left] = max(lag, step.upper)
+        lags[right] = max(0, lag - step.lower)
+        for other in step.left:
+            if other != left and other in lags:
+                lags[other] = max(lags[other], lags[left] - least.of(other, left))
+        least.add(left, right, step.lower, step.upper)
+    return tuple(found)
+
+
+def _needed(step: KernelStep, lag: int) -> tuple[int, int]:
+    match = step.match
+    if isinstance(match, SameWindow) and match.kind == "session":
+        return lag + (match.gap or 0), lag + (match.gap or 0)
+    left, right = step.upper, lag - step.lower
+    if step.emit == "final" and isinstance(match, Within):
+        right = max(right, step.upper - step.lower)
+    elif step.emit == "final":
+        left = max(left, lag + step.upper)
+    return max(0, left), max(0, right)
+
+
+def retention(step: KernelStep) -> tuple[int, int]:
+    """Return the microseconds that left and right rows of a join are kept behind the watermark."""
+    return step.retention

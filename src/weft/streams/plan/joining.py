@@ -1,0 +1,291 @@
+"""One JOIN of a statement: conditions become keys, a time part and what is left, then a resolved join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from weft.core.duration import Duration
+from weft.core.names import canonical, fold
+from weft.core.types import BOOLEAN, TIMESTAMP, Field, Schema, common_type
+from weft.errors import ExpressionError, WeftError
+from weft.expr import Binary, Expr, Logic, Ref, Scope, Typed, check
+from weft.expr.render import written
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.resolved import ResolvedJoin, ResolvedPredicate
+from weft.joins.resolve.resolved import Slot as SideSlot
+from weft.streams.plan.bounds import FoundBounds, place_of
+from weft.streams.plan.conditions import EqualKey, is_key_expression
+from weft.streams.plan.findings import Found
+from weft.streams.plan.forms import Form, Interval
+from weft.streams.plan.resolved import ColumnSlot, StepKey, column
+from weft.streams.plan.scope import StatementScope
+from weft.streams.plan.sources import FromSource
+from weft.streams.plan.times import time_condition
+from weft.joins.spec.asof import AsofOrder
+from weft.joins.spec.join import JoinSpec
+from weft.joins.spec.projection import JoinProjection
+from weft.streams.sql.spec import JoinStepSpec
+from weft.joins.spec.temporal import IntervalSpec, WindowSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinConditions:
+    """What the ON of a join, and the part of WHERE that moved into it, say."""
+
+    keys: tuple[EqualKey, ...] = ()
+    bounds: FoundBounds = field(default_factory=FoundBounds)
+    residual: tuple[Typed, ...] = ()
+    moved: tuple[Typed, ...] = ()
+    is_misplaced: bool = False
+
+
+def checked(expr: Expr, scope: StatementScope, found: Found) -> tuple[Typed, ...] | None:
+    """Return the typed conjuncts of a condition; None after noting every mistake in it."""
+    parts: list[Typed] = []
+    good = True
+    for part in _conjuncts(expr):
+        times = time_condition(part, scope)
+        if times is not None:
+            parts.extend(_flat(times))
+            continue
+        if _keys_do_not_meet(part, scope, found):
+            good = False
+            continue
+        try:
+            typed = check(part, scope, expect=BOOLEAN)
+        except ExpressionError as cause:
+            found.take(cause)
+            good = False
+        else:
+            parts.extend(_flat(typed))
+    return tuple(parts) if good else None
+
+
+def _conjuncts(expr: Expr) -> Iterable[Expr]:
+    if isinstance(expr, Logic) and expr.op == "AND":
+        for arg in expr.args:
+            yield from _conjuncts(arg)
+    else:
+        yield expr
+
+
+def _flat(typed: Typed) -> Iterable[Typed]:
+    if typed.op == "and":
+        for arg in typed.args:
+            yield from _flat(arg)
+    else:
+        yield typed
+
+
+def _keys_do_not_meet(part: Expr, scope: Scope, found: Found) -> bool:
+    """Note two bare columns that are compared as keys but have no common type."""
+    if not (isinstance(part, Binary) and part.op == "="):
+        return False
+    if not (isinstance(part.left, Ref) and isinstance(part.right, Ref)):
+        return False
+    one, other = (scope.resolve(r.qualifier, r.name) for r in (part.left, part.right))
+    if not (hasattr(one, "dtype") and hasattr(other, "dtype")):
+        return False
+    a, b = Field(written(part.left), one.dtype), Field(written(part.right), other.dtype)
+    if common_type(a.dtype, b.dtype) is not None:
+        return False
+    found.add(
+        "W2121",
+        f"key {a.name} is {a.dtype} but {b.name} is {b.dtype}",
+        part.span.place if part.span else None,
+        f"declare both columns as {a.dtype} or both as {b.dtype}: values are read as they are declared",
+    )
+    return True
+
+
+def settled_keys(
+    join: JoinStepSpec,
+    conditions: JoinConditions,
+    lefts: Sequence[FromSource],
+    right: FromSource,
+    found: Found,
+) -> tuple[StepKey, ...]:
+    """Return the keys with their common types; notes what is wrong or risky about them."""
+    if not conditions.keys:
+        _no_key(join, conditions, lefts, right, found)
+        return ()
+    settled = []
+    for key in conditions.keys:
+        dtype = key.typed.args[0].dtype
+        if dtype.is_fraction:
+            found.add(
+                "W2102",
+                f"key {_said(key.typed)} compares {dtype} values",
+                place_of(key.typed),
+                "declare the columns as DECIMAL or BIGINT: equal floats are an accident of rounding",
+            )
+            continue
+        if key.is_cast:
+            types = " and ".join(str(_uncast(a).dtype) for a in key.typed.args)
+            found.add(
+                "W2111",
+                f"key {_said(key.typed)} compares {types} as {dtype}",
+                place_of(key.typed),
+                "declare both columns with one type",
+                severity="warning",
+            )
+        settled.append(StepKey(left=key.left, right=key.right, dtype=dtype))
+    return tuple(settled)
+
+
+def _uncast(typed: Typed) -> Typed:
+    return typed.args[0] if typed.op == "cast" else typed
+
+
+def _said(typed: Typed) -> str:
+    return written(typed.expr)
+
+
+def _no_key(
+    join: JoinStepSpec,
+    conditions: JoinConditions,
+    lefts: Sequence[FromSource],
+    right: FromSource,
+    found: Found,
+) -> None:
+    computed = [c for c in conditions.residual if is_key_expression(c, right.number)]
+    if computed:
+        found.add(
+            "W2110",
+            f"{_said(computed[0])} compares a computed value: a key is a column on each side",
+            place_of(computed[0]),
+            "declare the column with the type of the other side, or write the computed value into the stream",
+        )
+        return
+    null_safe = next((c for c in conditions.residual if c.op == "<=>"), None)
+    found.add(
+        "W2101",
+        f"the join of {right.alias} has no equal key",
+        join.on.span.place if join.on.span else join.at,
+        _key_to_add(lefts, right)
+        if null_safe is None
+        else "write = instead of <=>: rows without a key match nothing in a stream",
+    )
+
+
+def _key_to_add(lefts: Sequence[FromSource], right: FromSource) -> str:
+    """Return the equality to add to ON; columns of one name on both sides are a likely one."""
+    for left in lefts:
+        for index, mine in enumerate(right.columns):
+            place = left.columns.find(mine.name)
+            if place is None or place == left.time or index == right.time:
+                continue
+            other = left.columns.fields[place]
+            common = common_type(other.dtype, mine.dtype)
+            if common is not None and not common.is_fraction:
+                return (
+                    "add to ON the columns that are equal:\n"
+                    f"AND {left.said(other.name)} = {right.said(mine.name)}"
+                )
+    return f"add <alias>.<column> = {right.alias}.<column> to ON"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNames:
+    """The names ``<alias>__<column>`` of both sides' columns in the resolved join, and their slots."""
+
+    left: Schema
+    right: Schema
+    slots: Mapping[object, SideSlot]
+
+    def name(self, slot: object) -> str:
+        """Return the name of a column, as a spec writes it."""
+        side, index = self.slots[slot]
+        return canonical((self.left if side == "left" else self.right).fields[index].name)
+
+
+def batch_names(lefts: Sequence[FromSource], right: FromSource) -> BatchNames:
+    """Return the schemas of both sides; each stream adds its event time as ``<alias>__``."""
+    taken: set[str] = set()
+    slots: dict[object, SideSlot] = {}
+
+    def schema(side: str, members: Sequence[FromSource]) -> Schema:
+        fields: list[Field] = []
+        for source in members:
+            for index, f in enumerate(source.columns):
+                slots[column(source.number, index)] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right
+                fields.append(Field(_free(f"{source.alias}__{f.name}", taken), f.dtype, f.nullable))
+            if source.is_stream:
+                slots["t", source.number] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right
+                fields.append(Field(_free(f"{source.alias}__", taken), TIMESTAMP))
+        return Schema(tuple(fields))
+
+    return BatchNames(schema("left", lefts), schema("right", (right,)), slots)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while fold(name) in taken:
+        name += "_"
+    taken.add(fold(name))
+    return name
+
+
+def resolved_join(
+    join: JoinStepSpec,
+    how: str,
+    keys: Sequence[StepKey],
+    form: Form | None,
+    residual: Typed | None,
+    names: BatchNames,
+    right: int,
+    found: Found,
+) -> ResolvedJoin | None:
+    """Return the join over two schemas, as batch resolves it, or None after noting what it refuses."""
+    pairs = [(names.name(k.left), names.name(k.right)) for k in keys]
+    try:
+        spec = _spec(how, pairs, form, names, right)
+        resolved = resolve_join(
+            spec,
+            names.left,
+            names.right,
+            how=how,  # type: ignore[arg-type]  # one of the four kinds of join
+            project=JoinProjection(right_keys="keep"),
+        )
+    except WeftError as cause:
+        found.take(cause, join.form_at or join.at)
+        return None
+    if residual is None:
+        return resolved
+    typed = remapped(residual, lambda slot: names.slots[slot])
+    return replace(resolved, conditions=(ResolvedPredicate(text=written(residual.expr), typed=typed),))
+
+
+def _spec(
+    how: str, pairs: Sequence[tuple[str, str]], form: Form | None, names: BatchNames, right: int
+) -> JoinSpec:
+    if form is None:
+        return JoinSpec(equal_keys=pairs)
+    order = AsofOrder(left=names.name(("t", form.left)), right=names.name(("t", right)))
+    if isinstance(form, Interval):
+        return IntervalSpec(
+            equal_keys=pairs,
+            order=order,
+            lower=Duration(form.lower).to_timedelta(),
+            upper=Duration(form.upper).to_timedelta(),
+            how=how,  # type: ignore[arg-type]  # one of the four kinds of join
+        )
+    window: WindowSpec = form.window
+    return replace(window, equal_keys=pairs, predicates=(), order=order, how=how)  # type: ignore[arg-type]  # as above
+
+
+def remapped(typed: Typed, place: Callable[[object], object]) -> Typed:
+    """Return the expression with its slots exchanged."""
+    slot = cast("ColumnSlot", place(typed.slot)) if typed.op == "ref" else typed.slot
+    return replace(typed, slot=slot, args=tuple(remapped(a, place) for a in typed.args))
+
+
+def all_of(parts: Sequence[Typed]) -> Typed | None:
+    """Return the conjunction of conditions, None for no condition."""
+    if not parts:
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    expr = Logic("AND", tuple(p.expr for p in parts))
+    return Typed("and", BOOLEAN, any(p.nullable for p in parts), tuple(parts), expr=expr)

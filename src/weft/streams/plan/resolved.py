@@ -1,0 +1,207 @@
+"""What a streaming job is once its names, bounds and clocks are settled: what every engine reads.
+
+Sources of a statement are numbered in the order of FROM, tables too.  Expressions refer to columns by
+slots: ``("i", source, column)`` is a column as declared, ``("w", 0)`` and ``("w", 1)`` are the start and
+the end of the window, ``("t", source)`` is the event time in microseconds, which conditions read as a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.types import DType
+from weft.errors import Diagnostic
+from weft.expr import Typed
+from weft.joins.resolve.resolved import Exact, ResolvedJoin, SameWindow, Within
+from weft.streams.sql.spec import Limits, SinkSpec, StatementSpec, StreamSpec, TableSpec
+
+ColumnSlot = tuple[Literal["i"], int, int]
+WindowSlot = tuple[Literal["w"], int]
+TimeSlot = tuple[Literal["t"], int]
+Slot = ColumnSlot | WindowSlot | TimeSlot
+Emit = Literal["changes", "final"]
+JoinHow = Literal["inner", "left", "right", "full"]
+Missing = Literal["reject", "wall_clock", "fail"]
+StepMatch = Within | SameWindow | Exact
+
+WINDOW_START: WindowSlot = ("w", 0)
+WINDOW_END: WindowSlot = ("w", 1)
+
+
+def column(source: int, index: int) -> ColumnSlot:
+    """Return the slot of a declared column.
+
+    >>> column(0, 2)
+    ('i', 0, 2)
+    """
+    return ("i", source, index)
+
+
+def event_time(source: int) -> TimeSlot:
+    """Return the slot of a source's event time."""
+    return ("t", source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A stream of the statement; `columns` are the ones that something reads, by their index.
+
+    `time` is the column of the event time, None when there is none or it is no declared column.
+    """
+
+    number: int
+    alias: str
+    stream: StreamSpec
+    columns: tuple[int, ...]
+    time: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInput:
+    """A table of the statement; `columns` are the ones that something reads, by their index."""
+
+    number: int
+    alias: str
+    table: TableSpec
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepKey:
+    """Two columns that must be equal, compared as `dtype`."""
+
+    left: ColumnSlot
+    right: ColumnSlot
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelStep:
+    """A join with state: two streams, or a stream and a table whose unmatched rows come out.
+
+    ``axis`` are the times that are compared, None for a table.  `match` holds the bounds or windows;
+    its columns are those of `resolved`, the same join over two schemas whose columns are called
+    ``<alias>__<column>``, which is the form that batch engines read.  `needed` and `retention` are
+    microseconds that a left and a right row stay after their own time has passed: what the match
+    needs, and what is kept.
+    """
+
+    kind: Literal["kernel"] = "kernel"
+    number: int
+    left: tuple[int, ...]
+    right: int
+    how: JoinHow
+    keys: tuple[StepKey, ...]
+    match: StepMatch
+    axis: tuple[TimeSlot, TimeSlot] | None
+    residual: Typed | None = None
+    vectorised: bool = True
+    emit: Emit = "changes"
+    per_window: bool = False
+    limits: Limits
+    needed: tuple[int, int] = (0, 0)
+    retention: tuple[int, int] = (0, 0)
+    missing_event_time: Missing = "reject"
+    resolved: ResolvedJoin
+    gives_window: bool = False
+    bound_from: str = ""
+
+    @property
+    def lower(self) -> int:
+        """Least difference right time - left time of a pair, in microseconds."""
+        match = self.match
+        if isinstance(match, Within):
+            return int(match.lower or 0)
+        return 1 - (match.size or 1) if isinstance(match, SameWindow) else 0
+
+    @property
+    def upper(self) -> int:
+        """Greatest difference right time - left time of a pair, in microseconds."""
+        match = self.match
+        if isinstance(match, Within):
+            return int(match.upper or 0)
+        return (match.size or 1) - 1 if isinstance(match, SameWindow) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStep:
+    """A join without state: each row looks into a table; `left` are the sources joined before."""
+
+    kind: Literal["table"] = "table"
+    number: int
+    left: tuple[int, ...]
+    right: int
+    table: TableSpec
+    how: Literal["inner", "left"]
+    keys: tuple[StepKey, ...]
+    residual: Typed | None = None
+    reason: str = ""
+    resolved: ResolvedJoin
+
+
+Step = KernelStep | TableStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputColumn:
+    """A column of the sink: its name and the expression that gives it."""
+
+    name: str
+    typed: Typed
+    dtype: DType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementPlan:
+    """One INSERT, CREATE STREAM AS or SELECT, ready to be run by any engine.
+
+    `output` are the columns of the sink in order; `key_columns` those marked PRIMARY KEY.
+    `event_time` is the expression behind ``AS _EVENT_TIME``; without it the time of a row is the
+    greatest of its sources' times.
+    """
+
+    name: str
+    inputs: tuple[Input, ...]
+    tables: tuple[TableInput, ...] = ()
+    steps: tuple[Step, ...] = ()
+    where: Typed | None = None
+    output: tuple[OutputColumn, ...]
+    key_columns: tuple[str, ...] = ()
+    event_time: Typed | None = None
+    emit: Emit = "changes"
+    sink: SinkSpec
+    executor: str
+    reason: str
+    warnings: tuple[Diagnostic, ...] = ()
+    spec: StatementSpec = field(compare=False, repr=False)
+
+    @property
+    def kernel_steps(self) -> tuple[KernelStep, ...]:
+        """The joins that keep state, in order."""
+        return tuple(s for s in self.steps if isinstance(s, KernelStep))
+
+    @property
+    def has_watermark(self) -> bool:
+        """Whether a join compares times; without one no row is late and none waits."""
+        return any(s.axis is not None for s in self.kernel_steps)
+
+    def source(self, number: int) -> Input | TableInput:
+        """Return the source of FROM with this number."""
+        members: tuple[Input | TableInput, ...] = (*self.inputs, *self.tables)
+        return next(s for s in members if s.number == number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """All statements of a job file; `explains` are those that EXPLAIN JOIN only prints."""
+
+    name: str
+    root: Path
+    statements: tuple[StatementPlan, ...]
+    explains: tuple[StatementPlan, ...] = ()
+    settings: FrozenMap[str, Any] = EMPTY
+    warnings: tuple[Diagnostic, ...] = ()

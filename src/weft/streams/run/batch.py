@@ -1,0 +1,173 @@
+"""The same job over the same inputs as batch queries: what a stream gives once it is sealed, in one go.
+
+There is no checkpoint, no watermark and no ledger.  The rows go to `to`, or to the sink of the statement
+when no checkpoint has written there: two ways of filling one folder would give every row twice.  A second
+run replaces the files of the first.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.core.frozen import FrozenMap
+from weft.errors import ConnectorError, StreamError, StreamPlanError
+from weft.streams.plan.resolved import Input, JobPlan, StatementPlan, TableInput
+from weft.streams.run.failing import told
+from weft.streams.run.job import chosen_statements
+from weft.streams.run.opening import checkpoint_base
+from weft.streams.run.report import JobReport, QueryReport, side_names
+from weft.streams.spark.batch_frame import batch_frame
+from weft.streams.spark.failures import told_by_spark
+from weft.streams.spark.memory import write_memory
+from weft.streams.spark.paths import located
+from weft.streams.spark.sink_files import prepare, sink_folder, stage, staging_of
+from weft.streams.spark.table_stage import write_memory_table
+from weft.streams.sql.spec import SinkSpec
+from weft.streams.checkpoint.folder import checkpoints_of, current, statement_folder
+from weft.streams.checkpoint.durable import remove
+from weft.streams.checkpoint.manifest import Move, sink_files
+
+_MARK = "batch"
+"""Stands in the names of files where a stream has its checkpoint."""
+_SHOWN = 20
+
+
+def run_batch(
+    spark: SparkSession,
+    plan: JobPlan,
+    *,
+    to: Path | None = None,
+    only: str | None = None,
+    memory: Mapping[str, Sequence[Any]] | None = None,
+    show: Callable[[str], None] = print,
+) -> JobReport:
+    """Run every statement of a job as a batch query and write its rows.
+
+    `to` is a folder; a job of several statements gets one below it for each.  `show` is told the rows
+    of console sinks.
+    """
+    chosen = chosen_statements(plan, only)
+    started = dt.datetime.now(dt.UTC)
+    queries = []
+    for statement in chosen:
+        folder = None if to is None else (to if len(chosen) == 1 else to / statement.name)
+        ready = _with_memory(statement, memory or {}, _own_folder(plan, statement) / "memory")
+        sink = _sink(plan, statement, folder)
+        try:
+            rows = batch_frame(spark, ready, plan.root, started=started)
+            queries.append(_written(plan, statement, rows, sink))
+        except PySparkException as cause:
+            raise told_by_spark(cause) or told(cause, statement.name) from cause
+        if statement.sink.connector["connector"] == "console" and to is None:
+            _show(spark, queries[-1], show)
+    return JobReport(queries=tuple(queries), sealed=False, warnings=plan.warnings, spark=spark)
+
+
+def _own_folder(plan: JobPlan, statement: StatementPlan) -> Path:
+    return statement_folder(checkpoint_base(plan), statement.name) / _MARK
+
+
+def _with_memory(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folder: Path) -> StatementPlan:
+    """Return the plan with streams and tables of a program's memory written as files, anew for each run."""
+    inputs: list[Input] = []
+    for source in plan.inputs:
+        stream = source.stream
+        if stream.connector["connector"] == "memory":
+            if stream.name not in memory:
+                raise ConnectorError(
+                    f"stream {stream.name!r} reads memory, and no rows are handed in for it",
+                    code="W2301",
+                    help=f"give memory={{{stream.name!r}: [[...rows of a batch...]]}}",
+                    at=stream.at,
+                )
+            remove(folder / stream.name)
+            stream = write_memory(stream, memory[stream.name], folder / stream.name)
+        inputs.append(replace(source, stream=stream))
+    tables: list[TableInput] = []
+    for held in plan.tables:
+        table = held.table
+        if table.connector["connector"] == "memory":
+            remove(folder / table.name)
+            table = write_memory_table(table, memory.get(table.name), folder / table.name)
+        tables.append(replace(held, table=table))
+    return replace(plan, inputs=tuple(inputs), tables=tuple(tables))
+
+
+def _sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> SinkSpec:
+    """Return the sink as one of files: where it is said, in `to`, or in a folder of the job's own."""
+    said = statement.sink
+    kind = said.connector["connector"]
+    if to is not None:
+        form = said.connector["format"] if kind == "files" else "parquet"
+        options = {**said.connector, "connector": "files", "path": str(to), "format": form}
+        return replace(said, connector=FrozenMap(options))
+    if kind == "kafka":
+        raise StreamPlanError(
+            f"the sink {said.name!r} is a topic: a batch that is run again would write every row again",
+            code="W2122",
+            help="write the rows to files: --to FOLDER",
+            at=said.at,
+        )
+    if kind != "files":
+        path = str(_own_folder(plan, statement) / "rows")
+        return replace(said, connector=FrozenMap(connector="files", path=path, format="parquet"))
+    _check_not_a_streams(plan, statement)
+    return said
+
+
+def _check_not_a_streams(plan: JobPlan, statement: StatementPlan) -> None:
+    """Raise W2215 when a checkpoint of the job, in use or not, has rows in the sink."""
+    folder = statement_folder(checkpoint_base(plan), statement.name)
+    if current(folder) is not None and any(f.exists() for c in checkpoints_of(folder) for f in sink_files(c)):
+        path = located(str(statement.sink.connector["path"]), plan.root)
+        raise StreamError(
+            f"{path!r} holds rows of the stream {statement.name!r}: a batch would add every row again",
+            code="W2215",
+            help="write them elsewhere: --to FOLDER",
+        )
+
+
+def _written(plan: JobPlan, statement: StatementPlan, rows: DataFrame, sink: SinkSpec) -> QueryReport:
+    folder = sink_folder(sink, plan.root)
+    prepare(sink, folder)
+    moves = stage(rows, sink, folder, checkpoint=_MARK, batch=0, keep_empty=True)
+    for earlier in folder.glob(f"part-{_MARK}-*"):
+        earlier.unlink()
+    for move in moves:
+        move.source.rename(move.to)
+    staging = staging_of(folder, _MARK)
+    remove(staging)
+    with suppress(OSError):  # others may stage files there too
+        staging.parent.rmdir()
+    return _report(statement, sink, moves)
+
+
+def _report(statement: StatementPlan, sink: SinkSpec, moves: Sequence[Move]) -> QueryReport:
+    return QueryReport(
+        sink=statement.name,
+        location=str(sink.connector["path"]),
+        format=str(sink.connector["format"]),
+        rows=sum(move.rows or 0 for move in moves),
+        ledger=None,
+        sides=side_names(statement),
+        batches=1,
+        watermark=None,
+        sealed=False,
+        checkpoint=None,
+        files=tuple(move.to for move in moves),
+    )
+
+
+def _show(spark: SparkSession, report: QueryReport, show: Callable[[str], None]) -> None:
+    paths = [str(path) for path in report.files]
+    show(f"{report.sink}: {report.rows} rows")
+    for row in spark.read.parquet(*paths).limit(_SHOWN).collect():
+        show(str(tuple(row)))

@@ -1,0 +1,299 @@
+"""Connectors: jars of Spark that do not come with it, fetched by Maven or taken from a folder.
+
+::
+
+    share/weft/jars/kafka/spark-sql-kafka-0-10_2.13-<version>.jar, kafka-clients-....jar, ...
+                         /connector.json       what was installed, and for which Spark
+
+What Spark has already is not kept.  A connector is there whole or not at all: it is put together in a folder
+beside its place and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from weft.core.names import listed, near
+from weft.errors import ConnectorError, Diagnostic
+from weft.io.spark.jars import jars_folder
+
+Artifact = tuple[str, str, str]
+"""Group, name and version of an artifact."""
+
+_GROUP = "org.apache.spark"
+_NOT_FOUND = ("Could not find artifact", "was not found in", "Could not resolve dependencies")
+_WAIT = 900.0
+_ABOUT = "connector.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connector:
+    """What can be installed: `artifact` names its main jar, `elder` releases that work with this Spark too."""
+
+    name: str
+    artifact: str
+    what: str
+    elder: tuple[tuple[Artifact, ...], ...] = ()
+
+
+CONNECTORS: tuple[Connector, ...] = (
+    Connector(
+        name="kafka",
+        artifact="spark-sql-kafka-0-10_2.13",
+        what="streams and sinks of connector 'kafka'",
+        elder=(
+            (
+                (_GROUP, "spark-sql-kafka-0-10_2.13", "4.2.0"),
+                (_GROUP, "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+            ),
+        ),
+    ),
+    Connector(
+        name="avro",
+        artifact="spark-avro_2.13",
+        what="files and messages of format 'avro'",
+        elder=(((_GROUP, "spark-avro_2.13", "4.1.1"),),),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A connector as it is on this machine; `version` is empty when it is not there."""
+
+    name: str
+    what: str
+    folder: Path
+    version: str = ""
+    spark: str = ""
+    jars: tuple[str, ...] = ()
+
+
+def connector_of(name: str) -> Connector:
+    """Return the connector of a name; raise `ConnectorError` W2311 when there is none."""
+    found = {c.name: c for c in CONNECTORS}
+    if name in found:
+        return found[name]
+    close = near(name, found, most=1)
+    raise ConnectorError(
+        f"there is no connector {name!r} to install",
+        code="W2311",
+        help=f"did you mean {close[0]!r}?" if close else f"there are {listed(found)}",
+    )
+
+
+def installed(connector: Connector, folder: Path | None = None) -> Installed:
+    """Return what is on this machine of a connector."""
+    place = (folder or jars_folder()) / connector.name
+    jars = tuple(sorted(p.name for p in place.glob("*.jar")))
+    return Installed(
+        name=connector.name,
+        what=connector.what,
+        folder=place,
+        version=_version_among(connector.artifact, jars),
+        spark=_built_for(place),
+        jars=jars,
+    )
+
+
+def install(
+    name: str, *, offline: Path | None = None, folder: Path | None = None
+) -> tuple[Installed, tuple[Diagnostic, ...]]:
+    """Put a connector where sessions of Weft find it; return what is there now and what to know of it.
+
+    Maven fetches the release of the installed Spark; where it is not to be had, an elder one that works with
+    it.  `offline` is a folder that holds the jars already.
+    """
+    connector = connector_of(name)
+    base = folder or jars_folder()
+    _check_writable(base)
+    stage = Path(tempfile.mkdtemp(prefix=f".tmp-{name}-", dir=base))
+    try:
+        told = _copied(connector, offline, stage) if offline else _fetched(connector, stage)
+        kept = _without_known(stage)
+        if not _version_among(connector.artifact, kept):
+            raise _incomplete(connector, offline or stage)
+        (stage / _ABOUT).write_text(json.dumps({"spark": spark_version(), "jars": kept}), encoding="utf-8")
+        stage.chmod(0o755)
+        place = base / connector.name
+        shutil.rmtree(place, ignore_errors=True)
+        stage.rename(place)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return installed(connector, base), told
+
+
+def spark_version() -> str:
+    """Return the version of the installed PySpark; raise W2306 when there is none."""
+    try:
+        return version("pyspark")
+    except PackageNotFoundError as cause:
+        raise ConnectorError(
+            "PySpark is not installed, so there is no version to fetch a connector for",
+            code="W2306",
+            help="pip install 'weft' brings it",
+        ) from cause
+
+
+def maven_project(artifacts: Iterable[Artifact]) -> str:
+    """Return the project file by which Maven fetches artifacts with all they need.
+
+    Where several are named, the parts of their own group that they need are the ones that are named.
+
+    >>> "<version>4.3.0</version>" in maven_project([("org.apache.spark", "spark-avro_2.13", "4.3.0")])
+    True
+    """
+    wanted = tuple(artifacts)
+    listed = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
+        f"{_without_group(group) if len(wanted) > 1 else ''}</dependency>"
+        for group, name, number in wanted
+    )
+    return (
+        "<project><modelVersion>4.0.0</modelVersion><groupId>weft</groupId><artifactId>jars</artifactId>"
+        f"<version>1</version><dependencies>{listed}</dependencies></project>"
+    )
+
+
+def _without_group(group: str) -> str:
+    return f"<exclusions><exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+
+
+def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
+    wanted = spark_version()
+    program = shutil.which("mvn")
+    if program is None:
+        raise ConnectorError(
+            f"there is no mvn to fetch the connector {connector.name!r} with",
+            code="W2306",
+            help="install Maven, or fetch the jars elsewhere and name their folder: "
+            f"`weft connectors install {connector.name} --offline DIR`",
+        )
+    said = ""
+    for choice in (((_GROUP, connector.artifact, wanted),), *connector.elder):
+        done, said = fetched(program, choice, stage)
+        if done:
+            return () if choice[0][2] == wanted else (_elder(connector, wanted, choice[0][2]),)
+        if not any(mark in said for mark in _NOT_FOUND):
+            break
+    raise ConnectorError(
+        f"Maven could not fetch {connector.artifact} {wanted}: {_last_error(said)}",
+        code="W2306",
+        help="see that this machine reaches the repositories of Maven, or fetch the jars elsewhere and name their "
+        f"folder: `weft connectors install {connector.name} --offline DIR`",
+    )
+
+
+def fetched(program: str, artifacts: tuple[Artifact, ...], stage: Path) -> tuple[bool, str]:
+    """Let Maven copy artifacts with all they need into a folder; return whether it could, and what it said."""
+    with tempfile.TemporaryDirectory(prefix="weft-connector-") as work:
+        project = Path(work, "pom.xml")
+        project.write_text(maven_project(artifacts), encoding="utf-8")
+        command = [program, "--quiet", "--batch-mode", "--file", str(project), "dependency:copy-dependencies"]
+        command += ["-DincludeScope=runtime", f"-DoutputDirectory={stage.resolve()}"]
+        try:
+            # The words are ours: Maven's program, a file of ours and a folder.
+            ran = subprocess.run(  # noqa: S603
+                command, capture_output=True, text=True, check=False, timeout=_WAIT, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            return False, f"[ERROR] it was not done after {_WAIT / 60:.0f} minutes"
+    return ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def _last_error(said: str) -> str:
+    lines = [line.removeprefix("[ERROR]").strip() for line in said.splitlines() if line.startswith("[ERROR]")]
+    first = next(filter(None, lines), "it says nothing")
+    # Where it looked is the business of Maven's settings.
+    return re.sub(r"\s*(?:\(?https?://\S+\)?|-> \[Help \d+\])", "", first)[:400]
+
+
+def _elder(connector: Connector, wanted: str, taken: str) -> Diagnostic:
+    return Diagnostic(
+        "W2306",
+        f"Maven has no {connector.artifact} {wanted}: {taken} was installed, which works with Spark {wanted}",
+        help=f"`weft connectors install {connector.name}` takes {wanted} once it is there",
+        severity="warning",
+    )
+
+
+def _copied(connector: Connector, offline: Path, stage: Path) -> tuple[Diagnostic, ...]:
+    jars = sorted(offline.glob("*.jar")) if offline.is_dir() else []
+    if not _version_among(connector.artifact, [p.name for p in jars]):
+        raise _incomplete(connector, offline)
+    for jar in jars:
+        shutil.copy2(jar, stage / jar.name)
+    return ()
+
+
+def _incomplete(connector: Connector, folder: Path) -> ConnectorError:
+    return ConnectorError(
+        f"{str(folder)!r} holds no {connector.artifact}-<version>.jar",
+        code="W2306",
+        help=f"it must hold that jar and all it needs: `mvn dependency:copy-dependencies` of {_GROUP}:{connector.artifact}",
+    )
+
+
+def _without_known(stage: Path) -> list[str]:
+    """Remove the jars that Spark brings; two releases of one library on one classpath do harm."""
+    known = {_stem(p.name) for p in _spark_jars()}
+    for jar in stage.glob("*.jar"):
+        if _stem(jar.name) in known:
+            jar.unlink()
+    return sorted(p.name for p in stage.glob("*.jar"))
+
+
+def _spark_jars() -> tuple[Path, ...]:
+    found = find_spec("pyspark")
+    places = [] if found is None else list(found.submodule_search_locations or ())
+    return tuple(jar for place in places for jar in Path(place, "jars").glob("*.jar"))
+
+
+def _stem(jar: str) -> str:
+    """Return the name of a jar without its version.
+
+    >>> _stem("spark-sql-kafka-0-10_2.13-4.2.0.jar"), _stem("kafka-clients-3.9.2.jar")
+    ('spark-sql-kafka-0-10_2.13', 'kafka-clients')
+    """
+    return re.sub(r"-\d+(?:\.\d+)+[^/]*\.jar$", "", jar)
+
+
+def _version_among(artifact: str, jars: Iterable[str]) -> str:
+    for jar in jars:
+        if jar.startswith(f"{artifact}-") and jar.endswith(".jar"):
+            return jar.removeprefix(f"{artifact}-").removesuffix(".jar")
+    return ""
+
+
+def _built_for(place: Path) -> str:
+    try:
+        return str(json.loads((place / _ABOUT).read_text(encoding="utf-8"))["spark"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _check_writable(base: Path) -> None:
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise _not_writable(base, cause.strerror or "") from cause
+    if not os.access(base, os.W_OK):
+        raise _not_writable(base, "permission denied")
+
+
+def _not_writable(base: Path, why: str) -> ConnectorError:
+    return ConnectorError(
+        f"{str(base)!r} cannot be written: {why}",
+        code="W2306",
+        help="connectors go into the Python environment of Weft: use one that is yours",
+    )

@@ -1,0 +1,132 @@
+"""What stopped a streaming query: exceptions of Spark and of workers turned into ours."""
+
+from __future__ import annotations
+
+import errno
+import re
+from typing import Any, cast, get_args
+
+from weft.errors import Code, ConnectorError, StreamError, WeftError
+from weft.streams.kernel.spec import KernelProblem
+from weft.streams.spark.failures import told_by_spark
+from weft.streams.spark.kafka import kafka_failure
+from weft.joins.spark.workers import worker_problem
+
+_PROBLEM = re.compile(r"KernelProblem: (W\d{4}): (.+?) \(help: (.+?)\)\s*(?:\n|$)", re.DOTALL)
+_HEADER = re.compile(
+    r"CSV header does not conform to the schema\.\s*Header: ([^\n]*)\n\s*Schema: ([^\n]*)\n.*?CSV file: ([^\n]*)",
+    re.DOTALL,
+)
+_COLUMN_TYPE = re.compile(
+    r"CANNOT_CONVERT_COLUMN|PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported"
+)
+_FILE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
+_FULL = ("No space left on device", "Disk quota exceeded")
+_LOST = (
+    "Python worker exited unexpectedly",
+    "Python worker failed to connect back",
+    "ExecutorLostFailure",
+    "SparkContext was shut down",
+    "Cannot call methods on a stopped SparkContext",
+    "OutOfMemoryError",
+    "Py4JNetworkError",
+    "Py4JError: An error occurred while calling",  # without an exception of Java: there was no answer
+    "Answer from Java side is empty",
+    "Error while sending or receiving",
+    "Connection reset by peer",
+    "Connection refused",
+)
+_RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$", re.MULTILINE)
+_IN_WORKER = "PYTHON_EXCEPTION"
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\[\n]+)")
+_OUTER = ("STREAM_FAILED", "FAILED_READ_FILE", "TASK_WRITE_FAILED")
+_SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
+_AGAIN = (
+    "nothing of the batch is committed; correct the cause and start the job again: it goes on where it was"
+)
+
+
+def told(failure: BaseException, statement: str) -> WeftError:
+    """Return what an exception in the middle of a streaming query means to a user."""
+    if isinstance(failure, WeftError):
+        return failure
+    if isinstance(failure, KernelProblem):
+        return _problem(failure.code, failure.message, failure.help)
+    text = everything_said(failure)
+    found = _PROBLEM.search(text)
+    if found is not None:
+        return _problem(found[1], " ".join(found[2].split()), " ".join(found[3].split()))
+    return (
+        _of_source(text)
+        or _of_machine(failure, text, statement)
+        or kafka_failure(text)
+        or _other(text, statement)
+    )
+
+
+def everything_said(failure: BaseException) -> str:
+    """Return the texts of an exception and of everything that led to it."""
+    found: list[str] = []
+    seen: Any = failure
+    while seen is not None and len(found) < 20:  # a chain that is longer says nothing new
+        found.append(f"{type(seen).__name__}: {seen}")
+        found.extend(str(getattr(seen, name, "") or "") for name in ("_stackTrace", "_desc"))
+        seen = getattr(seen, "_cause", None) or seen.__cause__
+    return "\n".join(found)
+
+
+def _problem(code: str, message: str, help: str) -> StreamError:
+    known = code if code in get_args(Code) else "W2201"
+    return StreamError(message, code=cast("Code", known), help=help)
+
+
+def _of_source(text: str) -> WeftError | None:
+    header = _HEADER.search(text)
+    if header is not None:
+        return ConnectorError(
+            f"{header[3].strip()!r} has the columns {header[1].strip()}; the files before it have {header[2].strip()}",
+            code="W2302",
+            help=f"write the columns of every file in one order; {_AGAIN}",
+        )
+    if _COLUMN_TYPE.search(text):
+        file = _FILE.search(text)
+        return ConnectorError(
+            f"{file[1] if file else 'a file'} has a column of another type than the files before it",
+            code="W2303",
+            help=f"write all files of a stream with the same types; {_AGAIN}",
+        )
+    return told_by_spark(StreamError(text, help=_AGAIN))
+
+
+def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError | None:
+    full = next((mark for mark in _FULL if mark in text), "")
+    if full or (isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)):
+        return ConnectorError(
+            f"a batch of {statement!r} cannot be written: {full or failure}",
+            code="W2309",
+            help=f"make room on the disk of the sink and of the checkpoint; {_AGAIN}",
+        )
+    if problem := worker_problem(text):
+        return StreamError(
+            f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}"
+        )
+    lost = next((mark for mark in _LOST if mark in text), "")
+    if lost:
+        return StreamError(
+            f"{statement!r} lost a worker: {lost}",
+            code="W2214",
+            help="start the job again: it goes on after its last commit; with little memory choose more 'groups'",
+        )
+    return None
+
+
+def _other(text: str, statement: str) -> StreamError:
+    conditions = [c for c in _CONDITION.finditer(text) if not c[1].startswith(_OUTER)]
+    raised = [r for r in _RAISED.findall(text) if not r.startswith("pyspark.")]
+    if conditions and conditions[0][1] == _IN_WORKER and raised:
+        said = f"{raised[-1]} ({_IN_WORKER})"
+    elif conditions:
+        said = f"{_SQLSTATE.sub('', conditions[0][2]).strip()} ({conditions[0][1]})"
+    else:
+        said = _SQLSTATE.sub("", text.strip().splitlines()[0]).strip()
+    return StreamError(f"{statement!r} failed: {said}", code="W2201", help=_AGAIN)

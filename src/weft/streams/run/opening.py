@@ -1,0 +1,233 @@
+"""Opening a statement: its checkpoint is found, checked against the plan, and taken by this process."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.core.frozen import FrozenMap
+from weft.core.mistakes import Mistakes
+from weft.core.names import listed
+from weft.errors import StreamError
+from weft.streams.plan.explain import explain_job
+from weft.streams.plan.identity import Change, parts, verdict
+from weft.streams.plan.resolved import JobPlan, StatementPlan
+from weft.pipelines.run.execute import engine_version
+from weft.streams.run.abandon import abandon
+from weft.streams.run.sinks import check_sink
+from weft.streams.checkpoint.folder import (
+    Checkpoint,
+    JobRecord,
+    begin,
+    current,
+    note_change,
+    record_of,
+    replaced_by_fresh,
+    show_plan,
+    statement_folder,
+    use,
+)
+from weft.streams.checkpoint.commit import check_open, is_sealed
+from weft.streams.checkpoint.lock import held
+from weft.streams.checkpoint.manifest import last_batch
+from weft.streams.checkpoint.offsets import check_offsets
+from weft.streams.checkpoint.status import facts
+
+Keep = Literal["state", "offsets"]
+_FEW_ROWS = 1_000_000
+
+
+def checkpoint_base(job: JobPlan) -> Path:
+    """Return the folder below which the statements of a job have their checkpoints."""
+    said = job.settings.get("checkpoint")
+    return job.root / (str(said) if said else f".weft/streams/{job.name}")
+
+
+def sealed_already(
+    job: JobPlan, chosen: Sequence[StatementPlan], *, fresh: bool = False, keep: Keep | None = None
+) -> FrozenMap[str, Checkpoint]:
+    """Return the checkpoints of statements that an earlier final run has ended: they are not run again.
+
+    Raises everything that keeps a statement from running, of all of them at once, before the first one runs:
+    W2203, W2205, W2308, W2309, and W2204 when no statement is left to run.
+    """
+    mistakes = Mistakes()
+    ended: dict[str, Checkpoint] = {}
+    for plan in chosen:
+        with mistakes.noted():
+            found = _checked(job, plan, fresh=fresh, keep=keep)
+            if found is not None:
+                ended[plan.name] = found
+    if len(ended) == len(chosen):
+        for name, checkpoint in ended.items():
+            with mistakes.noted():
+                check_open(checkpoint, name)
+    mistakes.raise_all()
+    return FrozenMap(ended)
+
+
+def _checked(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None) -> Checkpoint | None:
+    """Return the checkpoint of a statement when it is sealed; raise what keeps the statement from running."""
+    folder = statement_folder(checkpoint_base(job), plan.name)
+    with held(folder / "lock", plan.name):
+        check_sink(plan.sink, job.root)
+        found = _current(folder, fresh=fresh)
+    if found is None or fresh:
+        return None
+    record = record_of(found)
+    change = verdict(record.parts, parts(plan, groups=int(job.settings.get("groups") or record.groups)))
+    if is_sealed(found):
+        if change.needs_consent:
+            check_open(found, plan.name)
+        return found
+    if not _goes_on(change, keep):
+        raise _changed(plan, found, change, keep)
+    check_offsets(found)
+    return None
+
+
+def _goes_on(change: Change, keep: Keep | None) -> bool:
+    if not change.needs_consent or (change.keeps == "state" and keep == "state"):
+        return True
+    return keep == "offsets" and not _other_inputs(change)
+
+
+@contextmanager
+def opened(
+    job: JobPlan, plan: StatementPlan, *, cores: int, fresh: bool = False, keep: Keep | None = None
+) -> Iterator[Checkpoint]:
+    """Give the checkpoint of a statement, locked while the block runs.
+
+    Raises `StreamError`: W2203 when the statement is not the one of the checkpoint and `keep` does not
+    say what happens, W2204 when it is sealed, W2205 when another process has it.
+    """
+    folder = statement_folder(checkpoint_base(job), plan.name)
+    with held(folder / "lock", plan.name):
+        found = _current(folder, fresh=fresh)
+        if found is None:
+            replaces = replaced_by_fresh(folder) if fresh else None
+            found = _begun(folder, job, plan, groups_of(job, plan, cores), replaces=replaces)
+        else:
+            found = _continued(folder, job, plan, found, keep=keep)
+        yield found
+
+
+def _current(folder: Path, *, fresh: bool) -> Checkpoint | None:
+    # Beginning again is the way out of a damaged checkpoint, so it does not matter how the old one is.
+    return None if fresh else current(folder)
+
+
+def groups_of(job: JobPlan, plan: StatementPlan, cores: int) -> int:
+    """Return into how many groups of keys the state is cut; it stays so for the life of a checkpoint."""
+    said = job.settings.get("groups")
+    if said is not None:
+        return int(said)
+    limits = [s.limits.max_state_rows for s in plan.kernel_steps if s.limits.max_state_rows is not None]
+    # A limit on rows is held in each group apart: few rows in many groups would be cut unevenly.
+    return 1 if limits and min(limits) < _FEW_ROWS else max(cores, 1)
+
+
+def _begun(
+    folder: Path, job: JobPlan, plan: StatementPlan, groups: int, replaces: str | None = None
+) -> Checkpoint:
+    found = begin(
+        folder,
+        JobRecord(
+            groups=groups,
+            parts=parts(plan, groups=groups),
+            plan=_shown(job, plan),
+            weft=engine_version(),
+            replaces=replaces,
+        ),
+    )
+    use(found)
+    return found
+
+
+def _shown(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
+    """Return what may be read of a plan without the job: its text, and what `status` asks for."""
+    return FrozenMap({"text": explain_job(job, plan.name).text, **facts(plan)})
+
+
+def _continued(
+    folder: Path,
+    job: JobPlan,
+    plan: StatementPlan,
+    found: Checkpoint,
+    *,
+    keep: Keep | None,
+) -> Checkpoint:
+    check_open(found, plan.name)
+    record = record_of(found)
+    groups = int(job.settings.get("groups") or record.groups)
+    now = parts(plan, groups=groups)
+    change = verdict(record.parts, now)
+    if not _goes_on(change, keep):
+        raise _changed(plan, found, change, keep)
+    check_offsets(found)
+    if change.keeps == "same":
+        show_plan(found, _shown(job, plan))
+        return found
+    if change.keeps == "offsets" or (change.keeps == "state" and keep == "offsets"):
+        return _with_offsets(folder, job, plan, found, groups)
+    note_change(found, now, _shown(job, plan), keep or "all")
+    return found
+
+
+def _other_inputs(change: Change) -> bool:
+    return any(part.part == "inputs" for part in change.parts)
+
+
+def _with_offsets(
+    folder: Path, job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int
+) -> Checkpoint:
+    """Begin a checkpoint with an empty state whose sources go on where the old one's are."""
+    last = last_batch(old)
+    record = JobRecord(
+        groups=groups,
+        parts=parts(plan, groups=groups),
+        plan=_shown(job, plan),
+        weft=engine_version(),
+        follows=old.name,
+        first_batch=0 if last is None else last + 1,
+    )
+    found = begin(folder, record)
+    if old.spark.exists():
+        beside = found.root / f".tmp-spark-{uuid.uuid4().hex[:8]}"
+        shutil.copytree(old.spark, beside)
+        beside.rename(found.spark)
+    if last is not None:
+        abandon(old, found, last)
+    use(found)
+    return found
+
+
+def _changed(plan: StatementPlan, found: Checkpoint, change: Change, keep: Keep | None) -> StreamError:
+    lines = []
+    for part in change.parts:
+        if part.keeps in ("same", "all"):
+            continue
+        lines += [
+            f"{part.part} was: {part.old or '(nothing)'}",
+            f"{' ' * len(part.part)}  is: {part.new or '(nothing)'}",
+        ]
+        lines.append(f"    {part.why}")
+    names = listed([p.part for p in change.parts if p.keeps not in ("same", "all")])
+    ways = []
+    if change.keeps == "state":
+        ways.append("`--keep state` goes on with the state and the offsets")
+    if not _other_inputs(change):
+        ways.append(
+            "`--keep offsets` reads on with an empty state; rows that wait become rejects (ABANDONED)"
+        )
+    ways.append("`--fresh` reads everything again and replaces the output")
+    said = f", and --keep {keep} cannot go on with it" if keep else ""
+    return StreamError(
+        f"the query of {plan.name!r} is not the one of its checkpoint {found.name}: it changed in {names}{said}",
+        code="W2203",
+        help="\n".join((*lines, *ways)),
+    )

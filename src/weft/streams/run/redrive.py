@@ -1,0 +1,279 @@
+"""Redrive: rejected rows are processed again, and what they change is written as corrections.
+
+::
+
+    <sink path>.corrections/part-<checkpoint>-<n>-*    _op  then the columns of the sink
+                                                       +I   a row that the sink lacks
+                                                       -D   a row that the sink has and should not
+
+Before a checkpoint is sealed, late rows are looked up in the state that is still there; ``join.retention`` keeps
+it longer.  Afterwards all inputs are read again as a batch, and the corrections are the whole difference.
+Rows of the sink, plus ``+I``, minus ``-D``, are never further from the batch result than before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.core.frozen import FrozenMap
+from weft.core.names import listed, near, shell_word
+from weft.errors import StreamError
+from weft.streams.kernel.spec import KernelProblem
+from weft.streams.plan.identity import parts, verdict
+from weft.streams.plan.resolved import JobPlan, StatementPlan
+from weft.streams.run.failing import told
+from weft.streams.run.opening import checkpoint_base
+from weft.streams.run.redrive_state import looked_up
+from weft.streams.run.redrive_whole import whole_difference
+from weft.expr.spark.frames import functions_of
+from weft.streams.spark.sink_files import prepare, sink_folder, stage
+from weft.streams.sql.spec import SinkSpec
+from weft.streams.checkpoint.folder import Checkpoint, current, record_of, statement_folder
+from weft.streams.checkpoint.commit import is_sealed
+from weft.streams.checkpoint.lock import held
+from weft.streams.checkpoint.manifest import Move
+from weft.streams.checkpoint.recover import recover
+from weft.streams.checkpoint.redriven import (
+    RedriveRecord,
+    finish_redrive,
+    redrives,
+    taken_back_before,
+    taken_before,
+    write_redrive,
+)
+from weft.streams.checkpoint.rejects import RejectFile, read_rejects, reject_files
+
+OP, PLUS, MINUS = "_op", "+I", "-D"
+TAKEABLE = ("LATE", "EVICTED", "DUPLICATE", "NO_EVENT_TIME")
+Places = Mapping[RejectFile, tuple[int, ...]]
+"""Rejected rows by their file and their place in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redriven:
+    """What a redrive of one statement did, or would do."""
+
+    sink: str
+    taken: int
+    plus: int
+    minus: int
+    undecided: int
+    location: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as documents have it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def redrive_job(
+    spark: SparkSession,
+    plan: JobPlan,
+    sink: str | None = None,
+    *,
+    reasons: Sequence[str] = (),
+    time_column: str | None = None,
+    dry_run: bool = False,
+) -> tuple[Redriven, ...]:
+    """Process the rejected rows of a job again, or of the statement that writes `sink`.
+
+    `reasons` are taken beside LATE; rows without event time need `time_column`, the column that has it.
+    Raises `StreamError` W2216 when there is nothing to take, W2205 while the job runs.
+    """
+    wanted = _wanted(reasons, time_column)
+    chosen = [s for s in plan.statements if sink in (None, s.name)]
+    found = []
+    for statement in chosen:
+        try:
+            done = _redriven(spark, plan, statement, wanted, time_column, dry_run=dry_run)
+        except (OSError, KernelProblem) as cause:
+            raise told(cause, statement.name) from cause
+        if done is not None:
+            found.append(done)
+    if not found:
+        raise StreamError(
+            f"there is nothing to redrive in {sink or plan.name!r}: no row was rejected as {listed(wanted)}, "
+            "or all were taken",
+            code="W2216",
+            help=f"`weft stream status {shell_word(plan.name)} --rejects 20` shows rejected rows with their reasons",
+        )
+    return tuple(found)
+
+
+def _wanted(reasons: Sequence[str], time_column: str | None) -> tuple[str, ...]:
+    said = tuple(reason.upper() for reason in reasons)
+    for reason in said:
+        if reason not in TAKEABLE:
+            close = near(reason, TAKEABLE, most=1)
+            raise StreamError(
+                f"rows of reason {reason!r} cannot be redriven",
+                code="W2216",
+                help=f"did you mean {close[0]}?" if close else f"it takes {listed(TAKEABLE)}",
+            )
+    if ("NO_EVENT_TIME" in said) != (time_column is not None):
+        raise StreamError(
+            "rows without event time and the column that has it belong together",
+            code="W2216",
+            help="say both: --reason NO_EVENT_TIME --time COLUMN",
+        )
+    return tuple(dict.fromkeys(("LATE", *said)))
+
+
+def _redriven(
+    spark: SparkSession,
+    job: JobPlan,
+    plan: StatementPlan,
+    wanted: tuple[str, ...],
+    time_column: str | None,
+    *,
+    dry_run: bool,
+) -> Redriven | None:
+    checkpoint = current(statement_folder(checkpoint_base(job), plan.name))
+    if checkpoint is None:
+        return None
+    with held(checkpoint.lock, plan.name):
+        _check_same(plan, checkpoint)
+        recover(checkpoint)
+        before = redrives(checkpoint)
+        if before:
+            finish_redrive(before[-1])
+        open_rows = _open_rows(checkpoint, wanted, before)
+        if not open_rows:
+            return None
+        sink = corrections_sink(plan, checkpoint)
+        changes = _changes(spark, job, plan, checkpoint, open_rows, before, time_column)
+        folder = sink_folder(sink, job.root)
+        number = len(before) + 1
+        own = record_of(checkpoint).id
+        moves, counts = _staged(changes.frame, sink, folder, own, number, dry_run=dry_run)
+        taken = {f.name: places for f, places in changes.taken.items() if places}
+        if not dry_run and (taken or counts[PLUS] or counts[MINUS]):
+            record = RedriveRecord(
+                number=number,
+                at=time.time_ns() // 1000,
+                reasons=wanted,
+                taken=FrozenMap(taken),
+                taken_back=FrozenMap(changes.taken_back),
+                plus=counts[PLUS],
+                minus=counts[MINUS],
+                files=moves,
+            )
+            write_redrive(checkpoint, record)
+    all_open = sum(len(places) for places in open_rows.values())
+    count = sum(len(places) for places in taken.values())
+    return Redriven(
+        sink=plan.name,
+        taken=count,
+        plus=counts[PLUS],
+        minus=counts[MINUS],
+        undecided=all_open - count,
+        location=str(sink.connector["path"]),
+    )
+
+
+def _check_same(plan: StatementPlan, checkpoint: Checkpoint) -> None:
+    """Raise `StreamError` W2203 when the statement is not the one whose rows are in the sink."""
+    record = record_of(checkpoint)
+    change = verdict(record.parts, parts(plan, groups=record.groups))
+    if change.keeps in ("same", "all"):
+        return
+    told = [p for p in change.parts if p.keeps not in ("same", "all")]
+    raise StreamError(
+        f"the query of {plan.name!r} is not the one of its checkpoint {checkpoint.name}: it changed in "
+        f"{listed([p.part for p in told])}",
+        code="W2203",
+        help="\n".join(
+            (
+                *(
+                    f"{p.part} was: {p.old or '(nothing)'}\n{' ' * len(p.part)}  is: {p.new or '(nothing)'}"
+                    for p in told
+                ),
+                "corrections are those of the query that wrote the rows: bring it back, or begin again with --fresh",
+            )
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Changes:
+    """Corrections as a frame of `_op` and the columns of the sink, and the rejected rows they are of."""
+
+    frame: DataFrame
+    taken: Places
+    taken_back: Mapping[str, int]
+
+
+def _changes(
+    spark: SparkSession,
+    job: JobPlan,
+    plan: StatementPlan,
+    checkpoint: Checkpoint,
+    rows: Places,
+    before: tuple[RedriveRecord, ...],
+    time_column: str | None,
+) -> Changes:
+    if is_sealed(checkpoint):
+        earlier = tuple(move.to for record in before for move in record.files)
+        plus, minus = whole_difference(spark, job, plan, checkpoint, earlier, time_column=time_column)
+        return Changes(frame=_marked(plus, minus), taken=rows, taken_back={})
+    done = looked_up(spark, plan, checkpoint, rows, taken_back_before(before), time_column=time_column)
+    return Changes(frame=_marked(done.plus, done.minus), taken=done.taken, taken_back=done.taken_back)
+
+
+def _marked(plus: DataFrame, minus: DataFrame) -> DataFrame:
+    F: Any = functions_of(plus)
+    added = plus.select(F.lit(PLUS).alias(OP), "*")
+    return added.unionAll(minus.select(F.lit(MINUS).alias(OP), "*"))
+
+
+def _open_rows(checkpoint: Checkpoint, wanted: tuple[str, ...], before: tuple[RedriveRecord, ...]) -> Places:
+    """Return the rejected rows that have a wanted reason and were not taken yet."""
+    taken = taken_before(before)
+    found: dict[RejectFile, tuple[int, ...]] = {}
+    for file in reject_files(checkpoint):
+        reasons = read_rejects(file).column("reason").to_pylist()
+        gone = taken.get(file.name, set())
+        places = tuple(i for i, reason in enumerate(reasons) if reason in wanted and i not in gone)
+        if places:
+            found[file] = places
+    return found
+
+
+def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
+    """Return the sink of corrections: files beside those of the statement's sink, in their format."""
+    sink = plan.sink
+    kind = sink.connector["connector"]
+    if kind == "files":
+        path = str(sink.connector["path"]).rstrip("/")
+        return replace(sink, connector=FrozenMap(sink.connector, path=f"{path}.corrections"))
+    if kind == "memory":
+        path = f"{checkpoint.memory}.corrections"
+        return replace(sink, connector=FrozenMap(connector="files", path=path, format="parquet"))
+    raise StreamError(
+        f"the rows that {plan.name!r} gave to {kind} cannot be read back, so there is nothing to correct",
+        code="W2216",
+        help="corrections need a sink of files",
+        at=sink.at,
+    )
+
+
+def _staged(
+    frame: DataFrame, sink: SinkSpec, folder: Path, checkpoint: str, number: int, *, dry_run: bool
+) -> tuple[tuple[Move, ...], dict[str, int]]:
+    """Write corrections aside; return the renames that will show them and how many of each kind there are."""
+    F: Any = functions_of(frame)
+    kept = frame.persist()
+    try:
+        found = kept.groupBy(OP).agg(F.count(F.lit(1)).alias("n")).collect()
+        counts = {PLUS: 0, MINUS: 0} | {row[OP]: int(row["n"]) for row in found}
+        if dry_run or not any(counts.values()):
+            return (), counts
+        prepare(sink, folder)
+        return stage(kept, sink, folder, checkpoint=checkpoint, batch=number, keep_empty=False), counts
+    finally:
+        kept.unpersist()

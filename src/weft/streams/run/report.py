@@ -1,0 +1,202 @@
+"""What a streaming run tells: each batch while it goes, each statement when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.errors import ArgumentError, Diagnostic
+from weft.streams.kernel.spec import NEVER, SideStats
+from weft.joins.resolve.resolved import SameWindow
+from weft.streams.plan.clocks import held_back_by
+from weft.streams.plan.resolved import KernelStep, StatementPlan
+from weft.streams.checkpoint.ledger import SIDES, side_name
+from weft.streams.checkpoint.manifest import Ledger, Manifest
+from weft.streams.checkpoint.status import sides_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorStats:
+    """What a join did from the first batch on, both sides together.
+
+    Windows are counted from the one of the first row on: those that the watermark has closed, and those between it
+    and the last row.  Joins without windows, and sessions, count none.
+    """
+
+    left_records_processed: int = 0
+    right_records_processed: int = 0
+    matches_emitted: int = 0
+    missing_key_count: int = 0
+    missing_time_count: int = 0
+    left_store_size: int = 0
+    right_store_size: int = 0
+    left_evictions: int = 0
+    right_evictions: int = 0
+    windows_closed: int = 0
+    active_windows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinReport:
+    """Statistics of one join with state."""
+
+    number: int
+    left: SideStats
+    right: SideStats
+    coordinator: CoordinatorStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """One committed batch: what came in, what went out, and where all rows are since the first batch."""
+
+    statement: str
+    batch: int
+    rows_in: FrozenMap[str, int]
+    rows_out: int
+    watermark: int | None
+    held_back_by: str | None
+    ledger: Ledger
+    joins: tuple[JoinReport, ...]
+    seconds: float
+    final: bool = False
+
+    @property
+    def left(self) -> SideStats:
+        """The left side of the first join."""
+        return self.joins[0].left if self.joins else SideStats()
+
+    @property
+    def right(self) -> SideStats:
+        """The right side of the first join."""
+        return self.joins[0].right if self.joins else SideStats()
+
+    @property
+    def coordinator(self) -> CoordinatorStats:
+        """Both sides of the first join together."""
+        return self.joins[0].coordinator if self.joins else CoordinatorStats()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryReport:
+    """A statement after a run; `rows` and the ledger count from the first batch of its checkpoint on."""
+
+    sink: str
+    location: str
+    format: str
+    rows: int
+    ledger: Ledger | None
+    sides: FrozenMap[str, str]
+    batches: int
+    watermark: int | None
+    sealed: bool
+    checkpoint: Path | None
+    files: tuple[Path, ...] = ()
+    joins: tuple[JoinReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """All statements of a job after a run."""
+
+    queries: tuple[QueryReport, ...]
+    sealed: bool
+    warnings: tuple[Diagnostic, ...] = ()
+    spark: Any = field(default=None, compare=False, repr=False)
+
+    def query(self, sink: str) -> QueryReport:
+        """Return the report of one sink."""
+        for query in self.queries:
+            if query.sink == sink:
+                return query
+        raise ArgumentError(
+            f"the job has no sink {sink!r}", help=f"it has {', '.join(q.sink for q in self.queries)}"
+        )
+
+    def rows(self, sink: str) -> list[Any]:
+        """Return the rows that a sink with files holds from this checkpoint, as Spark gives them.
+
+        Rows of files that a reader has removed since are not among them.
+        """
+        query = self.query(sink)
+        paths = [str(path) for path in query.files if path.exists()]
+        if not paths:
+            return []
+        reader = self.spark.read.format(query.format)
+        if query.format == "csv":
+            reader = reader.option("header", "true")
+        found: list[Any] = reader.load(paths).collect()
+        return found
+
+
+def batch_report(plan: StatementPlan, manifest: Manifest) -> BatchReport:
+    """Return what a listener is told of a committed batch."""
+    return BatchReport(
+        statement=plan.name,
+        batch=manifest.batch,
+        rows_in=manifest.rows_in,
+        rows_out=manifest.rows,
+        watermark=manifest.watermark,
+        held_back_by=held_back_by(plan, manifest.max_times),
+        ledger=manifest.ledger,
+        joins=join_reports(plan, manifest),
+        seconds=manifest.seconds,
+        final=manifest.final,
+    )
+
+
+def join_reports(plan: StatementPlan, manifest: Manifest) -> tuple[JoinReport, ...]:
+    """Return the statistics of each join with state after a batch."""
+    due = manifest.clocks or ((NEVER, NEVER),) * len(plan.kernel_steps)
+    return tuple(_join_report(s, manifest, min(c)) for s, c in zip(plan.kernel_steps, due, strict=True))
+
+
+def _join_report(step: KernelStep, manifest: Manifest, clock: int) -> JoinReport:
+    names = [side_name(step.number, side) for side in SIDES]
+    left, right = (_stats(manifest.stats.get(name, EMPTY)) for name in names)
+    closed, active = windows(step, left, right, clock)
+    came = [manifest.ledger.get(name, EMPTY).get("in", 0) for name in names]
+    return JoinReport(
+        number=step.number,
+        left=left,
+        right=right,
+        coordinator=CoordinatorStats(
+            left_records_processed=came[0],
+            right_records_processed=came[1],
+            matches_emitted=left.matches_found,
+            missing_key_count=left.missing_key_count + right.missing_key_count,
+            missing_time_count=left.missing_time_count + right.missing_time_count,
+            left_store_size=left.current_size,
+            right_store_size=right.current_size,
+            left_evictions=left.records_evicted,
+            right_evictions=right.records_evicted,
+            windows_closed=closed,
+            active_windows=active,
+        ),
+    )
+
+
+def windows(step: KernelStep, left: SideStats, right: SideStats, clock: int) -> tuple[int, int]:
+    """Return how many windows time has closed since the first row, and how many up to the last row are open."""
+    match = step.match
+    firsts = [s.min_time for s in (left, right) if s.min_time is not None]
+    lasts = [s.max_time for s in (left, right) if s.max_time is not None]
+    if not isinstance(match, SameWindow) or not match.size or not firsts or not lasts:
+        return 0, 0
+    slide = match.slide or match.size
+    first = (min(firsts) - match.size) // slide + 1
+    last = max(lasts) // slide
+    closed = min(last, (clock - match.size) // slide) - first + 1
+    return max(closed, 0), last - first + 1 - max(closed, 0)
+
+
+def _stats(said: Mapping[str, Any]) -> SideStats:
+    return SideStats(**{name: said[name] for name in SideStats.__slots__ if name in said})
+
+
+def side_names(plan: StatementPlan) -> FrozenMap[str, str]:
+    """Return the sides of the ledger with what they read: ``left`` is ``orders``."""
+    return FrozenMap(sides_of(plan) or {"left": plan.inputs[0].stream.name})

@@ -1,0 +1,120 @@
+"""Where a batch's rows go: files are staged, messages are written, a console is told after the commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.core.frozen import FrozenMap
+from weft.streams.plan.resolved import StatementPlan
+from weft.streams.spark.sink_files import forget_staging, prepare, sink_folder, stage, staging_of
+from weft.streams.spark.sink_kafka import write_kafka
+from weft.streams.sql.spec import SinkSpec
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord
+from weft.streams.checkpoint.manifest import Manifest, Move
+
+_SHOWN = 20
+
+
+def check_sink(sink: SinkSpec, root: Path) -> None:
+    """Raise `ConnectorError` W2308 or W2309 when the folder of a sink cannot take files."""
+    if sink.connector["connector"] == "files":
+        prepare(sink, sink_folder(sink, root))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a batch gave to its sink: files to show at the commit, or how many rows went out."""
+
+    moves: tuple[Move, ...] = ()
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """The sink of one statement on one checkpoint."""
+
+    plan: StatementPlan
+    spec: SinkSpec
+    folder: Path | None
+    checkpoint: str
+
+    @classmethod
+    def of(cls, plan: StatementPlan, root: Path, checkpoint: Checkpoint, record: JobRecord) -> Sink:
+        """Return the sink of a plan; raise when it cannot be written to."""
+        kind = plan.sink.connector["connector"]
+        if kind == "kafka":
+            return cls(plan=plan, spec=plan.sink, folder=None, checkpoint=record.id)
+        if kind == "files":
+            folder, spec = sink_folder(plan.sink, root), plan.sink
+        else:
+            folder = checkpoint.memory
+            spec = replace(plan.sink, connector=FrozenMap(connector=kind, path=str(folder), format="parquet"))
+        prepare(plan.sink, folder)
+        return cls(plan=plan, spec=spec, folder=folder, checkpoint=record.id)
+
+    @property
+    def staging(self) -> Path | None:
+        """Folder in which files wait for their commit."""
+        return None if self.folder is None else staging_of(self.folder, self.checkpoint)
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether rows carry their time beside their columns."""
+        return self.folder is None
+
+    @property
+    def format(self) -> str:
+        """Format of the files or messages."""
+        return str(self.spec.connector.get("format") or "")
+
+    def location(self, root: Path) -> str:
+        """Return where the rows lie, as the job says it."""
+        said = self.plan.sink.connector
+        if self.folder is None:
+            return f"kafka topic {said['topic']}"
+        return str(said["path"]) if said["connector"] == "files" else str(_below(self.folder, root))
+
+    def write(self, frame: DataFrame, batch: int, *, keep_empty: bool) -> Written:
+        """Run the batch: write its rows aside, or to where they cannot be taken back."""
+        if self.folder is None:
+            return Written(rows=write_kafka(frame, self.plan, checkpoint=self.checkpoint, batch=batch))
+        moves = stage(
+            frame, self.spec, self.folder, checkpoint=self.checkpoint, batch=batch, keep_empty=keep_empty
+        )
+        return Written(moves=moves)
+
+    def forget_staging(self) -> None:
+        """Leave nothing of ours in the folder but the files that readers see."""
+        if self.folder is not None:
+            forget_staging(self.folder, self.checkpoint)
+
+    def shown(self, spark: SparkSession, manifest: Manifest) -> str:
+        """Return what a console is told of a committed batch, an empty text for other sinks."""
+        files = [str(m.to) for m in manifest.sink if m.rows]
+        if self.plan.sink.connector["connector"] != "console" or not files:
+            return ""
+        rows: list[Any] = spark.read.parquet(*files).limit(_SHOWN).collect()
+        names = [c.name for c in self.plan.output]
+        head = f"{self.plan.name}, batch {manifest.batch}: {manifest.rows} rows"
+        return "\n".join((head, *_table(names, [[_text(v) for v in row] for row in rows])))
+
+
+def _below(folder: Path, root: Path) -> Path:
+    return folder.relative_to(root) if root in folder.parents else folder
+
+
+def _text(value: Any) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def _table(names: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [names, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]

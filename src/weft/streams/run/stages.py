@@ -1,0 +1,151 @@
+"""The joins of a statement over one batch, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from weft.core.frozen import FrozenMap
+from weft.errors import StreamError
+from weft.streams.kernel.spec import Clock
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableInput, TableStep
+from weft.streams.run.turned_away import write_malformed
+from weft.expr.spark.frames import functions_of, observation_of
+from weft.streams.spark.kernel_stage import (
+    FLAT_RAW,
+    Moment,
+    both_raw,
+    flat_packed,
+    flat_rows,
+    kernel_stage,
+    raw_rows,
+    table_rows,
+)
+from weft.streams.spark.shipping import Carried
+from weft.streams.spark.table_stage import join_table, table_slots
+from weft.streams.checkpoint.ledger import COUNTS, side_name
+from weft.streams.checkpoint.manifest import Ledger
+
+_TWO = 2
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Stages:
+    """Builds the frame of a batch; nothing runs until the sink writes it."""
+
+    plan: StatementPlan
+    joins: Mapping[int, Carried]
+    tables: Mapping[int, Callable[[], DataFrame]]
+    clocks: tuple[Clock, ...]
+    moment: Moment
+    observed: dict[str, Any] = field(default_factory=dict)
+    turned_away: int = 0
+
+    @contextmanager
+    def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
+        """Give the rows of the batch; where several stages read them, they are read from the source once."""
+        once = (
+            len(self.plan.inputs) <= _TWO
+            and bool(self.plan.steps)
+            and isinstance(self.plan.steps[0], KernelStep)
+        )
+        if once:
+            yield frame
+            return
+        held = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            yield held
+        finally:
+            held.unpersist()
+
+    def joined(self, batch: DataFrame) -> DataFrame:
+        """Return the joined rows as flat columns."""
+        current: DataFrame | None = None
+        due = iter(self.clocks)
+        for step in self.plan.steps:
+            if isinstance(step, TableStep):
+                current = self._looked_up(
+                    self._begun(step.left[0], batch) if current is None else current, step
+                )
+            else:
+                current = self._kernel(step, batch, current, next(due))
+        return self._alone(batch) if current is None else current
+
+    def table_counts(self) -> Ledger:
+        """Return what joins with tables counted, after the batch has run."""
+        found: dict[str, FrozenMap[str, int]] = {}
+        turned_away = self.turned_away
+        for side, observation in self.observed.items():
+            told = observation.get
+            counts = dict.fromkeys(COUNTS, 0)
+            counts |= {"in": told["in"] + turned_away, "matched": told["matched"], "rejected": turned_away}
+            counts["unmatched"] = told["in"] - told["matched"]
+            found[side], turned_away = FrozenMap(counts), 0
+        return FrozenMap(found)
+
+    def _kernel(
+        self, step: KernelStep, batch: DataFrame, current: DataFrame | None, clock: Clock
+    ) -> DataFrame:
+        rows = self._arriving(step, batch, current)
+        return kernel_stage(self.plan, step, self.joins[step.number], rows, clock=clock, moment=self.moment)
+
+    def _arriving(self, step: KernelStep, batch: DataFrame, current: DataFrame | None) -> DataFrame:
+        right = self.plan.source(step.right)
+        if current is None and isinstance(right, Input):
+            return both_raw(self.plan, step, batch, self.moment)
+        if current is None:
+            left = raw_rows(self.plan, step, step.left[0], batch, self.moment)
+        else:
+            left = flat_rows(self.plan, step, current, self.moment)
+        if isinstance(right, Input):
+            return left.unionByName(raw_rows(self.plan, step, step.right, batch, self.moment))
+        if self.moment.previous is not None:
+            return left  # the table is in the state since the first batch
+        return left.unionByName(table_rows(self.plan, step, self._table(right), self.moment))
+
+    def _table(self, source: TableInput) -> DataFrame:
+        return table_slots(source, self.tables[source.number]())
+
+    def _begun(self, number: int, batch: DataFrame) -> DataFrame:
+        source = self.plan.source(number)
+        assert isinstance(source, Input)  # noqa: S101  # a statement begins with a stream
+        rows = flat_packed(source, batch)
+        return rows if self.plan.kernel_steps else self._readable(source, rows)
+
+    def _looked_up(self, rows: DataFrame, step: TableStep) -> DataFrame:
+        F: Any = functions_of(rows)
+        table = self.tables[step.right]()
+        unread = None
+        if FLAT_RAW in rows.columns and self.plan.kernel_steps:
+            # Rows that do not read have no key to look up; the first join with state judges them.
+            unread, rows = rows.filter(F.col(FLAT_RAW).isNotNull()), rows.filter(F.col(FLAT_RAW).isNull())
+        found, observation = join_table(rows, self.plan, step, table)
+        self.observed[side_name(step.number, "left")] = observation
+        return found if unread is None else found.unionByName(unread, allowMissingColumns=True)
+
+    def _alone(self, batch: DataFrame) -> DataFrame:
+        """Return the rows of a statement without a join."""
+        rows = self._begun(self.plan.inputs[0].number, batch)
+        F: Any = functions_of(rows)
+        count = F.count(F.lit(1))
+        observation = observation_of(rows, f"weft_rows_{self.moment.batch}")
+        self.observed["left"] = observation
+        return rows.observe(observation, count.alias("in"), count.alias("matched"))
+
+    def _readable(self, source: Input, rows: DataFrame) -> DataFrame:
+        """Return the rows that read; the others are kept as rejects, for no join with state does it."""
+        F: Any = functions_of(rows)
+        unread = rows.filter(F.col(FLAT_RAW).isNotNull())
+        self.turned_away = write_malformed(unread, self.moment)
+        if self.turned_away and source.stream.malformed == "fail":
+            raise StreamError(
+                f"{self.turned_away} rows of {source.alias!r} do not read in batch {self.moment.batch}",
+                code="W2208",
+                help="nothing of the batch is committed; correct the rows, or write 'malformed'='reject'",
+            )
+        return rows.filter(F.col(FLAT_RAW).isNull()).drop(FLAT_RAW)

@@ -1,0 +1,337 @@
+"""Supervise: keep a job running, start it again when it falls, let it end when asked.
+
+::
+
+    weft stream start JOB      leaves a supervisor behind, in a session of its own
+      supervisor               takes the lock of the job, writes its record, watches its child
+        weft stream run JOB --continuous
+
+The child inherits the lock, so that a job whose supervisor was killed still counts as running.  A child that
+dies, or loses its workers (W2214), is started again after 1, 2, 4 .. 60 s, at most five times in ten minutes.
+A child that ends with another coded error is not: the same would happen again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from weft.core.frozen import FrozenMap, frozen
+from weft.core.names import shell_word
+from weft.errors import StreamError
+from weft.streams.checkpoint.lock import Holder, locked
+from weft.streams.checkpoint.processes import Process, process, this_process
+from weft.streams.checkpoint.supervisor import (
+    SupervisorFiles,
+    SupervisorRecord,
+    ask_to_stop,
+    asked_to_stop,
+    forget_stop,
+    keeper,
+    known_record,
+    read_answer,
+    write_record,
+)
+
+MOST_RESTARTS = 5
+WITHIN_SECONDS = 600.0
+_LONGEST_PAUSE = 60.0
+_LOOK = 0.2
+PROGRAM = (sys.executable, "-m", "weft")
+"""This program, as another process starts it."""
+
+LARGEST_LOG = 10_000_000
+"""A log of more bytes is put aside when a process is started; the one put aside before goes."""
+
+_RESTARTABLE = frozenset({"W2214"})
+_MICROS = 1_000_000
+
+
+class Child(Protocol):
+    """A process that runs a job; `Started` is the real one."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Return its exit code, None while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a supervisor has outside itself: a clock and a way to wait."""
+
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+def pause_before(restarts: Sequence[float], now: float) -> float | None:
+    """Return how long to wait before the next start, None when it fell too often; `restarts` are past ones.
+
+    >>> pause_before((), 0.0), pause_before((0.0, 2.0), 3.0), pause_before((0.0, 1.0, 2.0, 3.0, 4.0), 10.0)
+    (1.0, 4.0, None)
+    """
+    recent = [at for at in restarts if now - at < WITHIN_SECONDS]
+    if len(recent) >= MOST_RESTARTS:
+        return None
+    return float(min(_LONGEST_PAUSE, 2 ** len(recent)))
+
+
+def supervise(
+    files: SupervisorFiles, job: str, start: Callable[[], Child], world: World | None = None
+) -> SupervisorRecord:
+    """Run a job until it ends by itself, is stopped, or cannot go on; return how it stood at the end.
+
+    The lock of the job comes first: nothing of it is written while another process supervises it (W2215).
+    """
+    with locked(files.lock, lambda by: runs_already(job, by), inherited=True):
+        alive = getattr(known_record(files), "alive", None)
+        if alive is not None:  # the lock was free: see `keeper`
+            raise runs_already(job, Holder("", alive))
+        return _Supervisor(files, job, start, world or World()).run()
+
+
+class _Supervisor:
+    """The holder of the lock of a job."""
+
+    def __init__(self, files: SupervisorFiles, job: str, start: Callable[[], Child], world: World) -> None:
+        self.files, self.start, self.world = files, start, world
+        self.signals = 0
+        me = this_process()
+        self.record = SupervisorRecord(
+            job=job, state="starting", pid=me.pid, began=me.began, since=_micros(world.now())
+        )
+
+    def run(self) -> SupervisorRecord:
+        forget_stop(self.files)
+        write_record(self.files, self.record)
+        with self._passing_signals():
+            while self._one_life().state == "waiting":
+                pause = pause_before([at / _MICROS for at in self.record.restarts], self.world.now())
+                if pause is None:
+                    return self._keep(state="failed", error=_too_often(self.record))
+                if not self._waited(pause):
+                    return self._keep(state="stopped")
+                restarts = (*self.record.restarts, _micros(self.world.now()))
+                self.record = replace(self.record, restarts=restarts)
+        return self.record
+
+    def _one_life(self) -> SupervisorRecord:
+        """Start the child and watch it to its end; state `waiting` means that it is to be started again."""
+        self.files.answer.unlink(missing_ok=True)
+        put_aside_long_log(self.files)
+        try:
+            child = self.start()
+        except StreamError as cause:
+            return self._keep(state="failed", error=_as_error(cause.diagnostics[0].to_dict()))
+        one = process(child.pid)
+        self._keep(state="running", child_pid=one.pid, child_began=one.began, since=_micros(self.world.now()))
+        while (code := child.poll()) is None:
+            self.world.sleep(_LOOK)
+        error, since = _told(self.files, code), _micros(self.world.now())
+        if asked_to_stop(self.files):
+            return self._keep(state="stopped", since=since, error=None if code <= 0 else error)
+        if code == 0:
+            return self._keep(state="stopped", since=since, error=None)
+        again = error is None or error["code"] in _RESTARTABLE
+        return self._keep(state="waiting" if again else "failed", since=since, error=error or _fallen(code))
+
+    def _keep(self, **changes: Any) -> SupervisorRecord:
+        """Note a change.  A job goes on when its record cannot be written: the lock says that it runs."""
+        self.record = replace(self.record, **changes)
+        try:
+            write_record(self.files, self.record)
+        except OSError as cause:
+            sys.stderr.write(f"{self.files.record} cannot be written: {cause}\n")
+        return self.record
+
+    def _waited(self, seconds: float) -> bool:
+        """Wait; False when the job was asked to stop meanwhile."""
+        until = self.world.now() + seconds
+        while not asked_to_stop(self.files):
+            if self.world.now() >= until:
+                return True
+            self.world.sleep(_LOOK)
+        return False
+
+    @contextlib.contextmanager
+    def _passing_signals(self) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM end the job after its batch; a second one ends its process."""
+
+        def take(_number: int, _frame: object) -> None:
+            self.signals += 1
+            ask_to_stop(self.files)
+            if self.signals > 1:
+                send(self.record.child, signal.SIGTERM)
+
+        before = {}
+        with contextlib.suppress(ValueError):  # not in the main thread: signals do not come here
+            before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, old in before.items():
+                signal.signal(number, old)
+
+
+def _told(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
+    """Return the error that the child ended with, None when it could not say one."""
+    if code < 0:
+        return None
+    try:
+        answer = read_answer(files)
+    except StreamError:  # it died while it wrote
+        return None
+    found = [d for d in (answer or {}).get("diagnostics", ()) if d.get("severity") == "error"]
+    return _as_error(found[0]) if found else None
+
+
+def _as_error(finding: Mapping[str, Any]) -> FrozenMap[str, Any]:
+    return FrozenMap({key: frozen(finding.get(key, "")) for key in ("code", "message", "help")})
+
+
+def _fallen(code: int) -> FrozenMap[str, Any]:
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return FrozenMap(
+        code="W2214",
+        message=f"the process of the job {how}",
+        help="see the end of log.txt beside the checkpoint",
+    )
+
+
+def _too_often(record: SupervisorRecord) -> FrozenMap[str, Any]:
+    last = dict(record.error or {})
+    return FrozenMap(
+        code="W2217",
+        message=f"the job fell {MOST_RESTARTS + 1} times in {WITHIN_SECONDS / 60:.0f} minutes and is not started "
+        f"again; at last: {last.get('message', 'nothing was said')}",
+        help="see the end of log.txt beside the checkpoint; "
+        f"`weft stream start {shell_word(record.job)}` tries again",
+    )
+
+
+def _micros(seconds: float) -> int:
+    return int(seconds * _MICROS)
+
+
+def runs_already(job: str, by: Holder) -> StreamError:
+    """Return the error of a job that is started while it runs."""
+    return StreamError(
+        f"the job {job!r} runs already: {by} supervises it"
+        if by.process.runs
+        else f"the job {job!r} runs already; its supervisor has ended",
+        code="W2215",
+        help=f"`weft stream status {shell_word(job)}` tells of it, `weft stream stop {shell_word(job)}` ends it",
+    )
+
+
+def check_free(files: SupervisorFiles, job: str) -> None:
+    """Raise `StreamError` W2215 when the job runs already."""
+    by = keeper(files)
+    if by is not None:
+        raise runs_already(job, by)
+
+
+def send(to: Process, number: int) -> bool:
+    """Send a signal to a process if it is still the one that was recorded; say whether it was.
+
+    A process that is killed takes its group with it: a JVM does not outlive the Python that started it.
+    """
+    if not to.runs:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        if number == signal.SIGKILL and os.getpgid(to.pid) == to.pid:
+            os.killpg(to.pid, number)
+        else:
+            os.kill(to.pid, number)
+        return True
+    return False
+
+
+def leave_behind(
+    words: Sequence[str], files: SupervisorFiles, job: str, *, wait: float = 30.0
+) -> SupervisorRecord:
+    """Start the supervisor as a process of its own and return how it stands once its child runs.
+
+    `words` are the command after the program.  What it prints goes to log.txt.
+    """
+    check_free(files, job)
+    child = spawn(words, files)
+    one = process(child.pid)
+    until = time.monotonic() + wait
+    while time.monotonic() < until:
+        record = known_record(files)
+        if record is not None and record.supervisor == one and record.state != "starting":
+            return record
+        if child.poll() is not None:
+            check_free(files, job)  # another start was first
+            break
+        time.sleep(_LOOK)
+    lines = files.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+    ended = child.poll() is not None
+    raise StreamError(
+        (
+            "the supervisor of the job did not start"
+            if ended
+            else f"process {child.pid} has not started the job yet"
+        )
+        + (": " + " | ".join(lines) if lines else ""),
+        code="W2201",
+        help=f"{str(files.log)!r} has all it said; `weft stream start {shell_word(job)} --foreground` shows it here"
+        if ended
+        else f"`weft stream status {shell_word(job)}` tells when it runs",
+    )
+
+
+class Started:
+    """A process that this one started and may leave behind; nobody has to wait for it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit code, minus the signal when one ended it, None while it runs.
+
+        When a signal ended it, what is left of its group is ended too: the JVM of a Python that was killed
+        goes on for a while, and must not work on a checkpoint beside the next life.
+        """
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+            if self._code is not None and self._code < 0:
+                # The number of a group is not given away while a process of the group runs.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
+        return self._code
+
+
+def put_aside_long_log(files: SupervisorFiles) -> None:
+    """Rename a log that has grown long; the one put aside before goes."""
+    if files.log.exists() and files.log.stat().st_size > LARGEST_LOG:
+        files.log.replace(files.log.with_name("log.1.txt"))
+
+
+def spawn(words: Sequence[str], files: SupervisorFiles) -> Started:
+    """Start this program with other words, in a session of its own; what it prints goes to log.txt."""
+    files.folder.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    outputs = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(files.log), flags, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    command = [*PROGRAM, *words]
+    try:
+        return Started(os.posix_spawn(command[0], command, os.environ, file_actions=outputs, setsid=True))
+    except OSError as cause:
+        raise StreamError(
+            f"the process of the job cannot be started: {cause}",
+            code="W2201",
+            help="see the memory and the number of processes of this machine, and the space on its disk",
+        ) from cause

@@ -1,0 +1,239 @@
+"""A statement over all rows there are, as one batch query: the joins are those of the batch API.
+
+Before::
+
+    SELECT .. FROM orders o LEFT JOIN shipments s ON .. WITHIN '24h'        a plan for streams
+
+After::
+
+    rows of o that take part  interval join  rows of s that take part, then WHERE and the select list
+
+Rows that do not read, have no time or are duplicates are left out by the policies of their stream, as the
+stream does; no row is late, for all of them are there.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.core.types import DType
+from weft.errors import StreamPlanError
+from weft.joins.resolve.resolved import Exact, OutputColumn, SameWindow, Side
+from weft.streams.plan.resolved import (
+    Input,
+    KernelStep,
+    Slot,
+    StatementPlan,
+    Step,
+    TableInput,
+    column,
+    event_time,
+)
+from weft.joins.spark import equi
+from weft.joins.spark import interval
+from weft.joins.spark import window_join
+from weft.expr.spark.frames import functions_of, window_of
+from weft.streams.spark.failures import ROW
+from weft.streams.spark.files import read_batch
+from weft.streams.spark.kafka import read_kafka_batch
+from weft.streams.spark.readable import RAW, TIME, column_name
+from weft.streams.spark.select_stage import select_stage
+from weft.streams.spark.slots import slot_name
+from weft.streams.spark.table_stage import read_table, table_slots
+from weft.expr.spark.types import to_spark
+from weft.streams.sql.spec import StreamSpec
+
+_FIRST = "__weft_place"
+_SHOWN = 200
+
+
+def batch_frame(
+    spark: SparkSession,
+    plan: StatementPlan,
+    root: Path,
+    *,
+    started: dt.datetime,
+    inputs: Mapping[str, DataFrame] | None = None,
+) -> DataFrame:
+    """Return the rows of a statement's sink; no job runs.
+
+    `inputs` gives the rows of streams by name where they are not read from their source: frames of
+    `t`, `raw`, `c0` ..  `started` is the clock of rows without a time and of TODAY().
+    """
+    frames = {
+        source.number: _taking_part(_read(spark, source.stream, root, inputs or {}), plan, source, started)
+        for source in plan.inputs
+    }
+    frames |= {
+        source.number: table_slots(source, read_table(spark, source.table, root)) for source in plan.tables
+    }
+    joined = frames[plan.steps[0].left[0] if plan.steps else plan.inputs[0].number]
+    for step in plan.steps:
+        joined = _joined(joined, frames[step.right], plan, step)
+    return select_stage(joined, plan, today=started.astimezone(dt.UTC).date())
+
+
+def _read(spark: SparkSession, stream: StreamSpec, root: Path, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    if stream.name in inputs:
+        return inputs[stream.name]
+    connector = stream.connector["connector"]
+    if connector == "files":
+        return read_batch(spark, stream, root)
+    if connector == "kafka":
+        return read_kafka_batch(spark, stream)
+    raise StreamPlanError(
+        f"stream {stream.name!r} has the connector {connector!r}, of which nothing is there before it is read",
+        code="W2122",
+        help="run it as a stream: `weft stream run JOB --available`",
+        at=stream.at,
+    )
+
+
+def _taking_part(rows: DataFrame, plan: StatementPlan, source: Input, started: dt.datetime) -> DataFrame:
+    """Return the rows that the gate of the stream lets through, a flat column for each slot."""
+    F: Any = functions_of(rows)
+    stream = source.stream
+    raw, time = F.col(RAW), F.col(TIME)
+    if stream.malformed == "fail":
+        rows = _refused(
+            F, rows, raw.isNotNull(), raw, f"W2208 stream {stream.name!r} has a row that does not read"
+        )
+    rows = rows.filter(raw.isNull())
+    policy = _missing(plan, source)
+    if policy == "fail":
+        told = f"W2207 stream {stream.name!r} has a row without event time"
+        rows = _refused(F, rows, time.isNull(), _text(F, rows), told)
+    if policy == "wall_clock":
+        micros = (started - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+        rows = rows.withColumn(TIME, F.coalesce(time, F.lit(micros).cast("bigint")))
+    elif policy is not None:
+        rows = rows.filter(time.isNotNull())
+    if stream.dedup:
+        rows = _first_of_each(rows, stream)
+    columns = [F.col(column_name(i)).alias(slot_name(column(source.number, i))) for i in source.columns]
+    return rows.select(*columns, time.alias(slot_name(event_time(source.number))))
+
+
+def _missing(plan: StatementPlan, source: Input) -> str | None:
+    """Return the policy for rows without a time; None where no join asks for the time of the stream."""
+    for step in plan.kernel_steps:
+        if source.number in (*step.left, step.right):
+            return step.missing_event_time if step.axis is not None else None
+    return None
+
+
+def _refused(F: Any, rows: DataFrame, broken: Any, shown: Any, told: str) -> DataFrame:
+    message = F.concat(F.lit(f"{ROW} {told}: "), F.coalesce(F.substring(shown, 1, _SHOWN), F.lit("")))
+    failing = F.when(broken, F.raise_error(message).cast("boolean"))
+    # Not deterministic, so that no other filter is asked first.
+    return rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
+
+
+def _text(F: Any, rows: DataFrame) -> Any:
+    return F.to_json(F.struct(*(name for name in rows.columns if name not in (TIME, RAW))))
+
+
+def _first_of_each(rows: DataFrame, stream: StreamSpec) -> DataFrame:
+    """Return the earliest row of each key; of equal times the least by its columns, NULL first."""
+    F: Any = functions_of(rows)
+    names = [column_name(stream.columns.index(name)) for name in stream.dedup]
+    order = [F.col(n).asc_nulls_first() for n in (TIME, *rows.columns[2:])]
+    place = F.row_number().over(window_of(rows).partitionBy(*names).orderBy(*order))
+    return rows.withColumn(_FIRST, place).filter(F.col(_FIRST) == 1).drop(_FIRST)
+
+
+def _joined(left: DataFrame, right: DataFrame, plan: StatementPlan, step: Step) -> DataFrame:
+    """Return the join of a step as the batch API does it, flat again."""
+    F: Any = functions_of(left)
+    sides: dict[Side, list[tuple[Slot, DType]]] = {
+        "left": [slot for number in step.left for slot in _slots(plan, number)],
+        "right": _slots(plan, step.right),
+    }
+    match = step.resolved.match
+    per_window = isinstance(match, SameWindow) and match.per_window
+    resolved = replace(
+        step.resolved,
+        match=replace(match, per_window=False) if isinstance(match, SameWindow) else match,
+        output=tuple(_output(sides, {"left": left.columns, "right": right.columns})),
+    )
+    lower = equi.lower if isinstance(match, Exact) else interval.lower
+    if isinstance(match, SameWindow):
+        lower = window_join.lower
+    joined = lower(_as_declared(F, left, sides["left"]), _as_declared(F, right, sides["right"]), resolved)
+    times = [slot_name(s) for both in sides.values() for s, _ in both if s[0] == "t"]
+    joined = joined.withColumns({t: F.unix_micros(F.col(t)) for t in times if t in joined.columns})
+    if isinstance(step, KernelStep) and isinstance(match, SameWindow) and step.gives_window:
+        joined = _windowed(F, joined, step, match, per_window=per_window)
+    return joined
+
+
+def _slots(plan: StatementPlan, number: int) -> list[tuple[Slot, DType]]:
+    """Return the columns of a source in the order in which a resolved join has them."""
+    source = plan.source(number)
+    declared = source.table.columns if isinstance(source, TableInput) else source.stream.columns
+    found: list[tuple[Slot, DType]] = [(column(number, i), f.dtype) for i, f in enumerate(declared.fields)]
+    if isinstance(source, Input):
+        found.append((event_time(number), declared.fields[0].dtype))
+    return found
+
+
+def _as_declared(F: Any, frame: DataFrame, slots: list[tuple[Slot, DType]]) -> DataFrame:
+    """Return a side with all columns of its schema; those that nobody reads are NULL."""
+    there = set(frame.columns)
+    columns = []
+    for slot, dtype in slots:
+        name = slot_name(slot)
+        if slot[0] == "t":
+            columns.append(F.timestamp_micros(F.col(name)).alias(name))
+        else:
+            columns.append(F.col(name) if name in there else F.lit(None).cast(to_spark(dtype)).alias(name))
+    return frame.select(*columns)
+
+
+def _output(
+    sides: Mapping[Side, list[tuple[Slot, DType]]], there: Mapping[Side, list[str]]
+) -> list[OutputColumn]:
+    found = []
+    for side, slots in sides.items():
+        for index, (slot, dtype) in enumerate(slots):
+            if slot_name(slot) in there[side]:
+                found.append(
+                    OutputColumn(
+                        name=slot_name(slot),
+                        dtype=dtype,
+                        nullable=True,
+                        source=side,
+                        left=index if side == "left" else None,
+                        right=index if side == "right" else None,
+                    )
+                )
+    return found
+
+
+def _windowed(
+    F: Any, joined: DataFrame, step: KernelStep, match: SameWindow, *, per_window: bool
+) -> DataFrame:
+    """Return the rows with their first window, or a row for each window that both times share."""
+    assert step.axis is not None and match.size is not None  # noqa: S101, PT018  # windows have both
+    size, slide = match.size, match.slide or match.size
+    times = [F.col(slot_name(slot)) for slot in step.axis]
+    # Both pass over NULL, so for a row without a partner each is its own time.
+    earlier, later = F.least(*times), F.greatest(*times)
+    first = _floor(F, later - F.lit(size).cast("bigint"), slide) + F.lit(slide).cast("bigint")
+    start = slot_name(("w", 0))
+    if per_window:
+        last = F.when(times[0].isNotNull() & times[1].isNotNull(), _floor(F, earlier, slide)).otherwise(first)
+        joined = joined.withColumn(start, F.explode(F.sequence(first, last, F.lit(slide).cast("bigint"))))
+    else:
+        joined = joined.withColumn(start, first)
+    return joined.withColumn(slot_name(("w", 1)), F.col(start) + F.lit(size).cast("bigint"))
+
+
+def _floor(F: Any, time: Any, slide: int) -> Any:
+    return time - F.pmod(time, F.lit(slide).cast("bigint"))

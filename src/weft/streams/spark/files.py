@@ -1,0 +1,276 @@
+"""Files as a stream: every file of a folder or pattern once, in the order in which they were written.
+
+::
+
+    json     one object a line; everything is read as text, then typed, so one bad value costs one row
+    csv      the first line of the first file names the columns; a later file with other names stops the query
+    parquet  types are checked against the declared ones before anything starts
+    avro     likewise, with Spark's avro jar
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from weft.core.names import listed, near
+from weft.core.types import STRING, DType
+from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionError
+from weft.io.options import CsvOptions
+from weft.expr.spark.frames import functions_of
+from weft.io.spark.headers import header_of
+from weft.streams.spark.paths import (
+    check_there,
+    escaped,
+    files_of,
+    is_remote,
+    located,
+    of_equal_time,
+    streamed,
+)
+from weft.streams.spark.readable import readable
+from weft.expr.spark.types import from_spark, to_spark
+from weft.streams.sql.spec import StreamSpec, TableSpec
+
+CORRUPT = "__weft_corrupt"
+_FOR_EVER = "36500d"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How files are read: the format, its options, the columns there are, and which of them are declared."""
+
+    format: str
+    options: dict[str, str]
+    schema: StructType
+    places: tuple[int, ...]  # of each declared column, its place in the schema
+    has_corrupt: bool
+
+
+def read_stream(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
+    """Return the files of a stream as an unbounded frame of `t`, `raw`, `c0` .."""
+    path = _path(stream, root)
+    reading = reading_of(spark, stream, path)
+    options = {
+        **reading.options,
+        "recursiveFileLookup": "true",
+        # By default files that are a week older than the newest are passed over in silence.
+        "maxFileAge": _FOR_EVER,
+    }
+    if (most := stream.connector.get("max.files.per.trigger")) is not None:
+        options["maxFilesPerTrigger"] = str(most)
+    reader = spark.readStream.format(reading.format).options(**options).schema(reading.schema)
+    try:
+        frame = reader.load(streamed(path))
+    except PySparkException as cause:
+        raise not_read(stream, reading.format, cause, f"{path!r} does not read") from cause
+    return _rows(frame, stream, reading)
+
+
+def read_batch(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
+    """Return the files of a stream that are there now, as `read_stream` would give their rows."""
+    path = _path(stream, root)
+    reading = reading_of(spark, stream, path)
+    options = {**reading.options, "recursiveFileLookup": "true"}
+    reader = spark.read.format(reading.format).options(**options).schema(reading.schema)
+    files = () if is_remote(path) else files_of(path)
+    paths = [path] if is_remote(path) else [escaped(str(f)) for f in files]
+    frame = spark.createDataFrame([], reading.schema) if not paths else reader.load(paths)
+    return _rows(frame, stream, reading)
+
+
+def _path(stream: StreamSpec, root: Path) -> str:
+    path = located(str(stream.connector["path"]), root)
+    check_there(path, f"stream {stream.name!r}", stream.at)
+    return path
+
+
+def reading_of(spark: SparkSession, source: StreamSpec | TableSpec, path: str) -> Reading:
+    """Return how the files of a stream or table are read; raise W2302 or W2303 when they do not fit it."""
+    form = str(source.connector["format"])
+    files = () if is_remote(path) else files_of(path)
+    if form == "csv":
+        return _csv(source, files)
+    if form == "json":
+        names = [f.name for f in source.columns.fields]
+        return Reading(
+            format="json",
+            options={"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE", "multiLine": "false"},
+            schema=_texts([*names, CORRUPT]),
+            places=tuple(range(len(names))),
+            has_corrupt=True,
+        )
+    return _typed(spark, source, form, files)
+
+
+def _rows(frame: DataFrame, stream: StreamSpec, reading: Reading) -> DataFrame:
+    F: Any = functions_of(frame)
+    values = declared_values(frame, reading)
+    corrupt = F.col(CORRUPT) if reading.has_corrupt else None
+    return frame.select(*readable(F, stream, values, corrupt=corrupt))
+
+
+def declared_values(frame: DataFrame, reading: Reading) -> list[tuple[Any, DType]]:
+    """Return the declared columns of a frame that was read so, each with the type that it was read in."""
+    fields = reading.schema.fields
+    found = []
+    for place in reading.places:
+        name = fields[place].name
+        dtype = (
+            STRING if isinstance(fields[place].dataType, StringType) else from_spark(fields[place].dataType)
+        )
+        found.append((frame["`" + name.replace("`", "``") + "`"], dtype))
+    return found
+
+
+def _csv(source: StreamSpec | TableSpec, files: Sequence[Path]) -> Reading:
+    said = source.connector
+    options = CsvOptions(
+        delimiter=str(said.get("delimiter") or ","),
+        has_header=bool(said.get("header", True)),
+        quote=str(said.get("quote") or '"'),
+    )
+    declared = [f.name for f in source.columns.fields]
+    names = list(declared)
+    if options.has_header and files:
+        names = _header(source, files[0], options, declared)
+    return Reading(
+        format="csv",
+        options={
+            "header": str(options.has_header).lower(),
+            "sep": options.delimiter,
+            "quote": options.quote,
+            "escape": options.quote,
+            "nullValue": str(said.get("null.value") or ""),
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": CORRUPT,
+            # A later file with other columns stops the query instead of putting values under wrong names.
+            "enforceSchema": "false",
+            "columnPruning": "false",
+        },
+        schema=_texts([*names, CORRUPT]),
+        places=tuple(_folded(names).index(n.casefold()) for n in declared),
+        has_corrupt=True,
+    )
+
+
+def _header(
+    source: StreamSpec | TableSpec, file: Path, options: CsvOptions, declared: Sequence[str]
+) -> list[str]:
+    try:
+        names = list(header_of(file, options))
+    except ResolutionError as cause:
+        raise ConnectorError(cause.message, code="W2302", help=cause.help, at=source.at) from cause
+    check_columns(source, str(file), names, declared)
+    return names
+
+
+def check_columns(
+    source: StreamSpec | TableSpec, file: str, names: Sequence[str], declared: Sequence[str]
+) -> None:
+    """Raise `ConnectorError` W2302 when a file lacks declared columns."""
+    there = _folded(names)
+    missing = [name for name in declared if name.casefold() not in there]
+    if missing:
+        close = [f"{m!r} could be {found[0]!r}" for m in missing if (found := near(m, list(names), most=1))]
+        raise ConnectorError(
+            f"{file!r} has no column {listed(missing)}, which {source.name!r} declares",
+            code="W2302",
+            help=(", ".join(close) + "; " if close else "") + f"it has {listed(list(names), most=30)}",
+            at=source.at,
+        )
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    return [name.casefold() for name in names]
+
+
+def _texts(names: Sequence[str]) -> StructType:
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+def _typed(spark: SparkSession, source: StreamSpec | TableSpec, form: str, files: Sequence[Path]) -> Reading:
+    declared = source.columns.fields
+    types = {f.name: to_spark(f.dtype) for f in declared}
+    if files:
+        found = _schema_of(spark, source, form, files[0])
+        check_columns(source, str(files[0]), [f.name for f in found.fields], [f.name for f in declared])
+        there = {f.name.casefold(): f for f in found.fields}
+        types = {f.name: there[f.name.casefold()].dataType for f in declared}
+        _check_known(source, files[0], types)
+    schema = StructType([StructField(name, dtype) for name, dtype in types.items()])
+    return Reading(
+        format=form, options={}, schema=schema, places=tuple(range(len(declared))), has_corrupt=False
+    )
+
+
+def _schema_of(spark: SparkSession, source: StreamSpec | TableSpec, form: str, file: Path) -> StructType:
+    try:
+        return spark.read.format(form).load(escaped(str(file))).schema
+    except (PySparkException, Py4JJavaError) as cause:
+        raise not_read(source, form, cause, f"{str(file)!r} does not read as {form}") from cause
+
+
+def not_read(source: StreamSpec | TableSpec, form: str, cause: Exception, what: str) -> ConnectorError:
+    """Return why Spark does not read files of a format: W2305 when it has no such format, W2303 otherwise."""
+    said = _reason(cause)
+    if form == "avro" and re.search(r"(?i)find.*avro|avro.*(?:not loaded|not found)", said):
+        return ConnectorError(
+            f"{source.name!r} reads avro files, for which Spark needs its avro jar",
+            code="W2305",
+            help="weft connectors install avro",
+            at=source.at,
+        )
+    return ConnectorError(
+        f"{what}: {said}",
+        code="W2303",
+        help=f"see that every file of {source.name!r} is a {form} file",
+        at=source.at,
+    )
+
+
+def _reason(cause: Exception) -> str:
+    """Return the line of an exception that says what is wrong; those of Java begin with where it was called."""
+    lines = str(cause).strip().splitlines() or [type(cause).__name__]
+    told = [line for line in lines if "[" in line]
+    return (told or lines)[0].partition("SQLSTATE")[0].strip()
+
+
+def _check_known(source: StreamSpec | TableSpec, file: Path, types: dict[str, Any]) -> None:
+    for name, dtype in types.items():
+        try:
+            from_spark(dtype)
+        except JoinTypeError as cause:
+            raise ConnectorError(
+                f"column {name!r} of {str(file)!r} is {dtype.simpleString()}, which no stream can hold",
+                code="W2303",
+                help="write the data in another type, or leave the column out of the declaration",
+                at=source.at,
+            ) from cause
+
+
+def order_warnings(stream: StreamSpec, root: Path) -> tuple[Diagnostic, ...]:
+    """Return what there is to say about the order in which the files of a stream are read."""
+    if stream.connector.get("max.files.per.trigger") is None:
+        return ()
+    path = located(str(stream.connector["path"]), root)
+    pair = None if is_remote(path) else of_equal_time(files_of(path))
+    if pair is None:
+        return ()
+    return (
+        Diagnostic(
+            "W2307",
+            f"{str(pair[0])!r} and {str(pair[1])!r} were written at the same time, so their order is not known",
+            severity="warning",
+            help="write files one after another, or leave out 'max.files.per.trigger'",
+            at=stream.at,
+        ),
+    )

@@ -1,0 +1,226 @@
+"""Topics of Kafka as a stream, through Spark's own connector.
+
+::
+
+    value     json, csv or avro: the declared columns
+    _KEY  _TIMESTAMP  _PARTITION  _OFFSET  _TOPIC     of the message, where a column of that name is declared
+
+A message that does not read costs itself: its text stays as `raw`.  A message without value does not read.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from weft.core.types import INTEGER, LONG, STRING, TIMESTAMP, DType, Field
+from weft.errors import ConnectorError, Place
+from weft.expr.spark.frames import functions_of
+from weft.streams.spark.avro_values import avro_reader
+from weft.streams.spark.readable import column_name, readable
+from weft.streams.sql.spec import MESSAGE_TIME, SinkSpec, StreamSpec
+
+FORMAT = "kafka"
+CORRUPT = "__weft_corrupt"
+_VALUE, _TEXT, _READ = "value", "__weft_text", "__weft_value"
+_REACH_SECONDS = 5.0
+_MESSAGE: Mapping[str, tuple[str, DType]] = {
+    "_KEY": ("key", STRING),
+    MESSAGE_TIME: ("timestamp", TIMESTAMP),
+    "_PARTITION": ("partition", INTEGER),
+    "_OFFSET": ("offset", LONG),
+    "_TOPIC": ("topic", STRING),
+}
+
+
+def read_kafka(spark: SparkSession, stream: StreamSpec) -> DataFrame:
+    """Return the messages of a topic as an unbounded frame of `t`, `raw`, `c0` .."""
+    said = stream.connector
+    options = client_options(stream) | {
+        "subscribe": str(said["topic"]),
+        "startingOffsets": str(said.get("starting.offsets") or "earliest"),
+        "failOnDataLoss": str(said.get("fail.on.data.loss", True)).lower(),
+    }
+    if (most := said.get("max.offsets.per.trigger")) is not None:
+        options["maxOffsetsPerTrigger"] = str(most)
+    return _rows(_loaded(spark.readStream, options, stream), stream)
+
+
+def read_kafka_batch(spark: SparkSession, stream: StreamSpec) -> DataFrame:
+    """Return the messages that a topic holds now, as `read_kafka` would give their rows."""
+    said = stream.connector
+    start = str(said.get("starting.offsets") or "earliest")
+    options = client_options(stream) | {
+        "subscribe": str(said["topic"]),
+        # A bounded reading that began at the end would read nothing.
+        "startingOffsets": "earliest" if start == "latest" else start,
+        "failOnDataLoss": str(said.get("fail.on.data.loss", True)).lower(),
+    }
+    return _rows(_loaded(spark.read, options, stream), stream)
+
+
+def client_options(said: StreamSpec | SinkSpec) -> dict[str, str]:
+    """Return the options of the Kafka client; a broker that does not answer is W2310 here and at once."""
+    servers = str(said.connector.get("bootstrap.servers") or "localhost:9092")
+    check_reachable(servers, said.name, said.at)
+    own = {key: str(value) for key, value in said.connector.items() if key.startswith("kafka.")}
+    return {**own, "kafka.bootstrap.servers": servers}
+
+
+def check_reachable(servers: str, name: str, at: Place | None = None) -> None:
+    """Raise `ConnectorError` W2310 when no broker of a list takes a connection."""
+    why = ""
+    for server in filter(None, (s.strip() for s in servers.split(","))):
+        host, _, port = server.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]") or server, int(port)), timeout=_REACH_SECONDS):
+                return
+        except ValueError:
+            why = f"{server!r} is no host:port"
+        except OSError as cause:
+            why = f"{server}: {cause.strerror or cause}"
+    raise ConnectorError(
+        f"no Kafka broker of {name!r} can be reached: {why or 'there is none in bootstrap.servers'}",
+        code="W2310",
+        help=f"see that the broker runs and that 'bootstrap.servers' is right; it is {servers!r}",
+        at=at,
+    )
+
+
+def kafka_failure(said: str) -> ConnectorError | None:
+    """Return the error for what a query said about Kafka when it stopped, None when it is not about Kafka.
+
+    >>> kafka_failure("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: ...").code
+    'W2301'
+    """
+    if "UnknownTopicOrPartitionException" in said:
+        return ConnectorError(
+            "a topic that the job reads is not there",
+            code="W2301",
+            help="see 'topic' of its Kafka streams; create the topic, or write a message to it",
+        )
+    if "KAFKA_DATA_LOSS" in said or "Some data may have been lost" in said:
+        return ConnectorError(
+            "messages that were not read yet are gone from Kafka",
+            code="W2301",
+            help="'fail.on.data.loss' = 'false' goes on with the messages that are there; `--fresh` begins again",
+        )
+    if "org.apache.kafka" not in said:
+        return None
+    first = next(line for line in said.splitlines() if "org.apache.kafka" in line)
+    if "TimeoutException" in said or "Disconnect" in said:
+        return ConnectorError(
+            f"a Kafka broker does not answer: {_short(first)}",
+            code="W2310",
+            help="see that the brokers in 'bootstrap.servers' run; start the job again to go on",
+        )
+    return ConnectorError(
+        f"Kafka refuses: {_short(first)}",
+        code="W2311",
+        help="options that begin with 'kafka.' are handed to the Kafka client as they are",
+    )
+
+
+def _short(line: str) -> str:
+    return line.partition("org.apache.kafka.")[2].strip()[:300]
+
+
+def _loaded(reader: Any, options: Mapping[str, str], stream: StreamSpec) -> DataFrame:
+    try:
+        frame: DataFrame = reader.format(FORMAT).options(**options).load()
+    except AnalysisException as cause:
+        raise connector_missing(stream.name, stream.at) from cause
+    except IllegalArgumentException as cause:
+        raise refused(stream.name, cause, stream.at) from cause
+    return frame
+
+
+def connector_missing(name: str, at: Place | None) -> ConnectorError:
+    """Return the error that says that Spark has no Kafka connector."""
+    return ConnectorError(
+        f"{name!r} is a topic of Kafka, for which Spark needs its Kafka connector",
+        code="W2304",
+        help="`weft connectors install kafka` fetches it; a session of your own needs it in spark.jars",
+        at=at,
+    )
+
+
+def refused(name: str, cause: Exception, at: Place | None) -> ConnectorError:
+    """Return the error that says that the connector does not take an option."""
+    return ConnectorError(
+        f"the Kafka connector refuses an option of {name!r}: {str(cause).splitlines()[0]}",
+        code="W2311",
+        help="options that begin with 'kafka.' are handed to the Kafka client as they are",
+        at=at,
+    )
+
+
+def _rows(frame: DataFrame, stream: StreamSpec) -> DataFrame:
+    F: Any = functions_of(frame)
+    inner = tuple(f for f in stream.columns.fields if message_column(f.name) is None)
+    text = F.col(_VALUE).cast("string")
+    form = str(stream.connector["format"])
+    parsed = frame.withColumn(_TEXT, text).withColumn(_READ, _parsed(F, stream, form, inner, text))
+    # The names inside a CSV are places: what the columns are called is nothing to it.
+    held = {f.name: column_name(i) if form == "csv" else f.name for i, f in enumerate(inner)}
+    values: list[tuple[Any, DType]] = []
+    for field in stream.columns.fields:
+        own = message_column(field.name)
+        if own is None:
+            dtype = field.dtype if form == "avro" else STRING
+            values.append((F.col(_READ)[held[field.name]], dtype))
+        else:
+            column = F.col(own[0])
+            values.append((column.cast("string") if own[0] == "key" else column, own[1]))
+    corrupt = _corrupt(F, form, has_values=bool(inner))
+    return parsed.select(*readable(F, stream, values, corrupt=corrupt, message_time=F.col("timestamp")))
+
+
+def message_column(name: str) -> tuple[str, DType] | None:
+    """Return the column of a message that a declared name means, in any case; None for one of its value."""
+    return _MESSAGE.get(name.upper())
+
+
+def _parsed(F: Any, stream: StreamSpec, form: str, inner: tuple[Field, ...], text: Any) -> Any:
+    if form == "avro":
+        return avro_reader(stream, inner)(F.col(_VALUE))
+    if form not in ("json", "csv"):
+        raise ConnectorError(
+            f"{stream.name!r} reads messages of format {form!r}",
+            code="W2311",
+            help="a message of Kafka is json, csv or avro",
+            at=stream.at,
+        )
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    if form == "json":
+        names = [*(f.name for f in inner), CORRUPT]
+        return F.from_json(text, StructType([StructField(n, StringType()) for n in names]), options)
+    said = stream.connector
+    options |= {
+        "sep": str(said.get("delimiter") or ","),
+        "quote": str(said.get("quote") or '"'),
+        "escape": str(said.get("quote") or '"'),
+        "nullValue": str(said.get("null.value") or ""),
+    }
+    places = ", ".join(f"{name} string" for name in (*map(column_name, range(len(inner))), CORRUPT))
+    return F.from_csv(text, places, options)
+
+
+def _corrupt(F: Any, form: str, *, has_values: bool) -> Any:
+    """Return the text of a message that is no row at all, NULL when it is one."""
+    nothing = F.lit(None).cast("string")
+    if not has_values:  # only columns of the message are declared: its value is nobody's
+        return nothing
+    if form == "avro":
+        broken = F.when(F.col(_READ).isNull(), F.base64(F.col(_VALUE)))
+    else:
+        told = F.col(_READ)[CORRUPT]
+        # A list of objects would be read as its first one.
+        no_object = ~F.col(_TEXT).rlike(r"^\s*\{") if form == "json" else F.lit(False)
+        broken = F.when(F.col(_READ).isNull() | no_object, F.col(_TEXT)).otherwise(told)
+    return F.when(F.col(_VALUE).isNull(), F.lit("null")).otherwise(broken)

@@ -1,0 +1,269 @@
+"""A join with state inside a batch: rows to groups, groups to workers, joined rows back.
+
+::
+
+    rows of both sides + a tick for each group
+      -> group, side, hash of the keys, time, raw, left_.., right_..
+      -> one partition a group -> the kernel -> kind, time, left {..}, right {..}
+      -> flat columns, one for each slot
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from weft.streams.kernel import arrow_task as worker
+from weft.streams.kernel.spec import NEVER, Clock, JoinTask
+from weft.streams.plan.layout import Child, Layout, layout
+from weft.streams.plan.resolved import Input, KernelStep, Slot, StatementPlan
+from weft.expr.spark.frames import functions_of
+from weft.joins.spark.hashing import balanced_group, even_numbers
+from weft.streams.spark.packed import INPUT, struct_name
+from weft.streams.spark.readable import RAW, TIME, column_name
+from weft.streams.spark.shipping import Carried, worker_task
+from weft.streams.spark.slots import slot_name
+from weft.expr.spark.types import cast_to, to_spark
+
+FLAT_RAW = "__weft_raw"
+"""Text of a row that does not read, in rows that no join has judged yet."""
+
+_SIDES = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a batch is: its number, the batch before it, and the times that judge it."""
+
+    batch: int
+    previous: int | None
+    watermark: int | None
+    wall_clock: int
+    root: str
+    groups: int
+
+
+def kernel_stage(
+    plan: StatementPlan,
+    step: KernelStep,
+    join: Carried,
+    rows: DataFrame,
+    *,
+    clock: Clock,
+    moment: Moment,
+) -> DataFrame:
+    """Return the joined rows as flat columns; `rows` come from `both_raw`, `side_rows` or their union."""
+    children = layout(plan, step)
+    work = worker_task(
+        join,
+        clock,
+        root=moment.root,
+        batch=moment.batch,
+        previous=moment.previous,
+        watermark=NEVER if moment.watermark is None else moment.watermark,
+        wall_clock=moment.wall_clock,
+        groups=moment.groups,
+    )
+    ticking = rows.unionByName(_ticks(rows, moment.groups))
+    joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(
+        work, result_type(join.task, children)
+    )
+    return flat(plan, join.task, joined, children)
+
+
+def both_raw(plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: Moment) -> DataFrame:
+    """Return the rows of a join of two streams, both straight from the batch, in one pass."""
+    F: Any = functions_of(batch)
+    children = layout(plan, step)
+    (left,), right = step.left, step.right
+    ours = F.col(INPUT) == F.lit(left)
+    kept = batch.filter(F.col(INPUT).isin(left, right))
+    sides = {
+        side: _side(F, step, children, side, _packed_column(F, step, number, moment))
+        for side, number in zip(_SIDES, (left, right), strict=True)
+    }
+    usable = F.col(RAW).isNull()
+    hashed = F.when(usable & ours, sides["left"].hashed).when(usable & ~ours, sides["right"].hashed)
+    whole = F.when(ours, sides["left"].whole).otherwise(sides["right"].whole)
+    return kept.select(
+        balanced_group(F, F.coalesce(hashed, F.xxhash64(whole, F.col(RAW))), moment.groups).alias(
+            worker.GROUP
+        ),
+        F.when(ours, F.lit(0)).otherwise(F.lit(1)).cast("tinyint").alias(worker.SIDE),
+        hashed.alias(worker.HASH),
+        F.col(TIME).alias(worker.TIME),
+        F.col(RAW).alias(worker.RAW),
+        *(F.when(ours, value).alias(worker.LEFT + name) for name, value in sides["left"].values.items()),
+        *(F.when(~ours, value).alias(worker.RIGHT + name) for name, value in sides["right"].values.items()),
+    )
+
+
+def raw_rows(
+    plan: StatementPlan, step: KernelStep, number: int, batch: DataFrame, moment: Moment
+) -> DataFrame:
+    """Return the rows of one stream of the batch as the side of a join that it is."""
+    F: Any = functions_of(batch)
+    side = "right" if number == step.right else "left"
+    kept = batch.filter(F.col(INPUT) == F.lit(number))
+    column = _packed_column(F, step, number, moment)
+    return _one_side(F, kept, plan, step, side, column, F.col(TIME), F.col(RAW), moment)
+
+
+def flat_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame, moment: Moment) -> DataFrame:
+    """Return rows of an earlier stage as the left side of a join."""
+    F: Any = functions_of(rows)
+    time = F.lit(None).cast("bigint") if step.axis is None else F.col(slot_name(step.axis[0]))
+    raw = F.col(FLAT_RAW) if FLAT_RAW in rows.columns else F.lit(None).cast("string")
+    return _one_side(F, rows, plan, step, "left", lambda slot: F.col(slot_name(slot)), time, raw, moment)
+
+
+def table_rows(plan: StatementPlan, step: KernelStep, table: DataFrame, moment: Moment) -> DataFrame:
+    """Return the rows of a table, whose columns are named by their slots, as the right side of a join."""
+    F: Any = functions_of(table)
+    time, raw = F.lit(0).cast("bigint"), F.lit(None).cast("string")
+    return _one_side(F, table, plan, step, "right", lambda slot: F.col(slot_name(slot)), time, raw, moment)
+
+
+def flat_packed(source: Input, batch: DataFrame) -> DataFrame:
+    """Return the rows of one stream of the batch as flat columns, with the text of those that do not read."""
+    F: Any = functions_of(batch)
+    kept = batch.filter(F.col(INPUT) == F.lit(source.number))
+    columns = [
+        F.col(f"{struct_name(source.number)}.{column_name(i)}").alias(slot_name(("i", source.number, i)))
+        for i in source.columns
+    ]
+    return kept.select(
+        *columns, F.col(TIME).alias(slot_name(("t", source.number))), F.col(RAW).alias(FLAT_RAW)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    values: dict[str, Any]  # by the names of the children
+    hashed: Any  # NULL when a key is
+    whole: Any
+
+
+def _side(
+    F: Any,
+    step: KernelStep,
+    children: Layout,
+    side: str,
+    column: Callable[[Slot], Column],
+) -> _Side:
+    mine = children.left if side == "left" else children.right
+    values = [column(c.slot).cast(cast_to(c.dtype)) for c in mine]
+    keys = values[: len(step.keys)]
+    null = keys[0].isNull()
+    for key in keys[1:]:
+        null = null | key.isNull()
+    hashable = [v for v, c in zip(values, mine, strict=True) if c.dtype.is_orderable]
+    named = {c.name: value for c, value in zip(mine, values, strict=True)}
+    return _Side(named, F.when(~null, F.xxhash64(*keys)), F.xxhash64(*hashable))
+
+
+def _one_side(
+    F: Any,
+    frame: DataFrame,
+    plan: StatementPlan,
+    step: KernelStep,
+    side: str,
+    column: Callable[[Slot], Column],
+    time: Column,
+    raw: Column,
+    moment: Moment,
+) -> DataFrame:
+    children = layout(plan, step)
+    made = _side(F, step, children, side, column)
+    other = children.right if side == "left" else children.left
+    nothing = {c.name: F.lit(None).cast(to_spark(c.dtype)) for c in other}
+    hashed = F.when(raw.isNull(), made.hashed)
+    spread = F.coalesce(hashed, F.xxhash64(made.whole, raw))
+    left, right = (made.values, nothing) if side == "left" else (nothing, made.values)
+    return frame.select(
+        balanced_group(F, spread, moment.groups).alias(worker.GROUP),
+        F.lit(_SIDES.index(side)).cast("tinyint").alias(worker.SIDE),
+        hashed.alias(worker.HASH),
+        time.alias(worker.TIME),
+        raw.alias(worker.RAW),
+        *(value.alias(worker.LEFT + name) for name, value in left.items()),
+        *(value.alias(worker.RIGHT + name) for name, value in right.items()),
+    )
+
+
+def _packed_column(F: Any, step: KernelStep, number: int, moment: Moment) -> Callable[[Slot], Column]:
+    def column(slot: Slot) -> Column:
+        found: Column
+        if slot[0] == "t":
+            found = F.col(TIME)
+            if step.missing_event_time == "wall_clock":
+                found = F.coalesce(found, F.lit(moment.wall_clock).cast("bigint"))
+            return found
+        found = F.col(f"{struct_name(number)}.{column_name(int(slot[-1]))}")
+        return found
+
+    return column
+
+
+def _ticks(rows: DataFrame, groups: int) -> DataFrame:
+    """Return one row for each group, so that time passes in groups without rows too."""
+    F: Any = functions_of(rows)
+    session: SparkSession = rows.sparkSession
+    numbers = even_numbers(groups) if balanced(groups) else tuple(range(groups))
+    given = {f.name: f.dataType for f in rows.schema.fields}
+    nothing = [F.lit(None).cast(given[n]).alias(n) for n in rows.columns[2:]]
+    listed = F.array(*(F.lit(n) for n in numbers))
+    return session.range(0, groups, 1, 1).select(
+        F.element_at(listed, (F.col("id") + F.lit(1)).cast("int")).cast("int").alias(worker.GROUP),
+        F.lit(worker.TICK).cast("tinyint").alias(worker.SIDE),
+        *nothing,
+    )
+
+
+def balanced(groups: int) -> bool:
+    """Whether groups are numbered so that each gets a partition; beyond that they share by chance."""
+    return groups <= 256  # as weft.joins.spark.hashing has it
+
+
+def _struct(children: tuple[Child, ...]) -> st.StructType:
+    return st.StructType([st.StructField(c.name, to_spark(c.dtype)) for c in children])
+
+
+def result_type(task: JoinTask, children: Layout) -> st.StructType:
+    """Return the type of the rows that the kernel gives."""
+    windows = ("window_start", "window_end") if task.window_columns else ()
+    return st.StructType(
+        [
+            st.StructField("kind", st.ByteType()),
+            st.StructField("time", st.LongType()),
+            *(st.StructField(name, st.LongType()) for name in windows),
+            st.StructField("left", _struct(children.left)),
+            st.StructField("right", _struct(children.right)),
+        ]
+    )
+
+
+def flat(plan: StatementPlan, task: JoinTask, joined: DataFrame, children: Layout) -> DataFrame:
+    """Return the rows that the kernel gives as flat columns, one for each slot."""
+    F: Any = functions_of(joined)
+    columns: dict[str, Column] = {}
+    for side, mine in zip(_SIDES, (children.left, children.right), strict=True):
+        for child in mine:
+            own = _own_type(plan, child.slot)
+            if own is None or own == child.dtype:
+                columns[slot_name(child.slot)] = F.col(f"{side}.{child.name}")
+    if task.window_columns:
+        columns |= {"w0": F.col("window_start"), "w1": F.col("window_end")}
+    return joined.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def _own_type(plan: StatementPlan, slot: Slot) -> Any:
+    if slot[0] != "i":
+        return None
+    source = plan.source(slot[1])
+    schema = source.stream.columns if isinstance(source, Input) else source.table.columns
+    return schema.fields[slot[2]].dtype

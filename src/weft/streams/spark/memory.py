@@ -1,0 +1,84 @@
+"""Rows of a program as a stream: each list is one file, and one file is one batch."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from weft.core.frozen import FrozenMap
+from weft.errors import ArgumentError
+from weft.streams.sql.spec import StreamSpec
+
+Rows = Sequence[Mapping[str, Any] | str]
+_EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
+_FIRST_TIME = 1_600_000_000
+_MOMENT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def write_memory(stream: StreamSpec, batches: Sequence[Rows], folder: Path) -> StreamSpec:
+    """Write batches that are not there yet as files and return the stream as one of files.
+
+    A row is a mapping; a text is a line as it stands, readable or not.
+    """
+    for number, rows in enumerate(batches):
+        _write(stream, rows, folder, number)
+    folder.mkdir(parents=True, exist_ok=True)
+    return replace(stream, connector=FrozenMap(_files(stream, folder), **{"max.files.per.trigger": 1}))
+
+
+def _files(source: StreamSpec, folder: Path) -> FrozenMap[str, Any]:
+    zone = source.connector.get("timestamp.zone")
+    options = {"connector": "files", "path": str(folder), "format": "json"}
+    return FrozenMap({**options, **({"timestamp.zone": zone} if zone else {})})
+
+
+def _write(source: StreamSpec, rows: Rows, folder: Path, number: int) -> None:
+    file = folder / f"{number:06}.json"
+    if file.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".tmp-{file.name}")
+    beside.write_text("".join(_line(source, row) + "\n" for row in rows), encoding="utf-8")
+    # The file source reads by time of writing, and a second apart is apart on every disk.
+    os.utime(beside, (_FIRST_TIME + number, _FIRST_TIME + number))
+    beside.replace(file)
+
+
+def _line(source: StreamSpec, row: Mapping[str, Any] | str) -> str:
+    if isinstance(row, str):
+        return row
+    if not isinstance(row, Mapping):
+        raise ArgumentError(
+            f"a row of {source.name!r} is a {type(row).__name__}",
+            help="give mappings from column to value, or texts that stand for lines of JSON",
+        )
+    said = {
+        name: _plain(value, source.time_format if name == source.event_time else "")
+        for name, value in row.items()
+        if value is not None
+    }
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _plain(value: Any, form: str = "") -> Any:
+    """Return a value as JSON has it; `form` is the format of an event time."""
+    if isinstance(value, dt.datetime) and form in _EPOCHS:
+        moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        micros = (moment - _MOMENT) // dt.timedelta(microseconds=1)
+        return format(Decimal(micros) / _EPOCHS[form], "f")
+    if isinstance(value, dt.datetime):
+        plain = value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return value.strftime(form) if "%" in form else plain
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,57 @@
+"""The end of a statement: WHERE and the select list over joined rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from weft.streams.plan.resolved import Input, StatementPlan
+from weft.expr.spark.columns import compile_expr
+from weft.expr.spark.frames import functions_of
+from weft.streams.spark.slots import lookup, slot_name
+from weft.expr.spark.types import cast_to
+
+EVENT_TIME = "__weft_event_time"
+"""Column of microseconds beside the output, for sinks that give a row its time."""
+
+
+def select_stage(
+    frame: DataFrame, plan: StatementPlan, *, today: dt.date, with_event_time: bool = False
+) -> DataFrame:
+    """Return the rows of the sink; `frame` has a flat column for every slot that the plan reads."""
+    F: Any = functions_of(frame)
+    column = lookup(F)
+    kept = frame
+    if plan.where is not None:
+        kept = kept.filter(compile_expr(plan.where, column, F, today=today))
+    shown = [
+        compile_expr(o.typed, column, F, today=today).cast(cast_to(o.dtype)).alias(o.name)
+        for o in plan.output
+    ]
+    if with_event_time:
+        shown.append(event_time_of(frame, plan, today=today).alias(EVENT_TIME))
+    return kept.select(*shown)
+
+
+def event_time_of(frame: DataFrame, plan: StatementPlan, *, today: dt.date) -> Column:
+    """Return the time of an output row in microseconds: the greatest of its sources', unless the statement says."""
+    F: Any = functions_of(frame)
+    if plan.event_time is not None:
+        said: Column = F.unix_micros(
+            compile_expr(plan.event_time, lookup(F), F, today=today).cast("timestamp")
+        )
+        return said
+    names = [slot_name(("t", i.number)) for i in plan.inputs if has_time(i)]
+    there = [F.col(name) for name in names if name in frame.columns]
+    if not there:
+        none: Column = F.lit(None).cast("bigint")
+        return none
+    found: Column = there[0] if len(there) == 1 else F.greatest(*there)
+    return found
+
+
+def has_time(source: Input) -> bool:
+    """Whether the rows of a stream carry an event time."""
+    return source.stream.event_time is not None

@@ -1,0 +1,214 @@
+"""Tables of a job: read and checked, copied for the life of a checkpoint, and looked into by each batch.
+
+Before::
+
+    frame LEFT JOIN products p ON i0_2 = p.product_id AND i0_3 < p.most
+
+After: the table is grouped by key, so that each row of the frame meets one row, and what matched is counted
+while the batch runs::
+
+    SELECT *, explode_outer(filter(rows, p -> i0_3 < p.c4)) AS p
+    FROM frame LEFT JOIN (SELECT product_id, collect_list(struct(..)) AS rows FROM products GROUP BY 1)
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from weft.core.types import DType
+from weft.errors import ConnectorError
+from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
+from weft.expr.spark.columns import compile_expr
+from weft.expr.spark.frames import functions_of, observation_of
+from weft.streams.spark.failures import TABLE, told_by_spark
+from weft.streams.spark.files import declared_values, reading_of
+from weft.streams.spark.memory import Rows, write_memory
+from weft.streams.spark.paths import check_there, escaped, files_of, is_remote, located
+from weft.streams.spark.readable import RAW, column_name, readable
+from weft.streams.spark.slots import lookup, slot_name
+from weft.expr.spark.types import to_spark
+from weft.streams.sql.spec import StreamSpec, TableSpec
+from weft.streams.checkpoint.durable import sync_folder
+
+_ROWS, _ROW = "__weft_rows", "__weft_row"
+_SHOWN = 200
+
+
+def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
+    """Return a table as it lies now: its declared columns as `c0` .. in their types.
+
+    A row that does not read as declared stops the job: a table has no rejects, and a row that is
+    missing would look like one that never was.
+    """
+    rows = _files(spark, table, root)
+    F: Any = functions_of(rows)
+    broken = F.concat(
+        F.lit(f"{TABLE} W2303 a row of table {table.name!r} does not read as declared: "),
+        F.substring(F.col(RAW), 1, _SHOWN),
+    )
+    told = F.when(F.col(RAW).isNotNull(), F.raise_error(broken).cast("boolean"))
+    # Not deterministic, so that no other filter is asked first.
+    kept = rows.filter(told.otherwise(F.spark_partition_id() >= 0))
+    return kept.select(*(column_name(i) for i in range(len(table.columns))))
+
+
+def _files(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
+    path = located(str(table.connector["path"]), root)
+    check_there(path, f"table {table.name!r}", table.at)
+    reading = reading_of(spark, table, path)
+    paths = [path] if is_remote(path) else [escaped(str(f)) for f in files_of(path)]
+    if not paths:
+        raise ConnectorError(
+            f"table {table.name!r} reads {path!r}, where no file is",
+            code="W2301",
+            help="a table needs at least one file; one without rows will do",
+            at=table.at,
+        )
+    frame = spark.read.format(reading.format).options(**reading.options).schema(reading.schema).load(paths)
+    F: Any = functions_of(frame)
+    corrupt = F.col(reading.schema.fields[-1].name) if reading.has_corrupt else None
+    return frame.select(*readable(F, _as_stream(table), declared_values(frame, reading), corrupt=corrupt))
+
+
+def _as_stream(table: TableSpec) -> StreamSpec:
+    """Return the table as a stream without times: rows of both are read in one way."""
+    return StreamSpec(name=table.name, columns=table.columns, connector=table.connector, at=table.at)
+
+
+def write_memory_table(table: TableSpec, rows: Rows | None, folder: Path) -> TableSpec:
+    """Write the rows that a program gives for a table as a file and return the table as one of files."""
+    if rows is None:
+        raise ConnectorError(
+            f"table {table.name!r} is in memory, and nobody gave its rows",
+            code="W2301",
+            help=f"weft.streams.run(..., memory={{{table.name!r}: [{{...}}]}})",
+            at=table.at,
+        )
+    written = write_memory(_as_stream(table), [rows], folder)
+    return replace(table, connector=written.connector)
+
+
+def pinned_table(
+    spark: SparkSession, table: TableSpec, folder: Path, read: Callable[[], DataFrame]
+) -> DataFrame:
+    """Return a table as the first start of a checkpoint saw it; ``reload=batch`` reads it as it lies now.
+
+    The copy lies in `folder`; it is written beside it and renamed, so that a copy is whole or not there.
+    """
+    if table.reload == "batch":
+        return read()
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = folder.parent / f".tmp-{folder.name}-{uuid.uuid4().hex[:8]}"
+        try:
+            read().write.parquet(str(unfinished))
+        except PySparkException as cause:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise told_by_spark(cause) or cause from cause
+        for file in unfinished.iterdir():
+            sync_folder(file)  # a file is brought to the disk in the same way
+        sync_folder(unfinished)
+        try:
+            unfinished.rename(folder)
+            sync_folder(folder.parent)
+        except OSError:
+            # Somebody else was sooner; theirs is as good.
+            shutil.rmtree(unfinished, ignore_errors=True)
+            if not folder.exists():
+                raise
+    return spark.read.schema(_schema(table)).parquet(escaped(str(folder)))
+
+
+def _schema(table: TableSpec) -> str:
+    return ", ".join(
+        f"{column_name(i)} {to_spark(f.dtype).simpleString()}" for i, f in enumerate(table.columns.fields)
+    )
+
+
+def table_slots(source: TableInput, table: DataFrame) -> DataFrame:
+    """Return the needed columns of a table under the names of their slots, as stages read them."""
+    F: Any = functions_of(table)
+    return table.select(
+        *(F.col(column_name(i)).alias(slot_name(("i", source.number, i))) for i in _needed(source))
+    )
+
+
+def _needed(source: TableInput) -> tuple[int, ...]:
+    return source.columns or (0,)
+
+
+def join_table(
+    frame: DataFrame, plan: StatementPlan, step: TableStep, table: DataFrame
+) -> tuple[DataFrame, Any]:
+    """Return the rows of a batch with the table's columns, and an observation of ``in`` and ``matched``.
+
+    `frame` has a flat column for each slot; `table` is what `read_table` or `pinned_table` gave.  The
+    observation is filled by the job that runs the batch.
+    """
+    F: Any = functions_of(frame)
+    source = plan.source(step.right)
+    assert isinstance(source, TableInput)  # noqa: S101  # the planner's own step
+    numbered = [f"__weft_key{i}" for i in range(len(step.keys))]
+    grouped = _grouped(F, source, step, table, numbered)
+    met = [
+        _typed(F, slot_name(key.left), key.dtype) == F.col(name)
+        for key, name in zip(step.keys, numbered, strict=True)
+    ]
+    looked = frame.join(grouped, met, "left_outer")
+    rows = F.col(_ROWS)
+    if (residual := step.residual) is not None:
+        rows = F.filter(rows, lambda row: compile_expr(residual, _inside(F, row, step.right), F))
+    looked = looked.withColumn(_ROWS, rows).drop(*numbered)
+    found = F.coalesce(F.size(F.col(_ROWS)) > 0, F.lit(False))
+    counts = observation_of(frame, f"weft_table_{uuid.uuid4().hex}")
+    looked = looked.observe(
+        counts, F.count(F.lit(1)).alias("in"), F.coalesce(F.count_if(found), F.lit(0)).alias("matched")
+    )
+    opened = F.explode if step.how == "inner" else F.explode_outer
+    joined = looked.withColumn(_ROW, opened(F.col(_ROWS)))
+    columns = [
+        F.col(_ROW)[slot_name(("i", source.number, i))].alias(slot_name(("i", source.number, i)))
+        for i in _needed(source)
+    ]
+    return joined.select(*frame.columns, *columns), counts
+
+
+def _grouped(F: Any, source: TableInput, step: TableStep, table: DataFrame, names: list[str]) -> DataFrame:
+    """Return the table with one row for each key; rows with a NULL key match nothing and stay out."""
+    keys = [
+        _typed(F, column_name(key.right[2]), key.dtype).alias(name)
+        for key, name in zip(step.keys, names, strict=True)
+    ]
+    held = F.struct(
+        *(F.col(column_name(i)).alias(slot_name(("i", source.number, i))) for i in _needed(source))
+    ).alias(_ROW)
+    rows = table.select(*keys, held)
+    for name in names:
+        rows = rows.filter(F.col(name).isNotNull())
+    return rows.groupBy(*names).agg(F.collect_list(_ROW).alias(_ROWS))
+
+
+def _typed(F: Any, name: str, dtype: DType) -> Column:
+    found: Column = F.col(name).cast(to_spark(dtype))
+    return found
+
+
+def _inside(F: Any, row: Any, number: int) -> Callable[[Hashable], Column]:
+    """Return the column of a slot where the table's columns are children of `row`."""
+    flat = lookup(F)
+
+    def column(slot: Any) -> Column:
+        if slot[0] == "i" and slot[1] == number:
+            found: Column = row[slot_name(slot)]
+            return found
+        return flat(slot)
+
+    return column

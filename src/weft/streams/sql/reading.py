@@ -1,0 +1,214 @@
+"""The cursor of streaming SQL: words, names, lengths of time, expressions, and how it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NoReturn, TypeVar
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from weft.core.duration import Duration
+from weft.core.names import near
+from weft.core.source import Source
+from weft.core.types import NULL
+from weft.errors import Code, Diagnostic, StreamSqlError, WeftError
+from weft.expr import functions
+from weft.expr.ast import Call, Expr, Lit, Origin, Span, walk
+from weft.expr.cursor import Cursor, ends
+from weft.expr.read import parse_prefix
+from weft.expr.words import UNITS
+from weft.streams.sql.refused import describe_absent, stops_a_name
+from weft.streams.sql.syntax import Name
+
+_T = TypeVar("_T")
+_WORDS = re.compile(r"\b[A-Z]{2,}\b")
+_AFTER_CONDITION = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "WITHIN", "WINDOW", "WHERE", "EMIT", "WITH")
+_DURATIONS = "write INTERVAL '5' MINUTE, '5m' or 5 MINUTES"
+
+
+class Reading(Cursor):
+    """Walks over one statement; `mistakes` are those after which it could go on."""
+
+    def __init__(self, tokens: list[Token], origin: Origin) -> None:
+        super().__init__(tokens, origin)
+        self.mistakes: list[Diagnostic] = []
+
+    # -- places and refusals
+
+    def place(self, start: int, end: int | None = None) -> Source:
+        """Return the place of a stretch of the statement; it ends with the token read last if not said."""
+        return Span(start, self.prev.end + 1 if end is None else end, self.origin).place
+
+    @property
+    def start(self) -> int:
+        """Where the token to be read starts; at the end of the text, where it ends."""
+        return self.curr.start if self.curr else len(self.origin.text)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the statement is read."""
+        return not self.curr or self.curr.token_type == TokenType.SEMICOLON
+
+    def fail(self, code: Code, message: str, start: int, end: int, help: str = "") -> NoReturn:
+        """Refuse the statement at a place."""
+        raise StreamSqlError(message, code=code, help=help, at=Span(start, end, self.origin).place)
+
+    def unexpected(self, expected: str, help: str = "") -> NoReturn:
+        """Refuse the token that stands where something else is expected."""
+        self.refuse_absent()
+        if not self.curr:
+            after = len(self.origin.text.rstrip())
+            self.fail("W2001", f"expected {expected}, found the end of the text", after, after, help)
+        found = self.origin.text[self.curr.start : self.curr.end + 1]
+        close = near(self.word(), _WORDS.findall(expected), most=1) if self.word() else ()
+        help = help or (f"did you mean {close[0]}?" if close else "")
+        self.fail("W2001", f"expected {expected}, found {found!r}", *ends(self.curr), help)
+
+    def refuse_absent(self) -> None:
+        """Refuse SQL that streams do not have, if such a word is to be read."""
+        absent = describe_absent(self.word(), self.word(self.next))
+        if absent is not None:
+            what, help, words = absent
+            last = self.tokens[self.index + words - 1]
+            end = max(last.end, self.curr.end) + 1  # the text may end before the last of the words
+            self.fail("W2004", f"{what} is not part of streaming SQL", self.start, end, help)
+
+    def note(self, code: Code, message: str, at: Source, help: str = "") -> None:
+        """Note a mistake and go on."""
+        self.mistakes.append(Diagnostic(code, message, help=help, at=at))
+
+    def attempt(self, read: Callable[[], _T], recover: Callable[[], None]) -> _T | None:
+        """Read a part; after a mistake in it note the mistake, `recover` and go on with None."""
+        try:
+            return read()
+        except WeftError as error:
+            self.mistakes += error.diagnostics
+            recover()
+            return None
+
+    def skip_to(self, *words: str, kinds: tuple[TokenType, ...] = (TokenType.COMMA,)) -> None:
+        """Step to the next token of that kind or word that stands in no parenthesis, or to the end."""
+        depth = 0
+        while not self.ended:
+            kind = self.curr.token_type
+            if depth == 0 and (kind in kinds or self.word() in words):
+                return
+            depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
+            if depth < 0:
+                return
+            self.advance()
+
+    # -- words and names
+
+    def take(self, *words: str) -> bool:
+        """Step over the words if they stand here in this order."""
+        for i, word in enumerate(words):
+            if self.word(self.tokens[min(self.index + i, len(self.tokens) - 1)]) != word:
+                return False
+        self.advance(len(words))
+        return True
+
+    def need(self, word: str, expected: str = "", help: str = "") -> None:
+        """Step over a word that must stand here."""
+        if not self.take(word):
+            self.unexpected(expected or word, help)
+
+    def need_mark(self, kind: TokenType, expected: str, help: str = "") -> Token:
+        """Step over a mark that must stand here and return it."""
+        if self.curr.token_type != kind:
+            self.unexpected(expected, help)
+        self.advance()
+        return self.prev
+
+    def name(self, what: str, *, any_word: bool = False) -> Name:
+        """Step over a name, bare or in quotes; `any_word` where no clause can begin."""
+        token = self.curr
+        if token.token_type == TokenType.VAR and (any_word or not stops_a_name(self.word())):
+            text = self.bare_name()
+        elif token.token_type == TokenType.IDENTIFIER:
+            self.advance()
+            raw = self.origin.text[token.start : token.end + 1]
+            text = raw[1:-1].replace(raw[0] * 2, raw[0])
+            if not text.strip():
+                self.fail("W2001", "the name in quotes is empty", *ends(token), f"write {what}")
+        else:
+            quoted = "names stand without quotes, in backticks or in double quotes"
+            self.unexpected(what, quoted if token.token_type == TokenType.STRING else "")
+        return Name(text=text, at=self.place(token.start))
+
+    def alias(self) -> Name | None:
+        """Step over ``[AS] name`` if there is one."""
+        if self.take("AS"):
+            return self.name("a name after AS", any_word=True)
+        bare = self.curr.token_type == TokenType.VAR and not stops_a_name(self.word())
+        return self.name("a name") if bare or self.curr.token_type == TokenType.IDENTIFIER else None
+
+    def text(self) -> str:
+        """Step over a text in single quotes and return it."""
+        token = self.curr
+        self.advance()
+        return self.origin.text[token.start + 1 : token.end].replace("''", "'")
+
+    # -- values
+
+    def expression(self) -> Expr:
+        """Read the expression that starts here."""
+        if self.ended:
+            self.unexpected("an expression")
+        start = self.start
+        expr, self.index = parse_prefix(self.tokens, self.index, self.origin)
+        for call in _calls_over_rows(expr):
+            at = self.place(start) if call.span is None else call.span.place
+            if call.name == "TODAY":
+                message = "TODAY() is not possible: a batch that is run again must give the same rows"
+                self.note("W2014", message, at, "use the event time of a row")
+            else:
+                message = f"{call.name.removesuffix('_ALL')} aggregates rows, and here is one joined row"
+                self.note("W2014", message, at, "aggregate the output in a project or in Spark")
+        return expr
+
+    def condition(self) -> Expr:
+        """Read the condition that starts here; after a mistake in it go on with the next clause."""
+        found = self.attempt(self.expression, lambda: self.skip_to(*_AFTER_CONDITION, kinds=()))
+        return Lit(None, NULL) if found is None else found
+
+    def duration(self, what: str, *, signed: bool = False) -> Duration:
+        """Read a length of time in any of its forms."""
+        start = self.start
+        sign = "-" if self.match(TokenType.DASH) else ""
+        if self.take("INTERVAL"):
+            quoted = self.curr.token_type == TokenType.STRING
+            if not quoted and self.curr.token_type != TokenType.NUMBER:
+                self.unexpected("a number after INTERVAL", _DURATIONS)
+            self.advance()
+            self._units()
+            said = self.origin.text[start : self.prev.end + 1].removeprefix("-")
+        elif self.curr.token_type == TokenType.STRING:
+            said = self.text()
+        elif self.curr.token_type == TokenType.NUMBER:
+            number = self.curr.start
+            while self.match(TokenType.NUMBER):
+                self.match(TokenType.VAR)
+            said = self.origin.text[number : self.prev.end + 1]
+        else:
+            self.unexpected(what, _DURATIONS)
+        try:
+            return Duration.parse(sign + said, signed=signed)
+        except WeftError as error:
+            self.fail(error.code, error.message, start, self.prev.end + 1, error.help)
+
+    def _units(self) -> None:
+        if self.word() in UNITS:
+            self.advance()
+            if self.word() == "TO" and self.word(self.next) in UNITS:
+                self.advance(2)
+
+
+def _calls_over_rows(expr: Expr) -> Iterator[Call]:
+    """Yield what one joined row has no value for: aggregates, and the date of the run."""
+    for node in walk(expr):
+        if isinstance(node, Call):
+            function = functions.find(node.name)
+            if function is not None and (function.aggregate or function.name == "TODAY"):
+                yield node
