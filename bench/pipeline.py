@@ -27,7 +27,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from weft.core.period import GREGORIAN
+from weft.pipelines.model.operation import Output, Update
 from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.model.reference import Said
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
@@ -37,8 +39,6 @@ from weft.pipelines.spark.frame import Lowering, RunMoment, started
 from weft.pipelines.spark.lower import lower_operation, opened
 from weft.pipelines.spark.output import lower_checkpoint, lower_output
 from weft.pipelines.spark.scan import read_table
-from weft.pipelines.model.operation import Output, Update
-from weft.pipelines.model.reference import Said
 
 RESULTS = Path(__file__).parent / "results"
 MOST_RATIO = 1.15

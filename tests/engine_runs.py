@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.run.execute import RunOptions, run_project
 from weft.pipelines.run.report import RunReport
-from weft.io.spark.session import Session
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.open import open_store
 from weft.pipelines.store.writer import Store
 

@@ -22,9 +22,9 @@ EXTRA, FOLDER = sys.argv[1], Path(sys.argv[2])
 def rows_of(spark: SparkSession, type: str) -> list[tuple[Any, ...]]:
     """Return the rows of the table in FOLDER/table, which a library of the extra has written."""
     from weft.core.frozen import FrozenMap
+    from weft.io.datasource import DataSource
     from weft.io.location import Location
     from weft.io.spark.read_lakehouse import scan
-    from weft.io.datasource import DataSource
 
     source = DataSource(id="lake", name="lake", type=type, status="active", options=FrozenMap())  # type: ignore[arg-type]
     place = Location(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.types import TIMESTAMP, Schema
 from weft.errors import JoinContractError, WeftError
-from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import AsofSpec, JoinProjection, JoinSpec, from_dict
 from weft.joins.spec.join import alias_pairs

@@ -33,8 +33,8 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 
 from kills import Leader, running
-from weft.streams.checkpoint.folder import Checkpoint, current
 from weft.streams.checkpoint.commit import is_sealed
+from weft.streams.checkpoint.folder import Checkpoint, current
 from weft.streams.checkpoint.manifest import batches, last_manifest, sink_files
 
 Victim = Literal["group", "python", "jvm"]

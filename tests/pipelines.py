@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from engine_data import project_text, sample_workspace
 from weft.core.period import GREGORIAN
 from weft.errors import ActivationError
+from weft.pipelines.model.project import Project
 from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.model.words import temporal_columns
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import Failure, ProjectPlan, Read, check_project, resolve_project
 from weft.pipelines.plan.temporal import keeps
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import temporal_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -324,8 +324,8 @@ def env_of(
 
 def in_memory(spark: SparkSession, read: Read, rows: Rows) -> DataFrame:
     """Return given rows as a read returns them: filtered by time, without deleted ones, with system columns."""
-    from weft.pipelines.spark.system_columns import with_system_columns
     from weft.expr.spark.types import to_spark
+    from weft.pipelines.spark.system_columns import with_system_columns
 
     table = read.table
     types = {c.name: c.dtype for c in table.columns}

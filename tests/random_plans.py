@@ -19,8 +19,8 @@ from strategies import CASE, RandomJoin, seeded_join
 from weft.core.names import canonical
 from weft.core.types import common_type
 from weft.errors import JoinKeyWarning, WeftError
-from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec, from_dict
 

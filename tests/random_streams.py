@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weft.streams.sql.lower import read_spec
+from weft.core.injected_crash import CRASH, Crash
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
-from weft.core.injected_crash import CRASH, Crash
+from weft.streams.sql.lower import read_spec
 from weft.testing.stream_arrow import HashOf, stable_hash
 
 START = dt.datetime(2026, 1, 15, 10, tzinfo=dt.UTC)

@@ -10,17 +10,17 @@ from weft.core.frozen import FrozenMap
 from weft.core.period import GREGORIAN
 from weft.core.source import Source
 from weft.core.types import DType, parse_type
-from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion
-from weft.pipelines.plan.reads import DatasetPin, Read
-from weft.pipelines.plan.resolver.locate import locate
-from weft.pipelines.plan.temporal import filter_for
-from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.io.datasource import DataSource
+from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.reference import PERIOD_START, AsOfSaid, DatasetRef, Said
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule, Strategy
 from weft.pipelines.model.words import TemporalMode
 from weft.pipelines.model.workspace import Settings, Workspace
+from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion
+from weft.pipelines.plan.reads import DatasetPin, Read
+from weft.pipelines.plan.resolver.locate import locate
+from weft.pipelines.plan.temporal import filter_for
 
 
 def said(text: str) -> Said:

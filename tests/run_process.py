@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from weft.io.spark.session import session_for
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.run.execute import run_project
-from weft.io.spark.session import session_for
 from weft.pipelines.store.open import open_store
 
 

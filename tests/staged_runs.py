@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine_data import CONVERT, WRITE, project_text
+from weft.io.staged import StagedFile, file_hash
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
@@ -27,11 +28,10 @@ from weft.pipelines.run.prepare import Prepared, prepare
 from weft.pipelines.run.publish import moves_of, publish, recover
 from weft.pipelines.run.registering import registrations
 from weft.pipelines.run.tables import database_tables
-from weft.pipelines.spark.inputs import file_hash
 from weft.pipelines.store.ids import run_id
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.open import open_store
-from weft.pipelines.store.records import NewRun, OutputRecord, StagedFile
+from weft.pipelines.store.records import NewRun, OutputRecord
 from weft.pipelines.store.snapshot import snapshot_of
 from weft.pipelines.store.writer import Store
 

@@ -9,15 +9,16 @@ from typing import Any
 
 from weft.core import types
 from weft.core.period import GREGORIAN
-from weft.pipelines.plan.catalog import PublishedLocation
+from weft.io.staged import StagedFile
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.operation import Assignment, Destination, Operation, Output, Said, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.reference import DatasetRef
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
+from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.store.ids import run_id
 from weft.pipelines.store.locks import this_process
-from weft.pipelines.store.records import NewRun, OutputRecord, Registration, StagedFile
+from weft.pipelines.store.records import NewRun, OutputRecord, Registration
 
 NOW = dt.datetime(2026, 11, 15, 11, 40, 2, tzinfo=dt.UTC)
 _NUMBERS = itertools.count(1)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.streams.sql.lower import read_spec
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
+from weft.streams.sql.lower import read_spec
 from weft.testing.stream_engine import StreamResult, run_statement
 
 START = dt.datetime(2026, 1, 15, 10, tzinfo=dt.UTC)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from weft.errors import WeftError
-from weft.streams.sql.lower import read_spec
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import JobPlan, StatementPlan
+from weft.streams.sql.lower import read_spec
 
 STREAMS = ("a", "b", "c", "d")
 COLUMNS = "id STRING, k BIGINT, n INT, f DOUBLE, s STRING, v DECIMAL(10,2), t TIMESTAMP"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from stream_checkpoints import BATCHES, as_set, run, small_plan
 from weft.core import crash
-from weft.streams.checkpoint.folder import current
 from weft.streams.checkpoint.commit import is_sealed
+from weft.streams.checkpoint.folder import current
 from weft.testing.stream_engine import read_result
 
 

@@ -16,9 +16,9 @@ def main(root: Path) -> None:
     time.tzset()
     from stream_spark import job_of
     from weft.core.frozen import FrozenMap
+    from weft.io.settings import SparkSettings
     from weft.io.spark.session import session_for
     from weft.streams.run.job import run_job
-    from weft.pipelines.model.workspace import SparkSettings
 
     # Every second entry of a file source gathers those before it, which is otherwise every tenth.
     settings = SparkSettings(master="local[2]", conf=FrozenMap({_INTERVAL: "2"}))

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.core.frozen import FrozenMap
-from weft.streams.sql.lower import read_spec
+from weft.core.injected_crash import Crash
+from weft.streams.checkpoint.folder import Checkpoint
+from weft.streams.checkpoint.manifest import batches, read_manifest
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import JobPlan
 from weft.streams.run.job import run_job
 from weft.streams.run.report import JobReport
-from weft.streams.checkpoint.folder import Checkpoint
-from weft.streams.checkpoint.manifest import batches, read_manifest
-from weft.core.injected_crash import Crash
+from weft.streams.sql.lower import read_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

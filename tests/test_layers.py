@@ -20,26 +20,51 @@ from weft import errors
 
 SRC = Path(__file__).parents[1] / "src"
 
-# Imports point up this list: a module may import its own layer and those above it.
-PURE_LAYERS = (
+# Imports point up this list: a module may import its own folder and those above it.  A folder that is not listed
+# belongs to the one around it.
+FOLDERS = (
     "codes",
     "redaction",
     "errors",
     "core",
-    "kernel",
     "expr",
-    "spec",
-    "front",
-    "plan",
-    "store",
+    "expr.spark",
+    "joins.spec",
+    "joins.resolve",
+    "joins",
+    "joins.spark",
+    "joins.relation",
+    "io",
+    "io.spark",
+    "pipelines.model",
+    "pipelines.plan",
+    "pipelines.store",
+    "pipelines.spark",
+    "pipelines.run",
+    "pipelines.scenarios",
+    "pipelines",
+    "streams.kernel",
+    "streams.sql",
+    "streams.plan",
+    "streams.checkpoint",
+    "streams.spark",
+    "streams.run",
+    "streams",
     "testing",
+    "cli",
+    "__main__",
+    "web",
 )
-# Below the line pyspark may be imported.
-SPARK_LAYERS = ("spark", "relation", "run", "cli", "__main__", "web")
-LAYERS = {name: rank for rank, name in enumerate((*PURE_LAYERS, *SPARK_LAYERS))}
-# What stands beside the class Relation and is one layer with it.
-LAYERS |= dict.fromkeys(("relations", "explain"), LAYERS["relation"])
-LAYERS |= {"streams": LAYERS["run"]}
+LAYERS = {name: rank for rank, name in enumerate(FOLDERS)}
+# Two products that never meet: neither imports the other.
+APART = frozenset({"pipelines", "streams"})
+# The folders that may import pyspark; everything else is pure.
+SPARK_FOLDERS = frozenset(
+    "expr.spark joins.spark joins.relation io.spark pipelines.spark pipelines.run pipelines.scenarios "
+    "streams.spark streams.run cli __main__ web".split()
+)
+# The public functions of `weft.streams`, which load when they are first used.
+SPARK_MODULES = frozenset({"weft.streams.api"})
 COMPUTED = "<computed>"  # below the line, a name may depend on the kind of session
 JVM_PACKAGES = frozenset({"pyspark", "py4j"})
 KERNEL_WITHOUT_NUMBERS = ("weft.streams.kernel.spec.", "weft.streams.kernel.sums.")
@@ -97,13 +122,20 @@ class Module:
         return cls(name, text, ast.parse(text))
 
     @property
-    def layer(self) -> str:
-        """Name of the layer, or an empty text for the top of the package."""
-        return self.name.split(".")[1] if "." in self.name else ""
+    def folder(self) -> str:
+        """The folder of FOLDERS that the module is in, or an empty text for the top of the package."""
+        return folder_of(self.name)
 
     @property
     def is_pure(self) -> bool:
-        return self.layer in PURE_LAYERS
+        return bool(self.folder) and self.folder not in SPARK_FOLDERS and self.name not in SPARK_MODULES
+
+
+def folder_of(name: str) -> str:
+    """Return the innermost folder of FOLDERS that holds a module, or an empty text."""
+    parts = name.split(".")[1:]
+    inner = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((folder for folder in inner if folder in LAYERS), "")
 
 
 MODULES = tuple(Module.read(path) for path in sorted((SRC / "weft").rglob("*.py")))
@@ -139,21 +171,26 @@ def module_level(tree: ast.AST) -> Iterator[ast.AST]:
 
 def imports_point_up(module: Module) -> Iterator[str]:
     if module.name == "weft":
-        return  # the public face gathers names from every layer
-    if module.layer not in LAYERS:
-        yield f"{module.name} is in no layer: the layers are {', '.join(LAYERS)}"
+        return  # the public face gathers names from every folder
+    if not module.folder:
+        yield f"{module.name} is in no folder of the map: {', '.join(FOLDERS)}"
         return
     for line, name in imported(ast.walk(module.tree)):
-        parts = name.split(".")
         if name == COMPUTED and module.is_pure:
             yield f"{module.name}:{line} computes what it imports"
-        if parts[0] != "weft":
+        if name.split(".")[0] != "weft":
             continue
-        wanted = parts[1] if len(parts) > 1 else ""
-        if wanted not in LAYERS:
-            yield f"{module.name}:{line} imports {name}: name the layer it comes from"
-        elif LAYERS[wanted] > LAYERS[module.layer]:
-            yield f"{module.name}:{line} imports {name}: {wanted} lies below {module.layer}"
+        wanted = folder_of(name)
+        if not wanted:
+            yield f"{module.name}:{line} imports {name}: name the folder it comes from"
+        elif {_product(wanted), _product(module.folder)} == APART:
+            yield f"{module.name}:{line} imports {name}: pipelines and streams never meet"
+        elif LAYERS[wanted] > LAYERS[module.folder]:
+            yield f"{module.name}:{line} imports {name}: {wanted} is below {module.folder}"
+
+
+def _product(folder: str) -> str:
+    return folder.partition(".")[0]
 
 
 def pyspark_stays_below_the_line(module: Module) -> Iterator[str]:
@@ -166,7 +203,7 @@ def pyspark_stays_below_the_line(module: Module) -> Iterator[str]:
 
 def the_kernel_travels_alone(module: Module) -> Iterator[str]:
     """The kernel is sent to workers that have no Weft, and its values load without numpy."""
-    if module.layer != "kernel":
+    if module.folder != "streams.kernel":
         return
     allowed = sys.stdlib_module_names | {"weft"}
     allowed |= set() if module.name in PLAIN_KERNEL else NUMBER_PACKAGES
@@ -183,7 +220,7 @@ def the_kernel_travels_alone(module: Module) -> Iterator[str]:
 
 def numbers_stay_in_the_kernel(module: Module) -> Iterator[str]:
     """Planning and checking need no numpy: of the pure layers only the kernel and the tests have it."""
-    if not module.is_pure or module.layer in ("kernel", "testing") or module.name in NUMBER_READERS:
+    if not module.is_pure or module.folder in ("streams.kernel", "testing") or module.name in NUMBER_READERS:
         return
     for line, name in imported(ast.walk(module.tree)):
         if name.split(".")[0] in NUMBER_PACKAGES:
@@ -374,6 +411,9 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (imports_point_up, "weft.pipelines.run.a", "from weft import JoinSpec"),
     (imports_point_up, "weft.pipelines.run.a", "import weft"),
     (imports_point_up, "weft.attic", "x = 1"),
+    (imports_point_up, "weft.joins.resolve.a", "from weft.joins.choose import Choice"),
+    (imports_point_up, "weft.streams.run.a", "from weft.pipelines.model.words import PERIOD_FROM"),
+    (imports_point_up, "weft.pipelines.run.a", "def f():\n    from weft.streams.sql.job import text_of"),
     (pyspark_stays_below_the_line, "weft.pipelines.plan.a", "import pyspark"),
     (pyspark_stays_below_the_line, "weft.testing.a", "def f():\n    from pyspark.sql import Row"),
     (pyspark_stays_below_the_line, "weft.joins.spec.a", "if TYPE_CHECKING:\n    from pyspark.sql import Row"),
@@ -402,17 +442,17 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (errors_say_the_next_step, "weft.core.a", "found.append(Diagnostic('W0302', told))"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept:\n    raise"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept Exception:\n    pass"),
-    (the_session_is_read_only, "weft.spark.a", "spark.conf.set('a', 'b')"),
-    (the_session_is_read_only, "weft.spark.a", "change = df.sparkSession.conf.set"),
-    (the_session_is_read_only, "weft.spark.a", "df.createOrReplaceTempView('t')"),
+    (the_session_is_read_only, "weft.joins.spark.a", "spark.conf.set('a', 'b')"),
+    (the_session_is_read_only, "weft.joins.spark.a", "change = df.sparkSession.conf.set"),
+    (the_session_is_read_only, "weft.joins.spark.a", "df.createOrReplaceTempView('t')"),
     (the_session_is_read_only, "weft.pipelines.run.a", "SparkSession.builder.getOrCreate()"),
-    (the_session_is_read_only, "weft.spark.a", "df._jdf.queryExecution()"),
-    (the_session_is_read_only, "weft.spark.a", "getattr(column, '_jc')"),
-    (the_session_is_read_only, "weft.relation", "spark.sparkContext.parallelize([])"),
+    (the_session_is_read_only, "weft.joins.spark.a", "df._jdf.queryExecution()"),
+    (the_session_is_read_only, "weft.joins.spark.a", "getattr(column, '_jc')"),
+    (the_session_is_read_only, "weft.joins.relation.a", "spark.sparkContext.parallelize([])"),
     (names_say_something, "weft.core.utils", ""),
     (names_say_something, "weft.core.date_helper", ""),
     (names_say_something, "weft.pipelines.run.manager.a", ""),
-    (names_say_something, "weft.spark.asof_v2", ""),
+    (names_say_something, "weft.joins.spark.asof_v2", ""),
     (public_things_are_documented, "weft.core.a", "x = 1"),
     (public_things_are_documented, "weft.core.a", "'''Doc.'''\ndef f(): ..."),
     (
@@ -422,12 +462,20 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     ),
 )
 GOOD: tuple[tuple[Rule, str, str], ...] = (
-    (imports_point_up, "weft.pipelines.plan.a", "from weft.pipelines.plan.b import c\nfrom weft import errors, expr"),
-    (imports_point_up, "weft.explain", "from weft.relation import Relation"),
-    (imports_point_up, "weft.spark.a", "import_module(type(df).__module__)"),
-    (imports_point_up, "weft.relation", "from weft.explain import explain_join"),
+    (
+        imports_point_up,
+        "weft.pipelines.plan.a",
+        "from weft.pipelines.plan.b import c\nfrom weft import errors, expr",
+    ),
+    (imports_point_up, "weft.streams.run.a", "from weft.io.spark.session import Session"),
+    (imports_point_up, "weft.joins.spark.a", "import_module(type(df).__module__)"),
+    (
+        imports_point_up,
+        "weft.testing.a",
+        "from weft.streams.plan.b import c\nfrom weft.pipelines.plan.b import c",
+    ),
     (imports_point_up, "weft", "from weft.cli import main"),
-    (pyspark_stays_below_the_line, "weft.spark.a", "import pyspark"),
+    (pyspark_stays_below_the_line, "weft.joins.spark.a", "import pyspark"),
     (pyspark_stays_below_the_line, "weft", "def __getattr__(name):\n    import pyspark"),
     (pyspark_stays_below_the_line, "weft.core.a", "import pysparkling"),
     (
@@ -435,14 +483,18 @@ GOOD: tuple[tuple[Rule, str, str], ...] = (
         "weft.streams.kernel.a",
         "import json\nimport numpy as np\nimport pyarrow.compute as pc\nfrom weft.streams.kernel.spec import Clock",
     ),
-    (the_kernel_travels_alone, "weft.spark.a", "import pandas"),
+    (the_kernel_travels_alone, "weft.joins.spark.a", "import pandas"),
     (
         numbers_stay_in_the_kernel,
         "weft.pipelines.plan.a",
         "from weft.streams.kernel.spec import Clock\nimport weft.streams.kernel.spec",
     ),
-    (numbers_stay_in_the_kernel, "weft.testing.a", "import numpy\nfrom weft.streams.kernel.pairs import expand"),
-    (numbers_stay_in_the_kernel, "weft.spark.a", "import numpy"),
+    (
+        numbers_stay_in_the_kernel,
+        "weft.testing.a",
+        "import numpy\nfrom weft.streams.kernel.pairs import expand",
+    ),
+    (numbers_stay_in_the_kernel, "weft.joins.spark.a", "import numpy"),
     (files_stay_short, "weft.core.a", "\n" * MOST_FILE_LINES),
     (
         functions_stay_short,
@@ -457,7 +509,7 @@ GOOD: tuple[tuple[Rule, str, str], ...] = (
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept KeyError:\n    pass"),
     (
         the_session_is_read_only,
-        "weft.spark.a",
+        "weft.joins.spark.a",
         "spark.conf.get('a')\nseen.set(1)\nobject.__setattr__(s, 'a', 1)",
     ),
     (names_say_something, "weft.core.newton", ""),

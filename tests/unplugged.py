@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.types import Schema
-from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import JoinProjection, JoinSpec
 

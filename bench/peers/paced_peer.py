@@ -20,9 +20,9 @@ from peers.spark_session import session
 from peers.stream_peer import JOB, NativeEngine
 from pyspark.sql import SparkSession
 
-from weft.streams.sql.lower import read_spec
 from weft.streams.plan.resolve import plan_job
 from weft.streams.run.job import run_job
+from weft.streams.sql.lower import read_spec
 
 TRIGGER = "100 milliseconds"
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from weft.core.version import engine_version
 from weft.errors import (
     AmbiguousColumnError,
     ArgumentError,
@@ -29,8 +29,7 @@ from weft.errors import (
     WeftError,
     WorkerError,
 )
-from weft.joins.resolve import join as _resolve_join# noqa: F401  # makes JoinSpec.bind work
-from weft.joins.strategies import asof_strategies
+from weft.joins.resolve import join as _resolve_join  # noqa: F401  # makes JoinSpec.bind work
 from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
@@ -42,6 +41,7 @@ from weft.joins.spec import (
     JoinSpec,
     WindowSpec,
 )
+from weft.joins.strategies import asof_strategies
 
 if TYPE_CHECKING:
     from weft import streams
@@ -51,10 +51,7 @@ if TYPE_CHECKING:
     from weft.joins.spark.failures import coded_errors, contract_failure
     from weft.joins.spark.stats import MatchStats
 
-try:
-    __version__ = version("weft")
-except PackageNotFoundError:  # running from a source tree that is not installed
-    __version__ = "0+unknown"
+__version__ = engine_version()
 
 # Names whose modules import pyspark; they are loaded when first asked for.
 _LAZY = {

@@ -18,7 +18,6 @@ import pytest
 
 from command_line import Ran, weft
 from killed_streams import java_of
-from weft.streams.run import supervise as supervising
 from weft.streams.checkpoint.lock import holder
 from weft.streams.checkpoint.processes import process
 from weft.streams.checkpoint.supervisor import (
@@ -28,6 +27,7 @@ from weft.streams.checkpoint.supervisor import (
     read_record,
     write_record,
 )
+from weft.streams.run import supervise as supervising
 
 DATA = Path(__file__).parents[1] / "data" / "streams" / "orders_shipments"
 SRC = Path(__file__).parents[2] / "src"

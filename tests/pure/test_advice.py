@@ -30,13 +30,13 @@ from weft.codes import CODES
 from weft.core.types import Schema
 from weft.errors import WeftError
 from weft.expr import functions, words
+from weft.io.options import OPTIONS as SOURCE_OPTIONS
+from weft.joins.relation import Relation
 from weft.pipelines.model.schemas import json_schema
+from weft.pipelines.model.sugar import KINDS
 from weft.streams.sql.foreign_options import describe_foreign
 from weft.streams.sql.option_values import READERS
 from weft.streams.sql.options import Owner, find_option
-from weft.pipelines.model.sugar import KINDS
-from weft.io.options import OPTIONS as SOURCE_OPTIONS
-from weft.joins.relation import Relation
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
@@ -194,7 +194,14 @@ _PYTHON_MODULES = ("weft.pipelines.plan.", "weft.spark.")
 
 
 def speaks_python(where: str) -> bool:
-    if where.startswith(("weft.pipelines.plan.operations", "weft.pipelines.plan.resolver", "weft.pipelines.spark.scan", "weft.spark.sink")):
+    if where.startswith(
+        (
+            "weft.pipelines.plan.operations",
+            "weft.pipelines.plan.resolver",
+            "weft.pipelines.spark.scan",
+            "weft.spark.sink",
+        )
+    ):
         return False
     return where.split(":", maxsplit=1)[0].split(".")[1] in _PYTHON_LAYERS or where.startswith(
         _PYTHON_MODULES
@@ -284,7 +291,13 @@ KNOWN_KEYS |= {
     "spark",
 }
 _KEY = re.compile(r"`([a-z][a-z_]*)(?:: ([a-z_]+)?[^`]*)?`")
-_YAML_PLACES = ("weft.pipelines.model.", "weft.pipelines.plan.operations", "weft.pipelines.plan.resolver", "weft.pipelines.run.", "weft.pipelines.store.")
+_YAML_PLACES = (
+    "weft.pipelines.model.",
+    "weft.pipelines.plan.operations",
+    "weft.pipelines.plan.resolver",
+    "weft.pipelines.run.",
+    "weft.pipelines.store.",
+)
 
 
 def unknown_keys(advice: Advice) -> Iterator[str]:

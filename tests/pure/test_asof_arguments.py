@@ -16,10 +16,10 @@ from weft import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, Inte
 from weft.core.types import Schema
 from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError, WeftError
 from weft.joins.explain import explain_resolved
-from weft.joins.resolve.join import resolve_join
-from weft.joins.resolve.several import resolve_several
 from weft.joins.relation import Relation
 from weft.joins.relation.temporal import check_order
+from weft.joins.resolve.join import resolve_join
+from weft.joins.several import resolve_several
 from weft.joins.spark import local_python
 from weft.joins.spark.failures import coded_errors, job_failure
 

@@ -145,8 +145,7 @@ def test_a_group_too_large_to_hold_is_refused_with_advice() -> None:
 def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
     from pyspark import cloudpickle
 
-    from weft.joins.spark import asof_result
-    from weft.joins.spark import asof_search
+    from weft.joins.spark import asof_result, asof_search
     from weft.joins.spark.shipping import sent_by_value
 
     run = sent_by_value((asof_search, asof_result), asof_search.cogrouped(search_of(MATCH)))

@@ -20,10 +20,10 @@ from weft.core.paths import climbs_out, name_problem, outside
 from weft.core.period import calendar_from_dict
 from weft.errors import ActivationError, ConnectorError, RunError, StreamPlanError, StreamSqlError
 from weft.pipelines.model.build import project_from_dict
-from weft.streams.sql.lower import read_spec
 from weft.pipelines.plan.project import resolve_project
 from weft.streams.plan.text import plan_text
 from weft.streams.spark.paths import located
+from weft.streams.sql.lower import read_spec
 
 WRITE = "- {seq: 20, name: Write, type: output, arguments: {destination: %s}}"
 WAREHOUSE = "{datasource_id: warehouse, table: gl}"

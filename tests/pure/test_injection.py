@@ -32,8 +32,8 @@ from weft.core.types import BOOLEAN, LONG, STRING, Field, Schema
 from weft.errors import CODES, WeftError
 from weft.expr.ast import Call, walk
 from weft.joins.explain import explain_resolved
-from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.natural import natural_keys
 from weft.joins.spec import (
     AsofOrder,
     AsofSpec,

@@ -24,9 +24,9 @@ from weft.cli.commands.validate import findings
 from weft.errors import CODES, Diagnostic, WeftError
 from weft.pipelines.model import read_workspace as loading
 from weft.pipelines.model.compose import compose
-from weft.streams.sql.job import text_of
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.text import plan_text
+from weft.streams.sql.job import text_of
 
 SHARE, ALL, TOGETHER = 240, 10_000, 20
 BY_COMMAND = 12  # one in so many also goes through the command

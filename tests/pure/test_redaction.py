@@ -20,14 +20,14 @@ from weft.cli.envelope import Envelope
 from weft.cli.terminal import say
 from weft.core.source import Source
 from weft.errors import Diagnostic, StoreError, StreamSqlError
-from weft.streams.sql.lower import read_spec
 from weft.io.credentials import secret_text
+from weft.pipelines.store.connections import Database, address_of, engine_of
+from weft.pipelines.store.records import RunFailure
+from weft.redaction import MASK, holds_secret, is_secret_name, redact
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import parts, verdict
 from weft.streams.plan.text import plan_text
-from weft.redaction import MASK, holds_secret, is_secret_name, redact
-from weft.pipelines.store.connections import Database, address_of, engine_of
-from weft.pipelines.store.records import RunFailure
+from weft.streams.sql.lower import read_spec
 
 STORE = "postgresql://ann@127.0.0.1:1/gl?connect_timeout=1&sslpassword=SECRET&password=SECRET"
 

@@ -12,8 +12,8 @@ from engine_data import GL_ID, RATES_ID
 from pipelines import WRITE_ALL, Site, join, site, update
 from weft.core.source import Source
 from weft.errors import Diagnostic
-from weft.pipelines.plan.operations.resolved import ResolvedJoinStep, ResolvedUpdate
 from weft.joins.spec.temporal import IntervalSpec
+from weft.pipelines.plan.operations.resolved import ResolvedJoinStep, ResolvedUpdate
 
 ON = "transactions.currency = fx.from_currency"
 CLOSING = f"{ON} AND fx.to_currency = 'USD' AND fx.rate_type = 'closing'"

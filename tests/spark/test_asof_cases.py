@@ -13,8 +13,8 @@ from join_cases import by_reference, cases_of, named, natural_arguments, relatio
 from strategies import seeds
 from weft import JoinProjection, WeftError, asof_strategies
 from weft.joins.resolve.conditions import folded
-from weft.joins.strategies import ASOF
 from weft.joins.spec import from_dict
+from weft.joins.strategies import ASOF
 from weft.testing import Case, assert_rows_equal
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from weft import JoinProjection, WeftError, asof_strategies, relation
 from weft.joins.resolve.conditions import folded
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import ResolvedJoin
-from weft.joins.strategies import ASOF
 from weft.joins.spark import asof_kernel
 from weft.joins.spec import from_dict
+from weft.joins.strategies import ASOF
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from weft import (
     explain_join,
     relation,
 )
-from weft.joins.resolve.several import Part, resolve_several
+from weft.joins.several import Part, resolve_several
 from weft.joins.spec import from_dict
 from weft.testing import T, assert_rows_equal, reference_join
 

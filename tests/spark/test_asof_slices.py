@@ -14,13 +14,12 @@ from weft import AsofOrder, AsofSpec, JoinProjection, Relation, WeftError, relat
 from weft.joins.resolve.conditions import folded
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
-from weft.joins.strategies import ASOF
-from weft.joins.spark import asof_slices
-from weft.joins.spark import heavy_keys
+from weft.joins.spark import asof_slices, heavy_keys
 from weft.joins.spark.heavy_keys import TOLD, Survey
 from weft.joins.spark.sides import Sides
 from weft.joins.spark.time_slices import SLICE
 from weft.joins.spec import from_dict
+from weft.joins.strategies import ASOF
 from weft.testing import Table, assert_rows_equal
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 import weft
 from join_cases import relation_of, rows_of
 from weft import JoinContractError, JoinSpec
-from weft.joins.relation import Relation
 from weft.expr.spark.frames import functions_of
+from weft.joins.relation import Relation
 from weft.testing import T
 
 if TYPE_CHECKING:

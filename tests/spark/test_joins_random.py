@@ -18,8 +18,8 @@ from random_plans import DIRECTED, HOWS, STYLES, Plan, covering, plans, projecti
 from strategies import RandomJoin, expected
 from weft.core.names import canonical
 from weft.errors import JoinContractError
-from weft.joins.resolve.join import resolve_join
 from weft.joins.relation import Relation
+from weft.joins.resolve.join import resolve_join
 from weft.joins.spec import from_dict
 from weft.testing import assert_rows_equal
 

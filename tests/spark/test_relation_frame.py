@@ -10,8 +10,8 @@ import pytest
 import weft
 from join_cases import assert_schema_is_true, frame_of, relation_of, rows_of
 from weft import ArgumentError, ColumnCollisionError, UnknownColumnError
-from weft.joins.relation import Relation
 from weft.expr.spark.frames import functions_of
+from weft.joins.relation import Relation
 from weft.testing import T, assert_rows_equal
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pytest
 import weft
 from join_cases import DIRECTED, relation_of, rows_of
 from weft import ArgumentError, JoinProjection, JoinSpec, MatchStats, SessionMismatchError
-from weft.joins.relation import Relation
 from weft.expr.spark.frames import functions_of
+from weft.joins.relation import Relation
 from weft.testing import T, assert_rows_equal
 
 if TYPE_CHECKING:

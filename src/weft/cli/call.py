@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from weft.core.period import Period
-    from weft.pipelines.model.read_workspace import Loaded
-    from weft.pipelines.plan.catalog import Catalog
-    from weft.pipelines.run.progress import Progress
     from weft.io.spark.session import Session
     from weft.pipelines.model.project import Project
+    from weft.pipelines.model.read_workspace import Loaded
     from weft.pipelines.model.workspace import Settings, Workspace
+    from weft.pipelines.plan.catalog import Catalog
+    from weft.pipelines.run.progress import Progress
     from weft.pipelines.store.reader import StoreReader
     from weft.pipelines.store.writer import Store
 

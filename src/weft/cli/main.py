@@ -37,6 +37,7 @@ from weft.cli.commands import (
 )
 from weft.cli.envelope import FAILED, INTERRUPTED, OK, USAGE, Envelope, in_order, refused
 from weft.cli.terminal import has_colour, say, shown
+from weft.core.version import engine_version
 from weft.errors import WeftError, WorkspaceError
 from weft.redaction import redact
 
@@ -102,14 +103,7 @@ def options(
     """Hold the options of every command; `run_command` has read them before."""
     del folder, json, quiet, verbose, no_input
     if version:
-        from importlib.metadata import PackageNotFoundError
-        from importlib.metadata import version as installed
-
-        try:
-            found = installed("weft")
-        except PackageNotFoundError:  # a source tree that is not installed
-            found = "0+unknown"
-        sys.stdout.write(f"weft {found}\n")
+        sys.stdout.write(f"weft {engine_version()}\n")
         raise typer.Exit(OK)
     return None if context.invoked_subcommand else Envelope(command="weft", text=context.get_help())
 

@@ -16,8 +16,8 @@ from weft.core.names import listed, near
 from weft.errors import StreamSqlError, WeftError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.streams.plan.resolved import JobPlan
     from weft.pipelines.model.workspace import Settings
+    from weft.streams.plan.resolved import JobPlan
     from weft.streams.sql.spec import JobSpec
 
 STREAMS = "streams"
@@ -57,8 +57,8 @@ class JobCall:
 
     def plan(self) -> JobPlan:
         """Return the job with everything settled; every mistake is raised together."""
-        from weft.streams.sql.job import text_of
         from weft.streams.plan.text import plan_text
+        from weft.streams.sql.job import text_of
 
         return plan_text(text_of(self.file, self.shown), self.root, file=self.shown, env=self._env())
 

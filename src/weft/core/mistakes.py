@@ -8,6 +8,9 @@ from dataclasses import replace
 
 from weft.errors import Diagnostic, WeftError
 
+MOST_FINDINGS = 100
+"""How many errors of one file are shown: a file with more has one cause, or is something else."""
+
 
 class Mistakes:
     """Errors that are noted where they happen and raised together.

@@ -1,13 +1,22 @@
-"""DataSource: a place that holds data, without its secrets."""
+"""DataSource: a place that holds data, without its secrets; the words that sources and sinks share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from weft.core import types
 from weft.core.frozen import EMPTY, FrozenMap, thawed
 from weft.core.sites import NOWHERE, Sites
-from weft.pipelines.model.words import DataSourceType, EntityStatus
+from weft.core.types import Field
+
+EntityStatus = Literal["active", "disabled"]
+DataSourceType = Literal["csv", "parquet", "json", "jdbc", "table", "iceberg", "delta"]
+FileFormat = Literal["parquet", "csv", "json"]
+WriteMode = Literal["replace_period", "append", "merge", "fail_if_exists"]
+
+PERIOD = Field("_period", types.STRING)
+"""The column with the period of a row, by which a sink replaces rows."""
 
 FILE_TYPES: tuple[DataSourceType, ...] = ("csv", "parquet", "json")
 

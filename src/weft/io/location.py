@@ -1,15 +1,20 @@
-"""What a resolver answers: places where data lies, and how it came to them."""
+"""Location: one place that holds data of one period."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap, thawed
-from weft.errors import Diagnostic
-from weft.pipelines.model.words import ResolverSource
+from weft.core.names import listed
+from weft.errors import ResolutionError
 
-Outcome = Literal["success", "no_matching_rule", "period_expansion_failure", "template_render_error"]
+ANY_LEVEL = "any"
+"""The data level of a location whose rows are not separated by period."""
+
+PUBLISHED = "weft:published"
+"""Id of the built-in resolver of datasets that a run registered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,53 +60,19 @@ class Location:
             "rule_name": self.rule_name,
         }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleTrace:
-    """What became of one rule; `matched` is None when it was not evaluated."""
-
-    rule_name: str
-    matched: bool | None
-    reason: str
-    evaluated_expression: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that documents have."""
-        return {
-            "rule_name": self.rule_name,
-            "matched": self.matched,
-            "reason": self.reason,
-            "evaluated_expression": self.evaluated_expression,
-        }
+    @property
+    def period(self) -> str | None:
+        """The period of every row, None when the data is not separated by period."""
+        return None if self.data_level == ANY_LEVEL else self.period_identifier
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolverDiagnostic:
-    """How a resolver came to its answer: every rule, and the periods that were read for."""
-
-    resolver_id: str
-    resolver_source: ResolverSource
-    evaluated_rules: tuple[RuleTrace, ...] = ()
-    outcome: Outcome
-    expanded_periods: tuple[str, ...] = ()
-    missing_periods: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that documents have."""
-        return {
-            "resolver_id": self.resolver_id,
-            "resolver_source": self.resolver_source,
-            "evaluated_rules": [rule.to_dict() for rule in self.evaluated_rules],
-            "outcome": self.outcome,
-            "expanded_periods": list(self.expanded_periods),
-            "missing_periods": list(self.missing_periods),
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolution:
-    """Where the data of a table lies for one period, and what is worth a warning."""
-
-    locations: tuple[Location, ...]
-    diagnostic: ResolverDiagnostic
-    warnings: tuple[Diagnostic, ...] = ()
+def no_data(missing: Sequence[tuple[Location, str]]) -> ResolutionError:
+    """Return the error for locations, with their whole paths, that have no data."""
+    lines = [f"{at.period_identifier}: {path}" for at, path in missing]
+    periods = listed(dict.fromkeys(at.period_identifier for at, _ in missing))
+    return ResolutionError(
+        f"there is no data for {periods}: {', '.join(path for _, path in missing)}",
+        code="W1309",
+        help="\n".join(lines)
+        + "\nput the data there, or say `missing: skip` in the rule when a period may have none",
+    )

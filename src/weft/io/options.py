@@ -9,8 +9,7 @@ from typing import Any
 
 from weft.core.names import listed, near
 from weft.errors import Diagnostic
-from weft.io.datasource import DataSource
-from weft.pipelines.model.words import DataSourceType
+from weft.io.datasource import DataSource, DataSourceType
 
 OPTIONS: Mapping[DataSourceType, tuple[str, ...]] = {
     "csv": ("path_prefix", "delimiter", "has_header", "encoding", "quote", "multiline", "escape_formulas"),
@@ -22,6 +21,9 @@ OPTIONS: Mapping[DataSourceType, tuple[str, ...]] = {
     "delta": ("path_prefix", "storage_options"),
 }
 """The options of each type of datasource."""
+
+POSTGRES_BYTES = 63
+"""The longest name in PostgreSQL."""
 
 _FLAGS = ("has_header", "multiline", "escape_formulas")
 _ONE_SIGN = ("delimiter", "quote")

@@ -18,9 +18,8 @@ from urllib.parse import unquote, urlsplit
 from weft.core.paths import climbs_out
 from weft.core.source import Source
 from weft.errors import ResolutionError
-from weft.io.location import Location
 from weft.io.datasource import DataSource
-from weft.pipelines.model.words import PUBLISHED
+from weft.io.location import PUBLISHED, Location
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _HIDDEN = ("_", ".")

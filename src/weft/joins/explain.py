@@ -12,7 +12,7 @@ from weft.core.names import is_plain_text, shown
 from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from weft.joins.choose import Choice, choose
 from weft.joins.resolve.resolved import AsOf, Exact, ResolvedJoin
-from weft.joins.resolve.several import Part
+from weft.joins.several import Part
 from weft.joins.spec.asof import AsofSpec
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.predicates import as_said

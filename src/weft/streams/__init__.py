@@ -43,7 +43,7 @@ __all__ = [
 
 
 class _Streams(ModuleType):
-    """This module: its `run` is the public function.
+    """The module whose `run` is the public function.
 
     The import system would replace the function when the package `weft.streams.run` is loaded.
     """

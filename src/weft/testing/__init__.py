@@ -1,8 +1,8 @@
 """Tools for tests: tables written as tables, case files, the reference engine, readable diffs."""
 
+from weft.core.injected_crash import CRASH, Crash
 from weft.testing.asserts import assert_rows_equal
 from weft.testing.cases import Case, load_cases, read_cases
-from weft.core.injected_crash import CRASH, Crash
 from weft.testing.reference import (
     RowNumbers,
     matching_pairs,

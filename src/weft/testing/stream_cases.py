@@ -38,9 +38,9 @@ from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import quote
 from weft.core.source import Source
 from weft.errors import Code
-from weft.streams.sql.lower import read_spec
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import JobPlan, StatementPlan
+from weft.streams.sql.lower import read_spec
 from weft.testing.stream_items import Row
 from weft.testing.tables import Table
 

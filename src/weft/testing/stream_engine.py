@@ -14,19 +14,11 @@ from typing import Any
 
 from weft.core.crash import crash_point
 from weft.core.frozen import FrozenMap
+from weft.core.injected_crash import Crash
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
-from weft.streams.kernel.places import Places
-from weft.streams.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
-from weft.streams.kernel.state_files import GroupPlace, open_group, save_group
-from weft.streams.kernel.transition import check_size, step
-from weft.streams.plan.clocks import clocks, watermark
-from weft.streams.plan.identity import parts
-from weft.streams.plan.kernel_spec import kernel_spec
-from weft.streams.plan.layout import is_raw, layout
-from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current, statement_folder, use
 from weft.streams.checkpoint.commit import STAGING, check_open, commit, seal
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current, statement_folder, use
 from weft.streams.checkpoint.ledger import read_indexes, side_name
 from weft.streams.checkpoint.manifest import (
     Counts,
@@ -43,7 +35,15 @@ from weft.streams.checkpoint.manifest import (
     batches as committed,
 )
 from weft.streams.checkpoint.recover import recover
-from weft.core.injected_crash import Crash
+from weft.streams.kernel.places import Places
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
+from weft.streams.kernel.state_files import GroupPlace, open_group, save_group
+from weft.streams.kernel.transition import check_size, step
+from weft.streams.plan.clocks import clocks, watermark
+from weft.streams.plan.identity import parts
+from weft.streams.plan.kernel_spec import kernel_spec
+from weft.streams.plan.layout import is_raw, layout
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
 from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, read, stable_hash, unpacked, written
 from weft.testing.stream_items import Row, of_stream, of_table
 from weft.testing.stream_lookup import looked_up

@@ -8,8 +8,8 @@ from typing import Any
 
 from weft.errors import Code, StreamError
 from weft.expr import Typed, evaluate
-from weft.streams.kernel.spec import FOREVER, Clock
 from weft.joins.resolve.resolved import SameWindow, Within
+from weft.streams.kernel.spec import FOREVER, Clock
 from weft.streams.plan.layout import is_raw, layout
 from weft.streams.plan.pruning import dedup_columns
 from weft.streams.plan.resolved import (

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from weft.core.frozen import FrozenMap
 from weft.expr import evaluate
-from weft.streams.plan.resolved import TableStep
 from weft.streams.checkpoint.ledger import COUNTS
 from weft.streams.checkpoint.manifest import Counts
+from weft.streams.plan.resolved import TableStep
 from weft.testing.stream_arrow import Flowing, Values
 from weft.testing.values import as_type
 

@@ -12,9 +12,9 @@ from weft.core import types
 from weft.errors import EntityError, UnknownColumnError
 from weft.pipelines.model.build import dataset_from_dict, dataset_of, entity_id
 from weft.pipelines.model.compose import compose
-from weft.pipelines.model.yaml_nodes import made
 from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
 from weft.pipelines.model.reference import PERIOD_END, AsOfSaid, DatasetRef
+from weft.pipelines.model.yaml_nodes import made
 
 
 def test_a_dataset_has_defaults() -> None:

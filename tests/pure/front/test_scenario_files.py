@@ -9,10 +9,10 @@ import pytest
 
 from entity_texts import entity, told
 from weft.core.frozen import FrozenMap
-from weft.pipelines.model.yaml_nodes import Exact
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.scenario import Expect, Rows, Scenario, TraceExpected
+from weft.pipelines.model.yaml_nodes import Exact
 
 
 def scenario(text: str) -> Scenario:

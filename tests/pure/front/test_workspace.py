@@ -9,10 +9,11 @@ import pytest
 from engine_data import sample_workspace
 from entity_texts import DATASET, ORDERS, workspace
 from weft.errors import Diagnostic
-from weft.pipelines.model.read_workspace import find_root, load_workspace
+from weft.io.location import PUBLISHED
+from weft.io.settings import SparkSettings
 from weft.pipelines.model.operation import Unread
-from weft.pipelines.model.words import PUBLISHED
-from weft.pipelines.model.workspace import DEFAULT_STORE, SparkSettings
+from weft.pipelines.model.read_workspace import find_root, load_workspace
+from weft.pipelines.model.workspace import DEFAULT_STORE
 
 
 def codes(findings: tuple[Diagnostic, ...]) -> list[tuple[str, str | None]]:

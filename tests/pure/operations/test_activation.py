@@ -10,9 +10,9 @@ import pytest
 
 from engine_data import GL_ID, RATES_ID
 from pipelines import WRITE_ALL, join, site, update
+from weft.pipelines.model.reference import DatasetRef
 from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.project import column_uses
-from weft.pipelines.model.reference import DatasetRef
 
 ON = "currency = fx.from_currency"
 RATES = "datasets/exchange_rates.v1.yml"

@@ -11,9 +11,9 @@ import pytest
 from pipelines import Site, site, update
 from weft.core.source import Source
 from weft.errors import ActivationError
-from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.io.options import OPTIONS, CsvOptions
 from weft.pipelines.model.operation import Destination, Output
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
 
 WAREHOUSE = "{datasource_id: warehouse, table: gl}"
 MORE_SOURCES: dict[str, str | None] = {

@@ -20,9 +20,16 @@ from weft.errors import (
     WeftError,
 )
 from weft.joins.resolve.casting import meeting_help
-from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.join import resolve_join
-from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.spec import (
+    AsofOrder,
+    AsofSpec,
+    ColumnPredicate,
+    ExpressionPredicate,
+    JoinProjection,
+    JoinSpec,
+)
 
 LEFT = Schema.of(customer="long", total="decimal(10,2)", region="string", ts="timestamp", v="long")
 RIGHT = Schema.of(id="long", credit="decimal(10,2)", region="string", ts="timestamp", name="string", v="long")

@@ -10,12 +10,12 @@ from refusals import refused
 from weft.core import types
 from weft.core.period import GREGORIAN, calendar_from_dict
 from weft.errors import PeriodError
-from weft.pipelines.plan.catalog import Catalog, DatasetFound, Missing, PublishedLocation, RegisteredVersion
-from weft.pipelines.model.dataset import ColumnDef, Dataset, DatasetRef, TableDef
 from weft.io.datasource import DataSource
+from weft.pipelines.model.dataset import ColumnDef, Dataset, DatasetRef, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.workspace import CalendarFile, Settings, Workspace
+from weft.pipelines.plan.catalog import Catalog, DatasetFound, Missing, PublishedLocation, RegisteredVersion
 
 TABLE = TableDef(name="t", columns=(ColumnDef("a", types.STRING),))
 

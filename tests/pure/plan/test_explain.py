@@ -13,9 +13,9 @@ from weft.core.types import LONG, Field, Schema
 from weft.joins.choose import choose
 from weft.joins.explain import JoinExplanation, explain_resolved, explain_several, explain_spec
 from weft.joins.facts import Facts, HeavyKey
-from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.several import choose_several, resolve_several
+from weft.joins.resolve.natural import natural_keys
+from weft.joins.several import choose_several, resolve_several
 from weft.joins.spec import (
     AsofOrder,
     AsofSpec,

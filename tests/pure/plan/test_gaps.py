@@ -26,8 +26,8 @@ from weft.errors import (
 )
 from weft.joins.choose import choose
 from weft.joins.explain import explain_resolved, explain_spec
-from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import (
     AsofOrder,

@@ -18,8 +18,8 @@ from weft.errors import (
     UnknownColumnError,
 )
 from weft.joins.explain import explain_resolved
-from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.natural import natural_keys
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spec import (
     AsofOrder,

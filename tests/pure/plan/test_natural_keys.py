@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from refusals import refused
 from weft.core.types import LONG, Field, Schema, parse_type
 from weft.errors import AmbiguousColumnError, JoinSpecError, NoJoinKeysError, UnknownColumnError
-from weft.joins.resolve.natural import NaturalKeys, natural_keys
 from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.natural import NaturalKeys, natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import AsofOrder, JoinProjection, JoinSpec
 

@@ -10,7 +10,7 @@ from weft.core.types import Schema
 from weft.errors import JoinSpecError, WeftError
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import Slot
-from weft.joins.resolve.several import Asked, choose_several, resolve_several
+from weft.joins.several import Asked, choose_several, resolve_several
 from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinProjection
 
 TRADES = Schema.of(symbol="string", currency="string", ts="timestamp", day="date", qty="long")

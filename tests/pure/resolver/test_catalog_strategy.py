@@ -16,9 +16,9 @@ from weft.core.frozen import FrozenMap
 from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
 from weft.io.location import Location
+from weft.pipelines.model.resolver import CatalogStrategy
 from weft.pipelines.plan.resolver.rules import resolve_table
 from weft.pipelines.plan.resolver.service import asked, is_asked
-from weft.pipelines.model.resolver import CatalogStrategy
 
 ANSWERS: dict[str, tuple[int, bytes]] = {
     "/nested": (200, b'{"location": {"path": "s3a://lake/x", "format": "csv"}}'),

@@ -8,9 +8,9 @@ from resolvers import catalog, dataset, project, resolver, rule, source, table
 from weft.core.frozen import FrozenMap
 from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
+from weft.pipelines.model.resolver import CatalogStrategy, TableStrategy
 from weft.pipelines.plan.resolver.checks import check_resolver
 from weft.pipelines.plan.resolver.locate import locate
-from weft.pipelines.model.resolver import CatalogStrategy, TableStrategy
 
 JANUARY = GREGORIAN.parse("2026-01")
 

@@ -11,9 +11,9 @@ import pytest
 
 from resolvers import catalog, dataset, read_of, resolver, rule, source
 from weft.io.options import CsvOptions, check_datasource, csv_options
+from weft.pipelines.model.resolver import PathStrategy, TableStrategy
 from weft.pipelines.spark import inputs
 from weft.pipelines.spark.inputs import FilePrint, InputPrint, changes, fingerprint_inputs
-from weft.pipelines.model.resolver import PathStrategy, TableStrategy
 
 
 def printed(root: Path, path: str = "in") -> InputPrint:

@@ -7,8 +7,8 @@ import pytest
 from resolvers import dataset, resolver, rule, table
 from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
-from weft.pipelines.plan.resolver.rules import Resolution, resolve_table
 from weft.pipelines.model.resolver import PathStrategy, Resolver, TableStrategy
+from weft.pipelines.plan.resolver.rules import Resolution, resolve_table
 
 
 def resolve(found: Resolver, period: str = "2026-01", name: str = "orders") -> Resolution:

@@ -6,8 +6,8 @@ import pytest
 
 from resolvers import dataset, resolver, rule, table
 from weft.core.period import GREGORIAN
-from weft.pipelines.plan.resolver.rules import Location, resolve_table
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
+from weft.pipelines.plan.resolver.rules import Location, resolve_table
 
 RULES = resolver(
     rule(

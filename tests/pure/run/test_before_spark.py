@@ -8,9 +8,9 @@ import pytest
 
 from engine_data import CONVERT, RATES_ID, WRITE, project_text, sample_workspace
 from weft.errors import ActivationError
+from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.run.execute import run_project
-from weft.io.spark.session import Session
 from weft.pipelines.store.open import open_store
 
 RATES = "datasets/exchange_rates.v1.yml"

@@ -14,11 +14,11 @@ from engine_data import project_text, sample_workspace
 from postgres import Server, running_server
 from staged_runs import StagedRun, opened, staged_run
 from weft.errors import RunError
+from weft.io.spark import database as sink
+from weft.io.spark.database import TableSwap, is_out_of_reach, publish, quoted, stage_name
 from weft.pipelines.run.moving import Move
 from weft.pipelines.run.publish import recover
 from weft.pipelines.run.tables import database_tables
-from weft.io.spark import database as sink
-from weft.io.spark.database import TableSwap, is_out_of_reach, publish, quoted, stage_name
 from weft.pipelines.store.records import OutputRecord
 from weft.pipelines.store.writer import Store
 

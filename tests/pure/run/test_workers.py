@@ -12,11 +12,11 @@ import pytest
 
 from command_line import weft
 from weft.core.frozen import FrozenMap
-from weft.pipelines.run.failing import told
+from weft.io.settings import SparkSettings
 from weft.io.spark.session import worker_python
-from weft.pipelines.run.workers import local_workers
 from weft.joins.spark.workers import WORKERS_NEED, worker_problem
-from weft.pipelines.model.workspace import SparkSettings
+from weft.pipelines.run.failing import told
+from weft.pipelines.run.workers import local_workers
 
 # What Spark 4.3 says, shortened where "..." is.
 RAISED = 'An exception was thrown from the Python worker:\nTraceback ...\n  File ".../pyspark/worker.py", line 2643, in read_udfs\n    import pyarrow as pa\n%s'

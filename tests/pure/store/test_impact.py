@@ -8,11 +8,11 @@ import pytest
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from weft.core import types
 from weft.errors import ActivationError
+from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
+from weft.pipelines.model.project import Project
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.impact import BreakingChange, ConflictReport, breaking_changes, told
-from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
-from weft.pipelines.model.project import Project
 
 MARK = """\
 - seq: 30

@@ -10,11 +10,11 @@ from sqlalchemy import text as sql
 from engine_data import CONVERT, FX, GL_ID, RATES_ID, WRITE, project_text, sample_workspace
 from store_values import new_run, registration
 from weft.errors import ActivationError, StoreError
-from weft.pipelines.model.read_workspace import load_workspace
-from weft.pipelines.plan.catalog import DatasetFound, Missing
 from weft.pipelines.model.project import Project
+from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.reference import DatasetRef
 from weft.pipelines.model.workspace import Workspace
+from weft.pipelines.plan.catalog import DatasetFound, Missing
 from weft.pipelines.store.lifecycle import (
     activate,
     admit,

@@ -11,7 +11,6 @@ import pytest
 from stream_checkpoints import run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.kernel.sums import with_checksum
 from weft.streams.checkpoint.folder import JobRecord, begin, current, note_change, record_of, show_plan, use
 from weft.streams.checkpoint.manifest import (
     last_batch,
@@ -20,6 +19,7 @@ from weft.streams.checkpoint.manifest import (
     sink_files,
     with_aliases,
 )
+from weft.streams.kernel.sums import with_checksum
 
 PARTS: FrozenMap[str, str] = FrozenMap(keys="o.id = s.id", where="")
 

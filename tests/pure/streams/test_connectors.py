@@ -11,6 +11,7 @@ import pytest
 
 from command_line import weft
 from weft.errors import ConnectorError
+from weft.io.spark import jars
 from weft.streams.run import connectors
 from weft.streams.run.connectors import (
     CONNECTORS,
@@ -20,7 +21,6 @@ from weft.streams.run.connectors import (
     maven_project,
     spark_version,
 )
-from weft.io.spark import jars
 
 VERSION = spark_version()
 MAIN = f"spark-sql-kafka-0-10_2.13-{VERSION}.jar"

@@ -10,9 +10,9 @@ import pytest
 
 from stream_jobs import job, refused
 from weft.core.frozen import thawed
-from weft.streams.sql.lower import load_spec
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.resolve import plan_job
+from weft.streams.sql.lower import load_spec
 
 SAMPLE = Path(__file__).parents[2] / "data" / "streams" / "orders_shipments" / "orders_shipments.sql"
 SELECTS = {

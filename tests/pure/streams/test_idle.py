@@ -9,12 +9,12 @@ import pytest
 
 from stream_checkpoints import SQL, START, order, run, shipment
 from weft.core.duration import Duration
-from weft.streams.sql.lower import read_spec
+from weft.core.injected_crash import CRASH
+from weft.streams.checkpoint.manifest import read_heartbeat
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.run.idle import idle_sides, timeouts
-from weft.streams.checkpoint.manifest import read_heartbeat
-from weft.core.injected_crash import CRASH
+from weft.streams.sql.lower import read_spec
 from weft.testing.stream_engine import run_statement
 
 SECOND = 1_000_000

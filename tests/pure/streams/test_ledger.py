@@ -14,9 +14,8 @@ import weft.testing.stream_engine as engine
 from stream_checkpoints import BATCHES, as_set, run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.kernel import transition
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
 from weft.streams.checkpoint.commit import commit
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
 from weft.streams.checkpoint.ledger import (
     COUNTS,
     GroupIndex,
@@ -30,6 +29,7 @@ from weft.streams.checkpoint.ledger import (
     summed_stats,
 )
 from weft.streams.checkpoint.manifest import Counts, Heartbeat, Ledger, last_batch, last_manifest
+from weft.streams.kernel import transition
 
 
 def counts(**said: int) -> Counts:

@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 
 from stream_checkpoints import as_set, run, small_plan
-from weft.streams.plan.identity import parts, verdict
 from weft.streams.checkpoint.folder import FORMAT, current, record_of
+from weft.streams.plan.identity import parts, verdict
 
 OLD = Path(__file__).parents[2] / "data" / "streams" / "format1"
 

@@ -22,13 +22,13 @@ import pytest
 
 from stream_checkpoints import BATCHES, as_set, order, run, shipment, small_plan
 from weft.errors import StreamError
-from weft.streams.kernel.sums import checked_files
-from weft.streams.run.failing import told
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
 from weft.streams.checkpoint.commit import STAGING
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.redriven import RedriveRecord, write_redrive
 from weft.streams.checkpoint.rejects import read_rejects, reject_files
+from weft.streams.kernel.sums import checked_files
+from weft.streams.run.failing import told
 from weft.testing.stream_engine import StreamResult, read_result
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # numbers of files are not used again there

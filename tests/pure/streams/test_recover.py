@@ -10,6 +10,8 @@ import pytest
 
 from stream_checkpoints import BATCHES, as_set, run, small_plan
 from weft.errors import StreamError
+from weft.streams.checkpoint.commit import STAGING, check_open, is_sealed
+from weft.streams.checkpoint.durable import read_document, write_document
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
@@ -19,8 +21,6 @@ from weft.streams.checkpoint.folder import (
     replaced_by_fresh,
     use,
 )
-from weft.streams.checkpoint.commit import STAGING, check_open, is_sealed
-from weft.streams.checkpoint.durable import read_document, write_document
 from weft.streams.checkpoint.ledger import read_indexes
 from weft.streams.checkpoint.manifest import (
     Heartbeat,

@@ -15,8 +15,6 @@ from kernel_runs import SCHEMA, Kernel, interval, joined
 from stream_checkpoints import BATCHES, run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.kernel.redrive import Redone, redone
-from weft.streams.kernel.spec import Clock, Reach, Residual, Side
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.redriven import (
     RedriveRecord,
@@ -26,6 +24,8 @@ from weft.streams.checkpoint.redriven import (
     taken_before,
     write_redrive,
 )
+from weft.streams.kernel.redrive import Redone, redone
+from weft.streams.kernel.spec import Clock, Reach, Residual, Side
 
 
 def again(

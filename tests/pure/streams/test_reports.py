@@ -8,12 +8,12 @@ import pytest
 
 from stream_checkpoints import SQL, small_plan
 from weft.core.frozen import FrozenMap
-from weft.streams.sql.lower import read_spec
+from weft.streams.checkpoint.manifest import Manifest
 from weft.streams.kernel.spec import FOREVER, NEVER, SideStats
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.run.report import batch_report, join_reports, side_names, windows
-from weft.streams.checkpoint.manifest import Manifest
+from weft.streams.sql.lower import read_spec
 
 BOUND = "AND s.t BETWEEN o.t AND o.t + INTERVAL '10' SECOND"
 SECOND = 1_000_000

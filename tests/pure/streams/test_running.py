@@ -11,15 +11,15 @@ from stream_checkpoints import SQL
 from stream_spark import job_of
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
+from weft.streams.checkpoint.commit import seal
+from weft.streams.checkpoint.folder import record_of
+from weft.streams.checkpoint.lock import holder
+from weft.streams.checkpoint.manifest import Manifest
 from weft.streams.run.opening import groups_of, opened, sealed_already
 from weft.streams.run.statement import watch
 from weft.streams.run.step import StoppedError
 from weft.streams.spark.sink_files import csv_rows, forget_staging, staging_of
 from weft.streams.sql.spec import SinkSpec
-from weft.streams.checkpoint.folder import record_of
-from weft.streams.checkpoint.commit import seal
-from weft.streams.checkpoint.lock import holder
-from weft.streams.checkpoint.manifest import Manifest
 
 
 class Query:

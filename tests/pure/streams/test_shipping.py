@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from stream_checkpoints import SQL
-from weft.streams.sql.lower import read_spec
 from weft.streams.plan.kernel_spec import kernel_spec
 from weft.streams.plan.resolve import plan_job
 from weft.streams.spark.shipping import carried
+from weft.streams.sql.lower import read_spec
 
 ALONE = """
 import pickle, sys

@@ -23,8 +23,8 @@ from weft.streams.sql.lower import read_spec
 from weft.streams.sql.option_table import option_table
 from weft.streams.sql.option_values import READERS, Kind
 from weft.streams.sql.options import OPTIONS, Owner, find_option, options_of, read_options
-from weft.streams.sql.syntax import CreateTable, SaidOption
 from weft.streams.sql.spec import TIME_DIRECTIVES, StreamSpec
+from weft.streams.sql.syntax import CreateTable, SaidOption
 
 DOCS = Path(__file__).parents[3] / "docs" / "streams.md"
 _TABLE = re.compile(r"(?<=<!-- options -->\n)\|.*?(?=\n<!-- /options -->)", re.DOTALL)

@@ -15,11 +15,11 @@ from weft.expr import parse, render
 from weft.expr.ast import Origin
 from weft.expr.dialect import tokenize, without_comments
 from weft.expr.read import parse_prefix
+from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.sql.job import read_job
 from weft.streams.sql.lower import read_spec
-from weft.streams.sql.syntax import Insert
 from weft.streams.sql.spec import JoinStepSpec, StatementSpec
-from weft.joins.spec.temporal import IntervalSpec, WindowSpec
+from weft.streams.sql.syntax import Insert
 
 MINUTE = dt.timedelta(minutes=1)
 HOUR = dt.timedelta(hours=1)

@@ -14,8 +14,8 @@ from weft.core.types import LONG, TIMESTAMP, Array, Decimal, Schema
 from weft.errors import ArgumentError, StreamSqlError, WeftError
 from weft.streams.sql.job import load_job, read_job
 from weft.streams.sql.lower import job_spec, load_spec, read_spec
-from weft.streams.sql.syntax import CreateStream, CreateTable, Explain, Insert, Query, SetOption
 from weft.streams.sql.spec import JobSpec
+from weft.streams.sql.syntax import CreateStream, CreateTable, Explain, Insert, Query, SetOption
 
 ACCEPTANCE = """\
 CREATE STREAM orders (

@@ -13,14 +13,14 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, at, order, run, shipment, small_plan
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.sql.lower import read_spec
-from weft.streams.plan.resolve import plan_job
-from weft.streams.plan.resolved import StatementPlan
 from weft.streams.checkpoint.folder import Checkpoint, note_change, record_of
 from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.processes import this_process
 from weft.streams.checkpoint.status import SideStatus, facts, job_status, jobs, sides_of, statement_status
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, read_record, write_record
+from weft.streams.plan.resolve import plan_job
+from weft.streams.plan.resolved import StatementPlan
+from weft.streams.sql.lower import read_spec
 from weft.testing.stream_engine import run_statement
 
 SECOND = 1_000_000

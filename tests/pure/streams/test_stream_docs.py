@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from weft.streams.sql.lower import read_spec
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import KernelStep
+from weft.streams.sql.lower import read_spec
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "streams.md").read_text(encoding="utf-8")

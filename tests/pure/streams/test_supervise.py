@@ -13,16 +13,6 @@ from typing import Any
 import pytest
 
 from weft.errors import StreamError
-from weft.streams.run import supervise as supervising
-from weft.streams.run.stopping import stop_job
-from weft.streams.run.supervise import (
-    MOST_RESTARTS,
-    World,
-    check_free,
-    pause_before,
-    send,
-    supervise,
-)
 from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.processes import Process, process, this_process
 from weft.streams.checkpoint.supervisor import (
@@ -32,6 +22,16 @@ from weft.streams.checkpoint.supervisor import (
     read_record,
     write_answer,
     write_record,
+)
+from weft.streams.run import supervise as supervising
+from weft.streams.run.stopping import stop_job
+from weft.streams.run.supervise import (
+    MOST_RESTARTS,
+    World,
+    check_free,
+    pause_before,
+    send,
+    supervise,
 )
 
 GONE = 2**22 + 1

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from weft.errors import StreamPlanError, WeftError
-from weft.streams.sql.lower import read_spec
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
+from weft.streams.sql.lower import read_spec
 
 MINUTE = 60_000_000
 JOINED = "SELECT o.k FROM o JOIN s ON o.k = s.k"

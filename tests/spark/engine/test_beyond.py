@@ -15,8 +15,8 @@ import pytest
 from cluster import running_cluster
 from command_line import weft
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
-from weft.pipelines.run.progress import Silent, watched
 from weft.io.spark.session import Session
+from weft.pipelines.run.progress import Silent, watched
 from weft.pipelines.spark.counts import OperationCounts
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine_data import DATA, FX
+from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.scenarios.execute import run_scenario
 from weft.pipelines.scenarios.reports import human
-from weft.io.spark.session import Session
-from weft.pipelines.model.workspace import Workspace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,8 +23,8 @@ from pipelines import (
     transactions,
     update,
 )
-from weft.pipelines.plan.operations.resolved import LookupStep, ResolvedJoinStep, ResolvedUpdate
 from weft.joins.spark import lowering
+from weft.pipelines.plan.operations.resolved import LookupStep, ResolvedJoinStep, ResolvedUpdate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

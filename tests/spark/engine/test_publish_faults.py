@@ -15,9 +15,9 @@ import run_process
 from command_line import weft
 from engine_data import sample_workspace
 from engine_runs import opened, ran, rows
+from weft.io.spark.session import Session
 from weft.pipelines.run.publish import recover
 from weft.pipelines.run.resume import resume
-from weft.io.spark.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

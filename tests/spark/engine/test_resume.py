@@ -14,11 +14,11 @@ import pytest
 from engine_data import CONVERT, project_text, sample_workspace
 from engine_runs import loaded, opened, ran, rows
 from weft.errors import RunError
+from weft.io.spark.session import Session
 from weft.pipelines.run.execute import RunOptions
 from weft.pipelines.run.places import staged_runs, steps_folder
 from weft.pipelines.run.report import RunReport
 from weft.pipelines.run.resume import rerun, resume
-from weft.io.spark.session import Session
 from weft.pipelines.spark.read import read_table
 from weft.pipelines.spark.stage import stage as stage_output
 from weft.pipelines.store.writer import Store

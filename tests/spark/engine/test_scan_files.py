@@ -12,13 +12,13 @@ import pytest
 from resolvers import catalog, dataset, published, read_of, resolver, source, table
 from weft.core.types import STRING, parse_type
 from weft.errors import Diagnostic, ResolutionError
-from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
-from weft.pipelines.plan.reads import Read
 from weft.io.spark.failures import data_failure
-from weft.pipelines.spark.read import read_table
 from weft.io.spark.strict import exact
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.resolver import PathStrategy, Rule
+from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
+from weft.pipelines.plan.reads import Read
+from weft.pipelines.spark.read import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

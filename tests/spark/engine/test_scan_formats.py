@@ -14,8 +14,8 @@ import pytest
 from resolvers import catalog, dataset, read_of, resolver, rule, source, table
 from weft.core.frozen import FrozenMap
 from weft.errors import ResolutionError
-from weft.pipelines.spark.read import read_table
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
+from weft.pipelines.spark.read import read_table
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -15,15 +15,15 @@ import pytest
 from postgres import Server, running_server
 from resolvers import catalog, dataset, read_of, resolver, rule, source, table
 from weft.errors import ResolutionError, RunError
-from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.operations.resolved import Target
-from weft.io.spark.jars import installed_jars
-from weft.io.spark.failures import data_failure
-from weft.pipelines.spark.read import read_table
 from weft.io.spark.database import TableSwap, connect, drop_stage, has_rows, publish
+from weft.io.spark.failures import data_failure
+from weft.io.spark.jars import installed_jars
 from weft.io.spark.write_jdbc import stage_jdbc
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import Target
+from weft.pipelines.spark.read import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -141,7 +141,7 @@ class Destination:
             rows, "id long, amount decimal(18,2), at timestamp, _labels map<string,string>, _period string"
         )
         target = Target(kind="jdbc", location="gl.out", format="jdbc", datasource_id="pg", table="out")
-        found = stage_jdbc(frame, target, self.source, Path(), run_id=RUN, seq=seq)
+        found = stage_jdbc(frame, self.source, Path(), schema=target.schema, run_id=RUN, seq=seq)
         assert (found.rows, found.files) == (len(rows), ())
         return TableSwap(
             stage=found.location,

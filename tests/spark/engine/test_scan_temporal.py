@@ -16,14 +16,14 @@ import pytest
 from resolvers import catalog, dataset, read_of, resolver, rule, source, table
 from weft.core.types import DATE, STRING, TIMESTAMP, DType, parse_type
 from weft.errors import Diagnostic, ResolutionError
-from weft.pipelines.plan.temporal import TemporalFilter, keeps
-from weft.pipelines.spark.read import read_table
-from weft.pipelines.spark.system_columns import identity, named
-from weft.pipelines.spark.temporal_filter import as_condition
 from weft.pipelines.model.dataset import Dataset, LookupDef
 from weft.pipelines.model.reference import PERIOD_END, AsOfSaid
 from weft.pipelines.model.resolver import PathStrategy
 from weft.pipelines.model.words import SYSTEM_COLUMNS, TemporalMode
+from weft.pipelines.plan.temporal import TemporalFilter, keeps
+from weft.pipelines.spark.read import read_table
+from weft.pipelines.spark.system_columns import identity, named
+from weft.pipelines.spark.temporal_filter import as_condition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,13 +11,13 @@ import pytest
 
 from engine_data import DATA, sample_workspace
 from weft.errors import ScenarioError
+from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.run.execute import run_project
 from weft.pipelines.scenarios.execute import run_scenario, run_scenarios
 from weft.pipelines.scenarios.record import record
 from weft.pipelines.scenarios.reports import human, junit, to_json, write_snapshot
 from weft.pipelines.scenarios.result import ScenarioResult
-from weft.io.spark.session import Session
 from weft.pipelines.store.open import open_store
 
 if TYPE_CHECKING:

@@ -17,16 +17,16 @@ import pytest
 from resolvers import catalog, dataset, published, read_of, resolver, rule, source, table
 from weft.core.types import Schema
 from weft.errors import ResolutionError, RunError
-from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
-from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, Working
 from weft.io.options import CsvOptions, csv_options
 from weft.io.spark.failures import data_failure
-from weft.pipelines.spark.read import read_table
 from weft.io.spark.write_catalog_table import publish_table
 from weft.io.spark.write_files import broken_files, stage_files
-from weft.pipelines.spark.stage import stage
+from weft.io.staged import Staged
 from weft.pipelines.model.resolver import TableStrategy
-from weft.pipelines.store.records import Staged
+from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
+from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, Working
+from weft.pipelines.spark.read import read_table
+from weft.pipelines.spark.stage import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -115,11 +115,11 @@ def test_a_thousand_operations_lower_with_four_checkpoints(spark: SparkSession, 
     """As a run does it: the working set is written down after every 200 operations and read back."""
     from dataclasses import replace
 
+    from weft.pipelines.model.operation import Update
+    from weft.pipelines.model.reference import Said
     from weft.pipelines.spark.frame import started
     from weft.pipelines.spark.lower import lower_operation, opened
     from weft.pipelines.spark.output import lower_checkpoint
-    from weft.pipelines.model.operation import Update
-    from weft.pipelines.model.reference import Said
 
     found = site(
         tmp_path,

@@ -14,12 +14,12 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
 from stream_spark import job_of, run_memory
 from weft.errors import StreamError
+from weft.streams.checkpoint.folder import Checkpoint, current, record_of
+from weft.streams.checkpoint.manifest import last_batch, last_manifest, read_manifest
 from weft.streams.run.job import run_job
 from weft.streams.run.listener import Listener
 from weft.streams.run.report import BatchReport
 from weft.streams.spark.unplanned import planned_sources
-from weft.streams.checkpoint.folder import Checkpoint, current, record_of
-from weft.streams.checkpoint.manifest import last_batch, last_manifest, read_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,10 +16,10 @@ import pytest
 from kills import TESTS, running
 from stream_checkpoints import BATCHES, SQL, as_set, run
 from stream_spark import Done, done, job_of
-from weft.streams.run.job import run_job
-from weft.streams.spark.memory import write_memory
 from weft.streams.checkpoint.folder import current
 from weft.streams.checkpoint.manifest import sink_files
+from weft.streams.run.job import run_job
+from weft.streams.spark.memory import write_memory
 from weft.testing.stream_engine import StreamResult
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from weft.streams.sql.lower import read_spec
 from weft.streams.plan.resolve import plan_job
 from weft.streams.spark.batch_frame import batch_frame
+from weft.streams.sql.lower import read_spec
 from weft.testing.stream_engine import run_statement
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
 from stream_spark import job_of, run_memory
 from weft.errors import ConnectorError, StreamError
-from weft.streams.run.job import run_job
-from weft.streams.run.listener import Listener
-from weft.streams.run.report import BatchReport, QueryReport
-from weft.streams.spark.kafka import read_kafka, read_kafka_batch
 from weft.streams.checkpoint.folder import Checkpoint, current, record_of
 from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.manifest import batches, last_batch, read_heartbeat, read_manifest
 from weft.streams.checkpoint.rejects import last_rejects
+from weft.streams.run.job import run_job
+from weft.streams.run.listener import Listener
+from weft.streams.run.report import BatchReport, QueryReport
+from weft.streams.spark.kafka import read_kafka, read_kafka_batch
 from weft.testing import CRASH
 
 if TYPE_CHECKING:

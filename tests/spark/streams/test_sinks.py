@@ -11,8 +11,8 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, as_set, run
 from stream_spark import job_of, run_memory
 from weft.errors import ConnectorError
-from weft.streams.run.sinks import Sink
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
+from weft.streams.run.sinks import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ from weft.core.names import listed, shell_word
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.model.dataset import Dataset, LookupDef
+    from weft.pipelines.plan.catalog import Catalog
 
 app = typer.Typer(help="List, show, publish, disable and enable datasets.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="Name or id.")]

@@ -26,7 +26,8 @@ from weft.errors import WeftError
 from weft.redaction import redact
 
 if TYPE_CHECKING:
-    from weft.pipelines.model.workspace import SparkSettings, Workspace
+    from weft.io.settings import SparkSettings
+    from weft.pipelines.model.workspace import Workspace
 
 NEEDED_JAVA = 17
 _WAIT = 5.0
@@ -136,9 +137,9 @@ def _extras_of(workspace: Workspace) -> Iterator[str]:
 
 def workers(call: Call, workspace: Workspace | None) -> Check:
     """Look whether Spark's workers can run the kernels: by asking their Python here, by a task elsewhere."""
+    from weft.io.settings import SparkSettings
     from weft.io.spark.session import session_for, worker_python
     from weft.pipelines.run.workers import local_workers, session_workers
-    from weft.pipelines.model.workspace import SparkSettings
 
     settings = SparkSettings() if workspace is None else workspace.settings.spark
     if not _is_elsewhere(settings):

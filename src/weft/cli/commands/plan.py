@@ -18,10 +18,10 @@ from weft.core.names import shell_word
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
+    from weft.pipelines.model.project import Project
     from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.plan.compare import Change
     from weft.pipelines.plan.project import ProjectPlan
-    from weft.pipelines.model.project import Project
     from weft.pipelines.store.reader import StoreReader
     from weft.pipelines.store.records import RunRecord
 

@@ -13,9 +13,9 @@ from weft.core.names import shell_word
 from weft.errors import ActivationError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.model.dataset import DatasetRef
     from weft.pipelines.model.project import Project
+    from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.store.lifecycle import Standing
 
 app = typer.Typer(help="List, show, activate and end projects.", no_args_is_help=True)

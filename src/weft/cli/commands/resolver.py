@@ -17,9 +17,10 @@ from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.pipelines.plan.catalog import Catalog
-    from weft.io.location import Location, ResolverDiagnostic
+    from weft.io.location import Location
     from weft.pipelines.model.resolver import Resolver, Strategy
+    from weft.pipelines.plan.catalog import Catalog
+    from weft.pipelines.plan.resolver.resolution import ResolverDiagnostic
 
 app = typer.Typer(help="List, show and try resolvers.", no_args_is_help=True)
 
@@ -135,8 +136,8 @@ def _table(name: str, dataset: Any) -> Any:
 
 def _place(location: Location, catalog: Catalog, root: Path, *, ask: bool) -> dict[str, Any]:
     """Return a location with whether it is there; None when that is not known without asking somebody."""
-    from weft.pipelines.plan.resolver.locate import datasource_of
     from weft.io.paths import data_files, full_path, is_local
+    from weft.pipelines.plan.resolver.locate import datasource_of
     from weft.pipelines.plan.resolver.service import asked, is_asked
 
     if ask and is_asked(location):

@@ -28,8 +28,8 @@ def start(
     define: Define = None,
 ) -> Envelope:
     """Start a job that runs until it is stopped; it is started again when it falls."""
-    from weft.streams.run.supervise import leave_behind, spawn, supervise
     from weft.streams.checkpoint.supervisor import SupervisorFiles
+    from weft.streams.run.supervise import leave_behind, spawn, supervise
 
     chosen = job_of(call_of(context), job, define)
     plan = chosen.plan()
@@ -164,8 +164,8 @@ def stop(
     define: Define = None,
 ) -> Envelope:
     """End a job after its batch."""
-    from weft.streams.run.stopping import stop_job
     from weft.streams.checkpoint.supervisor import SupervisorFiles
+    from weft.streams.run.stopping import stop_job
 
     wait = Duration.parse(timeout).microseconds / 1_000_000
     name, folder = _known(call_of(context), job, define)

@@ -11,10 +11,10 @@ from weft.cli.terminal import table as terminal_table
 from weft.core.frozen import thawed
 
 if TYPE_CHECKING:
+    from weft.streams.checkpoint.status import JobStatus, SideStatus, StatementStatus
     from weft.streams.plan.resolved import JobPlan
     from weft.streams.run.redrive import Redriven
     from weft.streams.run.report import JobReport, QueryReport
-    from weft.streams.checkpoint.status import JobStatus, SideStatus, StatementStatus
 
 COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
 MOST_ROWS = 20

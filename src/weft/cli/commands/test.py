@@ -18,9 +18,9 @@ from weft.core.names import listed, near, shell_word
 from weft.errors import EntityError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.pipelines.scenarios.result import ScenarioResult
     from weft.pipelines.model.scenario import Scenario
     from weft.pipelines.model.workspace import Workspace
+    from weft.pipelines.scenarios.result import ScenarioResult
 FORMATS = ("human", "json", "junit")
 
 

@@ -18,10 +18,10 @@ from pyspark.sql import Column
 
 from weft.core.types import TIMESTAMP, Decimal
 from weft.errors import EvaluationError
-from weft.expr.typed import Typed
 from weft.expr.spark.casts import cast, literal
 from weft.expr.spark.functions import BUILDERS, SAME, microseconds
 from weft.expr.spark.types import cast_to
+from weft.expr.typed import Typed
 
 
 def compile_expr(

@@ -11,9 +11,9 @@ from functools import reduce
 from typing import Any
 
 from weft.core.types import DATE, DOUBLE, LONG, TIMESTAMP, Decimal, DType
-from weft.expr.typed import Typed
 from weft.expr.spark.casts import whole_or_exact
 from weft.expr.spark.types import to_spark
+from weft.expr.typed import Typed
 
 _BLANKS = " \t\r\n"
 _INT_END = (1 << 31) - 1

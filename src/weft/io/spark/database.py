@@ -23,10 +23,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from weft.errors import ResolutionError, RunError
 from weft.io.credentials import credentials_of
+from weft.io.datasource import PERIOD, DataSource, WriteMode
 from weft.io.options import jdbc_url
 from weft.redaction import redact
-from weft.io.datasource import DataSource
-from weft.pipelines.model.words import PERIOD, WriteMode
 
 _DISK_FULL = "53100"
 _PASSED_ON = ("sslmode", "sslrootcert", "sslcert", "sslkey", "options", "user", "password")

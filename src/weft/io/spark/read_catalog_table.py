@@ -8,10 +8,9 @@ from pyspark.sql import SparkSession
 
 from weft.core.names import quote
 from weft.errors import ResolutionError
-from weft.io.location import Location
-from weft.io.spark.read_files import period_of
-from weft.io.spark.part import Part
 from weft.io.datasource import DataSource
+from weft.io.location import Location
+from weft.io.spark.part import Part
 
 
 def scan(session: SparkSession, source: DataSource | None, locations: Iterable[Location]) -> list[Part]:
@@ -19,7 +18,7 @@ def scan(session: SparkSession, source: DataSource | None, locations: Iterable[L
     return [
         Part(
             frame=session.table(table_name(location.table, location.schema, source)),
-            period=period_of(location),
+            period=location.period,
             shown=f"table {location}",
         )
         for location in locations

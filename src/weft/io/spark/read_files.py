@@ -19,18 +19,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from weft.core.names import listed
 from weft.errors import ResolutionError
-from weft.pipelines.plan.resolver.files import no_data
-from weft.io.location import Location
+from weft.expr.spark.frames import functions_of
+from weft.io.datasource import PERIOD, DataSource
+from weft.io.location import Location, no_data
 from weft.io.options import CsvOptions, csv_options, is_set, is_utf8
 from weft.io.paths import data_files, full_path, is_local
-from weft.expr.spark.frames import functions_of
 from weft.io.spark.headers import header_of
 from weft.io.spark.part import FILE, Part
 from weft.io.spark.strict import MARK
-from weft.pipelines.model.dataset import TableDef
-from weft.io.datasource import DataSource
-from weft.pipelines.model.resolver import ANY_LEVEL
-from weft.pipelines.model.words import PERIOD, temporal_columns
 
 _CORRUPT = "__weft_corrupt"
 _SIGNS = frozenset("{}[]*?\\")
@@ -49,6 +45,15 @@ class Place:
     def paths(self) -> list[str]:
         """What Spark is told to read; names of files are no patterns."""
         return [escaped(str(f)) for f in self.files] if self.files else [self.path]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByPosition:
+    """The columns of files without a header: `names` in their order, of which the first `needed` must be there."""
+
+    table: str
+    names: tuple[str, ...]
+    needed: int
 
 
 def escaped(path: str) -> str:
@@ -80,7 +85,7 @@ def scan(
     format: str,
     source: DataSource | None,
     locations: Sequence[Location],
-    table: TableDef,
+    columns: ByPosition,
     root: Path,
     *,
     written_as: DataSource | None = None,
@@ -93,13 +98,13 @@ def scan(
     there = places(locations, source, root)
     form = written_as or source
     if format == "csv":
-        return _csv(session, there, csv_options(form, published=source is None), table)
+        return _csv(session, there, csv_options(form, published=source is None), columns)
     if format == "json":
         return [_json(session, place, form) for place in there]
     return [
         Part(
             frame=session.read.parquet(*place.paths),
-            period=period_of(place.location),
+            period=place.location.period,
             shown=repr(place.path),
             in_files=True,
         )
@@ -107,17 +112,14 @@ def scan(
     ]
 
 
-def period_of(location: Location) -> str | None:
-    """Return the period of every row of a location, None when its data is not cut by period."""
-    return None if location.data_level == ANY_LEVEL else location.period_identifier
-
-
-def _csv(session: SparkSession, there: Sequence[Place], options: CsvOptions, table: TableDef) -> list[Part]:
+def _csv(
+    session: SparkSession, there: Sequence[Place], options: CsvOptions, columns: ByPosition
+) -> list[Part]:
     """Return one part for all files with the same first line, and the same period where they do not say it."""
     groups: dict[tuple[tuple[str, ...], str | None], dict[str, str]] = {}
     for place in there:
-        for path, told, names in _headers(session, place, options, table):
-            period = None if PERIOD.name in names else period_of(place.location)
+        for path, told, names in _headers(session, place, options, columns):
+            period = None if PERIOD.name in names else place.location.period
             groups.setdefault((names, period), {})[path] = told
     return [
         Part(
@@ -131,28 +133,26 @@ def _csv(session: SparkSession, there: Sequence[Place], options: CsvOptions, tab
 
 
 def _headers(
-    session: SparkSession, place: Place, options: CsvOptions, table: TableDef
+    session: SparkSession, place: Place, options: CsvOptions, columns: ByPosition
 ) -> Iterable[tuple[str, str, tuple[str, ...]]]:
     if not place.files:
         said = session.read.options(**_csv_said(options)).csv(place.path).columns
-        names = tuple(said) if options.has_header else _by_position(table, len(said), place.path)
+        names = tuple(said) if options.has_header else _named(columns, len(said), place.path)
         yield place.path, place.path, names
     for file in place.files:
         line = header_of(file, options)
-        names = line if options.has_header else _by_position(table, len(line), str(file))
+        names = line if options.has_header else _named(columns, len(line), str(file))
         yield escaped(str(file)), str(file), names
 
 
-def _by_position(table: TableDef, count: int, path: str) -> tuple[str, ...]:
-    """Return the names of a file without a first line of names: the declared columns, then the temporal ones."""
-    declared = [c.name for c in table.columns]
-    names = (*declared, *(f.name for f in temporal_columns(table.temporal_mode)))
-    if len(declared) <= count <= len(names):
-        return names[:count]
+def _named(columns: ByPosition, count: int, path: str) -> tuple[str, ...]:
+    """Return the names of the columns of a file that has no header."""
+    if columns.needed <= count <= len(columns.names):
+        return columns.names[:count]
     raise ResolutionError(
-        f"{path!r} has {count} columns and no line with their names; table {table.name!r} has {len(declared)}",
+        f"{path!r} has {count} columns and no line with their names; table {columns.table!r} has {columns.needed}",
         code="W1316",
-        help=f"without a header the columns are {listed(names)}, in this order",
+        help=f"without a header the columns are {listed(columns.names)}, in this order",
     )
 
 
@@ -195,7 +195,7 @@ def _json(session: SparkSession, place: Place, source: DataSource | None) -> Par
     names = [*(key for key in keys if key != _CORRUPT), _CORRUPT]
     frame = session.read.options(**said).schema(_texts(names)).json(place.paths)
     return Part(
-        frame=_whole_lines(frame), period=period_of(place.location), shown=repr(place.path), in_files=True
+        frame=_whole_lines(frame), period=place.location.period, shown=repr(place.path), in_files=True
     )
 
 

@@ -8,13 +8,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from weft.errors import ResolutionError
-from weft.pipelines.plan.operations.destination import POSTGRES_BYTES
 from weft.io.credentials import credentials_of
-from weft.io.location import Location
-from weft.io.options import jdbc_url
-from weft.io.spark.read_files import period_of
-from weft.io.spark.part import Part
 from weft.io.datasource import DataSource
+from weft.io.location import Location
+from weft.io.options import POSTGRES_BYTES, jdbc_url
+from weft.io.spark.part import Part
 
 DRIVERS = {"postgresql": "org.postgresql.Driver"}
 """Drivers that a url stands for; others are named by the option `driver`."""
@@ -30,7 +28,7 @@ def scan(
     return [
         Part(
             frame=session.read.format("jdbc").options(**said, dbtable=quoted_name(location, source)).load(),
-            period=period_of(location),
+            period=location.period,
             shown=f"table {location} of {source.id!r}",
         )
         for location in locations

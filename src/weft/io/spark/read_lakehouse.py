@@ -11,11 +11,10 @@ from pyspark.sql import SparkSession
 
 from weft.core.frozen import thawed
 from weft.errors import ResolutionError
+from weft.io.datasource import DataSource
 from weft.io.location import Location
 from weft.io.paths import full_path
-from weft.io.spark.read_files import period_of
 from weft.io.spark.part import Part
-from weft.io.datasource import DataSource
 
 _EXTRAS = {"deltalake": "delta", "pyiceberg.catalog": "iceberg", "pyiceberg.table": "iceberg"}
 
@@ -26,7 +25,7 @@ def scan(session: SparkSession, source: DataSource, locations: Iterable[Location
     return [
         Part(
             frame=session.createDataFrame(_read(read, source, location, root)),
-            period=period_of(location),
+            period=location.period,
             shown=f"{source.type} table {str(location)!r}",
         )
         for location in locations

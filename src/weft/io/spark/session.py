@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from weft.errors import RunError
+from weft.io.settings import SparkSettings
 from weft.io.spark.jars import installed_jars
 from weft.joins.spark.workers import PYTHON, PYTHON_CONF
-from weft.pipelines.model.workspace import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from weft.core.names import quote
 from weft.errors import RunError
 from weft.expr.spark.frames import functions_of
+from weft.io.datasource import PERIOD, WriteMode
 from weft.io.spark.read_catalog_table import table_name
 from weft.io.spark.read_files import escaped
-from weft.pipelines.model.words import PERIOD, WriteMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

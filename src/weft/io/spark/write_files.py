@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.types import DType
 from weft.errors import RunError
-from weft.io.options import PLAIN_CSV, CsvOptions, is_utf8
 from weft.expr.spark.frames import functions_of, observation_of
-from weft.pipelines.spark.inputs import file_hash
-from weft.io.spark.strict import MARK
 from weft.expr.spark.types import from_spark
-from weft.pipelines.store.records import Staged, StagedFile
+from weft.io.options import PLAIN_CSV, CsvOptions, is_utf8
+from weft.io.spark.strict import MARK
+from weft.io.staged import Staged, StagedFile, file_hash
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.expr.spark.frames import a_frame, schema_of
 from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.relation.shims import Shims
-from weft.expr.spark.frames import a_frame, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,10 +12,10 @@ from weft import expr
 from weft.core.names import fold, listed, parse_name, quote
 from weft.core.types import BOOLEAN, Field, Schema, common_type
 from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
-from weft.joins.explain import JoinExplanation, explain_resolved
 from weft.expr.spark.columns import compile_expr
-from weft.joins.spark.failures import coded_errors
 from weft.expr.spark.frames import check_one_session, functions_of, schema_of
+from weft.joins.explain import JoinExplanation, explain_resolved
+from weft.joins.spark.failures import coded_errors
 from weft.joins.spark.sorting import is_sorted
 from weft.joins.spark.streams import check_not_streaming
 

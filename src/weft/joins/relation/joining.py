@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from weft.errors import ArgumentError
+from weft.expr.spark.frames import check_one_session
 from weft.joins.choose import choose
 from weft.joins.ground import UNKNOWN, Ground
+from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.resolve.join import Inference, resolve_join
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
-from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.spark import native_stream
 from weft.joins.spark.facts import sampled_facts
-from weft.expr.spark.frames import check_one_session
 from weft.joins.spark.ground import ground_of
 from weft.joins.spark.lowering import lower
 from weft.joins.spark.native_stream import NullTime

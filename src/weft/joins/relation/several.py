@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from weft.errors import ArgumentError
+from weft.expr.spark.frames import check_one_session
 from weft.joins.explain import explain_several
-from weft.joins.resolve.several import choose_several, resolve_several
 from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.relation.joining import a_relation, settled_projection
 from weft.joins.relation.temporal import check_order
+from weft.joins.several import choose_several, resolve_several
 from weft.joins.spark.asof_several import lower_several
-from weft.expr.spark.frames import check_one_session
 from weft.joins.spark.streams import check_promises, check_static_side
 from weft.joins.spec.asof import AsofSpec
 
 if TYPE_CHECKING:
     from weft.joins.explain import JoinExplanation
-    from weft.joins.resolve.several import Part
+    from weft.joins.several import Part
     from weft.joins.spec.projection import JoinProjection
     from weft.joins.spec.words import OrderCheck
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from weft.core.mistakes import Mistakes
 from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError, WeftError
-from weft.joins.resolve.natural import NaturalKeys
-from weft.joins.resolve.join import Inference, check_conditions
 from weft.joins.relation.arguments import check_arguments
 from weft.joins.relation.foreign import missing_order, refuse_foreign
 from weft.joins.relation.frame import Frame
@@ -17,6 +15,8 @@ from weft.joins.relation.joining import a_relation, join_frames, settled_project
 from weft.joins.relation.keywords import refuse_keywords
 from weft.joins.relation.natural import PARAMETERS, infer
 from weft.joins.relation.notices import notice
+from weft.joins.resolve.join import Inference, check_conditions
+from weft.joins.resolve.natural import NaturalKeys
 from weft.joins.spec.asof import AsofOrder, AsofSpec, TemporalSpec
 from weft.joins.spec.join import Keys, alias_pairs
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.joins.choose import Choice
 from weft.joins.resolve.conditions import folded
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
-from weft.joins.spark import asof_broadcast
-from weft.joins.spark import asof_kernel
-from weft.joins.spark import asof_rank
-from weft.joins.spark import asof_slices
-from weft.joins.spark import asof_tiny_left
-from weft.joins.spark import asof_union
+from weft.joins.spark import asof_broadcast, asof_kernel, asof_rank, asof_slices, asof_tiny_left, asof_union
 from weft.joins.spark.contracts import checked
 from weft.joins.spark.equi import observed
 from weft.joins.spark.sides import Sides

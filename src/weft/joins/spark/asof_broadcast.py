@@ -23,13 +23,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.core.names import LEFT, RIGHT, internal
+from weft.expr.spark.types import to_spark
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.chosen import CHOSEN, finished, packed_right, usable_left, usable_right
 from weft.joins.spark.lookup import counted, key_names, looked_up
 from weft.joins.spark.order import Axis, tie_slots
 from weft.joins.spark.sides import Sides
-from weft.expr.spark.types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

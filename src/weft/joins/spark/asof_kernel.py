@@ -25,17 +25,16 @@ from typing import TYPE_CHECKING, cast
 
 from weft.core.names import LEFT, RIGHT, internal
 from weft.core.types import BOOLEAN, DATE, LONG, Array, Decimal, DType, Field, Schema, Struct
+from weft.expr.spark.types import to_spark
 from weft.joins.resolve.axis import Axis as Line
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf, ResolvedKey, Side, Slot
-from weft.joins.spark import asof_result
-from weft.joins.spark import asof_search
+from weft.joins.spark import asof_result, asof_search
 from weft.joins.spark.chosen import is_over, usable_left, usable_right
 from weft.joins.spark.hashing import balanced_group
 from weft.joins.spark.order import Axis, tie_slots
 from weft.joins.spark.shipping import sent_by_value
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
-from weft.expr.spark.types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -27,9 +27,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from weft.core.names import LEFT, RIGHT, internal
+from weft.expr.spark.frames import window_of
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf, ResolvedKey
-from weft.joins.resolve.several import Part
+from weft.joins.several import Part
 from weft.joins.spark.asof_union import (
     HERE,
     chosen_row,
@@ -43,7 +44,6 @@ from weft.joins.spark.asof_union import (
 )
 from weft.joins.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
 from weft.joins.spark.contracts import checked
-from weft.expr.spark.frames import window_of
 from weft.joins.spark.order import Axis
 from weft.joins.spark.sides import Sides
 

@@ -31,16 +31,15 @@ from typing import TYPE_CHECKING
 
 from weft.core.names import LEFT, RIGHT, internal
 from weft.core.types import INTEGER, Field, Schema
-from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey
-from weft.joins.strategies import ASOF
-from weft.joins.spark import asof_kernel
-from weft.joins.spark import asof_union
-from weft.joins.spark.chosen import packed_right
 from weft.expr.spark.frames import window_of
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey
+from weft.joins.spark import asof_kernel, asof_union
+from weft.joins.spark.chosen import packed_right
 from weft.joins.spark.heavy_keys import TOLD, Survey
 from weft.joins.spark.order import tie_slots
 from weft.joins.spark.sides import Sides
 from weft.joins.spark.time_slices import LAST, SLICE, Slicing
+from weft.joins.strategies import ASOF
 
 if TYPE_CHECKING:
     from collections.abc import Callable

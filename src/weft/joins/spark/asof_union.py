@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.names import LEFT, RIGHT, internal
 from weft.core.types import Field, Schema, Struct
+from weft.expr.spark.frames import window_of
+from weft.expr.spark.types import to_spark
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
-from weft.expr.spark.frames import window_of
 from weft.joins.spark.hashing import balanced_group
 from weft.joins.spark.order import Axis, known_pair, tie_slots
 from weft.joins.spark.sides import Sides
-from weft.expr.spark.types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -19,9 +19,9 @@ from pyspark.sql import Column
 
 from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Decimal, DType
 from weft.errors import JoinTypeError
-from weft.joins.resolve.axis import DAY, Axis, Step
 from weft.expr.spark.casts import literal
 from weft.expr.spark.types import to_spark
+from weft.joins.resolve.axis import DAY, Axis, Step
 
 _LONG_END = (1 << 63) - 1
 _SUMMED = 36

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from weft.core.names import quote
 from weft.core.types import BINARY, Scalar
-from weft.joins.resolve.resolved import Exact, Side
 from weft.expr.spark.frames import window_of
+from weft.joins.resolve.resolved import Exact, Side
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weft.joins.resolve.conditions import folded
 from weft.joins.facts import Facts, HeavyKey
+from weft.joins.resolve.conditions import folded
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark.failures import coded_errors
 from weft.joins.spark.ground import ground_of

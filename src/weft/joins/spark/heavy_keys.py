@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from weft.core.types import BINARY, BOOLEAN, LONG, STRING, TIMESTAMP, Array, DType, Field, Scalar, Struct
+from weft.expr.spark.frames import window_of
+from weft.expr.spark.types import to_spark
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf, Side, Slot
 from weft.joins.spark.chosen import usable_left, usable_right
-from weft.expr.spark.frames import window_of
 from weft.joins.spark.order import Axis
 from weft.joins.spark.sides import Sides
-from weft.expr.spark.types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

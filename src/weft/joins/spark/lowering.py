@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.joins.choose import Choice
 from weft.joins.resolve.resolved import ResolvedJoin
-from weft.joins.spark import asof
-from weft.joins.spark import equi
-from weft.joins.spark import interval
-from weft.joins.spark import window_join
+from weft.joins.spark import asof, equi, interval, window_join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from weft.expr.spark.frames import window_of
 from weft.joins.resolve.resolved import SameWindow, Side
 from weft.joins.spark.equi import SPARK_HOW
-from weft.expr.spark.frames import window_of
 from weft.joins.spark.places import Places
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame
 
 from weft.core.names import LEFT, RIGHT, internal
 from weft.core.types import Scalar
-from weft.joins.resolve.resolved import OutputColumn, ResolvedJoin, Slot
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
+from weft.joins.resolve.resolved import OutputColumn, ResolvedJoin, Slot
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence

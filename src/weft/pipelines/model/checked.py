@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from weft.errors import Diagnostic
 from weft.pipelines.model.findings import Path, Problem, problems_of
+from weft.pipelines.model.reference import NOT_SAID
 from weft.pipelines.model.shapes.base import Shape
 from weft.pipelines.model.yaml_nodes import Item, Node, plain
-from weft.pipelines.model.reference import NOT_SAID
 
 _ROUNDS = 6
 _SEQ = re.compile(r"[0-9]{1,18}")

@@ -20,9 +20,9 @@ from ruamel.yaml.events import (
 from ruamel.yaml.events import MappingEndEvent as MappingEnd
 from ruamel.yaml.reader import ReaderError
 
+from weft.core.mistakes import MOST_FINDINGS
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError, WeftError
-from weft.pipelines.model.findings import MOST_FINDINGS
 from weft.pipelines.model.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, read_plain
 
 MOST_NODES = 200_000

@@ -12,8 +12,9 @@ from weft.core.names import listed, near
 from weft.core.sites import NOWHERE, Sites
 from weft.core.types import DType, Field, Schema
 from weft.errors import UnknownColumnError
+from weft.io.datasource import EntityStatus
 from weft.pipelines.model.reference import PERIOD_START, AsOfSaid, DatasetRef
-from weft.pipelines.model.words import Check, EntityStatus, Origin, TemporalMode
+from weft.pipelines.model.words import Check, Origin, TemporalMode
 
 __all__ = ["ColumnDef", "Dataset", "DatasetRef", "LookupDef", "TableDef", "type_text"]
 

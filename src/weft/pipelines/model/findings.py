@@ -23,9 +23,6 @@ from weft.pipelines.model.older import REFUSED_KEYS
 from weft.pipelines.model.shapes.base import Shape
 from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, plain, read_plain
 
-MOST_FINDINGS = 100
-"""How many mistakes of one file are told: a file with more has one cause, or is something else."""
-
 Path = tuple[str | int, ...]
 """Keys and positions that lead from the root of a file to a part of it."""
 

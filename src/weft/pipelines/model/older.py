@@ -14,8 +14,8 @@ from typing import get_args
 
 from weft.core.names import listed, near
 from weft.errors import Diagnostic
-from weft.pipelines.model.yaml_nodes import Item, Node, plain
 from weft.pipelines.model.words import OperationType
+from weft.pipelines.model.yaml_nodes import Item, Node, plain
 
 KINDS: tuple[str, ...] = get_args(OperationType)
 

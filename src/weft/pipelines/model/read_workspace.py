@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from weft.core.mistakes import MOST_FINDINGS
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError
 from weft.pipelines.model.build import Entity, Reading, read
 from weft.pipelines.model.compose import compose
-from weft.pipelines.model.findings import MOST_FINDINGS
+from weft.pipelines.model.project import Project
 from weft.pipelines.model.references import workspace_findings
 from weft.pipelines.model.sugar import Kind
-from weft.pipelines.model.project import Project
 from weft.pipelines.model.workspace import Settings, Workspace
 
 SETTINGS = "weft.yml"

@@ -10,9 +10,9 @@ from weft.core.names import listed, near
 from weft.core.period import GREGORIAN
 from weft.core.sites import Sites
 from weft.errors import Code, Diagnostic
+from weft.io.location import PUBLISHED
 from weft.pipelines.model.operation import Output
 from weft.pipelines.model.reference import Said
-from weft.pipelines.model.words import PUBLISHED
 from weft.pipelines.model.workspace import Workspace
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

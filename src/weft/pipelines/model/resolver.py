@@ -8,11 +8,9 @@ from typing import Any, Literal
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap, thawed
 from weft.core.sites import NOWHERE, Sites
+from weft.io.datasource import EntityStatus
+from weft.io.location import ANY_LEVEL
 from weft.pipelines.model.reference import Said
-from weft.pipelines.model.words import EntityStatus
-
-ANY_LEVEL = "any"
-"""The data level of data that is not split by period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ from typing import Literal
 
 from weft.core import types
 from weft.core.types import Field
+from weft.io.datasource import PERIOD
 
 OperationType = Literal["update", "aggregate", "append", "delete", "output"]
 ProjectStatus = Literal["draft", "active", "inactive", "conflict"]
-EntityStatus = Literal["active", "disabled"]
 CalendarStatus = Literal["draft", "active", "deprecated"]
 TemporalMode = Literal["period", "bitemporal", "snapshot"]
 Materialization = Literal["eager", "runtime"]
@@ -18,16 +18,10 @@ Conformance = Literal["extended", "strict"]
 OnMultiple = Literal["error", "first", "all"]
 Check = Literal["off", "warn", "fail"]
 AsOfKind = Literal["period_start", "period_end", "date", "column"]
-WriteMode = Literal["replace_period", "append", "merge", "fail_if_exists"]
-FileFormat = Literal["parquet", "csv", "json"]
-DataSourceType = Literal["csv", "parquet", "json", "jdbc", "table", "iceberg", "delta"]
 ResolverSource = Literal["project_override", "dataset_resolver", "system_default"]
 RowKind = Literal["detail", "summary", "appended"]
 RunStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 Origin = Literal["file", "registered"]
-
-PUBLISHED = "weft:published"
-"""Id of the built-in resolver of datasets that a run registered."""
 
 SYSTEM_COLUMNS: tuple[Field, ...] = (
     Field("_row_id", types.STRING, nullable=False),
@@ -44,7 +38,6 @@ SYSTEM_COLUMNS: tuple[Field, ...] = (
 )
 """The columns that every row of a working set carries behind its own, in this order."""
 
-PERIOD = Field("_period", types.STRING)
 PERIOD_FROM = Field("_period_from", types.DATE)
 PERIOD_TO = Field("_period_to", types.DATE)
 KNOWN_FROM = Field("_known_from", types.TIMESTAMP)

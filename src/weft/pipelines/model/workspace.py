@@ -6,26 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.period import Calendar
 from weft.core.sites import NOWHERE, Sites
-from weft.pipelines.model.dataset import Dataset
 from weft.io.datasource import DataSource
+from weft.io.settings import SparkSettings
+from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.scenario import Scenario
 from weft.pipelines.model.words import CalendarStatus, Conformance
 
 DEFAULT_STORE = "sqlite:///.weft/weft.db"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkSettings:
-    """Where Spark runs: a master, a Connect server (`remote`), or, with neither, this machine."""
-
-    master: str | None = None
-    remote: str | None = None
-    conf: FrozenMap[str, str] = EMPTY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +31,7 @@ class Settings:
     """What ``weft.yml`` says; every key has a default."""
 
     store: str = DEFAULT_STORE
-    spark: SparkSettings = SparkSettings()
+    spark: SparkSettings = field(default_factory=SparkSettings)
     default_resolver: str | None = None
     sandbox: Sandbox = Sandbox()
     conformance: Conformance = "extended"

@@ -15,8 +15,8 @@ from typing import Literal, Protocol, TypeVar
 from weft.core.names import listed, near, shell_word
 from weft.core.period import GREGORIAN, Calendar
 from weft.errors import PeriodError
-from weft.pipelines.model.dataset import Dataset, DatasetRef
 from weft.io.datasource import DataSource
+from weft.pipelines.model.dataset import Dataset, DatasetRef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.workspace import Settings, Workspace

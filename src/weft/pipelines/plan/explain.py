@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.expr import Typed
 from weft.expr.render import render
+from weft.io.location import Location
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import (
     LookupStep,
@@ -20,7 +21,6 @@ from weft.pipelines.plan.operations.resolved import (
 )
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
-from weft.io.location import Location
 from weft.pipelines.plan.stages import Stage, kind_of, stages
 
 BROADCAST_UP_TO = 32 << 20

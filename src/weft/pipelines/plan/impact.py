@@ -16,13 +16,13 @@ from dataclasses import replace
 
 from weft.core.names import near, shell_word
 from weft.errors import Diagnostic
+from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
+from weft.pipelines.model.project import Project
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
 from weft.pipelines.plan.conflict import BreakingChange as BreakingChange  # noqa: PLC0414  # asked for together
 from weft.pipelines.plan.conflict import ChangeType
 from weft.pipelines.plan.conflict import ConflictReport as ConflictReport  # noqa: PLC0414
 from weft.pipelines.plan.project import column_uses, resolve_project
-from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
-from weft.pipelines.model.project import Project
 
 Uses = Mapping[tuple[str, str], tuple[int, ...]]
 

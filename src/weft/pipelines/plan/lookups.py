@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from weft.core.sites import NOWHERE, Sites
 from weft.core.types import Schema
 from weft.errors import OperationError
-from weft.pipelines.plan.catalog import Catalog, Missing
 from weft.pipelines.model.dataset import Dataset, LookupDef, TableDef
 from weft.pipelines.model.reference import AsOfSaid
+from weft.pipelines.plan.catalog import Catalog, Missing
 
 DEEPEST = 5
 """How many lookups may follow one another."""

@@ -8,11 +8,11 @@ from weft.core.types import BOOLEAN, NULL
 from weft.errors import Diagnostic, ExpressionError
 from weft.expr import Expr, Lit, check, interpolate, parse
 from weft.expr import selectors as selectors_in
+from weft.pipelines.model.project import Project
 from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import Working
 from weft.pipelines.plan.scopes import OperationScope
-from weft.pipelines.model.project import Project
 
 
 def named_selectors(project: Project, failures: list[Failure]) -> Mapping[str, Expr]:

@@ -9,6 +9,10 @@ from dataclasses import dataclass, replace
 from weft.core.mistakes import Mistakes
 from weft.core.period import GREGORIAN, Calendar, Period
 from weft.errors import ActivationError, Code, Diagnostic, OperationError, WeftError
+from weft.pipelines.model.operation import Operation, Unread, Update
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.reference import NOT_SAID
+from weft.pipelines.model.words import OperationType
 from weft.pipelines.plan.catalog import Catalog, Missing
 from weft.pipelines.plan.failures import Failure as Failure  # noqa: PLC0414  # asked for together with a plan
 from weft.pipelines.plan.lookups import lookup_nodes
@@ -26,10 +30,6 @@ from weft.pipelines.plan.reads import DatasetPin as DatasetPin  # noqa: PLC0414
 from weft.pipelines.plan.reads import Read as Read  # noqa: PLC0414
 from weft.pipelines.plan.shared_targets import kept_apart, other_writers, output_failures, sample_periods
 from weft.pipelines.plan.uses import column_uses as column_uses_of
-from weft.pipelines.model.operation import Operation, Unread, Update
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import NOT_SAID
-from weft.pipelines.model.words import OperationType
 
 _RESOLVERS: Mapping[
     OperationType, Callable[[Operation, Working, PlanContext], tuple[ResolvedOperation | None, Working]]

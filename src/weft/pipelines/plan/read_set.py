@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weft.pipelines.plan.operations.resolved import LookupStep, ResolvedAppend, ResolvedOperation, ResolvedUpdate
+from weft.pipelines.plan.operations.resolved import (
+    LookupStep,
+    ResolvedAppend,
+    ResolvedOperation,
+    ResolvedUpdate,
+)
 from weft.pipelines.plan.reads import Read
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from weft.io.location import Location
-from weft.pipelines.plan.temporal import TemporalFilter
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.words import ResolverSource
+from weft.pipelines.plan.temporal import TemporalFilter
 
 Role = Literal["input", "join", "append", "lookup"]
 

@@ -9,12 +9,12 @@ from weft.core.names import near as nearest
 from weft.core.source import Source
 from weft.core.types import common_type
 from weft.errors import Diagnostic
-from weft.pipelines.plan.catalog import Catalog, Missing
-from weft.pipelines.plan.resolver.checks import check_resolver
 from weft.io.options import check_datasource
 from weft.pipelines.model.dataset import Dataset, DatasetRef, LookupDef
 from weft.pipelines.model.operation import Append, Update
 from weft.pipelines.model.project import Project
+from weft.pipelines.plan.catalog import Catalog, Missing
+from weft.pipelines.plan.resolver.checks import check_resolver
 
 
 def catalog_findings(catalog: Catalog) -> tuple[Diagnostic, ...]:

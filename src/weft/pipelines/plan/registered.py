@@ -17,14 +17,16 @@ from dataclasses import replace
 from weft.core.names import shell_word
 from weft.core.types import Schema
 from weft.errors import Diagnostic
+from weft.io.datasource import PERIOD
+from weft.io.location import PUBLISHED
 from weft.pipelines.model.build.entries import entity_id
+from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.words import PERIOD_FROM, TemporalMode
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput, Target
 from weft.pipelines.plan.project import examined
 from weft.pipelines.plan.references import dataset_references
-from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import PERIOD, PERIOD_FROM, PUBLISHED, TemporalMode
 
 
 def registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:

@@ -23,9 +23,9 @@ from weft.core.types import BOOLEAN, NULL
 from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, WeftError
 from weft.expr import Binary, Column, Expr, Logic, Ref, Scope, check, references
 from weft.expr.render import written
-from weft.pipelines.plan.catalog import Missing
 from weft.pipelines.model.operation import RuntimeJoin
 from weft.pipelines.model.reference import Said
+from weft.pipelines.plan.catalog import Missing
 
 LONGEST_ALIAS = 64
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -21,6 +21,9 @@ from weft.core.mistakes import Mistakes
 from weft.core.period import GREGORIAN, Calendar, Period
 from weft.core.source import Source
 from weft.errors import Diagnostic, Severity, WeftError
+from weft.io.datasource import WriteMode
+from weft.pipelines.model.operation import Operation, Output
+from weft.pipelines.model.project import Project
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.operations.context import PlanContext
@@ -29,9 +32,6 @@ from weft.pipelines.plan.operations.places import Place, read_places, written
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput, Target
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.resolver.locate import locate
-from weft.pipelines.model.operation import Operation, Output
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import WriteMode
 
 _DAY = dt.date(2026, 1, 1)
 """A day of the periods that stand for all others when a project is checked without one."""

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.core.period import Calendar, Period
+from weft.io.datasource import PERIOD
 from weft.pipelines.model.dataset import TableDef
 from weft.pipelines.model.reference import PERIOD_START, AsOfSaid
-from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, PERIOD, PERIOD_FROM, PERIOD_TO, TemporalMode
+from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, PERIOD_FROM, PERIOD_TO, TemporalMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

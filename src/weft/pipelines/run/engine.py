@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from weft.errors import Diagnostic, RunError, WeftError
+from weft.io.spark.session import Session
+from weft.io.staged import Staged
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
@@ -19,7 +21,6 @@ from weft.pipelines.run.failing import OperationFailedError, operation_of, told
 from weft.pipelines.run.moving import Listing, listing
 from weft.pipelines.run.places import output_backup, output_stage, table_stage
 from weft.pipelines.run.progress import Progress, watched
-from weft.io.spark.session import Session
 from weft.pipelines.run.steps import read_step, write_step
 from weft.pipelines.spark.counts import Counts
 from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame
@@ -29,7 +30,7 @@ from weft.pipelines.spark.read import read_table
 from weft.pipelines.spark.rows_seen import rows_seen
 from weft.pipelines.spark.stage import stage as stage_output
 from weft.pipelines.store.heartbeat import Heartbeat
-from weft.pipelines.store.records import OutputRecord, RunRecord, Staged
+from weft.pipelines.store.records import OutputRecord, RunRecord
 from weft.pipelines.store.writer import Store
 
 if TYPE_CHECKING:

@@ -15,12 +15,16 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from weft.core.period import Period
+from weft.core.version import engine_version
 from weft.errors import Diagnostic, StoreError, WeftError
+from weft.io.spark.session import Session
+from weft.pipelines.model.dataset import DatasetRef
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog, DatasetFound
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
@@ -38,12 +42,8 @@ from weft.pipelines.run.progress import Progress, Silent
 from weft.pipelines.run.publish import first_of, moves_of, publish, recover
 from weft.pipelines.run.registering import registrations
 from weft.pipelines.run.report import RunReport, report_of
-from weft.io.spark.session import Session
 from weft.pipelines.run.tables import database_tables
 from weft.pipelines.spark.frame import RunMoment
-from weft.pipelines.model.dataset import DatasetRef
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.ids import run_id as new_run_id
 from weft.pipelines.store.lifecycle import catalog_of, impact_of
 from weft.pipelines.store.locks import this_process
@@ -116,14 +116,6 @@ def begin(
     )
     crash_point("snapshot_written")
     return carry(prepared, run, root, store, session, progress)
-
-
-def engine_version() -> str:
-    """Return the release of Weft that runs, as snapshots say it."""
-    try:
-        return version("weft")
-    except PackageNotFoundError:  # a source tree that is not installed
-        return "0+unknown"
 
 
 def _record(plan: ProjectPlan, catalog: Catalog, store: Store) -> None:

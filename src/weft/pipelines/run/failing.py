@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import RunError, RuntimeJoinError, WeftError
+from weft.io.spark.failures import data_failure
+from weft.joins.spark.failures import job_failure
+from weft.joins.spark.workers import worker_problem
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
 from weft.pipelines.run.moving import no_space
-from weft.joins.spark.failures import job_failure
 from weft.pipelines.spark.failures import multiple_matches
-from weft.io.spark.failures import data_failure
-from weft.joins.spark.workers import worker_problem
 from weft.pipelines.store.records import RunFailure
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.io.exchange import exchange as exchange  # noqa: PLC0414  # a test takes it away
 from weft.errors import RunError
+from weft.io.datasource import WriteMode
+from weft.io.exchange import exchange as exchange  # noqa: PLC0414  # a test takes it away
+from weft.io.staged import file_hash
 from weft.pipelines.run.crash import crash_point
-from weft.pipelines.spark.inputs import file_hash
-from weft.pipelines.model.words import WriteMode
 from weft.pipelines.store.ids import short_id
 from weft.pipelines.store.records import OutputRecord
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from weft.core.names import shell_word
 from weft.core.period import Period
 from weft.errors import Diagnostic, RunError
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
@@ -20,8 +22,6 @@ from weft.pipelines.run.places import shown
 from weft.pipelines.run.publish import recover
 from weft.pipelines.run.registering import undeclared
 from weft.pipelines.spark.inputs import InputPrint, fingerprint_inputs
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.lifecycle import admit, catalog_of
 from weft.pipelines.store.records import Trigger
 from weft.pipelines.store.snapshot import plan_fingerprint

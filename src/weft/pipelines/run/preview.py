@@ -12,19 +12,19 @@ from weft.core.period import Period
 from weft.core.types import BOOLEAN, NULL, Field
 from weft.errors import Diagnostic, ExpressionError, OperationError
 from weft.expr import check, parse
+from weft.io.spark.session import Session
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.operations.resolved import ResolvedOutput, Working
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.plan.scopes import OperationScope
 from weft.pipelines.run.execute import Opener, RunOptions
 from weft.pipelines.run.failing import told
-from weft.io.spark.session import Session
 from weft.pipelines.run.trace import ROW_ID, changed_rows, events_of, rows_of
 from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame, holds
 from weft.pipelines.spark.lower import lower_operation, opened
 from weft.pipelines.spark.output import lower_output
 from weft.pipelines.spark.read import read_table
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.lifecycle import catalog_of
 from weft.pipelines.store.reader import StoreReader
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from weft.io.spark.session import Session
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.stages import Stage
-from weft.io.spark.session import Session
 from weft.pipelines.spark.counts import OperationCounts
 from weft.pipelines.store.records import RunRecord
 

@@ -22,6 +22,8 @@ from typing import Any, Literal
 
 from weft.core.paths import outside
 from weft.errors import Diagnostic, RunError, StoreError, WeftError
+from weft.io.datasource import WriteMode
+from weft.io.spark.database import is_out_of_reach
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.run.crash import crash_point
@@ -39,8 +41,6 @@ from weft.pipelines.run.moving import (
 from weft.pipelines.run.places import OLD, keep_for_readers, remove_old, remove_stage, staged_runs
 from weft.pipelines.run.registering import registrations
 from weft.pipelines.run.tables import Tables, database_tables
-from weft.io.spark.database import is_out_of_reach
-from weft.pipelines.model.words import WriteMode
 from weft.pipelines.store.ids import short_id
 from weft.pipelines.store.records import OutputRecord, Registration, RunFailure, RunRecord
 from weft.pipelines.store.snapshot import period_from_snapshot, plan_from_snapshot

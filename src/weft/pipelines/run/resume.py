@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import Diagnostic, RunError, StoreError, WeftError
+from weft.io.spark.session import Session
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
@@ -21,15 +23,20 @@ from weft.pipelines.run.engine import Kept
 from weft.pipelines.run.execute import Opener, begin, carry
 from weft.pipelines.run.failing import told
 from weft.pipelines.run.moving import Move, move_back, verify
-from weft.pipelines.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
+from weft.pipelines.run.prepare import (
+    Prepared,
+    RunOptions,
+    check_open,
+    check_targets,
+    inputs_of,
+    locations_of,
+)
 from weft.pipelines.run.progress import Progress, Silent
 from weft.pipelines.run.publish import recover, replayed
 from weft.pipelines.run.report import RunReport, report_of
-from weft.io.spark.session import Session
 from weft.pipelines.run.steps import whole_steps
 from weft.pipelines.spark.inputs import InputPrint, changes
 from weft.pipelines.spark.rows_seen import rows_seen
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.ids import short_id
 from weft.pipelines.store.lifecycle import catalog_of
 from weft.pipelines.store.records import OutputRecord, RunRecord

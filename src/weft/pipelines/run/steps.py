@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
+from weft.expr.spark.types import to_spark
+from weft.io.spark.session import Session
+from weft.io.spark.write_files import stage_files
+from weft.io.staged import Staged, file_hash
 from weft.pipelines.plan.operations.resolved import ResolvedDelete, ResolvedOperation, Working
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.places import steps_folder
-from weft.io.spark.session import Session
-from weft.pipelines.spark.inputs import file_hash
 from weft.pipelines.spark.frame import WorkingFrame, started
-from weft.io.spark.write_files import stage_files
-from weft.expr.spark.types import to_spark
-from weft.pipelines.store.records import Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,6 +11,9 @@ from typing import Any, Protocol
 
 from weft.core.period import Period
 from weft.errors import RunError
+from weft.io.datasource import DataSource
+from weft.io.spark import database
+from weft.io.spark.database import TableSwap
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
@@ -18,9 +21,6 @@ from weft.pipelines.plan.temporal import period_identifiers
 from weft.pipelines.run.crash import crash_point
 from weft.pipelines.run.moving import Move, unfinished
 from weft.pipelines.run.places import table_stage
-from weft.io.spark import database
-from weft.io.spark.database import TableSwap
-from weft.io.datasource import DataSource
 
 
 class Tables(Protocol):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weft.core.names import quote
 from weft.core.types import TIMESTAMP, Field, Schema
-from weft.pipelines.plan.operations.resolved import OWN_NAMES
 from weft.expr.spark.frames import functions_of
+from weft.pipelines.plan.operations.resolved import OWN_NAMES
 from weft.pipelines.spark.frame import DELETED, WorkingFrame
 
 if TYPE_CHECKING:

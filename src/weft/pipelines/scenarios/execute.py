@@ -13,23 +13,23 @@ from typing import Any
 from weft.core.names import listed
 from weft.core.types import DType, Field
 from weft.errors import Diagnostic, ScenarioError, WeftError
+from weft.expr.spark.frames import schema_of
+from weft.io.spark.session import Session
+from weft.pipelines.model.scenario import Expect, Scenario
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.failing import told
+from weft.pipelines.run.trace import Event, changed_rows, events_of, rows_of
 from weft.pipelines.scenarios.compare import Comparing, Mismatch, compare_rows, metadata_mismatches
 from weft.pipelines.scenarios.planning import PlannedScenario, missing_codes, plan_scenario, traced_types
 from weft.pipelines.scenarios.result import ScenarioResult
 from weft.pipelines.scenarios.rows import typed_rows, written_rows
 from weft.pipelines.scenarios.tracing import compare_trace
-from weft.io.spark.session import Session
-from weft.pipelines.run.trace import Event, changed_rows, events_of, rows_of
-from weft.expr.spark.frames import schema_of
 from weft.pipelines.spark.frame import DELETED, Lowering, RunMoment, WorkingFrame
 from weft.pipelines.spark.lower import lower_operation, opened
 from weft.pipelines.spark.output import lower_output
 from weft.pipelines.spark.read import read_table
-from weft.pipelines.model.scenario import Expect, Scenario
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.lifecycle import catalog_of
 from weft.pipelines.store.reader import StoreReader
 

@@ -23,18 +23,18 @@ from weft.core.names import listed, near
 from weft.core.period import Period
 from weft.core.types import DType
 from weft.errors import Diagnostic, ResolutionError, ScenarioError
-from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.resolver.precedence import resolver_for
-from weft.pipelines.scenarios.rows import ReadParquet, typed_rows, written_rows
-from weft.pipelines.scenarios.values import cell_text
-from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.io.datasource import DataSource
+from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
 from weft.pipelines.model.scenario import Rows, Scenario
 from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, SYSTEM_COLUMNS, temporal_columns
 from weft.pipelines.model.workspace import Workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.resolver.precedence import resolver_for
+from weft.pipelines.scenarios.rows import ReadParquet, typed_rows, written_rows
+from weft.pipelines.scenarios.values import cell_text
 from weft.pipelines.store.reachable import reached
 
 GIVEN = "weft:given"

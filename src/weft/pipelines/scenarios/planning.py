@@ -14,15 +14,15 @@ from weft.core.names import listed, near
 from weft.core.period import Calendar, ListedCalendar, Period
 from weft.core.types import DType, Field
 from weft.errors import Diagnostic, PeriodError, ScenarioError, WeftError
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.scenario import Expect, Scenario
+from weft.pipelines.model.workspace import CalendarFile, Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.scenarios.given import with_given
 from weft.pipelines.scenarios.rows import ReadParquet, typed_rows, written_rows
 from weft.pipelines.scenarios.tracing import typed_trace
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.scenario import Expect, Scenario
-from weft.pipelines.model.workspace import CalendarFile, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 from weft.core.names import listed, near, quote
 from weft.core.period import Period
 from weft.errors import RunError, ScenarioError
+from weft.expr.spark.frames import functions_of
+from weft.io.spark.session import Session
 from weft.pipelines.model.build import scenario_of
 from weft.pipelines.model.compose import compose
+from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, temporal_columns
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedAppend, ResolvedOutput, ResolvedUpdate
 from weft.pipelines.plan.project import ProjectPlan
@@ -20,19 +24,15 @@ from weft.pipelines.run.failing import told
 from weft.pipelines.run.prepare import inputs_of
 from weft.pipelines.run.publish import replayed
 from weft.pipelines.run.resume import changed_inputs
+from weft.pipelines.run.trace import rows_of
 from weft.pipelines.scenarios.execute import run_scenario
 from weft.pipelines.scenarios.reports import kebab, row_yaml, yaml_cell
 from weft.pipelines.scenarios.result import ScenarioResult
 from weft.pipelines.scenarios.values import typed_value
-from weft.io.spark.session import Session
-from weft.pipelines.run.trace import rows_of
-from weft.expr.spark.frames import functions_of
 from weft.pipelines.spark.frame import Lowering, RunMoment, compiled, started
 from weft.pipelines.spark.lower import lower_operation
 from weft.pipelines.spark.output import lower_output
 from weft.pipelines.spark.read import read_table
-from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, temporal_columns
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.ids import short_id
 from weft.pipelines.store.reader import StoreReader
 

@@ -17,9 +17,9 @@ from weft.core.names import listed, near
 from weft.core.source import Source
 from weft.core.types import DType
 from weft.errors import Diagnostic, ScenarioError
-from weft.pipelines.scenarios.values import fits, typed_value
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.scenario import Rows, Scenario
+from weft.pipelines.scenarios.values import fits, typed_value
 
 FILES = (".csv", ".json", ".jsonl", ".parquet")
 ReadParquet = Callable[[Path], Sequence[Mapping[str, Any]]]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from weft.core.names import listed
 from weft.core.types import DType
 from weft.errors import ScenarioError
+from weft.pipelines.model.scenario import Expect, TraceExpected
 from weft.pipelines.scenarios.compare import Mismatch
 from weft.pipelines.scenarios.values import equal, typed_value
-from weft.pipelines.model.scenario import Expect, TraceExpected
 
 if TYPE_CHECKING:
     from weft.pipelines.run.trace import Event

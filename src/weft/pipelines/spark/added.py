@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from weft.core.types import DATE, DType, Field, Schema
 from weft.expr.spark.casts import literal
+from weft.expr.spark.types import cast_to
+from weft.io.datasource import PERIOD
+from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO, RowKind
 from weft.pipelines.spark.counts import BORN
 from weft.pipelines.spark.frame import Lowering, WorkingFrame, nothing, run_time
 from weft.pipelines.spark.system_columns import identity, named
-from weft.expr.spark.types import cast_to
-from weft.pipelines.model.words import PERIOD, PERIOD_FROM, PERIOD_TO, RowKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

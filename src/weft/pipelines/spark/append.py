@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.core.types import STRING
-from weft.pipelines.plan.operations.resolved import ResolvedAppend
 from weft.expr.spark.frames import functions_of
+from weft.io.datasource import PERIOD
+from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO
+from weft.pipelines.plan.operations.resolved import ResolvedAppend
 from weft.pipelines.spark.added import Origin, made_id, own_columns, with_rows
 from weft.pipelines.spark.aggregate import group_columns, groups, key_values
 from weft.pipelines.spark.frame import Lowering, WorkingFrame, compiled, holds
-from weft.pipelines.model.words import PERIOD, PERIOD_FROM, PERIOD_TO
 
 if TYPE_CHECKING:
     from types import ModuleType

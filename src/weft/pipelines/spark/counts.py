@@ -22,8 +22,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from weft.core.types import BOOLEAN, LONG, Field
-from weft.pipelines.plan.operations.resolved import HIDDEN
 from weft.expr.spark.frames import functions_of, observation_of
+from weft.pipelines.plan.operations.resolved import HIDDEN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.names import quote
 from weft.errors import RuntimeJoinError
-from weft.joins.spark.contracts import PREFIX
 from weft.expr.spark.frames import functions_of
+from weft.joins.spark.contracts import PREFIX
 from weft.pipelines.spark.frame import Lowering, Opened
 
 if TYPE_CHECKING:

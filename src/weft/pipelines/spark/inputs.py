@@ -5,22 +5,20 @@ No job is needed: local files are hashed here, large ones are told by size and t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.resolver.locate import datasource_of
 from weft.io.location import Location
 from weft.io.paths import data_files, full_path, is_local
+from weft.io.staged import file_hash
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.resolver.locate import datasource_of
 from weft.pipelines.plan.resolver.service import asked, is_asked
 
 HASHED_UP_TO = 64 * 1024 * 1024
 """Files of more bytes are told by their size and time of change."""
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,15 +86,6 @@ def _print(file: Path, shown: str) -> FilePrint:
     if stat.st_size > HASHED_UP_TO:
         return FilePrint(path=shown, bytes=stat.st_size, mtime_ns=stat.st_mtime_ns)
     return FilePrint(path=shown, bytes=stat.st_size, sha256=file_hash(file))
-
-
-def file_hash(file: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
-    hashed = hashlib.sha256()
-    with file.open("rb") as data:
-        while chunk := data.read(_CHUNK):
-            hashed.update(chunk)
-    return hashed.hexdigest()
 
 
 def changes(before: InputPrint, now: InputPrint) -> tuple[str, ...]:

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 
 from weft.core.names import quote
 from weft.core.types import BOOLEAN, LONG, STRING, Field, Schema
-from weft.pipelines.plan.operations.resolved import HIDDEN, LookupStep, ResolvedJoinStep, joined_name
-from weft.pipelines.plan.explain import is_broadcast
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of, window_of
 from weft.joins.spark.lowering import lower
+from weft.pipelines.model.words import SYSTEM_COLUMNS, temporal_columns
+from weft.pipelines.plan.explain import is_broadcast
+from weft.pipelines.plan.operations.resolved import HIDDEN, LookupStep, ResolvedJoinStep, joined_name
 from weft.pipelines.spark.frame import Lowering, Opened, compiled
 from weft.pipelines.spark.system_columns import identity, named
-from weft.pipelines.model.words import SYSTEM_COLUMNS, temporal_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

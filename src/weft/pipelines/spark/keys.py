@@ -8,9 +8,10 @@ from pyspark.sql import DataFrame
 
 from weft.core.names import listed, quote
 from weft.errors import Diagnostic, ResolutionError
-from weft.pipelines.plan.reads import Read
 from weft.expr.spark.frames import functions_of
-from weft.pipelines.model.words import PERIOD, Check
+from weft.io.datasource import PERIOD
+from weft.pipelines.model.words import Check
+from weft.pipelines.plan.reads import Read
 
 _MOST_SHOWN = 20
 

@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.core.names import quote
-from weft.io.location import Location
-from weft.io.paths import data_files
 from weft.expr.spark.frames import functions_of
-from weft.io.spark.read_files import scan
-from weft.io.spark.part import Part
-from weft.io.spark.strict import strict
 from weft.expr.spark.types import from_spark, to_spark
-from weft.pipelines.model.dataset import ColumnDef, TableDef
-from weft.io.datasource import DataSource
-from weft.pipelines.model.words import PUBLISHED
+from weft.io.datasource import PERIOD, DataSource
+from weft.io.location import PUBLISHED, Location
+from weft.io.paths import data_files
+from weft.io.spark.part import Part
+from weft.io.spark.read_files import ByPosition, scan
+from weft.io.spark.strict import strict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,8 +43,7 @@ def merged_with_files(
     """Return the new rows merged with what is at `target`, files as `source` says; with nothing there, the new rows."""
     if not data_files(str(target)):
         return new
-    columns = tuple(ColumnDef(f.name, from_spark(f.dataType)) for f in new.schema.fields)
-    table = TableDef(name=target.name, columns=columns, temporal_mode="snapshot")
+    columns = ByPosition(table=target.name, names=(*new.columns, PERIOD.name), needed=len(new.columns))
     at = Location(
         datasource_id=PUBLISHED,
         path=str(target),
@@ -56,7 +53,7 @@ def merged_with_files(
         resolver_version=1,
         rule_name=PUBLISHED,
     )
-    parts = scan(new.sparkSession, format, None, [at], table, target.parent, written_as=source)
+    parts = scan(new.sparkSession, format, None, [at], columns, target.parent, written_as=source)
     rows = [fitted(part, new) for part in parts]
     return merged(new, reduce(lambda a, b: a.unionByName(b), rows), key)
 

@@ -22,33 +22,33 @@ from weft.core.frozen import EMPTY
 from weft.core.names import listed, near, quote
 from weft.core.types import STRING, TIMESTAMP, TIMESTAMP_NTZ, DType, Field
 from weft.errors import Diagnostic, ResolutionError
-from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.reads import Read
-from weft.pipelines.plan.resolver.locate import datasource_of
-from weft.io.location import Location
-from weft.pipelines.plan.resolver.service import asked, is_asked
 from weft.expr.spark.frames import functions_of
+from weft.expr.spark.types import to_spark
+from weft.io.datasource import PERIOD, DataSource
+from weft.io.location import Location
 from weft.io.spark import read_catalog_table as catalog_table
 from weft.io.spark import read_files as files
-from weft.io.spark import read_lakehouse as formats
 from weft.io.spark import read_jdbc as jdbc
+from weft.io.spark import read_lakehouse as formats
 from weft.io.spark.failures import data_failure
-from weft.pipelines.spark.keys import repeated_keys
 from weft.io.spark.part import Part, missing_columns
 from weft.io.spark.strict import strict, utc_day
-from weft.pipelines.spark.system_columns import with_system_columns
-from weft.pipelines.spark.temporal_filter import as_condition
-from weft.expr.spark.types import to_spark
-from weft.io.datasource import DataSource
+from weft.pipelines.model.dataset import TableDef
 from weft.pipelines.model.words import (
     KNOWN_FROM,
     KNOWN_TO,
-    PERIOD,
     PERIOD_FROM,
     PERIOD_TO,
     SYSTEM_COLUMNS,
     temporal_columns,
 )
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.reads import Read
+from weft.pipelines.plan.resolver.locate import datasource_of
+from weft.pipelines.plan.resolver.service import asked, is_asked
+from weft.pipelines.spark.keys import repeated_keys
+from weft.pipelines.spark.system_columns import with_system_columns
+from weft.pipelines.spark.temporal_filter import as_condition
 
 _RANGE = (PERIOD_FROM, PERIOD_TO)
 _KNOWN = (KNOWN_FROM, KNOWN_TO)
@@ -116,8 +116,17 @@ def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) ->
             found += catalog_table.scan(session, source, locations)
         else:
             form = catalog.datasource(writer) if writer else source
-            found += files.scan(session, kind, source, locations, read.table, root, written_as=form)
+            found += files.scan(
+                session, kind, source, locations, _by_position(read.table), root, written_as=form
+            )
     return found
+
+
+def _by_position(table: TableDef) -> files.ByPosition:
+    """Return the columns of files without a header: the declared ones, then the temporal ones, which may be missing."""
+    declared = [column.name for column in table.columns]
+    temporal = [field.name for field in temporal_columns(table.temporal_mode)]
+    return files.ByPosition(table=table.name, names=(*declared, *temporal), needed=len(declared))
 
 
 def _kind(location: Location, source: DataSource | None) -> str:

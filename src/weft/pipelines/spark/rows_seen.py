@@ -17,12 +17,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from weft.core.names import quote
+from weft.expr.spark.frames import functions_of, schema_of
+from weft.pipelines.model.words import KNOWN_FROM
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.reads import Read
-from weft.expr.spark.frames import functions_of, schema_of
 from weft.pipelines.spark.read import parts_of, read_table
 from weft.pipelines.spark.system_columns import identity
-from weft.pipelines.model.words import KNOWN_FROM
 
 
 def rows_seen(

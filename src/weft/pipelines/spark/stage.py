@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.errors import RunError
-from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target
-from weft.io.spark.read_catalog_table import table_name
+from weft.io.datasource import DataSource
 from weft.io.spark.part import Part
+from weft.io.spark.read_catalog_table import table_name
 from weft.io.spark.write_files import stage_files
 from weft.io.spark.write_jdbc import stage_jdbc
+from weft.io.staged import Staged
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target
 from weft.pipelines.spark.merge import fitted, merged, merged_with_files
-from weft.io.datasource import DataSource
-from weft.pipelines.store.records import Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +37,9 @@ def stage(
     """
     target = output.target
     if target.kind == "jdbc":
-        return stage_jdbc(df, target, _source(target, catalog), root, run_id=run_id, seq=output.seq)
+        return stage_jdbc(
+            df, _source(target, catalog), root, schema=target.schema, run_id=run_id, seq=output.seq
+        )
     rows = _with_current(df, output, catalog, root) if output.mode == "merge" else df
     name = Path(target.location).name if target.kind == "file" else None
     format = "parquet" if target.kind == "table" else target.format

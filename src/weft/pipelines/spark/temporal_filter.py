@@ -10,9 +10,10 @@ from typing import Any
 from pyspark.sql import Column
 
 from weft.core.types import DATE, TIMESTAMP, DType
-from weft.pipelines.plan.temporal import TemporalFilter
 from weft.expr.spark.casts import literal
-from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, PERIOD, PERIOD_FROM, PERIOD_TO
+from weft.io.datasource import PERIOD
+from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, PERIOD_FROM, PERIOD_TO
+from weft.pipelines.plan.temporal import TemporalFilter
 
 _RANGES = {PERIOD_FROM.name: DATE, PERIOD_TO.name: DATE}
 

@@ -13,11 +13,11 @@ from sqlalchemy import Connection
 from weft.core.sites import Sites
 from weft.errors import EntityError
 from weft.pipelines.model.compose import compose
+from weft.pipelines.model.project import Project
 from weft.pipelines.model.rewrite import set_keys
 from weft.pipelines.model.sugar import unwrapped
-from weft.pipelines.model.yaml_nodes import plain
-from weft.pipelines.model.project import Project
 from weft.pipelines.model.workspace import Workspace
+from weft.pipelines.model.yaml_nodes import plain
 from weft.pipelines.store.connections import Database
 
 

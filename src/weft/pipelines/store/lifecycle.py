@@ -19,13 +19,13 @@ from sqlalchemy import Connection
 
 from weft.core.names import shell_word
 from weft.errors import ActivationError, Diagnostic
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.words import ProjectStatus
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog, DatasetFound
 from weft.pipelines.plan.conflict import ConflictReport, Resolution
 from weft.pipelines.plan.project import check_project
 from weft.pipelines.plan.references import dataset_references
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import ProjectStatus
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.files import change_both, file_of, pinned_keys
 from weft.pipelines.store.publishing import (
     Impact,

@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 
 from weft.core.names import listed, near, shell_word
 from weft.errors import Diagnostic, StoreError, WeftError
+from weft.io.datasource import EntityStatus
+from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.conflict import ConflictReport
 from weft.pipelines.plan.impact import breaking_changes, told
 from weft.pipelines.plan.references import dataset_references
-from weft.pipelines.model.dataset import Dataset
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import EntityStatus
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.files import change_both, file_of
 from weft.pipelines.store.reachable import reached
 from weft.pipelines.store.standing import catalog_of, standing

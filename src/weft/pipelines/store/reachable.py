@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from weft.pipelines.plan.catalog import Catalog, DatasetFound
-from weft.pipelines.plan.references import dataset_references
-from weft.pipelines.model.dataset import Dataset, DatasetRef
 from weft.io.datasource import DataSource
+from weft.pipelines.model.dataset import Dataset, DatasetRef
 from weft.pipelines.model.operation import Output
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
+from weft.pipelines.plan.catalog import Catalog, DatasetFound
+from weft.pipelines.plan.references import dataset_references
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from sqlalchemy import Connection, Row, Select, Table, or_, select
 from weft.core.names import listed, near
 from weft.errors import StoreError
 from weft.pipelines.model.build import dataset_from_dict, project_from_dict, resolver_from_dict
-from weft.pipelines.plan.catalog import RegisteredVersion
-from weft.pipelines.plan.conflict import ConflictReport
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.words import RunStatus
+from weft.pipelines.plan.catalog import RegisteredVersion
+from weft.pipelines.plan.conflict import ConflictReport
 from weft.pipelines.store import tables
 from weft.pipelines.store.connections import Database
 from weft.pipelines.store.ids import short_id

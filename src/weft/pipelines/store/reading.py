@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from weft.io.staged import StagedFile
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.store.records import (
     JoinRecord,
@@ -14,7 +15,6 @@ from weft.pipelines.store.records import (
     OutputRecord,
     RunFailure,
     RunRecord,
-    StagedFile,
     VersionRecord,
 )
 

@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 from weft.core.period import Period
 from weft.errors import Code
-from weft.pipelines.plan.catalog import PublishedLocation
-from weft.pipelines.plan.conflict import ConflictReport
-from weft.redaction import redact
+from weft.io.staged import StagedFile
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.words import OperationType, ProjectStatus, RunStatus
+from weft.pipelines.plan.catalog import PublishedLocation
+from weft.pipelines.plan.conflict import ConflictReport
+from weft.redaction import redact
 
 OutputState = Literal["staged", "publishing", "published", "discarded"]
 StepStatus = Literal["pending", "running", "completed", "failed"]
@@ -135,25 +136,6 @@ class OperationRecord:
     joins: tuple[JoinRecord, ...] = ()
     started_at: dt.datetime | None = None
     completed_at: dt.datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedFile:
-    """A file of a staged output; `path` is relative to the staged folder."""
-
-    path: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
-    """What an output wrote before it is published."""
-
-    location: str
-    rows: int
-    columns: tuple[str, ...]
-    files: tuple[StagedFile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

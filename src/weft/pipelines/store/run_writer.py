@@ -9,10 +9,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, func, select, update
 
 from weft.errors import RunError
-from weft.pipelines.store import locks
-from weft.pipelines.store import run_rows
-from weft.pipelines.store import tables
-from weft.pipelines.store import version_rows
+from weft.pipelines.store import locks, run_rows, tables, version_rows
 from weft.pipelines.store.column_types import first_of
 from weft.pipelines.store.connections import Database
 from weft.pipelines.store.heartbeat import Heartbeat

@@ -22,13 +22,18 @@ from typing import Any
 from weft.core.fingerprint import fingerprint
 from weft.core.period import Calendar, ListedCalendar, Period, calendar_from_dict
 from weft.errors import StoreError, WeftError
-from weft.pipelines.model.build import dataset_from_dict, datasource_from_dict, project_from_dict, resolver_from_dict
-from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion
-from weft.pipelines.plan.project import DatasetPin, ProjectPlan, Read
-from weft.pipelines.plan.resolver.precedence import resolver_for
+from weft.pipelines.model.build import (
+    dataset_from_dict,
+    datasource_from_dict,
+    project_from_dict,
+    resolver_from_dict,
+)
 from weft.pipelines.model.operation import RuntimeJoin, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.workspace import CalendarFile, Sandbox, Settings, Workspace
+from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion
+from weft.pipelines.plan.project import DatasetPin, ProjectPlan, Read
+from weft.pipelines.plan.resolver.precedence import resolver_for
 from weft.pipelines.store.column_types import moment_text
 from weft.pipelines.store.reachable import Reached, reached
 from weft.pipelines.store.snapshot_text import snapshot_fingerprint

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from weft.core.names import shell_word
 from weft.core.source import Source
 from weft.errors import ActivationError, Diagnostic
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.words import ProjectStatus
+from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
 from weft.pipelines.plan.conflict import ConflictReport
 from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.project import check_project
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import ProjectStatus
-from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.store.reader import StoreReader
 from weft.pipelines.store.writer import Store
 

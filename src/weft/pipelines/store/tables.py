@@ -22,7 +22,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from weft.pipelines.model.words import EntityStatus, OperationType, ProjectStatus, RunStatus
+from weft.io.datasource import EntityStatus
+from weft.pipelines.model.words import OperationType, ProjectStatus, RunStatus
 from weft.pipelines.store.column_types import Json, Moment
 from weft.pipelines.store.records import OutputState, StepStatus, Trigger
 

@@ -9,11 +9,13 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, func, insert, select, text, update
 
 from weft.errors import StoreError
-from weft.pipelines.plan.conflict import ConflictReport
+from weft.io.datasource import EntityStatus
+from weft.io.location import PUBLISHED
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
-from weft.pipelines.model.words import PUBLISHED, EntityStatus, ProjectStatus
+from weft.pipelines.model.words import ProjectStatus
+from weft.pipelines.plan.conflict import ConflictReport
 from weft.pipelines.store import tables
 from weft.pipelines.store.inserting import added
 from weft.pipelines.store.records import Registration

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 
+from weft.io.datasource import EntityStatus
+from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.words import ProjectStatus
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.plan.conflict import ConflictReport
-from weft.pipelines.model.dataset import Dataset
-from weft.pipelines.model.words import EntityStatus, ProjectStatus
 from weft.pipelines.store import version_rows
 from weft.pipelines.store.records import Registration
 from weft.pipelines.store.run_writer import RunWriter

@@ -19,8 +19,8 @@ from typing import Any
 from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ConnectorError, StreamError
-from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.durable import damaged, remove, sync_folder, write_document
+from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.ledger import (
     GroupIndex,
     added,

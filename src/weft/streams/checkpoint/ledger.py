@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap, frozen
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.durable import damaged, read_document
+from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.manifest import Counts, Ledger
 
 COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")

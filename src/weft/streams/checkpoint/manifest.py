@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap, frozen
-from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.durable import damaged, read_document, write_document
+from weft.streams.checkpoint.folder import Checkpoint
 
 Counts = FrozenMap[str, int]
 """``in``, ``matched``, ``waiting``, ``unmatched``, ``late``, ``rejected``, ``evicted`` of one side."""

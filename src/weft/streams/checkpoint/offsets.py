@@ -22,8 +22,8 @@ from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint, record_of
 from weft.streams.checkpoint.durable import FRESH
+from weft.streams.checkpoint.folder import Checkpoint, record_of
 from weft.streams.checkpoint.manifest import Manifest, last_manifest
 
 VERSION = "v1"

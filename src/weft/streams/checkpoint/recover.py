@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint, checkpoints_of, ids_of, record_of
 from weft.streams.checkpoint.commit import finish, is_sealed, seal
 from weft.streams.checkpoint.durable import remove
+from weft.streams.checkpoint.folder import Checkpoint, checkpoints_of, ids_of, record_of
 from weft.streams.checkpoint.manifest import (
     batches,
     last_batch,

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap, frozen
-from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.commit import finish, sync_staged
 from weft.streams.checkpoint.durable import damaged, read_document, write_document
+from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.manifest import Manifest, Move, batches
 
 

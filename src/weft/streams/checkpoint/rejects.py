@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weft.core.frozen import EMPTY
-from weft.streams.checkpoint.folder import Checkpoint, record_of
 from weft.streams.checkpoint.durable import damaged
+from weft.streams.checkpoint.folder import Checkpoint, record_of
 from weft.streams.checkpoint.ledger import side_name
 from weft.streams.checkpoint.manifest import last_batch
 

@@ -11,10 +11,8 @@ from typing import Any, Literal
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import shell_word
 from weft.errors import Diagnostic, StreamError
-from weft.streams.plan.layout import layout
-from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
-from weft.streams.checkpoint.folder import Checkpoint, current, record_of
 from weft.streams.checkpoint.commit import is_sealed
+from weft.streams.checkpoint.folder import Checkpoint, current, record_of
 from weft.streams.checkpoint.ledger import side_name
 from weft.streams.checkpoint.lock import Holder, holder
 from weft.streams.checkpoint.manifest import (
@@ -26,6 +24,8 @@ from weft.streams.checkpoint.manifest import (
     read_heartbeat,
 )
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, keeper, read_record
+from weft.streams.plan.layout import layout
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
 State = Literal["running", "stopped", "failed", "sealed"]
 WARN_AT = 80

@@ -8,6 +8,7 @@ from dataclasses import replace
 from weft.core.duration import Duration
 from weft.expr import Typed
 from weft.joins.resolve.resolved import SameWindow
+from weft.joins.spec.temporal import WindowSpec
 from weft.streams.plan.bounds import bounds_of, comparison
 from weft.streams.plan.clocks import needed
 from weft.streams.plan.conditions import equal_keys, sources
@@ -18,7 +19,6 @@ from weft.streams.plan.scope import StatementScope
 from weft.streams.plan.sources import FromSource, time_slots
 from weft.streams.plan.steps import Joining, stream_step, table_step
 from weft.streams.sql.spec import JobSpec, JoinStepSpec, StatementSpec
-from weft.joins.spec.temporal import WindowSpec
 
 _MIRRORED: dict[JoinHow, JoinHow] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from weft.streams.kernel.spec import FOREVER, NEVER, Clock
 from weft.joins.resolve.resolved import SameWindow, Within
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock
 from weft.streams.plan.resolved import KernelStep, StatementPlan
 
 _MILLISECOND = 1000

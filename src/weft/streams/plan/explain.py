@@ -18,8 +18,9 @@ from typing import Any
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap, frozen
 from weft.expr.render import written
-from weft.streams.kernel.spec import FORMAT
 from weft.joins.resolve.resolved import SameWindow, Within
+from weft.redaction import redact
+from weft.streams.kernel.spec import FORMAT
 from weft.streams.plan.explain_words import (
     column_name,
     emit_said,
@@ -38,7 +39,6 @@ from weft.streams.plan.resolved import (
     StepKey,
     TableStep,
 )
-from weft.redaction import redact
 from weft.streams.sql.spec import SinkSpec
 
 

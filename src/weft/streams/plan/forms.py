@@ -17,12 +17,12 @@ from weft.core.duration import Duration
 from weft.core.names import shown
 from weft.core.source import Source
 from weft.errors import Place
+from weft.joins.spec.amount import size_of
+from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.plan.bounds import FoundBounds
 from weft.streams.plan.findings import Found
 from weft.streams.plan.sources import FromSource
-from weft.joins.spec.amount import size_of
 from weft.streams.sql.spec import Bounds, JoinStepSpec
-from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,11 +17,11 @@ from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap, thawed
 from weft.expr import Expr, Ref, Typed, render
 from weft.expr.ast import map_children
-from weft.streams.kernel.spec import FORMAT
 from weft.joins.resolve.resolved import SameWindow
+from weft.redaction import redact
+from weft.streams.kernel.spec import FORMAT
 from weft.streams.plan.layout import layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, Step, TableInput
-from weft.redaction import redact
 
 Keeps = Literal["same", "all", "state", "offsets"]
 """How much of a checkpoint a plan can go on with: unchanged, everything, its state, its offsets only."""

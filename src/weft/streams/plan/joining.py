@@ -15,6 +15,10 @@ from weft.expr.render import written
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import ResolvedJoin, ResolvedPredicate
 from weft.joins.resolve.resolved import Slot as SideSlot
+from weft.joins.spec.asof import AsofOrder
+from weft.joins.spec.join import JoinSpec
+from weft.joins.spec.projection import JoinProjection
+from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.plan.bounds import FoundBounds, place_of
 from weft.streams.plan.conditions import EqualKey, is_key_expression
 from weft.streams.plan.findings import Found
@@ -23,11 +27,7 @@ from weft.streams.plan.resolved import ColumnSlot, StepKey, column
 from weft.streams.plan.scope import StatementScope
 from weft.streams.plan.sources import FromSource
 from weft.streams.plan.times import time_condition
-from weft.joins.spec.asof import AsofOrder
-from weft.joins.spec.join import JoinSpec
-from weft.joins.spec.projection import JoinProjection
 from weft.streams.sql.spec import JoinStepSpec
-from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

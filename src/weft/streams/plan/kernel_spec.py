@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from weft.expr.row_condition import RowCondition
-from weft.streams.kernel.spec import JoinTask, Reach, Residual, SideTask
 from weft.joins.resolve.resolved import SameWindow, Within
+from weft.streams.kernel.spec import JoinTask, Reach, Residual, SideTask
 from weft.streams.plan.layout import Layout, is_raw, layout
 from weft.streams.plan.programs import Child, program
 from weft.streams.plan.pruning import dedup_columns

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from weft.errors import Diagnostic, StreamPlanError, StreamSqlError
-from weft.streams.sql.job import in_order
-from weft.streams.sql.lower import Partly, read_partly
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import JobPlan
+from weft.streams.sql.job import in_order
+from weft.streams.sql.lower import Partly, read_partly
 
 _OF_COLUMNS = ("W02", "W2102", "W2103", "W2121")
 """Findings that columns alone decide: they hold however the options of a statement are mended."""

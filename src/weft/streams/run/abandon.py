@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.kernel.places import Places
 from weft.streams.kernel.spec import NEVER
 from weft.streams.kernel.state_files import GroupPlace, save_rejects, waiting
-from weft.streams.checkpoint.folder import Checkpoint
 
 
 def abandon(old: Checkpoint, new: Checkpoint, batch: int) -> int:

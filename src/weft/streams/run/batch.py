@@ -19,6 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
 from weft.errors import ConnectorError, StreamError, StreamPlanError
+from weft.streams.checkpoint.durable import remove
+from weft.streams.checkpoint.folder import checkpoints_of, current, statement_folder
+from weft.streams.checkpoint.manifest import Move, sink_files
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan, TableInput
 from weft.streams.run.failing import told
 from weft.streams.run.job import chosen_statements
@@ -31,9 +34,6 @@ from weft.streams.spark.paths import located
 from weft.streams.spark.sink_files import prepare, sink_folder, stage, staging_of
 from weft.streams.spark.table_stage import write_memory_table
 from weft.streams.sql.spec import SinkSpec
-from weft.streams.checkpoint.folder import checkpoints_of, current, statement_folder
-from weft.streams.checkpoint.durable import remove
-from weft.streams.checkpoint.manifest import Move, sink_files
 
 _MARK = "batch"
 """Stands in the names of files where a stream has its checkpoint."""

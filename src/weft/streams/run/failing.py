@@ -7,10 +7,10 @@ import re
 from typing import Any, cast, get_args
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
+from weft.joins.spark.workers import worker_problem
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.spark.failures import told_by_spark
 from weft.streams.spark.kafka import kafka_failure
-from weft.joins.spark.workers import worker_problem
 
 _PROBLEM = re.compile(r"KernelProblem: (W\d{4}): (.+?) \(help: (.+?)\)\s*(?:\n|$)", re.DOTALL)
 _HEADER = re.compile(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from weft.streams.run.step import Batches
 from weft.streams.checkpoint.commit import seal
 from weft.streams.checkpoint.manifest import Manifest
+from weft.streams.run.step import Batches
 
 
 def flushed(batches: Batches) -> Manifest:

@@ -10,11 +10,15 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from weft.core.injected_crash import Crash
 from weft.core.names import listed, near
 from weft.errors import Diagnostic, StreamError
+from weft.io.spark.session import cores_of
+from weft.streams.checkpoint.durable import remove
+from weft.streams.checkpoint.folder import Checkpoint
+from weft.streams.checkpoint.lock import held
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.resolved import JobPlan, StatementPlan
-from weft.io.spark.session import cores_of
 from weft.streams.run.failing import told
 from weft.streams.run.listener import Listener
 from weft.streams.run.opening import Keep, checkpoint_base, opened, sealed_already
@@ -22,10 +26,6 @@ from weft.streams.run.report import JobReport, QueryReport
 from weft.streams.run.sources import Reader
 from weft.streams.run.statement import Mode, Running, Statement, refuse_connect, watch
 from weft.streams.spark.files import order_warnings
-from weft.streams.checkpoint.folder import Checkpoint
-from weft.streams.checkpoint.durable import remove
-from weft.streams.checkpoint.lock import held
-from weft.core.injected_crash import Crash
 
 Memory = Mapping[str, Sequence[Any]]
 

@@ -12,13 +12,9 @@ from typing import Any, Literal
 from weft.core.frozen import FrozenMap
 from weft.core.mistakes import Mistakes
 from weft.core.names import listed
+from weft.core.version import engine_version
 from weft.errors import StreamError
-from weft.streams.plan.explain import explain_job
-from weft.streams.plan.identity import Change, parts, verdict
-from weft.streams.plan.resolved import JobPlan, StatementPlan
-from weft.pipelines.run.execute import engine_version
-from weft.streams.run.abandon import abandon
-from weft.streams.run.sinks import check_sink
+from weft.streams.checkpoint.commit import check_open, is_sealed
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
@@ -31,11 +27,15 @@ from weft.streams.checkpoint.folder import (
     statement_folder,
     use,
 )
-from weft.streams.checkpoint.commit import check_open, is_sealed
 from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.manifest import last_batch
 from weft.streams.checkpoint.offsets import check_offsets
 from weft.streams.checkpoint.status import facts
+from weft.streams.plan.explain import explain_job
+from weft.streams.plan.identity import Change, parts, verdict
+from weft.streams.plan.resolved import JobPlan, StatementPlan
+from weft.streams.run.abandon import abandon
+from weft.streams.run.sinks import check_sink
 
 Keep = Literal["state", "offsets"]
 _FEW_ROWS = 1_000_000

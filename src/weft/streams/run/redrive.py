@@ -24,18 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near, shell_word
 from weft.errors import StreamError
-from weft.streams.kernel.spec import KernelProblem
-from weft.streams.plan.identity import parts, verdict
-from weft.streams.plan.resolved import JobPlan, StatementPlan
-from weft.streams.run.failing import told
-from weft.streams.run.opening import checkpoint_base
-from weft.streams.run.redrive_state import looked_up
-from weft.streams.run.redrive_whole import whole_difference
 from weft.expr.spark.frames import functions_of
-from weft.streams.spark.sink_files import prepare, sink_folder, stage
-from weft.streams.sql.spec import SinkSpec
-from weft.streams.checkpoint.folder import Checkpoint, current, record_of, statement_folder
 from weft.streams.checkpoint.commit import is_sealed
+from weft.streams.checkpoint.folder import Checkpoint, current, record_of, statement_folder
 from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import recover
@@ -48,6 +39,15 @@ from weft.streams.checkpoint.redriven import (
     write_redrive,
 )
 from weft.streams.checkpoint.rejects import RejectFile, read_rejects, reject_files
+from weft.streams.kernel.spec import KernelProblem
+from weft.streams.plan.identity import parts, verdict
+from weft.streams.plan.resolved import JobPlan, StatementPlan
+from weft.streams.run.failing import told
+from weft.streams.run.opening import checkpoint_base
+from weft.streams.run.redrive_state import looked_up
+from weft.streams.run.redrive_whole import whole_difference
+from weft.streams.spark.sink_files import prepare, sink_folder, stage
+from weft.streams.sql.spec import SinkSpec
 
 OP, PLUS, MINUS = "_op", "+I", "-D"
 TAKEABLE = ("LATE", "EVICTED", "DUPLICATE", "NO_EVENT_TIME")

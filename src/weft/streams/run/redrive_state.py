@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.errors import Code, StreamError
+from weft.streams.checkpoint.folder import Checkpoint, record_of
+from weft.streams.checkpoint.manifest import last_batch
+from weft.streams.checkpoint.rejects import RejectFile, read_rejects
 from weft.streams.kernel.places import Places as Folder
 from weft.streams.kernel.redrive import redone
 from weft.streams.kernel.residual import arrow_type
@@ -23,9 +26,6 @@ from weft.streams.plan.layout import Child, Layout, layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 from weft.streams.spark.kernel_stage import flat, result_type
 from weft.streams.spark.select_stage import select_stage
-from weft.streams.checkpoint.folder import Checkpoint, record_of
-from weft.streams.checkpoint.manifest import last_batch
-from weft.streams.checkpoint.rejects import RejectFile, read_rejects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

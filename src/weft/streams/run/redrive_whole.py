@@ -15,17 +15,17 @@ from pyspark.sql import types as st
 from weft.core.frozen import FrozenMap
 from weft.core.types import TIMESTAMP
 from weft.errors import StreamError
-from weft.streams.plan.resolved import Input, JobPlan, StatementPlan
 from weft.expr.spark.frames import functions_of
+from weft.expr.spark.types import to_spark
+from weft.streams.checkpoint.folder import Checkpoint, record_of
+from weft.streams.checkpoint.manifest import sink_files
+from weft.streams.plan.resolved import Input, JobPlan, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame
 from weft.streams.spark.files import read_batch
 from weft.streams.spark.kafka import read_kafka_batch
 from weft.streams.spark.readable import RAW, TIME, column_name
 from weft.streams.spark.sink_files import csv_options, stage
-from weft.expr.spark.types import to_spark
 from weft.streams.sql.spec import SinkSpec
-from weft.streams.checkpoint.folder import Checkpoint, record_of
-from weft.streams.checkpoint.manifest import sink_files
 
 _OP = "_op"
 _AGAIN = ("files", "kafka")

@@ -9,13 +9,13 @@ from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ArgumentError, Diagnostic
-from weft.streams.kernel.spec import NEVER, SideStats
 from weft.joins.resolve.resolved import SameWindow
-from weft.streams.plan.clocks import held_back_by
-from weft.streams.plan.resolved import KernelStep, StatementPlan
 from weft.streams.checkpoint.ledger import SIDES, side_name
 from weft.streams.checkpoint.manifest import Ledger, Manifest
 from weft.streams.checkpoint.status import sides_of
+from weft.streams.kernel.spec import NEVER, SideStats
+from weft.streams.plan.clocks import held_back_by
+from weft.streams.plan.resolved import KernelStep, StatementPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord
+from weft.streams.checkpoint.manifest import Manifest, Move
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.sink_files import forget_staging, prepare, sink_folder, stage, staging_of
 from weft.streams.spark.sink_kafka import write_kafka
 from weft.streams.sql.spec import SinkSpec
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord
-from weft.streams.checkpoint.manifest import Manifest, Move
 
 _SHOWN = 20
 

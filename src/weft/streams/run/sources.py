@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.errors import ConnectorError
+from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import read_stream
 from weft.streams.spark.kafka import read_kafka
@@ -20,7 +21,6 @@ from weft.streams.spark.paths import located
 from weft.streams.spark.rate import read_rate, tick_source
 from weft.streams.spark.table_stage import pinned_table, read_table, write_memory_table
 from weft.streams.sql.spec import StreamSpec, TableSpec
-from weft.streams.checkpoint.folder import Checkpoint
 
 Memory = Mapping[str, Sequence[Any]]
 """Rows that a program hands in: a list of batches for a stream, a list of rows for a table."""

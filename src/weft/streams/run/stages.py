@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame
 
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
+from weft.expr.spark.frames import functions_of, observation_of
+from weft.streams.checkpoint.ledger import COUNTS, side_name
+from weft.streams.checkpoint.manifest import Ledger
 from weft.streams.kernel.spec import Clock
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableInput, TableStep
 from weft.streams.run.turned_away import write_malformed
-from weft.expr.spark.frames import functions_of, observation_of
 from weft.streams.spark.kernel_stage import (
     FLAT_RAW,
     Moment,
@@ -28,8 +30,6 @@ from weft.streams.spark.kernel_stage import (
 )
 from weft.streams.spark.shipping import Carried
 from weft.streams.spark.table_stage import join_table, table_slots
-from weft.streams.checkpoint.ledger import COUNTS, side_name
-from weft.streams.checkpoint.manifest import Ledger
 
 _TWO = 2
 

@@ -15,10 +15,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
+from weft.io.spark.session import JVM_GONE
+from weft.streams.checkpoint.commit import is_sealed
+from weft.streams.checkpoint.folder import Checkpoint, record_of
+from weft.streams.checkpoint.manifest import Manifest, batches, last_manifest, sink_files, with_aliases
+from weft.streams.checkpoint.recover import recover
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.kernel_spec import kernel_spec
 from weft.streams.plan.resolved import JobPlan, StatementPlan
-from weft.io.spark.session import JVM_GONE
 from weft.streams.run.failing import told
 from weft.streams.run.finish import flushed
 from weft.streams.run.idle import idle_sides, timeouts
@@ -29,10 +33,6 @@ from weft.streams.run.sources import Reader
 from weft.streams.run.step import Batches, StoppedError, raw_sides
 from weft.streams.spark.shipping import carried
 from weft.streams.spark.unplanned import add_source, give_back, planned_sources
-from weft.streams.checkpoint.folder import Checkpoint, record_of
-from weft.streams.checkpoint.commit import is_sealed
-from weft.streams.checkpoint.manifest import Manifest, batches, last_manifest, sink_files, with_aliases
-from weft.streams.checkpoint.recover import recover
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2

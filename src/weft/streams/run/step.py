@@ -21,6 +21,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
+from weft.streams.checkpoint.commit import commit, finish
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord
+from weft.streams.checkpoint.ledger import SIDES, read_indexes, side_name
+from weft.streams.checkpoint.manifest import (
+    Heartbeat,
+    Manifest,
+    read_heartbeat,
+    read_manifest,
+    write_heartbeat,
+)
+from weft.streams.checkpoint.offsets import check_reading, reading_of
 from weft.streams.kernel.spec import FOREVER, Clock
 from weft.streams.plan.clocks import clocks, watermark
 from weft.streams.plan.layout import is_raw
@@ -33,17 +44,6 @@ from weft.streams.spark.kernel_stage import Moment
 from weft.streams.spark.packed import empty_batch
 from weft.streams.spark.select_stage import select_stage
 from weft.streams.spark.shipping import Carried
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord
-from weft.streams.checkpoint.commit import commit, finish
-from weft.streams.checkpoint.ledger import SIDES, read_indexes, side_name
-from weft.streams.checkpoint.manifest import (
-    Heartbeat,
-    Manifest,
-    read_heartbeat,
-    read_manifest,
-    write_heartbeat,
-)
-from weft.streams.checkpoint.offsets import check_reading, reading_of
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

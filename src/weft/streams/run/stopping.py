@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from weft.core.names import shell_word
 from weft.errors import StreamError
-from weft.streams.run.supervise import World, runs_already, send
 from weft.streams.checkpoint.lock import Holder, holder, locked
 from weft.streams.checkpoint.processes import Process
 from weft.streams.checkpoint.supervisor import (
@@ -19,6 +18,7 @@ from weft.streams.checkpoint.supervisor import (
     known_record,
     write_record,
 )
+from weft.streams.run.supervise import World, runs_already, send
 
 _LOOK = 0.2
 _PATIENCE = 15.0

@@ -24,7 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.types import DType
 from weft.errors import StreamPlanError
+from weft.expr.spark.frames import functions_of, window_of
+from weft.expr.spark.types import to_spark
 from weft.joins.resolve.resolved import Exact, OutputColumn, SameWindow, Side
+from weft.joins.spark import equi, interval, window_join
 from weft.streams.plan.resolved import (
     Input,
     KernelStep,
@@ -35,10 +38,6 @@ from weft.streams.plan.resolved import (
     column,
     event_time,
 )
-from weft.joins.spark import equi
-from weft.joins.spark import interval
-from weft.joins.spark import window_join
-from weft.expr.spark.frames import functions_of, window_of
 from weft.streams.spark.failures import ROW
 from weft.streams.spark.files import read_batch
 from weft.streams.spark.kafka import read_kafka_batch
@@ -46,7 +45,6 @@ from weft.streams.spark.readable import RAW, TIME, column_name
 from weft.streams.spark.select_stage import select_stage
 from weft.streams.spark.slots import slot_name
 from weft.streams.spark.table_stage import read_table, table_slots
-from weft.expr.spark.types import to_spark
 from weft.streams.sql.spec import StreamSpec
 
 _FIRST = "__weft_place"

@@ -24,8 +24,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from weft.core.names import listed, near
 from weft.core.types import STRING, DType
 from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionError
-from weft.io.options import CsvOptions
 from weft.expr.spark.frames import functions_of
+from weft.expr.spark.types import from_spark, to_spark
+from weft.io.options import CsvOptions
 from weft.io.spark.headers import header_of
 from weft.streams.spark.paths import (
     check_there,
@@ -37,7 +38,6 @@ from weft.streams.spark.paths import (
     streamed,
 )
 from weft.streams.spark.readable import readable
-from weft.expr.spark.types import from_spark, to_spark
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
 CORRUPT = "__weft_corrupt"

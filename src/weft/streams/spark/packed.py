@@ -15,10 +15,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.streams.plan.resolved import Input, StatementPlan
 from weft.expr.spark.frames import functions_of
-from weft.streams.spark.readable import RAW, TIME, column_name
 from weft.expr.spark.types import to_spark
+from weft.streams.plan.resolved import Input, StatementPlan
+from weft.streams.spark.readable import RAW, TIME, column_name
 
 INPUT = "__weft_input"
 TICK = -1

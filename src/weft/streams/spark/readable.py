@@ -20,9 +20,9 @@ from typing import Any
 
 from weft.core.types import STRING, TIMESTAMP, DType, Field
 from weft.errors import ConnectorError
+from weft.expr.spark.types import to_spark
 from weft.io.spark.strict import exact
 from weft.streams.spark.event_time import UTC, event_micros, iso_moment
-from weft.expr.spark.types import to_spark
 from weft.streams.sql.spec import MESSAGE_TIME, StreamSpec
 
 TIME, RAW = "t", "raw"

@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from weft.streams.plan.resolved import Input, StatementPlan
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
-from weft.streams.spark.slots import lookup, slot_name
 from weft.expr.spark.types import cast_to
+from weft.streams.plan.resolved import Input, StatementPlan
+from weft.streams.spark.slots import lookup, slot_name
 
 EVENT_TIME = "__weft_event_time"
 """Column of microseconds beside the output, for sinks that give a row its time."""

@@ -20,8 +20,8 @@ import weft.codes
 import weft.core
 import weft.errors
 import weft.expr
-import weft.streams.kernel
 import weft.redaction
+import weft.streams.kernel
 from weft.streams.kernel.arrow_task import arrow_task
 from weft.streams.kernel.spec import Clock, JoinTask
 

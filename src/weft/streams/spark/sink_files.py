@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from weft.errors import ConnectorError
-from weft.streams.spark.paths import is_remote, located
-from weft.streams.sql.spec import SinkSpec
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.durable import remove
 from weft.streams.checkpoint.manifest import Move
+from weft.streams.spark.paths import is_remote, located
+from weft.streams.sql.spec import SinkSpec
 
 _ENDINGS = {"parquet": "parquet", "json": "json", "csv": "csv", "avro": "avro"}
 

@@ -20,8 +20,8 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkE
 from pyspark.sql import DataFrame
 
 from weft.errors import ConnectorError
-from weft.streams.plan.resolved import StatementPlan
 from weft.expr.spark.frames import functions_of, window_of
+from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.avro_values import avro_writer
 from weft.streams.spark.kafka import FORMAT, client_options, connector_missing, kafka_failure, refused
 from weft.streams.spark.select_stage import EVENT_TIME

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from weft.core.duration import Duration
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic
-from weft.streams.sql.syntax import JoinSyntax, SaidOption, WindowSyntax
 from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.joins.spec.words import WindowKind
+from weft.streams.sql.syntax import JoinSyntax, SaidOption, WindowSyntax
 
 _NEEDS = {
     "interval": ("lower_bound", "upper_bound"),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from sqlglot.tokenizer_core import Token
 
+from weft.core.mistakes import MOST_FINDINGS
 from weft.core.source import Source
 from weft.core.substitution import substituted
 from weft.errors import ArgumentError, Diagnostic, Place, StreamSqlError
-from weft.pipelines.model.findings import MOST_FINDINGS
 from weft.streams.sql.statements import read_statement, unread_statements
 from weft.streams.sql.syntax import JobSyntax, Statement
 from weft.streams.sql.tokens import statements_of, tokens_of

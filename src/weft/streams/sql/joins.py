@@ -6,9 +6,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from weft.core.duration import Duration
 from weft.expr.cursor import ends
+from weft.streams.sql.spec import StreamHow
 from weft.streams.sql.syntax import JoinSyntax, Name, SourceSyntax, WindowSyntax, WithinSyntax
 from weft.streams.sql.with_options import WithOptions
-from weft.streams.sql.spec import StreamHow
 
 _HOWS: dict[str, StreamHow] = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 _WINDOWS = {"TUMBLING": ("size",), "SLIDING": ("size", "slide"), "SESSION": ("gap",)}

@@ -26,6 +26,7 @@ from weft.streams.sql.job import in_order, read_with_mistakes, text_of
 from weft.streams.sql.options import read_options
 from weft.streams.sql.queries import Input, Names, printed, statement_spec
 from weft.streams.sql.relations import sink_spec, stream_spec, table_spec
+from weft.streams.sql.spec import JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
 from weft.streams.sql.syntax import (
     CreateStream,
     CreateTable,
@@ -38,7 +39,6 @@ from weft.streams.sql.syntax import (
     Select,
     SetOption,
 )
-from weft.streams.sql.spec import JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
 
 _DEFAULT_BOUND = "join.default_bound"
 

@@ -11,8 +11,8 @@ from weft.core.names import listed, near
 from weft.errors import Diagnostic, WeftError
 from weft.streams.sql.foreign_options import describe_foreign
 from weft.streams.sql.option_values import READERS, Kind
-from weft.streams.sql.syntax import SaidOption
 from weft.streams.sql.spec import TIME_FORMATS
+from weft.streams.sql.syntax import SaidOption
 
 Owner = Literal["stream", "table", "sink", "join", "job"]
 

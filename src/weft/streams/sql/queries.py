@@ -10,19 +10,9 @@ from weft.core.names import listed, near
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ
 from weft.errors import Code, Diagnostic
+from weft.joins.spec.asof import AsofOrder
 from weft.streams.sql.forms import JoinOptions, form_of
 from weft.streams.sql.options import find_option, read_options
-from weft.streams.sql.syntax import (
-    Item,
-    JoinSyntax,
-    Name,
-    SaidOption,
-    Select,
-    SourceSyntax,
-    Unread,
-    WindowSyntax,
-)
-from weft.joins.spec.asof import AsofOrder
 from weft.streams.sql.spec import (
     MESSAGE_TIME,
     Bounds,
@@ -33,6 +23,16 @@ from weft.streams.sql.spec import (
     StatementSpec,
     StreamSpec,
     TableSpec,
+)
+from weft.streams.sql.syntax import (
+    Item,
+    JoinSyntax,
+    Name,
+    SaidOption,
+    Select,
+    SourceSyntax,
+    Unread,
+    WindowSyntax,
 )
 
 Input = StreamSpec | TableSpec | SinkSpec

@@ -9,8 +9,8 @@ from sqlglot.tokenizer_core import TokenType
 from weft.core.names import near
 from weft.expr.cursor import ends
 from weft.streams.sql.joins import Joins
-from weft.streams.sql.syntax import Item, Name, Select
 from weft.streams.sql.spec import Emit
+from weft.streams.sql.syntax import Item, Name, Select
 
 _EMITS: dict[str, Emit] = {"CHANGES": "changes", "FINAL": "final"}
 _TAIL = ("WHERE", "WINDOW", "EMIT", "WITH")

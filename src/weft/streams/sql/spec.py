@@ -17,8 +17,8 @@ from weft.core.types import Schema
 from weft.errors import JoinSpecError, WeftError
 from weft.expr.ast import Expr
 from weft.joins.spec.serial import Serial
-from weft.streams.sql.values import plain, valued
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
+from weft.streams.sql.values import plain, valued
 
 Late = Literal["side_output", "drop", "fail"]
 Malformed = Literal["reject", "fail"]

@@ -12,14 +12,25 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from weft.errors import Diagnostic, EntityError
+from weft.io.datasource import DataSource
 from weft.pipelines.model.build.datasets import build_dataset
 from weft.pipelines.model.build.entries import entity_id, said_of
 from weft.pipelines.model.build.projects import build_project
 from weft.pipelines.model.build.scenarios import build_scenario
-from weft.pipelines.model.build.sources import build_calendar, build_datasource, build_resolver, build_settings
+from weft.pipelines.model.build.sources import (
+    build_calendar,
+    build_datasource,
+    build_resolver,
+    build_settings,
+)
 from weft.pipelines.model.checked import Checked, checked, seq_of
+from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.findings import Findings
 from weft.pipelines.model.older import is_known_kind
+from weft.pipelines.model.operation import Operation, Unread
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.resolver import Resolver
+from weft.pipelines.model.scenario import Scenario
 from weft.pipelines.model.shapes.base import Shape
 from weft.pipelines.model.shapes.calendar import CalendarShape
 from weft.pipelines.model.shapes.dataset import DatasetShape
@@ -29,14 +40,8 @@ from weft.pipelines.model.shapes.resolver import ResolverShape
 from weft.pipelines.model.shapes.scenario import ScenarioShape
 from weft.pipelines.model.shapes.settings import SettingsShape
 from weft.pipelines.model.sugar import Kind, canonical, unwrapped
-from weft.pipelines.model.yaml_nodes import Item, Node, made
-from weft.pipelines.model.dataset import Dataset
-from weft.io.datasource import DataSource
-from weft.pipelines.model.operation import Operation, Unread
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.resolver import Resolver
-from weft.pipelines.model.scenario import Scenario
 from weft.pipelines.model.workspace import CalendarFile, Settings
+from weft.pipelines.model.yaml_nodes import Item, Node, made
 
 __all__ = [
     "SHAPES",

@@ -11,11 +11,11 @@ from weft.core.source import Source
 from weft.core.types import DType, common_type, parse_type
 from weft.errors import WeftError
 from weft.pipelines.model.build.entries import WORD, Entries, identity
+from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
 from weft.pipelines.model.findings import Findings
 from weft.pipelines.model.places import sites_of
-from weft.pipelines.model.yaml_nodes import Node
-from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
 from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, DatasetRef
+from weft.pipelines.model.yaml_nodes import Node
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 

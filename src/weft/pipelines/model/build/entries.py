@@ -10,8 +10,8 @@ from typing import Any
 from weft.core.paths import name_problem
 from weft.errors import Code
 from weft.pipelines.model.findings import Findings
-from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
 from weft.pipelines.model.reference import DatasetRef, Said
+from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The form of a name that expressions can hold without quotes."""

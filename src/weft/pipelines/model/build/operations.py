@@ -8,8 +8,6 @@ from weft.core.frozen import FrozenMap
 from weft.pipelines.model.build.datasets import as_of
 from weft.pipelines.model.build.entries import Entries, expression_of
 from weft.pipelines.model.findings import Findings
-from weft.pipelines.model.places import sites_of
-from weft.pipelines.model.yaml_nodes import Node
 from weft.pipelines.model.operation import (
     Aggregate,
     Aggregation,
@@ -23,8 +21,10 @@ from weft.pipelines.model.operation import (
     RuntimeJoin,
     Update,
 )
+from weft.pipelines.model.places import sites_of
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.words import OperationType
+from weft.pipelines.model.yaml_nodes import Node
 
 
 def build_operation(node: Node, findings: Findings) -> Operation:

@@ -14,10 +14,10 @@ from weft.errors import CODES
 from weft.pipelines.model.build.entries import Entries, check_path_name
 from weft.pipelines.model.findings import Findings
 from weft.pipelines.model.places import sites_of
-from weft.pipelines.model.yaml_nodes import Node, plain
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.scenario import Expect, Rows, Scenario, TraceExpected
+from weft.pipelines.model.yaml_nodes import Node, plain
 
 _SOURCES = ("rows", "file", "csv")
 

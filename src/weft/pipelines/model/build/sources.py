@@ -6,18 +6,18 @@ import re
 from collections.abc import Mapping
 
 from weft.core.frozen import FrozenMap, frozen
+from weft.core.mistakes import MOST_FINDINGS
 from weft.core.paths import climbs_out
 from weft.core.period import GREGORIAN, calendar_from_dict
 from weft.core.source import Source
 from weft.errors import PeriodError, Severity
-from weft.pipelines.model.build.entries import Entries, check_path_name, identity
-from weft.pipelines.model.findings import MOST_FINDINGS, Findings
-from weft.pipelines.model.places import sites_of
-from weft.pipelines.model.yaml_nodes import Item, Node, plain
-from weft.redaction import holds_secret, is_placeholder, is_secret_name
 from weft.io.datasource import DataSource
+from weft.io.location import ANY_LEVEL
+from weft.io.settings import SparkSettings
+from weft.pipelines.model.build.entries import Entries, check_path_name, identity
+from weft.pipelines.model.findings import Findings
+from weft.pipelines.model.places import sites_of
 from weft.pipelines.model.resolver import (
-    ANY_LEVEL,
     CatalogStrategy,
     PathStrategy,
     Resolver,
@@ -25,7 +25,9 @@ from weft.pipelines.model.resolver import (
     Strategy,
     TableStrategy,
 )
-from weft.pipelines.model.workspace import CalendarFile, Sandbox, Settings, SparkSettings
+from weft.pipelines.model.workspace import CalendarFile, Sandbox, Settings
+from weft.pipelines.model.yaml_nodes import Item, Node, plain
+from weft.redaction import holds_secret, is_placeholder, is_secret_name
 
 _REFERENCE = re.compile(r"(?:env|file):\S")
 _OUTSIDE = "keep it outside: `credential_ref: env:NAME` or `credential_ref: file:path`"

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from weft.io.datasource import EntityStatus
 from weft.pipelines.model.shapes.base import Positive, Shape, Text, either
-from weft.pipelines.model.words import Check, EntityStatus, Origin, TemporalMode
+from weft.pipelines.model.words import Check, Origin, TemporalMode
 
 
 class Column(Shape):

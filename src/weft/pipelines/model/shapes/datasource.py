@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from weft.io.datasource import EntityStatus
 from weft.pipelines.model.shapes.base import Shape, Text
-from weft.pipelines.model.words import EntityStatus
 
 
 class DataSourceShape(Shape):

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from weft.io.datasource import FileFormat, WriteMode
 from weft.pipelines.model.shapes.base import Expression, Positive, Shape, Text, either
-from weft.pipelines.model.words import FileFormat, OnMultiple, WriteMode
+from weft.pipelines.model.words import OnMultiple
 
 
 class Join(Shape):

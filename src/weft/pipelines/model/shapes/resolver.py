@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from weft.io.datasource import EntityStatus
 from weft.pipelines.model.shapes.base import Expression, Positive, Shape, Text, either
-from weft.pipelines.model.words import EntityStatus
 
 
 class PathShape(Shape):

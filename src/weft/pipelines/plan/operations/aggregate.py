@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from weft.pipelines.model.operation import Aggregate, Operation
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.delete import operation_scope
 from weft.pipelines.plan.operations.expressions import selector
 from weft.pipelines.plan.operations.grouping import resolve_grouping
 from weft.pipelines.plan.operations.lookup_steps import lookup_steps, used_lookups
 from weft.pipelines.plan.operations.resolved import ResolvedAggregate, Working
-from weft.pipelines.model.operation import Aggregate, Operation
 
 
 def resolve_aggregate(

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 
 from weft.core.types import DType, Schema
 from weft.expr import Ref, Typed, check
+from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.operation import Append, Operation
+from weft.pipelines.model.reference import Said
+from weft.pipelines.model.words import SYSTEM_COLUMNS, temporal_columns
 from weft.pipelines.plan.catalog import Missing
 from weft.pipelines.plan.operations.context import PlanContext, not_usable
 from weft.pipelines.plan.operations.expressions import checked, is_unknown, selector
@@ -14,10 +18,6 @@ from weft.pipelines.plan.operations.resolved import ResolvedAppend, Working
 from weft.pipelines.plan.operations.targets import fitted, stored
 from weft.pipelines.plan.operations.update import slots_of
 from weft.pipelines.plan.scopes import OperationScope
-from weft.pipelines.model.dataset import Dataset
-from weft.pipelines.model.operation import Append, Operation
-from weft.pipelines.model.reference import Said
-from weft.pipelines.model.words import SYSTEM_COLUMNS, temporal_columns
 
 Values = tuple[tuple[str, Typed, DType], ...]
 

@@ -12,16 +12,16 @@ from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, OperationError, ResolutionError
 from weft.expr import Expr
+from weft.io.location import Location
+from weft.pipelines.model.dataset import Dataset, TableDef
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.reference import PERIOD_START, AsOfSaid
 from weft.pipelines.plan.catalog import Catalog, Missing
 from weft.pipelines.plan.lookups import LookupNode
 from weft.pipelines.plan.reads import DatasetPin, Read, Role
 from weft.pipelines.plan.resolver.locate import locate
-from weft.io.location import Location
 from weft.pipelines.plan.resolver.precedence import Chosen, resolver_for
 from weft.pipelines.plan.temporal import TemporalFilter, filter_for
-from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import PERIOD_START, AsOfSaid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,14 +21,13 @@ from weft.core.names import is_plain_text, listed, near
 from weft.core.paths import name_problem, outside
 from weft.core.source import Source
 from weft.errors import ResolutionError
+from weft.io.datasource import DataSource
+from weft.io.options import POSTGRES_BYTES, csv_options, is_set, jdbc_url
+from weft.pipelines.model.operation import Destination, Operation, Output
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import Target
-from weft.io.options import csv_options, is_set, jdbc_url
 from weft.pipelines.plan.resolver.templates import PERIOD_TOKENS, render, template_problems
-from weft.io.datasource import DataSource
-from weft.pipelines.model.operation import Destination, Operation, Output
 
-POSTGRES_BYTES = 63
 """The longest name in PostgreSQL; the server cuts off the rest with a mere notice."""
 
 FILE_FORMATS = ("csv", "parquet", "json")

@@ -6,8 +6,8 @@ from weft.core.types import BOOLEAN, NULL
 from weft.errors import ExpressionError
 from weft.expr import Expr, Scope, Typed, check, interpolate, parse
 from weft.expr import selectors as selectors_in
-from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.model.reference import Said
+from weft.pipelines.plan.operations.context import PlanContext
 
 
 def read(said: Said, context: PlanContext) -> Expr | None:

@@ -9,14 +9,14 @@ from weft.core.names import listed
 from weft.core.types import NULL, DType, Field
 from weft.errors import Diagnostic, OperationError
 from weft.expr import FUNCTIONS, Call, Ref, Typed, check, walk
+from weft.io.datasource import PERIOD
+from weft.pipelines.model.operation import Aggregate, Aggregation
+from weft.pipelines.model.reference import Said
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.expressions import checked, is_unknown, read
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, Working
 from weft.pipelines.plan.operations.targets import LABELS, fitted, writable
 from weft.pipelines.plan.scopes import OperationScope
-from weft.pipelines.model.operation import Aggregate, Aggregation
-from weft.pipelines.model.reference import Said
-from weft.pipelines.model.words import PERIOD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

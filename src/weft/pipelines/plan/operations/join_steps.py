@@ -8,12 +8,12 @@ from weft.core.types import BOOLEAN, Field, Schema
 from weft.errors import RuntimeJoinError, WeftError
 from weft.expr import Typed
 from weft.expr.render import render
+from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO, SYSTEM_COLUMNS
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.joining import Built, build, column_name, right_schema
 from weft.pipelines.plan.operations.joins import JoinDraft
 from weft.pipelines.plan.operations.resolved import ACTIVE, HIDDEN, ResolvedJoinStep, joined_name
 from weft.pipelines.plan.runtime_join import ConditionParts, compile_failure
-from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO, SYSTEM_COLUMNS
 
 ROW_ID = SYSTEM_COLUMNS[0]
 

@@ -24,17 +24,17 @@ from weft.core.types import BOOLEAN, Field, Schema
 from weft.errors import JoinSpecError
 from weft.expr import Expr, Ref, map_children, render
 from weft.joins.choose import Choice, choose
-from weft.pipelines.plan.operations.resolved import joined_name
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.join import JoinSpec
-from weft.pipelines.model.reference import AsOfSaid
-from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO
 from weft.joins.spec.predicates import ExpressionPredicate
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec
 from weft.joins.spec.words import Relationship
+from weft.pipelines.model.reference import AsOfSaid
+from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO
+from weft.pipelines.plan.operations.resolved import joined_name
 
 KEEP_ALL = JoinProjection(right_keys="keep")
 """Every column of both sides stays: joined ones have names that nothing else has."""

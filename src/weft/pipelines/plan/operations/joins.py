@@ -9,6 +9,11 @@ from weft.core.names import listed, near
 from weft.core.types import NULL, Schema
 from weft.errors import OperationError, RuntimeJoinError, UnknownColumnError, WeftError
 from weft.expr import Column, Ref, Typed, check, references
+from weft.joins.spec.predicates import ExpressionPredicate
+from weft.pipelines.model.dataset import Dataset, TableDef
+from weft.pipelines.model.operation import RuntimeJoin
+from weft.pipelines.model.reference import AsOfSaid
+from weft.pipelines.model.words import temporal_columns
 from weft.pipelines.plan.catalog import Missing
 from weft.pipelines.plan.operations.context import PlanContext, not_usable
 from weft.pipelines.plan.operations.expressions import read
@@ -22,11 +27,6 @@ from weft.pipelines.plan.runtime_join import (
     read_condition,
 )
 from weft.pipelines.plan.scopes import OperationScope
-from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.operation import RuntimeJoin
-from weft.pipelines.model.reference import AsOfSaid
-from weft.pipelines.model.words import temporal_columns
-from weft.joins.spec.predicates import ExpressionPredicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from weft.core.types import Schema
 from weft.errors import WeftError
 from weft.expr import Typed
+from weft.pipelines.model.words import temporal_columns
 from weft.pipelines.plan.lookups import LookupNode
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.joining import build, joined_fields, right_schema
 from weft.pipelines.plan.operations.resolved import LookupStep, Working, joined_name
-from weft.pipelines.model.words import temporal_columns
 
 
 def used_lookups(expressions: Iterable[Typed | None]) -> dict[str, set[str]]:

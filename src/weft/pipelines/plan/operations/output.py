@@ -7,6 +7,9 @@ from dataclasses import replace
 from weft.core.names import listed, near
 from weft.core.source import Source
 from weft.core.types import Map
+from weft.io.datasource import PERIOD
+from weft.pipelines.model.operation import Operation, Output
+from weft.pipelines.model.reference import DatasetRef, Said
 from weft.pipelines.plan.catalog import Missing
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.delete import operation_scope
@@ -14,9 +17,6 @@ from weft.pipelines.plan.operations.destination import check_names, target_of
 from weft.pipelines.plan.operations.expressions import selector
 from weft.pipelines.plan.operations.lookup_steps import lookup_steps, used_lookups
 from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, Working
-from weft.pipelines.model.operation import Operation, Output
-from weft.pipelines.model.reference import DatasetRef, Said
-from weft.pipelines.model.words import PERIOD
 
 
 def resolve_output(

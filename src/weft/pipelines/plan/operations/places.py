@@ -20,13 +20,12 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from weft.core.names import fold
-from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.operations.resolved import Target
-from weft.io.location import Location
+from weft.io.datasource import DataSource
+from weft.io.location import PUBLISHED, Location
 from weft.io.options import jdbc_url
 from weft.io.paths import is_local, plain_path
-from weft.io.datasource import DataSource
-from weft.pipelines.model.words import PUBLISHED
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.operations.resolved import Target
 
 _PATTERN = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")

@@ -7,20 +7,15 @@ from typing import Literal
 
 from weft.core.types import DType, Field, Schema
 from weft.expr import Typed
-from weft.joins.choose import Choice
-from weft.pipelines.plan.reads import Read
-from weft.joins.resolve.resolved import ResolvedJoin
+from weft.io.datasource import WriteMode
 from weft.io.options import PLAIN_CSV, CsvOptions
+from weft.joins.choose import Choice
+from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec.join import JoinSpec
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.reference import AsOfSaid
-from weft.pipelines.model.words import (
-    RESERVED_TARGETS,
-    SYSTEM_COLUMNS,
-    OnMultiple,
-    ResolverSource,
-    WriteMode,
-)
+from weft.pipelines.model.words import RESERVED_TARGETS, SYSTEM_COLUMNS, OnMultiple, ResolverSource
+from weft.pipelines.plan.reads import Read
 
 OWN_NAMES = frozenset(f.name for f in SYSTEM_COLUMNS) | RESERVED_TARGETS
 """Every name that a column of Weft's own can have."""

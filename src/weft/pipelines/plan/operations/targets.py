@@ -17,10 +17,10 @@ from weft.core.names import fold
 from weft.core.types import DOUBLE, FLOAT, LONG, NULL, Decimal, DType, Map, common_type
 from weft.expr import Typed
 from weft.expr.checking import cast_help, convert
-from weft.pipelines.plan.operations.context import PlanContext
-from weft.pipelines.plan.operations.resolved import HIDDEN, Working
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.words import RESERVED_TARGETS
+from weft.pipelines.plan.operations.context import PlanContext
+from weft.pipelines.plan.operations.resolved import HIDDEN, Working
 
 LABELS = "_labels"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -17,13 +17,14 @@ from collections.abc import Iterator
 
 from weft.core.types import NULL, Field, Schema
 from weft.errors import Code
-from weft.pipelines.plan.catalog import DatasetFound
-from weft.pipelines.plan.operations.context import PlanContext
-from weft.pipelines.plan.operations.resolved import Working
+from weft.io.datasource import PERIOD
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.operation import Append, Operation, Output, Update
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import PERIOD, SYSTEM_COLUMNS
+from weft.pipelines.model.words import SYSTEM_COLUMNS
+from weft.pipelines.plan.catalog import DatasetFound
+from weft.pipelines.plan.operations.context import PlanContext
+from weft.pipelines.plan.operations.resolved import Working
 
 KEY_UNKNOWN: tuple[Code, ...] = ("W1414",)
 """Findings that follow from a natural key that nobody knows."""

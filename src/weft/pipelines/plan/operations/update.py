@@ -20,6 +20,7 @@ from weft.core.names import fold
 from weft.core.types import NULL, Field, Map, Schema
 from weft.errors import OperationError, WeftError
 from weft.expr import Typed
+from weft.pipelines.model.operation import Assignment, Operation, Update
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.expressions import checked, is_unknown, selector
 from weft.pipelines.plan.operations.join_steps import finish_join
@@ -33,7 +34,6 @@ from weft.pipelines.plan.operations.resolved import (
 )
 from weft.pipelines.plan.operations.targets import LABELS, fitted, writable
 from weft.pipelines.plan.scopes import OperationScope, Where
-from weft.pipelines.model.operation import Assignment, Operation, Update
 
 Slots = tuple[tuple[str, ...], ...]
 

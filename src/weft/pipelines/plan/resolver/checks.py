@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
+from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule, TableStrategy
 from weft.pipelines.plan.resolver.conditions import checked_condition
 from weft.pipelines.plan.resolver.templates import template_problems
-from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule, TableStrategy
 
 
 def check_resolver(resolver: Resolver) -> tuple[Diagnostic, ...]:

@@ -15,7 +15,8 @@ from weft.core.names import listed, near
 from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
-from weft.pipelines.model.resolver import ANY_LEVEL, Rule
+from weft.io.location import ANY_LEVEL
+from weft.pipelines.model.resolver import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

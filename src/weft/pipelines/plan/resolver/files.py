@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from weft.core.names import listed
 from weft.errors import Diagnostic, ResolutionError
+from weft.io.location import no_data
+from weft.io.paths import data_files, full_path, is_local
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.resolver.locate import datasource_of
-from weft.io.location import Location
-from weft.io.paths import data_files, full_path, is_local
 
 
 def bytes_of(read: Read, catalog: Catalog, root: Path) -> int | None:
@@ -46,15 +44,3 @@ def missing_data(read: Read, catalog: Catalog, root: Path) -> tuple[Diagnostic, 
             missing.append((location, path))
     found = no_data(missing).diagnostics if missing else ()
     return tuple(replace(d, message=f"{read.name}: {d.message}", severity="warning") for d in found)
-
-
-def no_data(missing: Sequence[tuple[Location, str]]) -> ResolutionError:
-    """Return the error for locations, with their whole paths, that have no data."""
-    lines = [f"{at.period_identifier}: {path}" for at, path in missing]
-    periods = listed(dict.fromkeys(at.period_identifier for at, _ in missing))
-    return ResolutionError(
-        f"there is no data for {periods}: {', '.join(path for _, path in missing)}",
-        code="W1309",
-        help="\n".join(lines)
-        + "\nput the data there, or say `missing: skip` in the rule when a period may have none",
-    )

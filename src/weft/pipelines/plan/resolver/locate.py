@@ -6,15 +6,15 @@ from weft.core.names import listed, near
 from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.errors import ResolutionError
+from weft.io.datasource import DataSource
+from weft.io.location import PUBLISHED, Location
+from weft.pipelines.model.dataset import Dataset, TableDef
+from weft.pipelines.model.project import Project
 from weft.pipelines.plan.catalog import Catalog
-from weft.io.location import Location, Resolution
 from weft.pipelines.plan.resolver.precedence import Chosen, resolver_for
 from weft.pipelines.plan.resolver.published import resolve_published
+from weft.pipelines.plan.resolver.resolution import Resolution
 from weft.pipelines.plan.resolver.rules import resolve_table
-from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.io.datasource import DataSource
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import PUBLISHED
 
 
 def locate(

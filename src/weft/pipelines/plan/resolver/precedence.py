@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from weft.core.names import listed, near
 from weft.core.source import Source
 from weft.errors import ResolutionError
-from weft.pipelines.plan.catalog import Catalog
+from weft.io.location import PUBLISHED
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
-from weft.pipelines.model.words import PUBLISHED, ResolverSource
+from weft.pipelines.model.words import ResolverSource
+from weft.pipelines.plan.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

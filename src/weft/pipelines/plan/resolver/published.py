@@ -13,12 +13,12 @@ from weft.core.frozen import FrozenMap
 from weft.core.names import listed
 from weft.core.period import Calendar, Period
 from weft.errors import ResolutionError
-from weft.pipelines.plan.catalog import Catalog, PublishedLocation
-from weft.io.location import Location, Resolution, ResolverDiagnostic, RuleTrace
-from weft.pipelines.plan.temporal import period_identifiers
+from weft.io.location import ANY_LEVEL, PUBLISHED, Location
 from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.resolver import ANY_LEVEL
-from weft.pipelines.model.words import PUBLISHED, ResolverSource
+from weft.pipelines.model.words import ResolverSource
+from weft.pipelines.plan.catalog import Catalog, PublishedLocation
+from weft.pipelines.plan.resolver.resolution import Resolution, ResolverDiagnostic, RuleTrace
+from weft.pipelines.plan.temporal import period_identifiers
 
 RULE = "published"
 """Name of the one rule that the built-in resolver has."""

@@ -16,19 +16,14 @@ from weft.core.frozen import FrozenMap
 from weft.core.period import Calendar, Period
 from weft.core.sites import Sites
 from weft.errors import Diagnostic, ResolutionError
-from weft.pipelines.plan.resolver.conditions import checked_condition, evaluated
-from weft.pipelines.plan.resolver.expansion import expand
-from weft.io.location import (
-    Location,
-    Outcome,
-    Resolution,
-    ResolverDiagnostic,
-    RuleTrace,
-)
-from weft.pipelines.plan.resolver.templates import Kind, render, tokens_for
+from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.resolver import CatalogStrategy, PathStrategy, Resolver, Rule
 from weft.pipelines.model.words import ResolverSource
+from weft.pipelines.plan.resolver.conditions import checked_condition, evaluated
+from weft.pipelines.plan.resolver.expansion import expand
+from weft.pipelines.plan.resolver.resolution import Outcome, Resolution, ResolverDiagnostic, RuleTrace
+from weft.pipelines.plan.resolver.templates import Kind, render, tokens_for
 
 __all__ = ["Location", "Resolution", "ResolverDiagnostic", "RuleTrace", "resolve_table"]
 
