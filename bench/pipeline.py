@@ -38,7 +38,7 @@ from weft.pipelines.spark.counts import Counts, OperationCounts
 from weft.pipelines.spark.frame import Lowering, RunMoment, started
 from weft.pipelines.spark.lower import lower_operation, opened
 from weft.pipelines.spark.output import lower_checkpoint, lower_output
-from weft.pipelines.spark.scan import read_table
+from weft.pipelines.spark.read import read_table
 
 RESULTS = Path(__file__).parent / "results"
 MOST_RATIO = 1.15

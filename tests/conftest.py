@@ -65,7 +65,12 @@ def settings(folder: Path) -> dict[str, str]:
     jars = ",".join(map(str, installed_jars()))
     return {
         **({"spark.jars": jars} if jars else {}),
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "2g",
+        # Thousands of queries run in one session: what Spark keeps of each for its UI fills the memory.
+        "spark.sql.ui.retainedExecutions": "2",
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "50",
+        "spark.ui.retainedTasks": "500",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(folder / "local"),

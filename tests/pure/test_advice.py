@@ -174,7 +174,8 @@ def public_callables() -> Iterator[Callable[..., Any]]:
             found = getattr(module, name)
             if isinstance(found, type) or inspect.isfunction(found):
                 yield found
-    for owner in (Relation, *(f for f in vars(weft.streams).values() if isinstance(f, type))):
+    reports = (getattr(weft.streams, name) for name in weft.streams.__all__)
+    for owner in (Relation, *(f for f in reports if isinstance(f, type))):
         yield from (f for name, f in inspect.getmembers(owner, callable) if not name.startswith("_"))
 
 
@@ -189,23 +190,20 @@ def parameters() -> Iterator[str]:
 ARGUMENTS = frozenset(parameters()) | {"left_column"}  # the name of a column, which stands for any
 _KEYWORD = re.compile(r"(?<![\w'.\"(/{-])([a-z_]{2,})=(?![=~])")
 # Where Python is advised; further down texts are SQL, YAML, XML and addresses.
-_PYTHON_LAYERS = ("spec", "relations", "relation", "streams", "expr", "testing")
-_PYTHON_MODULES = ("weft.pipelines.plan.", "weft.spark.")
+_PYTHON_PLACES = (
+    "weft.joins.",
+    "weft.expr.",
+    "weft.testing.",
+    "weft.pipelines.plan.",
+    "weft.streams.api",
+    "weft.streams.plan.",
+    "weft.streams.spark.",
+)
+_YAML_PLANS = ("weft.pipelines.plan.operations", "weft.pipelines.plan.resolver")
 
 
 def speaks_python(where: str) -> bool:
-    if where.startswith(
-        (
-            "weft.pipelines.plan.operations",
-            "weft.pipelines.plan.resolver",
-            "weft.pipelines.spark.scan",
-            "weft.spark.sink",
-        )
-    ):
-        return False
-    return where.split(":", maxsplit=1)[0].split(".")[1] in _PYTHON_LAYERS or where.startswith(
-        _PYTHON_MODULES
-    )
+    return where.startswith(_PYTHON_PLACES) and not where.startswith(_YAML_PLANS)
 
 
 def unknown_arguments(advice: Advice) -> Iterator[str]:
@@ -220,19 +218,12 @@ _DOTTED = re.compile(
     r"'((?:join|event|watermark|dedup|max|rows|idle|starting|fail|bootstrap|null|timestamp)(?:\.[a-z_]+)+)'"
 )
 _PAIR = re.compile(r"'([a-z][a-z_.]*)' ?= ?'([^'\n]*)'")
-_STREAM_PLACES = (
-    "weft.streams.sql",
-    "weft.streams.plan",
-    "weft.streams.run",
-    "weft.spark.stream",
-    "weft.streams.kernel",
-)
 _VARIABLE = ("<", "$", HOLE, "...")
 
 
 def unknown_with_options(advice: Advice) -> Iterator[str]:
     if (
-        not advice.where.startswith((*_STREAM_PLACES, "docs/", "README"))
+        not advice.where.startswith(("weft.streams.", "docs/", "README"))
         or advice.is_code
         or "\\." in advice.text
     ):
@@ -301,7 +292,7 @@ _YAML_PLACES = (
 
 
 def unknown_keys(advice: Advice) -> Iterator[str]:
-    if not advice.where.startswith(_YAML_PLACES) or advice.where.startswith("weft.streams.sql"):
+    if not advice.where.startswith(_YAML_PLACES):
         return
     for found in _KEY.finditer(advice.text):
         for word in filter(None, found.groups()):
@@ -312,7 +303,7 @@ def unknown_keys(advice: Advice) -> Iterator[str]:
 # Functions of expressions.
 _FUNCTION = re.compile(r"(?<![\w.])([A-Z][A-Z_]+)\(")
 _WORD = re.compile(r"\b[A-Z][A-Z_]{2,}\b")
-_NO_EXPRESSIONS = ("weft.pipelines.store.", "weft.spark.sink", "weft.pipelines.spark.scan", "weft.codes")
+_NO_EXPRESSIONS = ("weft.pipelines.store.", "weft.io.", "weft.codes")
 # Not functions: a cast, a type, and the windows of streaming SQL.
 _CALLED = frozenset({"CAST", "DECIMAL", "SLIDING", "TUMBLING", "SESSION"})
 

@@ -117,12 +117,10 @@ class Session:
 
     def _is_at_work(self, tag: str) -> bool:
         tracker = self.spark.sparkContext.statusTracker()
-        jobs = [
-            info for job in tracker.getJobIdsForGroup(tag) if (info := tracker.getJobInfo(job)) is not None
-        ]
-        stages = {stage for job in jobs for stage in job.stageIds}
+        jobs = [job for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(tag)) if job is not None]
+        stages = map(tracker.getStageInfo, {stage for job in jobs for stage in job.stageIds})
         return any(job.status == "RUNNING" for job in jobs) or any(
-            info.numActiveTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None
+            stage.numActiveTasks for stage in stages if stage is not None
         )
 
     def done_tasks(self, tag: str, since: int = -1) -> tuple[int, int]:
