@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
+.PHONY: help setup demo test quick check kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
 .SUFFIXES:
 
 VENV := .venv
@@ -25,6 +25,9 @@ demo: setup ## run the FX pipeline, the main joins and a stream join on small ta
 
 test: setup ## run every test, the files shared between two processes (PROCESSES=0 for one)
 	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+
+quick: setup ## run the tests that need no JVM
+	@$(PY) -m pytest -q -n auto --dist worksteal -m "not spark and not connect and not kafka and not slow"
 
 check: setup ## lint, formatting, types, layers
 	@$(PY) -m ruff check .

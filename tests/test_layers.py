@@ -369,6 +369,65 @@ def cycle(modules: tuple[Module, ...]) -> str:
     return ""
 
 
+def folder_imports(modules: tuple[Module, ...]) -> dict[str, set[str]]:
+    """Return for each folder the folders that its modules import, wherever in a file they do so."""
+    found: dict[str, set[str]] = {}
+    for module in modules:
+        if module.folder:
+            names = (name for _, name in imported(ast.walk(module.tree)) if name.split(".")[0] == "weft")
+            found.setdefault(module.folder, set()).update(folder_of(name) for name in names)
+    return {folder: needs - {folder, ""} for folder, needs in found.items()}
+
+
+def drawn(edges: dict[str, set[str]]) -> str:
+    """Return folders and their imports as a Mermaid graph, without arrows that follow from others.
+
+    >>> print(drawn({"a": set(), "b.x": {"a"}, "c": {"a", "b.x"}}))
+    graph BT
+      b_x["b/x"] --> a["a"]
+      c["c"] --> b_x["b/x"]
+    """
+    reached: dict[str, set[str]] = {}
+    for folder in graphlib.TopologicalSorter(edges).static_order():
+        needs = edges.get(folder, set())
+        reached[folder] = needs.union(*(reached[n] for n in needs))
+    lines = []
+    for folder in sorted(edges, key=lambda f: LAYERS.get(f, 0)):
+        needs = edges[folder]
+        direct = {n for n in needs if not any(n in reached[other] for other in needs - {n})}
+        lines += [f"  {_box(folder)} --> {_box(n)}" for n in sorted(direct)]
+    return "\n".join(["graph BT", *lines])
+
+
+def _box(folder: str) -> str:
+    return f'{folder.replace(".", "_")}["{folder.replace(".", "/")}"]'
+
+
+def test_folders_do_not_import_each_other_in_a_circle() -> None:
+    graphlib.TopologicalSorter(folder_imports(MODULES)).prepare()
+
+
+@pytest.mark.golden
+def test_the_map_of_the_docs_is_drawn_from_the_imports(pytestconfig: pytest.Config) -> None:
+    page = SRC.parent / "docs" / "architecture.md"
+    text = page.read_text(encoding="utf-8")
+    head, _, rest = text.partition("<!-- imports -->")
+    tail = rest.partition("<!-- /imports -->")[2]
+    graph = drawn(folder_imports(MODULES))
+    wanted = f"{head}<!-- imports -->\n```mermaid\n{graph}\n```\n<!-- /imports -->{tail}"
+    if pytestconfig.getoption("--rewrite-golden"):
+        page.write_text(wanted, encoding="utf-8")
+    assert wanted == page.read_text(encoding="utf-8"), "the map is old: `make golden` draws it again"
+
+
+def test_the_page_and_the_rule_have_the_same_folders() -> None:
+    page = (SRC.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = {name.replace("/", "."): "*" in row for row in rows for name in row.split("`")[1::2]}
+    inner = {"pipelines", "streams", "__main__", "web"}  # what only holds folders, and what is not there yet
+    assert named == {folder: folder in SPARK_FOLDERS for folder in FOLDERS if folder not in inner}
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_house_is_in_order(rule: Rule) -> None:
     problems = [problem for module in MODULES for problem in rule(module)]

@@ -9,7 +9,7 @@ from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import KernelStep
 from weft.streams.sql.lower import read_spec
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "streams.md").read_text(encoding="utf-8")
 JOB, BOUNDS = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[:2]
 DAY = 86_400_000_000

@@ -38,7 +38,7 @@ from weft.streams.sql.foreign_options import describe_foreign
 from weft.streams.sql.option_values import READERS
 from weft.streams.sql.options import Owner, find_option
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
 HOLE = "\N{BALLOT BOX}"
 COMMAND_LINE: Any = typer.main.get_command(app)

@@ -1,7 +1,7 @@
 """Kill -9 between any two steps of a batch, then restart: as if nothing had happened.
 
 The engine without a JVM has the same state files, commits and recovery as the one on Spark; that one is
-killed in tests/spark/streams/test_kill.py.
+killed in tests/streams/run/test_kill.py.
 """
 
 from __future__ import annotations

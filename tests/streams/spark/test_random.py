@@ -1,6 +1,6 @@
 """Random streams through real streaming queries: equal to the reference row for row and batch for batch.
 
-Two hundred of them run without a JVM in tests/pure/streams; what Spark adds is shuffling, packing, types,
+Two hundred of them run without a JVM in tests/streams; what Spark adds is shuffling, packing, types,
 sources and restarts, so a few short ones are enough here.
 """
 

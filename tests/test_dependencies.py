@@ -16,7 +16,7 @@ import pytest
 from test_layers import COMPUTED, MODULES, imported
 from weft.joins.spark.workers import DRIVER_NEEDS, WORKERS_NEED
 
-PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 PROJECT: dict[str, Any] = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _OLDEST = re.compile(r">=([0-9.]+)")

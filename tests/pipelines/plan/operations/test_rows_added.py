@@ -249,7 +249,7 @@ def test_a_source_that_cannot_be_taken_is_told(
     tmp_path: Path, source: str, changes: str | None, message: str
 ) -> None:
     file = "datasets/budgets.v1.yml"
-    text = (Path(__file__).parents[2] / "data" / "fx" / file).read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "data" / "fx" / file).read_text(encoding="utf-8")
     off = {file: text.replace("status: active", "status: disabled")} if changes else None
     assert made(tmp_path, append(MAPPED, source), changes=off).told() == [("W1213", message)]
 

@@ -129,7 +129,7 @@ def test_the_whole_text_of_an_explanation(name: str, golden: Callable[[str, str]
 
 
 def test_no_golden_text_is_left_over() -> None:
-    folder = Path(__file__).parents[2] / "golden" / "explain"
+    folder = Path(__file__).parents[1] / "golden" / "explain"
     assert {f.stem for f in folder.glob("*.txt")} == set(EXPLAINED)
 
 

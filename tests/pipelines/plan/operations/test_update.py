@@ -288,7 +288,7 @@ dataset:
 
 
 def nested(**more: str) -> dict[str, str | None]:
-    gl = Path(__file__).parents[2] / "data" / "fx" / GL
+    gl = Path(__file__).parents[3] / "data" / "fx" / GL
     lookup = """\
     - alias: customer
       target: {type: dataset, id: customers}

@@ -1,6 +1,6 @@
 """Kill -9 where only Spark's own checkpoint can be wrong, then a restart: as a run without the kill, each row once.
 
-Thirty points are tried without a JVM in tests/pure/streams, chance moments with one in test_kills.py.
+Thirty points are tried without a JVM in tests/streams, chance moments with one in test_kills.py.
 """
 
 from __future__ import annotations

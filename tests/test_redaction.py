@@ -62,7 +62,7 @@ def test_any_text_can_be_masked_once_and_for_all(text: str) -> None:
 
 
 def test_words_without_an_assignment_are_not_touched() -> None:
-    docs = Path(__file__).parents[2] / "docs"
+    docs = Path(__file__).parents[1] / "docs"
     for page in ("runs.md", "joins.md", "operations.md", "temporal_joins.md", "scenarios.md"):
         text = (docs / page).read_text(encoding="utf-8")
         assert redact(text) == text, page

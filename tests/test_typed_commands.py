@@ -15,7 +15,7 @@ import weft
 from command_line import weft as run_weft
 
 SOURCE = Path(weft.__file__).parent
-DATA = Path(__file__).parents[1] / "data" / "streams" / "orders_shipments"
+DATA = Path(__file__).parents[0] / "data" / "streams" / "orders_shipments"
 _COMMAND = re.compile(r"(?:^|`|: )weft (?:[a-z-]+\b|$)")
 # Parts of ids and numbers that Weft makes itself, and names of its own.
 _SAFE = re.compile(
