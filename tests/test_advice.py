@@ -355,7 +355,7 @@ WRONG: tuple[tuple[Callable[[Advice], Iterator[str]], str, str], ...] = (
     (unknown_arguments, "weft.joins.resolve.output:1", f"pass sufixes={HOLE}"),
     (unknown_with_options, "weft.streams.sql.a", "write 'join.max_rows' = '10'"),
     (unknown_with_options, "weft.streams.sql.a", "write 'late' = 'keep'"),
-    (unknown_with_options, "docs/errors.md:1", " = help: write 'event.time.column' in its WITH"),
+    (unknown_with_options, "docs/errors/index.md:1", " = help: write 'event.time.column' in its WITH"),
     (unknown_keys, "weft.pipelines.plan.operations.a", "write `mode: upsert`"),
     (unknown_keys, "weft.pipelines.model.older", "write `config_file: path`"),
     (unknown_functions, "weft.pipelines.run.failing", "correct the value, or use TRY_CAST"),

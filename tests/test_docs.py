@@ -2,8 +2,8 @@
 
 A block marked ``python`` is run; a ``text`` block right below it is what it prints.  A block marked
 ``python raises W0101`` must end in an error with that code, and the ``text`` block below is its message.
-The blocks of a file share their names, except that each section of ``errors.md`` stands alone, below the
-first block of that file when it uses names from there.  A block that uses ``spark`` gets a session.  A block marked ``py`` is shown and not run.
+The blocks of a file share their names, except that each section of the pages in ``docs/errors`` stands alone, below
+the first block of its page when it uses names from there.  A block that uses ``spark`` gets a session.  A block marked ``py`` is shown and not run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
-ERRORS = ROOT / "docs" / "errors.md"
+ERRORS = ROOT / "docs" / "errors"
+FAMILIES = sorted(ERRORS.glob("W*.md"))
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
 _BLOCK = re.compile(
     r"^```python(?: raises (?P<code>W\d{4}))?\n(?P<body>.*?)^```\n(?:\n?```text\n(?P<shown>.*?)^```\n)?",
@@ -70,7 +71,7 @@ def blocks(text: str) -> list[Block]:
 def examples(page: Path, text: str) -> Iterator[Example]:
     found = blocks(text)
     name = str(page.relative_to(ROOT))
-    if page != ERRORS:
+    if page not in FAMILIES:
         if found:
             yield Example(page, name, tuple(found))
         return
@@ -142,15 +143,23 @@ def test_an_example_runs_on_spark_as_the_page_says(
 
 
 def test_every_code_has_its_section_and_there_is_no_other() -> None:
-    titles = _SECTION.findall(ERRORS.read_text(encoding="utf-8"))
+    titles = [title for page in FAMILIES for title in _SECTION.findall(page.read_text(encoding="utf-8"))]
     assert titles == [f"{code}: {title}" for code, title in CODES.items()]
+    for page in FAMILIES:
+        assert {title[:3] for title in _SECTION.findall(page.read_text(encoding="utf-8"))} == {page.name[:3]}
+
+
+def test_the_index_lists_every_code() -> None:
+    text = (ERRORS / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"^- \[(W\d{4})\]\([^)]*\): (.*)$", text, re.MULTILINE) == list(CODES.items())
 
 
 def test_every_section_says_what_happened_and_what_to_do() -> None:
-    sections = _SECTION.split(ERRORS.read_text(encoding="utf-8"))[1:]
-    for title, body in zip(sections[::2], sections[1::2], strict=True):
-        assert "```" in body, f"{title}: there is no example"
-        assert "**What to do:** " in body, f"{title}: there is no next step"
+    for page in FAMILIES:
+        sections = _SECTION.split(page.read_text(encoding="utf-8"))[1:]
+        for title, body in zip(sections[::2], sections[1::2], strict=True):
+            assert "```" in body, f"{title}: there is no example"
+            assert "**What to do:** " in body, f"{title}: there is no next step"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

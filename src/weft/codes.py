@@ -1,4 +1,4 @@
-"""The closed set of codes that Weft's diagnostics carry; each has a section in ``docs/errors.md``."""
+"""The closed set of codes that Weft's diagnostics carry; each has a section in ``docs/errors``."""
 
 from __future__ import annotations
 

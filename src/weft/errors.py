@@ -37,7 +37,7 @@
     AsofOrderWarning               (UserWarning) an as-of join without an order marker
 
 Each error is also the built-in it is listed with, so ``except KeyError`` and
-``except ValueError`` keep working.  Each code has a section in ``docs/errors.md``.
+``except ValueError`` keep working.  Each code has a section in ``docs/errors``.
 """
 
 from __future__ import annotations

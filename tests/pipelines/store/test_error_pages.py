@@ -18,16 +18,17 @@ from weft.pipelines.store.schema_version import too_old
 from weft.pipelines.store.tables import LOCKS
 from weft.pipelines.store.writer import Store
 
-ERRORS = Path(__file__).parents[3] / "docs" / "errors.md"
+ERRORS = Path(__file__).parents[3] / "docs" / "errors"
 PROJECT = "projects/fx_reporting.yml"
 GL = "datasets/gl.v1.yml"
 RUN = "019a86f6-3800-7000-8000-00000000000a"
 
 
 def page(code: str) -> str:
-    text = ERRORS.read_text(encoding="utf-8")
+    (family,) = ERRORS.glob(f"{code[:3]}-*.md")
+    text = family.read_text(encoding="utf-8")
     found = re.search(rf"^## {code}: .*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found is not None, f"errors.md has no section {code}"
+    assert found is not None, f"{family.name} has no section {code}"
     return found[0]
 
 

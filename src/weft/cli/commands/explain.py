@@ -53,15 +53,15 @@ def explain(
 
 
 def page(code: str) -> str:
-    """Return the section of a code in ``docs/errors.md``."""
-    found = re.search(rf"^## {code}: .*?(?=^## |\Z)", errors_page(), re.MULTILINE | re.DOTALL)
-    return found[0].rstrip() if found else f"## {code}"
+    """Return the section of a code."""
+    section = re.search(rf"^## {code}: .*?(?=^## |\Z)", _family(code), re.MULTILINE | re.DOTALL)
+    return section[0].rstrip() if section else f"## {code}"
 
 
-def errors_page() -> str:
-    """Return the text of ``docs/errors.md``: of the package, or of the source tree it runs from."""
-    shipped = files("weft.cli") / "errors.md"
-    if shipped.is_file():
-        return shipped.read_text(encoding="utf-8")
-    tree = Path(__file__).parents[4] / "docs" / "errors.md"
-    return tree.read_text(encoding="utf-8") if tree.is_file() else ""
+def _family(code: str) -> str:
+    """Return the page of ``docs/errors`` that holds a code: of the package, or of the source tree it runs from."""
+    for folder in (files("weft.cli") / "errors", Path(__file__).parents[4] / "docs" / "errors"):
+        if folder.is_dir():
+            pages = (p for p in folder.iterdir() if p.name.startswith(code[:3]))
+            return "".join(p.read_text(encoding="utf-8") for p in pages)
+    return ""
