@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from weft import AsofOrder, AsofSpec, WeftError, relation
-from weft.joins.spark import local_python
-from weft.joins.spark.ground import estimated_bytes
+from weft.joins.spark import workers
+from weft.joins.spark.facts import estimated_bytes
 
 
 def main(folder: Path) -> None:
@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
                 sorted(map(list, joined.select("t", "v").collect())),
             ]
         told["refused"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel"))
-        local_python._asked = lambda _: ()  # type: ignore[assignment]  # as on a cluster: not known
+        workers._asked = lambda _: ()  # type: ignore[assignment]  # as on a cluster: not known
         told["failed"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel").collect())
     finally:
         session.stop()

@@ -76,7 +76,7 @@ NUMBER_READERS = frozenset({"weft.streams.checkpoint.rejects"})
 # Modules that may make and set up a session of their own; the user's is read-only for us.
 SESSION_MAKERS: frozenset[str] = frozenset({"weft.io.spark.session"})
 # Reads the optimiser's size estimate, which classic Spark shows through no public door.
-PLAN_READERS = frozenset({"weft.joins.spark.ground"})
+PLAN_READERS = frozenset({"weft.joins.spark.facts"})
 
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 60

@@ -9,8 +9,7 @@ import pytest
 
 from weft.core.types import LONG, Schema
 from weft.joins.choose import choose
-from weft.joins.facts import Facts, HeavyKey
-from weft.joins.ground import Ground
+from weft.joins.facts import Facts, Ground, HeavyKey
 from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
 
 MIB = 1024 * 1024

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from weft.core.names import listed, near
 from weft.errors import ArgumentError, JoinSpecError, StrategyRefusedError
-from weft.joins.facts import Facts
-from weft.joins.ground import MIB, UNKNOWN, Ground, in_words
+from weft.joins.facts import MIB, UNKNOWN, Facts, Ground, in_words
 from weft.joins.resolve.conditions import folded
 from weft.joins.resolve.resolved import AsOf, Exact, Overlap, ResolvedJoin, SameWindow, Within
 from weft.joins.strategies import ASOF

@@ -20,8 +20,8 @@ from weft.joins.relation import Relation
 from weft.joins.relation.temporal import check_order
 from weft.joins.resolve.join import resolve_join
 from weft.joins.several import resolve_several
-from weft.joins.spark import local_python
-from weft.joins.spark.failures import coded_errors, job_failure
+from weft.joins.spark import workers
+from weft.joins.spark.contracts import coded_errors, job_failure
 
 LEFT = Schema.of(symbol="string", ts="timestamp", qty="long")
 RIGHT = Schema.of(symbol="string", ts="timestamp", bid="double", ask="double")
@@ -279,11 +279,11 @@ def test_another_python_of_a_local_session_is_asked_for_its_modules(
     monkeypatch.delenv("SPARK_LOCAL_REMOTE", raising=False)
     monkeypatch.setenv("PYSPARK_PYTHON", str(bare))
     for _ in range(2):
-        assert local_python.missing_modules(local) == ("numpy", "pyarrow")
+        assert workers.missing_modules(local) == ("numpy", "pyarrow")
     assert (tmp_path / "asked").read_text() == "asked\n"
-    assert local_python.missing_modules(cluster) == local_python.missing_modules(connected) == ()
+    assert workers.missing_modules(cluster) == workers.missing_modules(connected) == ()
     monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
-    assert local_python.missing_modules(connected) == ("numpy", "pyarrow")
+    assert workers.missing_modules(connected) == ("numpy", "pyarrow")
     for program in (sys.executable, str(tmp_path / "nothing")):
         monkeypatch.setenv("PYSPARK_PYTHON", program)
-        assert local_python.missing_modules(local) == ()
+        assert workers.missing_modules(local) == ()

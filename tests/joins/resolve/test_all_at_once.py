@@ -19,9 +19,9 @@ from weft.errors import (
     UnknownColumnError,
     WeftError,
 )
-from weft.joins.resolve.casting import meeting_help
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.predicates import meeting_help
 from weft.joins.spec import (
     AsofOrder,
     AsofSpec,

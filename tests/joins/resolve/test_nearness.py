@@ -9,9 +9,8 @@ import pytest
 
 from weft.core.types import DATE, DOUBLE, LONG, TIMESTAMP, Decimal, Schema
 from weft.errors import JoinTypeError
-from weft.joins.resolve.axis import DAY, Axis, axis_of
+from weft.joins.resolve.axis import DAY, Axis, axis_of, reach_of, way_of
 from weft.joins.resolve.join import resolve_join
-from weft.joins.resolve.nearness import reach_of, way_of
 from weft.joins.resolve.resolved import Overlap, ResolvedJoin, Within
 from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec

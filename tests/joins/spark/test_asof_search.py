@@ -146,7 +146,7 @@ def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
     from pyspark import cloudpickle
 
     from weft.joins.spark import asof_result, asof_search
-    from weft.joins.spark.shipping import sent_by_value
+    from weft.joins.spark.workers import sent_by_value
 
     run = sent_by_value((asof_search, asof_result), asof_search.cogrouped(search_of(MATCH)))
     shipped = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]  # pyspark ships it untyped

@@ -15,9 +15,9 @@ from weft.joins.resolve.conditions import folded
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark import asof_slices, heavy_keys
+from weft.joins.spark.asof_slices import SLICE
 from weft.joins.spark.heavy_keys import TOLD, Survey
 from weft.joins.spark.sides import Sides
-from weft.joins.spark.time_slices import SLICE
 from weft.joins.spec import from_dict
 from weft.joins.strategies import ASOF
 from weft.testing import Table, assert_rows_equal

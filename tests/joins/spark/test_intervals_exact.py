@@ -183,7 +183,7 @@ def test_times_in_long_and_short_ranges_give_what_a_nested_loop_gives(spark: Spa
 def test_the_long_tail_of_these_tests_needs_several_levels(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from weft.joins.spark.measured_bins import measured
+    from weft.joins.spark.bins import measured
 
     frame = ranges(spark, "kabm", 1).filter("b IS NULL OR b > a")
     lengths = frame.select(F.col("a").cast("double").alias("start"), F.col("b").cast("double").alias("end"))
@@ -195,7 +195,7 @@ def test_the_long_tail_of_these_tests_needs_several_levels(spark: SparkSession) 
 def test_a_measure_is_the_same_in_whatever_order_rows_are_read(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from weft.joins.spark.measured_bins import measured
+    from weft.joins.spark.bins import measured
 
     rng = random.Random(5)
     rows = [

@@ -2,14 +2,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from weft.errors import ArgumentError
 from weft.expr.spark.frames import a_frame, schema_of
-from weft.joins.relation.frame import Frame, JoinLineage
-from weft.joins.relation.shims import Shims
+from weft.joins.relation.directed import DirectedJoins, pairs_of, spec_call, warn_deprecated
+from weft.joins.relation.foreign import missing_order, refuse_foreign
+from weft.joins.relation.frame import Actions, Frame, JoinLineage
+from weft.joins.relation.joining import a_relation
+from weft.joins.relation.natural import NaturalJoins
+from weft.joins.relation.several import SeveralJoins
+from weft.joins.relation.temporal import TemporalJoins
+from weft.joins.spec.asof import AsofOrder
+from weft.joins.spec.join import JoinSpec
+from weft.joins.spec.words import one_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from weft.joins.spec.predicates import JoinPredicate
+
+
+ShimHow = Literal["inner", "left", "right", "full", "semi", "anti"]
+_DIRECTED = {
+    "inner": "inner_join",
+    "left": "left_outer",
+    "right": "right_outer",
+    "full": "full_outer",
+    "semi": "semi_join",
+    "anti": "anti_join",
+}
+
+
+class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins, Actions):
+    """Deprecated spellings; each warns with the exact replacement."""
+
+    __slots__ = ()
+
+    def join(self, other: Frame, /, *, how: ShimHow = "inner", on: Any = None) -> Self:
+        """Join on shared columns, or on the columns of `on`; deprecated."""
+        return self._shim("join", other, how, on)
+
+    def left_join(self, other: Frame, /, *, on: Any = None) -> Self:
+        """Left join on shared columns, or on the columns of `on`; deprecated."""
+        return self._shim("left_join", other, "left", on)
+
+    def _shim(self, old: str, other: Frame, how: ShimHow, on: Any) -> Self:
+        one_of(how, ShimHow, "how")
+        a_relation(other, old)
+        if on is None:
+            warn_deprecated(f"Relation.{old}", f"natural_{how}(other)")
+            natural: Self = getattr(self, f"natural_{how}")(other)
+            return natural
+        pairs = pairs_of(on)
+        warn_deprecated(f"Relation.{old}", f"{_DIRECTED[how]}(other, {spec_call(pairs)})")
+        directed: Self = getattr(self, _DIRECTED[how])(other, JoinSpec(pairs))
+        return directed
+
+    def join_on(
+        self,
+        *keys: Any,
+        on: Any = None,
+        predicates: Sequence[JoinPredicate] | None = None,
+    ) -> JoinSpec:
+        """Return the `JoinSpec` of key tuples; deprecated."""
+        said = [k for k in keys if not isinstance(k, Frame)]
+        if said and on is not None:
+            raise ArgumentError(
+                "join_on takes keys or on=, not both", code="W0305", help="leave out on= and give the keys"
+            )
+        spec = JoinSpec(pairs_of(said or on), predicates or ())
+        warn_deprecated("Relation.join_on", spec_call(spec.equal_keys, spec.predicates))
+        return spec
+
+    def join_asof(self, other: Frame, /, *, order: AsofOrder | None = None, **named: Any) -> Self:
+        """As-of join on shared columns and aliases; deprecated."""
+        right = a_relation(other, "join_asof")
+        refuse_foreign("join_asof", self, right, named)
+        if order is None:
+            raise missing_order("join_asof", self, right, named)
+        told = ", ".join(f"{k}={v!r}" for k, v in {"order": order, **named}.items())
+        warn_deprecated("Relation.join_asof", f"natural_asof(other, {told})")
+        return self.natural_asof(other, order=order, **named)
 
 
 class Relation(Shims):

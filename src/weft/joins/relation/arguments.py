@@ -1,19 +1,25 @@
-"""Arguments of the natural joins: each checked on its own, every mistake told at once."""
+"""Arguments of the join methods: one signature for siblings, every mistake reported at once, warnings at the user's line."""
 
 from __future__ import annotations
 
+import inspect
+import os
+import sys
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from weft.core.mistakes import Mistakes
-from weft.core.names import parse_name
+from weft.core.names import is_keyword_name, near, parse_name
 from weft.errors import ArgumentError
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import settled_projection
 from weft.joins.spark.stats import MatchStats
 from weft.joins.spec.amount import check_distance
 from weft.joins.spec.asof import UNBOUNDED, AsofHow, AsofOrder, name_list
-from weft.joins.spec.join import alias_pairs, checked_predicates
+from weft.joins.spec.join import JoinSpec, alias_pairs, checked_predicates
 from weft.joins.spec.words import (
     Direction,
     NearestTie,
@@ -103,3 +109,129 @@ _CHECKS: Mapping[str, Check] = {
     "strategy": _strategy,
     "statistics": _optional(_word(Statistics)),
 }
+
+
+_TAKEN = ("project", "suffixes", "stats")
+_NATURAL = ("strict", "exclude_shared")
+_METHODS = {
+    "inner": "inner_join",
+    "left": "left_outer",
+    "right": "right_outer",
+    "full": "full_outer",
+    "outer": "full_outer",
+    "semi": "semi_join",
+    "anti": "anti_join",
+    "cross": "cross_join",
+}
+_ORDER = "order=AsofOrder('left_time', 'right_time')"
+_NEEDED = {
+    "JoinSpec": (),
+    "AsofSpec": (_ORDER,),
+    "IntervalSpec": (_ORDER, "lower='0s'", "upper='1 hour'"),
+    "WindowSpec": (_ORDER, "window='tumbling'", "size='1 hour'"),
+}
+"""What the example of each spec says besides the keys, so that it runs."""
+
+
+def refuse_keywords(
+    method: str, unexpected: dict[str, Any], kind: type[JoinSpec] = JoinSpec, taken: tuple[str, ...] = _TAKEN
+) -> None:
+    """Raise for every keyword; those that look like key aliases share one call that runs."""
+    mistakes = Mistakes()
+    options = ("predicates", *(f.name for f in fields(kind) if f.kw_only))
+    aliases: dict[str, Any] = {}
+    for name, value in unexpected.items():
+        said_elsewhere = name in (*options, *_NATURAL, "how")
+        if name == "keys" or (isinstance(value, str) and not said_elsewhere):
+            aliases[name] = value
+        else:
+            told = f"{method} takes no keyword {name}="
+            mistakes.add(ArgumentError(told, help=_advice(name, value, kind, taken, options)))
+    if aliases:
+        told = ", ".join(f"{name}={value!r}" for name, value in aliases.items())
+        call = ", ".join((*_said(aliases, options), *_NEEDED[kind.__name__]))
+        meant = [c for name in aliases for c in near(name, (*taken, *options), most=1)]
+        mistakes.add(
+            ArgumentError(
+                f"{method} takes its keys from a {kind.__name__}, not from keywords ({told})",
+                help=f"write {method}(other, {kind.__name__}.from_kwargs({call}))"
+                + "".join(f"\n{_meant(m, kind, taken)}" for m in meant),
+            )
+        )
+    mistakes.raise_all()
+
+
+def _meant(name: str, kind: type[JoinSpec], taken: tuple[str, ...]) -> str:
+    where = "" if name in taken else f" of {kind.__name__}"
+    return f"or did you mean the parameter {name}={where}?"
+
+
+def _advice(
+    name: str, value: Any, kind: type[JoinSpec], taken: tuple[str, ...], options: tuple[str, ...]
+) -> str:
+    spec = kind.__name__
+    if name in options:
+        return f"put it in the {spec}: {spec}(..., {name}={value!r})"
+    if name == "how":
+        wanted = _METHODS.get(value) if isinstance(value, str) else None
+        return f"the method says how: call {wanted or ', '.join(dict.fromkeys(_METHODS.values()))}"
+    if name in _NATURAL:
+        return f"natural joins take it; a {spec} says every key itself, so leave it out"
+    close = near(name, (*taken, *options), most=1)
+    if close and close[0] in options:
+        return f"did you mean {close[0]}=? put it in the {spec}: {spec}(..., {close[0]}={value!r})"
+    if close:
+        return f"did you mean the parameter {close[0]}=?"
+    example = ", ".join(("[('left_column', 'right_column')]", *_NEEDED[spec]))
+    return f"keys stand in the spec: {spec}({example})"
+
+
+def _said(aliases: dict[str, Any], options: tuple[str, ...]) -> list[str]:
+    """Return the arguments of from_kwargs; names that are none of its aliases go into keys=."""
+    listed = aliases.get("keys")
+    plain = {n: v for n, v in aliases.items() if is_keyword_name(n) and n not in (*options, "keys")}
+    odd = {n: v for n, v in aliases.items() if n not in plain and isinstance(v, str)}
+    told = [f"{n}={v!r}" for n, v in plain.items()]
+    if odd or listed is not None:
+        told.append(f"keys={odd or listed!r}")
+    return told
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def like(model: F, name: str, summary: str, call: Callable[..., Any]) -> F:
+    """Return a method called `name` with the signature of `model` that runs `call`.
+
+    ``help()``, editors and type checkers see the whole signature, and below the summary the
+    parameters and the example of the model.
+    """
+
+    def method(self: Any, /, *args: Any, **named: Any) -> Any:
+        return call(self, *args, **named)
+
+    method.__name__ = name
+    method.__qualname__ = f"Relation.{name}"
+    method.__doc__ = "\n\n".join(filter(None, (summary, _shared(model, name))))
+    method.__annotations__ = dict(model.__annotations__)
+    method.__signature__ = inspect.signature(model)  # type: ignore[attr-defined]  # honoured by inspect
+    return cast("F", method)
+
+
+def _shared(model: Callable[..., Any], name: str) -> str:
+    """Return what the docstring of the model says below its first line, about `name` instead."""
+    _, _, rest = inspect.cleandoc(model.__doc__ or "").partition("\n\n")
+    return rest.replace(model.__name__, name)
+
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
+
+def notice(message: str, category: type[Warning]) -> None:
+    """Warn at the first line outside this package."""
+    depth = 1
+    frame = sys._getframe(depth)  # noqa: SLF001  # the documented way to find a caller
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        depth += 1
+    warnings.warn(message, category, stacklevel=depth + 1)

@@ -11,13 +11,13 @@ from weft.expr.spark.frames import check_one_session
 from weft.joins.choose import choose
 from weft.joins.explain import JoinExplanation, explain_resolved, explain_spec
 from weft.joins.relation import Relation
+from weft.joins.relation.arguments import notice
 from weft.joins.relation.joining import a_relation
 from weft.joins.relation.natural import infer
-from weft.joins.relation.notices import notice
 from weft.joins.resolve.join import Inference, resolve_join
 from weft.joins.resolve.resolved import AsOf
-from weft.joins.spark.fanout import fan_out
-from weft.joins.spark.ground import ground_of
+from weft.joins.spark.facts import ground_of
+from weft.joins.spark.stats import fan_out
 from weft.joins.spark.streams import is_stream_join, stream_choice
 from weft.joins.spec.join import FROM_KWARGS, JoinSpec, Keys, checked_predicates
 

@@ -1,4 +1,4 @@
-"""The frame below a Relation: a DataFrame with its schema, order marker and lineage."""
+"""The frame below a Relation: a DataFrame with its schema, order marker and lineage, and the actions on it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import check_one_session, functions_of, schema_of
 from weft.joins.explain import JoinExplanation, explain_resolved
-from weft.joins.spark.failures import coded_errors
-from weft.joins.spark.sorting import is_sorted
+from weft.joins.spark.contracts import coded_errors
+from weft.joins.spark.stats import is_sorted
 from weft.joins.spark.streams import check_not_streaming
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from weft.joins.choose import Choice
     from weft.joins.resolve.resolved import ResolvedJoin
     from weft.joins.spec.join import JoinSpec
     from weft.joins.spec.projection import JoinProjection
+
 
 Ordering = tuple[tuple[str, bool], ...]
 """Sort columns in order, each with whether it ascends."""
@@ -306,3 +309,50 @@ def _sort_pair(column: object) -> tuple[str, bool]:
         f"order_by takes column names and pairs of a name and a bool, not {column!r}",
         help="write order_by('a', ('b', False)) to sort by b descending",
     )
+
+
+class Actions(Frame):
+    """``count``, ``collect``, ``head``, ``show``, ``to_pandas`` and ``to_arrow``.
+
+    ``.df`` has the actions of Spark; a promise that is broken there ends in Spark's own exception, of which
+    `weft.coded_errors` makes ours.
+    """
+
+    __slots__ = ()
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        check_not_streaming(self.df, "count")
+        with coded_errors():
+            return self.df.count()
+
+    def collect(self) -> list[Row]:
+        """Return all rows."""
+        check_not_streaming(self.df, "collect")
+        with coded_errors():
+            return self.df.collect()
+
+    def head(self, n: int = 5) -> list[Row]:
+        """Return up to `n` rows."""
+        limited = self.limit(n)
+        check_not_streaming(self.df, "head")
+        with coded_errors():
+            return limited.df.collect()
+
+    def show(self, n: int = 20) -> None:
+        """Print up to `n` rows as a table, as Spark does."""
+        check_not_streaming(self.df, "show")
+        with coded_errors():
+            self.df.show(n)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all rows as a pandas DataFrame."""
+        check_not_streaming(self.df, "to_pandas")
+        with coded_errors():
+            return self.df.toPandas()
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as an Arrow table."""
+        check_not_streaming(self.df, "to_arrow")
+        with coded_errors():
+            return self.df.toArrow()

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, TypeVar
 from weft.errors import ArgumentError
 from weft.expr.spark.frames import check_one_session
 from weft.joins.choose import choose
-from weft.joins.ground import UNKNOWN, Ground
+from weft.joins.facts import UNKNOWN, Ground
 from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.resolve.join import Inference, resolve_join
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
-from weft.joins.spark import native_stream
-from weft.joins.spark.facts import sampled_facts
-from weft.joins.spark.ground import ground_of
+from weft.joins.spark import streams
+from weft.joins.spark.facts import ground_of, sampled_facts
 from weft.joins.spark.lowering import lower
-from weft.joins.spark.native_stream import NullTime
 from weft.joins.spark.stats import MatchStats
-from weft.joins.spark.streams import check_promises, check_static_side, is_stream_join, stream_choice
+from weft.joins.spark.streams import (
+    NullTime,
+    check_promises,
+    check_static_side,
+    is_stream_join,
+    stream_choice,
+)
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.words import Statistics, one_of
@@ -118,7 +122,7 @@ def join_frames(
     observation = stats.attach(left.df, right.df) if stats is not None else None
     if is_stream_join(left.df, right.df, resolved):
         choice = stream_choice(left.df, right.df, resolved)
-        df = native_stream.lower(left.df, right.df, resolved, on_null_time=_settled_null_time(on_null_time))
+        df = streams.lower(left.df, right.df, resolved, on_null_time=_settled_null_time(on_null_time))
     else:
         _refuse_null_time(on_null_time)
         choice = choose(

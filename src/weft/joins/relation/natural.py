@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from weft.core.mistakes import Mistakes
 from weft.errors import JoinKeyWarning, WeftError
-from weft.joins.relation.arguments import check_arguments
+from weft.joins.relation.arguments import check_arguments, like, notice
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import a_relation, join_frames, settled_projection
-from weft.joins.relation.methods import like
-from weft.joins.relation.notices import notice
 from weft.joins.resolve.join import Inference, check_conditions
 from weft.joins.resolve.natural import NaturalKeys, natural_keys
 from weft.joins.spec.asof import AsofOrder, name_list

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from weft.core.mistakes import Mistakes
 from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError, WeftError
-from weft.joins.relation.arguments import check_arguments
+from weft.joins.relation.arguments import check_arguments, notice, refuse_keywords
 from weft.joins.relation.foreign import missing_order, refuse_foreign
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import a_relation, join_frames, settled_projection
-from weft.joins.relation.keywords import refuse_keywords
 from weft.joins.relation.natural import PARAMETERS, infer
-from weft.joins.relation.notices import notice
 from weft.joins.resolve.join import Inference, check_conditions
 from weft.joins.resolve.natural import NaturalKeys
 from weft.joins.spec.asof import AsofOrder, AsofSpec, TemporalSpec
@@ -23,8 +21,8 @@ from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.joins.spec.words import OrderCheck, Statistics, one_of
 
 if TYPE_CHECKING:
-    from weft.joins.spark.native_stream import NullTime
     from weft.joins.spark.stats import MatchStats
+    from weft.joins.spark.streams import NullTime
     from weft.joins.spec.amount import Distance
     from weft.joins.spec.asof import AsofHow
     from weft.joins.spec.predicates import JoinPredicate

@@ -11,10 +11,9 @@ from weft.core.mistakes import Mistakes
 from weft.core.names import parse_name
 from weft.core.types import Schema, common_type
 from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysError
-from weft.joins.resolve.casting import meeting_help
 from weft.joins.resolve.matching import resolve_match
 from weft.joins.resolve.output import OutputRequest, output_columns
-from weft.joins.resolve.predicates import resolve_predicates
+from weft.joins.resolve.predicates import meeting_help, resolve_predicates
 from weft.joins.resolve.resolved import (
     AsOf,
     Exact,

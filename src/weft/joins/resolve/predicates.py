@@ -1,14 +1,15 @@
-"""Predicates of a spec bound to two schemas: typed boolean trees over slots."""
+"""Predicates of a spec bound to two schemas, and casts to suggest where two columns do not meet."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from weft import expr
 from weft.core.mistakes import Mistakes
-from weft.core.names import parse_name
-from weft.core.types import BOOLEAN, DATE, NULL, Field, Schema, common_type
+from weft.core.names import is_keyword_name, listed, near, parse_name, quote, shown
+from weft.core.types import BOOLEAN, DATE, NULL, STRING, DType, Field, Map, Schema, common_type
 from weft.errors import (
     AmbiguousColumnError,
     Diagnostic,
@@ -18,14 +19,64 @@ from weft.errors import (
     UnknownColumnError,
     WeftError,
 )
+from weft.expr import Column
 from weft.expr.ast import Binary
-from weft.joins.resolve.casting import meeting_help
 from weft.joins.resolve.matching import measure
-from weft.joins.resolve.resolved import ResolvedKey, ResolvedPredicate, Slot
-from weft.joins.resolve.scope import JoinScope
+from weft.joins.resolve.resolved import ResolvedKey, ResolvedPredicate, Side, Slot
 from weft.joins.spec.asof import AsofSpec
 from weft.joins.spec.join import JoinSpec
-from weft.joins.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate
+from weft.joins.spec.predicates import SIDES, ColumnPredicate, ExpressionPredicate, JoinPredicate
+
+
+@dataclass(frozen=True, slots=True)
+class JoinScope:
+    """Resolves ``left.x``, ``right.x``, ``l.x``, ``r.x`` and names that one side alone has."""
+
+    left: Schema
+    right: Schema
+
+    def resolve(self, qualifier: str | None, name: str) -> Column | Diagnostic:
+        """Return the column that a reference means, or what is wrong with it."""
+        if qualifier is not None:
+            side = SIDES.get(qualifier.casefold())
+            if side is None:
+                return Diagnostic(
+                    "W0207", f"{qualifier!r} is not a side of the join", help="write left. or right."
+                )
+            return self._on_side("left" if side == "left" else "right", name)
+        found = [side for side in _BOTH if name in self._schema(side)]
+        if len(found) == 2:
+            return Diagnostic(
+                "W0216", f"both sides have a column {name!r}", help=f"write left.{name} or right.{name}"
+            )
+        if not found:
+            return self._unknown(name, "neither side has a column", (*self.left.names, *self.right.names))
+        return self._on_side(found[0], name)
+
+    def names(self) -> tuple[str, ...]:
+        """Return every reference that resolves, for near-name help."""
+        return (*(f"left.{n}" for n in self.left.names), *(f"right.{n}" for n in self.right.names))
+
+    def _schema(self, side: Side) -> Schema:
+        return self.left if side == "left" else self.right
+
+    def _on_side(self, side: Side, name: str) -> Column | Diagnostic:
+        schema = self._schema(side)
+        index = schema.find(name)
+        if index is None:
+            return self._unknown(name, f"the {side} side has no column", schema.names)
+        field = schema.fields[index]
+        return Column(Slot(side, index), field.dtype, field.nullable)
+
+    @staticmethod
+    def _unknown(name: str, what: str, available: tuple[str, ...]) -> Diagnostic:
+        close = near(name, available)
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {listed(available)}"
+        return Diagnostic("W0207", f"{what} {name!r}", help=hint)
+
+
+_BOTH: tuple[Side, Side] = ("left", "right")
+
 
 _CLASSES: dict[str, type[WeftError]] = {
     "W0207": UnknownColumnError,
@@ -150,3 +201,52 @@ def _foreign(
                 "which is neither an order column nor a key",
                 help="put it in predicates",
             )
+
+
+def meeting_help(left: Field, right: Field) -> str:
+    """Return the next step for two columns whose types do not meet: a cast that runs.
+
+    >>> from weft.core.types import parse_type
+    >>> meeting_help(Field("id", parse_type("long")), Field("key", parse_type("string")))
+    'cast one side first, for example right.with_columns(key="CAST(key AS long)")'
+    """
+    if isinstance(left.dtype, Map) or isinstance(right.dtype, Map):
+        return "maps cannot be compared: join on the values inside them"
+    if left.dtype.is_nested or right.dtype.is_nested:
+        return "join on the scalar values inside it"
+    for calls in _ways(left, right):
+        if len(calls) == 1:
+            return f"cast one side first, for example {calls[0]}"
+        return f"cast both sides first, for example {calls[0]} and {calls[1]}"
+    return f"no cast leads from {left.dtype} to {right.dtype} or back: join on other columns"
+
+
+def _ways(left: Field, right: Field) -> Iterator[tuple[str, ...]]:
+    """Yield casts after which the columns meet, those of a text to the other type first."""
+    one_sided = [("left", left, right.dtype), ("right", right, left.dtype)]
+    one_sided.sort(key=lambda way: way[1].dtype != STRING)
+    for side, field, target in one_sided:
+        call = _call(side, field, target)
+        if call is not None and common_type(target, target) is not None:
+            yield (call,)
+    texts = _call("left", left, STRING), _call("right", right, STRING)
+    if texts[0] is not None and texts[1] is not None:
+        yield texts[0], texts[1]
+
+
+def _call(side: str, field: Field, target: DType) -> str | None:
+    """Return the call that casts the column, or None when the language has no such cast."""
+    for name in dict.fromkeys((shown(field.name), quote(field.name))):
+        text = f"CAST({name} AS {target})"
+        try:
+            typed = expr.check(expr.parse(text), expr.TableScope({"": Schema((field,))}), today=False)
+        except WeftError:
+            continue
+        if typed.dtype == target:
+            return f"{side}.with_columns({_argument(field.name, text)})"
+    return None
+
+
+def _argument(name: str, text: str) -> str:
+    quoted = repr(text) if '"' in text or "\\" in text else f'"{text}"'
+    return f"{name}={quoted}" if is_keyword_name(name) else f"**{{{name!r}: {quoted}}}"

@@ -33,8 +33,8 @@ from weft.joins.spark import asof_result, asof_search
 from weft.joins.spark.chosen import is_over, usable_left, usable_right
 from weft.joins.spark.hashing import balanced_group
 from weft.joins.spark.order import Axis, tie_slots
-from weft.joins.spark.shipping import sent_by_value
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
+from weft.joins.spark.workers import sent_by_value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -29,14 +29,21 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from weft.joins.resolve.axis import Axis, axis_of
-from weft.joins.resolve.nearness import Reach, point_side, reach_of
+from weft.joins.resolve.axis import Axis, Reach, axis_of, point_side, reach_of
 from weft.joins.resolve.resolved import Overlap, ResolvedJoin, SameWindow, Side, Within
 from weft.joins.spark import axis as on_axis
-from weft.joins.spark.bins import Bins, FixedBins, Placed, Stretch, join_by_bins, join_by_keys
+from weft.joins.spark.axis import Places
+from weft.joins.spark.bins import (
+    Bins,
+    FixedBins,
+    MeasuredBins,
+    Placed,
+    Stretch,
+    join_by_bins,
+    join_by_keys,
+    join_by_touched_bins,
+)
 from weft.joins.spark.equi import begun, finished, how_that_shows_unmatched
-from weft.joins.spark.measured_bins import MeasuredBins, join_by_touched_bins
-from weft.joins.spark.places import Places
 
 if TYPE_CHECKING:
     from types import ModuleType

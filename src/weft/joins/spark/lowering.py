@@ -6,8 +6,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft.joins.choose import Choice
-from weft.joins.resolve.resolved import ResolvedJoin
-from weft.joins.spark import asof, equi, interval, window_join
+from weft.joins.resolve.conditions import folded
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin
+from weft.joins.spark import (
+    asof_broadcast,
+    asof_kernel,
+    asof_rank,
+    asof_slices,
+    asof_tiny_left,
+    asof_union,
+    equi,
+    interval,
+    window_join,
+)
+from weft.joins.spark.contracts import checked
+from weft.joins.spark.sides import Sides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,12 +31,37 @@ PLANS: Mapping[str, Callable[..., DataFrame]] = {
     "window": window_join.lower,
     "session": window_join.lower,
 }
+ASOF_PLANS: Mapping[str, Callable[[Sides, AsOf], DataFrame]] = {
+    "kernel": asof_kernel.lower,
+    "union": asof_union.lower,
+    "slices": asof_slices.lower,
+    "broadcast": asof_broadcast.lower,
+    "tiny_left": asof_tiny_left.lower,
+    "rank": asof_rank.lower,
+}
 
 
 def lower(
     left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, *, observation: Any = None
 ) -> DataFrame:
     """Return the joined frame by the chosen strategy; no job runs."""
-    if choice.strategy in asof.PLANS:
-        return asof.lower(left, right, join, choice, observation=observation)
+    if choice.strategy in ASOF_PLANS:
+        return _lower_asof(left, right, join, choice, observation)
     return PLANS[choice.strategy](left, right, join, observation=observation)
+
+
+def _lower_asof(
+    left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, observation: Any
+) -> DataFrame:
+    """Return the frame of an as-of plan; the plans differ in how they find the row, not in what comes out."""
+    simple = folded(join)
+    assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
+    sides = Sides.of(left, right, simple)
+    if choice.strategy == "slices":
+        joined = asof_slices.lower(sides, simple.match, choice.facts, kernel=not choice.no_kernel)
+    else:
+        joined = ASOF_PLANS[choice.strategy](sides, simple.match)
+    joined = checked(joined, sides)
+    if observation is not None:
+        joined = equi.observed(joined, sides, observation)
+    return joined.select(*sides.output())

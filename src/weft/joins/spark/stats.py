@@ -1,13 +1,18 @@
-"""MatchStats: how many rows matched, counted while the job runs."""
+"""Counts about rows: matches while a job runs, rows of each key, and whether rows are sorted."""
 
 from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import ArgumentError
-from weft.expr.spark.frames import observation_of
+from weft.core.names import fold, quote
+from weft.errors import ArgumentError, ColumnCollisionError
+from weft.expr.spark.frames import functions_of, observation_of, window_of
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.joins.spark.sides import Sides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,3 +92,73 @@ class MatchStats:
 
     def _ask(self) -> None:
         self._counts = dict(self._observation.get)
+
+
+COUNTS = ("left_count", "right_count", "pair_count", "shared")
+
+
+def fan_out(left: DataFrame, right: DataFrame, join: ResolvedJoin, names: Sequence[str]) -> DataFrame:
+    """Return one row per key of either side with its counts; NULL keys pair with nothing."""
+    named = [join.left.fields[join.left.index(n)].name for n in names]
+    taken = [fold(n) for n in (*named, *COUNTS)]
+    if len(set(taken)) < len(taken):
+        raise ColumnCollisionError(
+            "a key column repeats or has the name of a count",
+            help=f"rename it; the report has the columns {', '.join(COUNTS)}",
+        )
+    sides = Sides.of(left, right, join)
+    F = sides.F
+    keys = [f"k{i}" for i in range(len(join.keys))]
+    ours = sides.left.groupBy(
+        *(sides.left_column(k.left, k.dtype).alias(n) for k, n in zip(join.keys, keys, strict=True))
+    ).agg(F.count(F.lit(1)).alias("ln"))
+    theirs = sides.right.groupBy(
+        *(sides.right_column(k.right, k.dtype).alias(f"r{n}") for k, n in zip(join.keys, keys, strict=True))
+    ).agg(F.count(F.lit(1)).alias("rn"))
+    met = reduce(lambda a, b: a & b, (F.col(n).eqNullSafe(F.col(f"r{n}")) for n in keys))
+    both = ours.join(theirs, met, "full_outer")
+    ln, rn = F.coalesce(F.col("ln"), F.lit(0)), F.coalesce(F.col("rn"), F.lit(0))
+    null = reduce(lambda a, b: a | b, (F.coalesce(F.col(n), F.col(f"r{n}")).isNull() for n in keys))
+    matches = (ln > 0) & (rn > 0) & (F.lit(join.nulls_equal) | ~null)
+    shown = [F.coalesce(F.col(n), F.col(f"r{n}")).alias(name) for n, name in zip(keys, named, strict=True)]
+    return both.select(
+        *shown,
+        ln.alias("left_count"),
+        rn.alias("right_count"),
+        F.when(matches, ln * rn).otherwise(F.lit(0).cast("long")).alias("pair_count"),
+        matches.alias("shared"),
+    )
+
+
+_PARTITION_SHIFT = 33  # monotonically_increasing_id keeps the partition in its upper bits
+
+
+def is_sorted(df: DataFrame, names: Sequence[str]) -> bool:
+    """Run a job that says whether the rows ascend by the columns, NULLs first.
+
+    A row's number counts partitions first and rows second.  Each partition is checked for itself, then
+    the last row of each against the first row of the next one that has rows::
+
+        partition 0:  1 2 3      last 3
+        partition 1:  (empty)
+        partition 2:  2 5        first 2 < 3, so the rows are not sorted
+    """
+    F, window = functions_of(df), window_of(df)
+    # A struct compares field by field with NULL lowest and NaN highest, as an ascending sort does.
+    key = F.struct(*(F.col(quote(n)).alias(f"k{i}") for i, n in enumerate(names)))
+    rows = df.select(key.alias("key"), F.monotonically_increasing_id().alias("row"))
+    rows = rows.withColumn("part", F.shiftright("row", _PARTITION_SHIFT))
+    before = F.lag("key").over(window.partitionBy("part").orderBy("row"))
+    parts = (
+        rows.withColumn("fell", F.coalesce(before > F.col("key"), F.lit(False)))
+        .groupBy("part")
+        .agg(
+            F.bool_or("fell").alias("fell"),
+            F.min_by("key", "row").alias("first"),
+            F.max_by("key", "row").alias("last"),
+        )
+    )
+    # One row per partition is left, so a window without partitions is small.
+    last = F.lag("last").over(window.partitionBy(F.lit(0)).orderBy("part"))
+    borders = parts.select((F.col("fell") | F.coalesce(last > F.col("first"), F.lit(False))).alias("fell"))
+    return not borders.agg(F.coalesce(F.bool_or("fell"), F.lit(False))).collect()[0][0]

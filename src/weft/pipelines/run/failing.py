@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.errors import RunError, RuntimeJoinError, WeftError
 from weft.io.spark.failures import data_failure
-from weft.joins.spark.failures import job_failure
+from weft.joins.spark.contracts import job_failure
 from weft.joins.spark.workers import worker_problem
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
 from weft.pipelines.run.moving import no_space
