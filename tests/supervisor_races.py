@@ -16,8 +16,7 @@ from typing import Any
 from weft.errors import StreamError
 from weft.streams.checkpoint.status import job_status
 from weft.streams.checkpoint.supervisor import SupervisorFiles, read_record
-from weft.streams.run.stopping import stop_job
-from weft.streams.run.supervise import Started, World, supervise
+from weft.streams.run.supervise import Started, World, stop_job, supervise
 
 REFUSED = 8
 CONTENDERS = 4

@@ -34,9 +34,7 @@ from weft.io.options import OPTIONS as SOURCE_OPTIONS
 from weft.joins.relation import Relation
 from weft.pipelines.model.schemas import json_schema
 from weft.pipelines.model.sugar import KINDS
-from weft.streams.sql.foreign_options import describe_foreign
-from weft.streams.sql.option_values import READERS
-from weft.streams.sql.options import Owner, find_option
+from weft.streams.sql.options import READERS, Owner, describe_foreign, find_option
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))

@@ -78,7 +78,7 @@ SESSION_MAKERS: frozenset[str] = frozenset({"weft.io.spark.session"})
 # Reads the optimiser's size estimate, which classic Spark shows through no public door.
 PLAN_READERS = frozenset({"weft.joins.spark.facts"})
 
-MOST_FILE_LINES = 400
+MOST_FILE_LINES = 600
 MOST_FUNCTION_LINES = 60
 BUILT_IN_ERRORS = frozenset(
     "BaseException Exception IndexError KeyError LookupError NotImplementedError RuntimeError TypeError "

@@ -25,7 +25,7 @@ from weft.errors import CODES, Diagnostic, WeftError
 from weft.pipelines.model import read_workspace as loading
 from weft.pipelines.model.compose import compose
 from weft.streams.plan.explain import explain_job
-from weft.streams.plan.text import plan_text
+from weft.streams.plan.resolve import plan_text
 from weft.streams.sql.job import text_of
 
 SHARE, ALL, TOGETHER = 240, 10_000, 20

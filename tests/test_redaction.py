@@ -26,7 +26,7 @@ from weft.pipelines.store.records import RunFailure
 from weft.redaction import MASK, holds_secret, is_secret_name, redact
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import parts, verdict
-from weft.streams.plan.text import plan_text
+from weft.streams.plan.resolve import plan_text
 from weft.streams.sql.lower import read_spec
 
 STORE = "postgresql://ann@127.0.0.1:1/gl?connect_timeout=1&sslpassword=SECRET&password=SECRET"

@@ -18,8 +18,7 @@ import pytest
 
 from command_line import Ran, weft
 from killed_streams import java_of
-from weft.streams.checkpoint.lock import holder
-from weft.streams.checkpoint.processes import process
+from weft.streams.checkpoint.lock import holder, process
 from weft.streams.checkpoint.supervisor import (
     SupervisorFiles,
     SupervisorRecord,

@@ -21,7 +21,7 @@ from weft.core.period import calendar_from_dict
 from weft.errors import ActivationError, ConnectorError, RunError, StreamPlanError, StreamSqlError
 from weft.pipelines.model.build import project_from_dict
 from weft.pipelines.plan.project import resolve_project
-from weft.streams.plan.text import plan_text
+from weft.streams.plan.resolve import plan_text
 from weft.streams.spark.paths import located
 from weft.streams.sql.lower import read_spec
 

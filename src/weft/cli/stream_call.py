@@ -57,7 +57,7 @@ class JobCall:
 
     def plan(self) -> JobPlan:
         """Return the job with everything settled; every mistake is raised together."""
-        from weft.streams.plan.text import plan_text
+        from weft.streams.plan.resolve import plan_text
         from weft.streams.sql.job import text_of
 
         return plan_text(text_of(self.file, self.shown), self.root, file=self.shown, env=self._env())

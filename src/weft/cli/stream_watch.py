@@ -5,8 +5,7 @@ from __future__ import annotations
 from weft.cli.commands.stream_text import moment
 from weft.cli.terminal import many, say
 from weft.streams.plan.resolved import JobPlan
-from weft.streams.run.listener import Listener
-from weft.streams.run.report import BatchReport
+from weft.streams.run.report import BatchReport, Listener
 
 
 class Watching(Listener):

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from weft.core.names import listed
 from weft.errors import ArgumentError
 from weft.streams.plan.explain import JobExplanation, explain_job
-from weft.streams.plan.text import plan_text
+from weft.streams.plan.resolve import plan_text
 from weft.streams.run.batch import run_batch
 from weft.streams.run.job import run_job
-from weft.streams.run.listener import Listener
-from weft.streams.run.report import BatchReport, JobReport, QueryReport
+from weft.streams.run.report import BatchReport, JobReport, Listener, QueryReport
 from weft.streams.sql.job import text_of
 
 if TYPE_CHECKING:

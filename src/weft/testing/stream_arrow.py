@@ -17,7 +17,7 @@ from weft.core.types import DType, Scalar
 from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.residual import arrow_type
 from weft.streams.kernel.spec import JoinTask, Side
-from weft.streams.plan.layout import Child, Layout
+from weft.streams.plan.kernel_spec import Child, Layout
 from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn
 from weft.testing.values import EPOCH, as_type, microseconds
 

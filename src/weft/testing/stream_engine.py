@@ -35,14 +35,12 @@ from weft.streams.checkpoint.manifest import (
     batches as committed,
 )
 from weft.streams.checkpoint.recover import recover
-from weft.streams.kernel.places import Places
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
-from weft.streams.kernel.state_files import GroupPlace, open_group, save_group
+from weft.streams.kernel.state_files import GroupPlace, Places, open_group, save_group
 from weft.streams.kernel.transition import check_size, step
 from weft.streams.plan.clocks import clocks, watermark
 from weft.streams.plan.identity import parts
-from weft.streams.plan.kernel_spec import kernel_spec
-from weft.streams.plan.layout import is_raw, layout
+from weft.streams.plan.kernel_spec import is_raw, kernel_spec, layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
 from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, read, stable_hash, unpacked, written
 from weft.testing.stream_items import Row, of_stream, of_table

@@ -10,8 +10,7 @@ from weft.errors import Code, StreamError
 from weft.expr import Typed, evaluate
 from weft.joins.resolve.resolved import SameWindow, Within
 from weft.streams.kernel.spec import FOREVER, Clock
-from weft.streams.plan.layout import is_raw, layout
-from weft.streams.plan.pruning import dedup_columns
+from weft.streams.plan.kernel_spec import dedup_columns, is_raw, layout
 from weft.streams.plan.resolved import (
     WINDOW_END,
     WINDOW_START,

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from weft.errors import StreamError
-from weft.streams.checkpoint.lock import held, holder
-from weft.streams.checkpoint.processes import Process, process, this_process
+from weft.streams.checkpoint.lock import Process, held, holder, process, this_process
 
 HOLD = """
 import sys, time

@@ -16,8 +16,14 @@ from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, begin, record_of
 from weft.streams.checkpoint.manifest import read_manifest, write_manifest
-from weft.streams.checkpoint.offsets import check_offsets, check_reading, planned_offsets, reading_of
-from weft.streams.spark.unplanned import add_source, planned_sources
+from weft.streams.checkpoint.offsets import (
+    add_source,
+    check_offsets,
+    check_reading,
+    planned_offsets,
+    planned_sources,
+    reading_of,
+)
 
 LAST = 3
 """The last batch that the checkpoint of the test has committed."""

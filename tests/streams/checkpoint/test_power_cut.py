@@ -25,7 +25,7 @@ from weft.errors import StreamError
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
 from weft.streams.checkpoint.manifest import Move
-from weft.streams.checkpoint.redriven import RedriveRecord, write_redrive
+from weft.streams.checkpoint.recover import RedriveRecord, write_redrive
 from weft.streams.checkpoint.rejects import read_rejects, reject_files
 from weft.streams.kernel.sums import checked_files
 from weft.streams.run.failing import told
@@ -160,7 +160,7 @@ def test_corrections_are_on_the_disk_before_the_record_of_their_redrive(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", disk.fsync)
-        patched.setattr("weft.streams.checkpoint.redriven.finish_redrive", cut)
+        patched.setattr("weft.streams.checkpoint.recover.finish_redrive", cut)
         with pytest.raises(CutError):
             write_redrive(checkpoint, RedriveRecord(number=1, at=0, reasons=("LATE",), files=(move,)))
     left = disk.survives(folder / "after")

@@ -14,8 +14,7 @@ from stream_checkpoints import BATCHES, SQL, at, order, run, shipment, small_pla
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, note_change, record_of
-from weft.streams.checkpoint.lock import held
-from weft.streams.checkpoint.processes import this_process
+from weft.streams.checkpoint.lock import held, this_process
 from weft.streams.checkpoint.status import SideStatus, facts, job_status, jobs, sides_of, statement_status
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, read_record, write_record
 from weft.streams.plan.resolve import plan_job

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kernel_runs import Kernel, interval, joined
-from weft.streams.kernel.reach import over_below
+from weft.streams.kernel.pairs import over_below
 from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, OVER, PADDED, Clock, Reach
 
 TUMBLING = Reach(kind="tumbling", size=60)

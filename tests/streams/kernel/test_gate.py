@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import SCHEMA, Kernel, arrivals, interval, joined, shown
-from weft.streams.kernel.rejects import reject_table
+from weft.streams.kernel.gate import reject_table
 from weft.streams.kernel.spec import NEVER, Clock, Counters, JoinTask, KernelProblem, Reach
 from weft.streams.kernel.transition import Stepped, empty, step
 

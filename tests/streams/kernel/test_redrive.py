@@ -16,7 +16,7 @@ from stream_checkpoints import BATCHES, run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.manifest import Move
-from weft.streams.checkpoint.redriven import (
+from weft.streams.checkpoint.recover import (
     RedriveRecord,
     finish_redrive,
     redrives,

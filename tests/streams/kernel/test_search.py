@@ -8,8 +8,7 @@ import pytest
 from kernel_runs import arrivals, hash_of
 from weft.streams.kernel import pairs
 from weft.streams.kernel.pairs import expanded
-from weft.streams.kernel.search import ranges, sorted_order
-from weft.streams.kernel.segments import arrived, newest_run
+from weft.streams.kernel.segments import arrived, newest_run, ranges, sorted_order
 
 TIMES = [1000, 2000, 3000, 4000]
 

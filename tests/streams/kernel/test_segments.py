@@ -10,9 +10,8 @@ import pytest
 
 from kernel_runs import SCHEMA, Kernel, arrivals, interval, joined, shown
 from weft.streams.kernel import segments
-from weft.streams.kernel.places import Places
 from weft.streams.kernel.spec import FOREVER, HELD, NEVER, Clock, JoinTask, KernelProblem, Reach
-from weft.streams.kernel.state_files import GroupPlace, open_group, save_group, waiting
+from weft.streams.kernel.state_files import GroupPlace, Places, open_group, save_group, waiting
 from weft.streams.kernel.transition import GroupState, check_size, empty, step
 
 WIDE = interval(-100, 100, "full")
@@ -201,7 +200,7 @@ def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.Mon
     wanted = Kernel(WIDE).feed(rows, rows)
     monkeypatch.setattr("weft.streams.kernel.emit.KNOWN", 100)
     monkeypatch.setattr("weft.streams.kernel.pairs.CHUNK", 64)
-    monkeypatch.setattr("weft.streams.kernel.widths.ROWS", 50)
+    monkeypatch.setattr("weft.streams.kernel.keys.ROWS", 50)
     kernel = Kernel(WIDE)
     assert kernel.feed(rows, rows) == wanted
     assert len(wanted) == 900
@@ -219,7 +218,7 @@ def test_pairs_found_again_leave_out_rows_that_were_over(monkeypatch: pytest.Mon
 
 
 def test_wide_rows_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.streams.kernel.widths.BYTES", 400)
+    monkeypatch.setattr("weft.streams.kernel.keys.BYTES", 400)
     kernel = Kernel(WIDE)
     rows = [("a" * 30, t, t) for t in range(5)]
     assert len(kernel.feed(rows, rows)) == 25

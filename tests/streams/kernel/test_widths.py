@@ -10,14 +10,13 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import Kernel, arrivals, interval
-from weft.streams.kernel import widths as module
+from weft.streams.kernel import keys as module
 from weft.streams.kernel.gate import Arrivals
-from weft.streams.kernel.keys import key_numbers
+from weft.streams.kernel.keys import key_numbers, widths
 from weft.streams.kernel.redrive import redone
 from weft.streams.kernel.segments import Segment
 from weft.streams.kernel.spec import NEVER, Clock, JoinTask, Residual
 from weft.streams.kernel.transition import check_size, empty, step
-from weft.streams.kernel.widths import widths
 
 TEXTS = pa.schema([("k0", pa.string()), ("v", pa.string())])
 KINDS: list[tuple[Any, list[Any]]] = [

@@ -8,8 +8,7 @@ from stream_jobs import job, planned, refused
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, StreamPlanError
 from weft.joins.resolve.resolved import Exact, SameWindow, Within
-from weft.streams.plan.kernel_spec import kernel_spec
-from weft.streams.plan.layout import layout
+from weft.streams.plan.kernel_spec import kernel_spec, layout
 from weft.streams.plan.resolved import KernelStep, TableStep
 
 SECOND = 1_000_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weft.errors import StreamPlanError, StreamSqlError
-from weft.streams.plan.text import plan_text
+from weft.streams.plan.resolve import plan_text
 
 A = "CREATE STREAM a (id STRING, f DOUBLE, t TIMESTAMP) WITH ('path' = 'a', 'format' = 'json', 'event.time.field' = 't');\n"
 B = A.replace("STREAM a", "STREAM b").replace("'a'", "'b'")

@@ -16,10 +16,9 @@ from stream_spark import job_of, run_memory
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, current, record_of
 from weft.streams.checkpoint.manifest import last_batch, last_manifest, read_manifest
+from weft.streams.checkpoint.offsets import planned_sources
 from weft.streams.run.job import run_job
-from weft.streams.run.listener import Listener
-from weft.streams.run.report import BatchReport
-from weft.streams.spark.unplanned import planned_sources
+from weft.streams.run.report import BatchReport, Listener
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,8 +18,7 @@ from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.manifest import batches, last_batch, read_heartbeat, read_manifest
 from weft.streams.checkpoint.rejects import last_rejects
 from weft.streams.run.job import run_job
-from weft.streams.run.listener import Listener
-from weft.streams.run.report import BatchReport, QueryReport
+from weft.streams.run.report import BatchReport, Listener, QueryReport
 from weft.streams.spark.kafka import read_kafka, read_kafka_batch
 from weft.testing import CRASH
 

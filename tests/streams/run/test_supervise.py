@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from weft.errors import StreamError
-from weft.streams.checkpoint.lock import held
-from weft.streams.checkpoint.processes import Process, process, this_process
+from weft.streams.checkpoint.lock import Process, held, process, this_process
 from weft.streams.checkpoint.supervisor import (
     SupervisorFiles,
     SupervisorRecord,
@@ -24,13 +23,13 @@ from weft.streams.checkpoint.supervisor import (
     write_record,
 )
 from weft.streams.run import supervise as supervising
-from weft.streams.run.stopping import stop_job
 from weft.streams.run.supervise import (
     MOST_RESTARTS,
     World,
     check_free,
     pause_before,
     send,
+    stop_job,
     supervise,
 )
 

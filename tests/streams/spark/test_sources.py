@@ -17,7 +17,7 @@ from weft.core.types import Field, Schema, parse_type
 from weft.errors import ConnectorError, WeftError
 from weft.streams.run.job import run_job
 from weft.streams.spark.files import not_read, order_warnings, read_batch
-from weft.streams.spark.rate import read_rate
+from weft.streams.spark.memory import read_rate
 from weft.streams.sql.spec import StreamSpec
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.streams.spark.unplanned import give_back
+from weft.streams.checkpoint.offsets import give_back
 
 FILE = 'v1\n{"path":"file:///in/%d.json","timestamp":1600000000000,"batchId":%d}'
 KAFKA = 'v1\n{"orders":{"0":0}}'

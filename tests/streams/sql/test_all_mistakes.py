@@ -11,7 +11,7 @@ import pytest
 
 from command_line import weft
 from weft.errors import WeftError
-from weft.streams.plan.text import plan_text
+from weft.streams.plan.resolve import plan_text
 
 STREAM = "CREATE STREAM {name} (id STRING, t TIMESTAMP) WITH ('path'='{name}','format'='json','event.time.field'='t');"
 STREAMS = [STREAM.format(name=name) for name in "ab"]

@@ -19,7 +19,7 @@ import pytest
 from random_streams import START, Run, as_set, random_run
 from weft.errors import StreamError
 from weft.streams.kernel import gate, session, transition, working
-from weft.streams.kernel.reach import over_below, reached
+from weft.streams.kernel.pairs import over_below, reached
 from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, Clock
 from weft.testing.stream_engine import run_statement
 from weft.testing.stream_reference import ReferenceResult, run_reference

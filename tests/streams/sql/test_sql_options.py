@@ -17,12 +17,19 @@ from stream_mistakes import JOIN, STREAMS
 from weft.core.duration import Duration
 from weft.core.names import near
 from weft.errors import Diagnostic, StreamSqlError
-from weft.streams.sql.foreign_options import describe_foreign
 from weft.streams.sql.job import read_job
 from weft.streams.sql.lower import read_spec
-from weft.streams.sql.option_table import option_table
-from weft.streams.sql.option_values import READERS, Kind
-from weft.streams.sql.options import OPTIONS, Owner, find_option, options_of, read_options
+from weft.streams.sql.options import (
+    OPTIONS,
+    READERS,
+    Kind,
+    Owner,
+    describe_foreign,
+    find_option,
+    option_table,
+    options_of,
+    read_options,
+)
 from weft.streams.sql.spec import TIME_DIRECTIVES, StreamSpec
 from weft.streams.sql.syntax import CreateTable, SaidOption
 

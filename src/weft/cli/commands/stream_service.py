@@ -165,7 +165,7 @@ def stop(
 ) -> Envelope:
     """End a job after its batch."""
     from weft.streams.checkpoint.supervisor import SupervisorFiles
-    from weft.streams.run.stopping import stop_job
+    from weft.streams.run.supervise import stop_job
 
     wait = Duration.parse(timeout).microseconds / 1_000_000
     name, folder = _known(call_of(context), job, define)

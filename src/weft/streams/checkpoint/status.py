@@ -24,7 +24,7 @@ from weft.streams.checkpoint.manifest import (
     read_heartbeat,
 )
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, keeper, read_record
-from weft.streams.plan.layout import layout
+from weft.streams.plan.kernel_spec import layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
 State = Literal["running", "stopped", "failed", "sealed"]

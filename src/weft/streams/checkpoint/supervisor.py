@@ -23,8 +23,7 @@ from typing import Any, Literal, get_args
 from weft.core.frozen import FrozenMap, frozen, thawed
 from weft.errors import StreamError
 from weft.streams.checkpoint.durable import read_document, remove, write_document
-from weft.streams.checkpoint.lock import Holder, holder
-from weft.streams.checkpoint.processes import Process
+from weft.streams.checkpoint.lock import Holder, Process, holder
 
 State = Literal["starting", "running", "waiting", "stopped", "failed"]
 FOLDER = ".supervisor"

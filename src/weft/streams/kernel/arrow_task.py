@@ -19,9 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from weft.streams.kernel.gate import Arrivals
-from weft.streams.kernel.places import Places
 from weft.streams.kernel.spec import Clock, JoinTask, KernelProblem
-from weft.streams.kernel.state_files import GroupPlace, open_group, save_group
+from weft.streams.kernel.state_files import GroupPlace, Places, open_group, save_group
 from weft.streams.kernel.transition import check_size, step
 
 GROUP, SIDE, HASH, TIME, RAW = "__weft_group", "__weft_side", "__weft_hash", "__weft_time", "__weft_raw"

@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from weft.streams.kernel.pairs import Matching, expanded, shared_windows
-from weft.streams.kernel.reach import first_window, moved
+from weft.streams.kernel.keys import widths
+from weft.streams.kernel.pairs import Matching, expanded, first_window, moved, shared_windows
 from weft.streams.kernel.segments import Longs
 from weft.streams.kernel.spec import LEFT_ALONE, NEVER, PAIR, RIGHT_ALONE, JoinTask, Side
-from weft.streams.kernel.widths import widths
 
 KNOWN = 8_000_000
 """Up to so many pairs of a batch are remembered until they are asked for; more are found again then."""

@@ -1,8 +1,14 @@
-"""Keys: exact equality behind the hash."""
+"""Keys compared exactly behind the hash, and the bytes that rows take, so that repeated rows are cut into pieces.
+
+A row of one side may meet a million of the other, and each pair repeats its columns: a string of 2 kB becomes 2 GB,
+more than an Arrow column of strings can hold.  The average width of a table says nothing about the rows that repeat,
+so lengths are looked up row by row, from offsets alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +16,109 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from weft.streams.kernel.segments import Longs, Segment
-from weft.streams.kernel.widths import widths
+from weft.streams.kernel.segments import Longs, Segment, whole
+
+ROWS = 65_536
+"""How many rows are made together at most."""
+BYTES = 64 * 1024**2
+"""About how many bytes are made together at most; one row may have more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Widths:
+    """Bytes of some rows: what all of them have, and what each has besides (None: nothing)."""
+
+    fixed: int
+    each: Longs | None
+
+    def __add__(self, other: Widths) -> Widths:
+        if self.each is None or other.each is None:
+            each = other.each if self.each is None else self.each
+        else:
+            each = self.each + other.each
+        return Widths(self.fixed + other.fixed, each)
+
+    def at(self, places: Longs) -> Widths:
+        """Return the widths of some of the rows, in any order and as often as they are named."""
+        return Widths(self.fixed, None if self.each is None else self.each[places])
+
+    def pieces(self, count: int, rows: int | None = None) -> Iterator[slice]:
+        """Yield `count` rows piece by piece, each of at most `ROWS` rows and about `BYTES` bytes.
+
+        >>> [(s.start, s.stop) for s in Widths(8, np.array([0, BYTES, 0, 0])).pieces(4)]
+        [(0, 1), (1, 2), (2, 4)]
+        """
+        most = ROWS if rows is None else rows
+        if self.each is None:
+            step = max(1, min(most, BYTES // max(1, self.fixed)))
+            yield from (slice(first, min(first + step, count)) for first in range(0, count, step))
+            return
+        ends = np.cumsum(self.each + self.fixed)
+        first = 0
+        while first < count:
+            base = int(ends[first - 1]) if first else 0
+            last = int(np.searchsorted(ends, base + BYTES, side="right"))
+            last = max(first + 1, min(last, first + most, count))
+            yield slice(first, last)
+            first = last
+
+
+def widths(columns: Iterable[Any], places: Longs) -> Widths:
+    """Return the widths of the rows at some places of Arrow columns."""
+    total = Widths(0, None)
+    for column in columns:
+        array = whole(column)
+        size = fixed_width(array.type)
+        total += Widths(size, None) if size is not None else Widths(0, _span(array, places, places + 1))
+    return total
+
+
+def fixed_width(kind: Any) -> int | None:
+    """Return the bytes of a value of a type whose values all have as many, None for other types.
+
+    >>> fixed_width(pa.int64()), fixed_width(pa.string())
+    (8, None)
+    """
+    if pa.types.is_null(kind):
+        return 0
+    try:
+        return -(-int(kind.bit_width) // 8)
+    except ValueError:
+        return None
+
+
+def _span(array: Any, start: Longs, stop: Longs) -> Longs:
+    """Return how many bytes the values from `start` to before `stop` have, for each of the ranges."""
+    kind = array.type
+    size = fixed_width(kind)
+    if size is not None:
+        return np.asarray((stop - start) * size, dtype=np.int64)
+    if pa.types.is_struct(kind):
+        # `flatten` takes the offset of a sliced struct into account.
+        total = np.zeros(len(start), dtype=np.int64)
+        for child in array.flatten():
+            total += _span(child, start, stop)
+        return total
+    if pa.types.is_map(kind):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        first, last = offsets[start], offsets[stop]
+        return 4 * (stop - start) + _span(array.keys, first, last) + _span(array.items, first, last)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        return 4 * (stop - start) + _span(array.values, offsets[start], offsets[stop])
+    return 4 * (stop - start) + _text_span(array, start, stop)
+
+
+def _text_span(array: Any, start: Longs, stop: Longs) -> Longs:
+    kind = array.type
+    is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+    if not is_large and not pa.types.is_string(kind) and not pa.types.is_binary(kind):
+        return np.asarray((stop - start) * (array.nbytes // max(1, len(array))), dtype=np.int64)
+    if not len(array):
+        return np.zeros(len(start), dtype=np.int64)
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int64 if is_large else np.int32)
+    ends, starts = (np.asarray(offsets[places + array.offset], np.int64) for places in (stop, start))
+    return np.asarray(ends - starts)
 
 
 def same_keys(

@@ -22,11 +22,8 @@ from typing import Any
 import numpy as np
 
 from weft.streams.kernel.emit import Again, Alone, Output, Pairs, is_too_many
-from weft.streams.kernel.gate import Arrivals, admit
-from weft.streams.kernel.limits import hold
-from weft.streams.kernel.pairs import Matching, probed
-from weft.streams.kernel.reach import first_window, last_window, moved, over_below
-from weft.streams.kernel.rejects import RejectRows
+from weft.streams.kernel.gate import Arrivals, RejectRows, admit
+from weft.streams.kernel.pairs import Matching, first_window, last_window, moved, over_below, probed
 from weft.streams.kernel.segments import DEAD, MOST, Flags, Longs, Segment, laid_out, merged, newest_run
 from weft.streams.kernel.session import session_pairs
 from weft.streams.kernel.spec import (
@@ -42,7 +39,7 @@ from weft.streams.kernel.spec import (
     Side,
     SideStats,
 )
-from weft.streams.kernel.working import SideState, Working, leave
+from weft.streams.kernel.working import SideState, Working, hold, leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

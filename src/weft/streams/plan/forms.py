@@ -20,8 +20,7 @@ from weft.errors import Place
 from weft.joins.spec.amount import size_of
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.plan.bounds import FoundBounds
-from weft.streams.plan.findings import Found
-from weft.streams.plan.sources import FromSource
+from weft.streams.plan.scope import Found, FromSource
 from weft.streams.sql.spec import Bounds, JoinStepSpec
 
 

@@ -20,7 +20,7 @@ from weft.expr.ast import map_children
 from weft.joins.resolve.resolved import SameWindow
 from weft.redaction import redact
 from weft.streams.kernel.spec import FORMAT
-from weft.streams.plan.layout import layout
+from weft.streams.plan.kernel_spec import layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, Step, TableInput
 
 Keeps = Literal["same", "all", "state", "offsets"]

@@ -1,16 +1,228 @@
-"""The task that the kernel gets for one join: names of children, policies, limits, the condition."""
+"""The task that the kernel gets for one join: its columns, policies, limits and condition.
+
+Both structs of a join with state begin with the keys ``k0, k1, ..`` in their common types.  Then come the columns
+that are used after the join, ``i<source>_<column>``; a column that is a key of its own type is not repeated.  Then
+the window of an earlier join, ``w0`` and ``w1`` (microseconds), where it is used, and ``t<source>``, the event
+times of the streams in microseconds.  Under ``wall_clock`` the time of a row without one is the start of its batch,
+here too.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
+from weft.core.names import fold
+from weft.core.types import LONG, DType, Scalar
+from weft.expr import Typed
 from weft.expr.row_condition import RowCondition
 from weft.joins.resolve.resolved import SameWindow, Within
 from weft.streams.kernel.spec import JoinTask, Reach, Residual, SideTask
-from weft.streams.plan.layout import Layout, is_raw, layout
-from weft.streams.plan.programs import Child, program
-from weft.streams.plan.pruning import dedup_columns
-from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, column
+from weft.streams.plan.resolved import (
+    WINDOW_END,
+    WINDOW_START,
+    Input,
+    KernelStep,
+    Slot,
+    StatementPlan,
+    Step,
+    StepKey,
+    TableInput,
+    column,
+    event_time,
+)
+from weft.streams.plan.scope import FromSource
+from weft.streams.sql.spec import StreamSpec
+
+
+def read_columns(
+    sources: Sequence[FromSource],
+    steps: Sequence[Step],
+    where: Typed | None,
+    selected: Iterable[Typed | None],
+) -> dict[int, tuple[int, ...]]:
+    """Return, for each source by its number, the indices of the columns that are read, in order."""
+    slots: set[Hashable] = set()
+    for typed in (where, *selected, *(s.residual for s in steps)):
+        slots.update(typed.slots if typed is not None else ())
+    for step in steps:
+        for key in step.keys:
+            slots |= {key.left, key.right}
+    for source in sources:
+        if isinstance(source.spec, StreamSpec):
+            slots.update(("i", source.number, i) for i in dedup_columns(source.spec))
+    return {s.number: tuple(i for i in range(len(s.columns)) if ("i", s.number, i) in slots) for s in sources}
+
+
+def dedup_columns(stream: StreamSpec) -> tuple[int, ...]:
+    """Return the columns by which a stream tells duplicates, by their index."""
+    wanted = {fold(name) for name in stream.dedup}
+    return tuple(i for i, f in enumerate(stream.columns) if fold(f.name) in wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A child of a struct: its name, the column it holds, and the type it holds it in."""
+
+    name: str
+    slot: Slot
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The children of both structs of one join, in order."""
+
+    left: tuple[Child, ...]
+    right: tuple[Child, ...]
+
+    def place(self, slot: Hashable) -> tuple[str, str]:
+        """Return the side and the child that hold a column in its own type.
+
+        A key child whose type differs from its column's does not count: such a column has a child of its own.
+        """
+        for side, children in (("left", self.left), ("right", self.right)):
+            for child in reversed(children):
+                if child.slot == slot:
+                    return side, child.name
+        return "", ""
+
+
+def layout(plan: StatementPlan, step: KernelStep) -> Layout:
+    """Return the children of the structs of `step`."""
+    read = _read_behind(plan, step)
+    left = [_key(i, k, k.left) for i, k in enumerate(step.keys)]
+    right = [_key(i, k, k.right) for i, k in enumerate(step.keys)]
+    for number in sorted(step.left):
+        left.extend(_columns(plan, number, read, step, "left"))
+    right.extend(_columns(plan, step.right, read, step, "right"))
+    if _has_window_before(plan, step):
+        left.extend(
+            Child(name=f"w{s[1]}", slot=s, dtype=LONG) for s in (WINDOW_START, WINDOW_END) if s in read
+        )
+    left.extend(_times(plan, sorted(step.left)))
+    right.extend(_times(plan, (step.right,)))
+    return Layout(left=tuple(left), right=tuple(right))
+
+
+def _key(index: int, key: StepKey, slot: Slot) -> Child:
+    return Child(name=f"k{index}", slot=slot, dtype=key.dtype)
+
+
+def _columns(
+    plan: StatementPlan, number: int, read: set[Hashable], step: KernelStep, side: str
+) -> list[Child]:
+    source = plan.source(number)
+    schema = source.stream.columns if isinstance(source, Input) else source.table.columns
+    keys = {(k.left if side == "left" else k.right): k.dtype for k in step.keys}
+    found = []
+    for index in source.columns:
+        slot = column(number, index)
+        dtype = schema.fields[index].dtype
+        if slot in read and keys.get(slot) != dtype:
+            found.append(Child(name=f"i{number}_{index}", slot=slot, dtype=dtype))
+    return found
+
+
+def _times(plan: StatementPlan, numbers: tuple[int, ...] | list[int]) -> list[Child]:
+    streams = [n for n in numbers if isinstance(plan.source(n), Input)]
+    timed = [n for n in streams if plan.source(n).stream.event_time is not None]  # type: ignore[union-attr]  # streams
+    return [Child(name=f"t{n}", slot=event_time(n), dtype=LONG) for n in timed]
+
+
+def _read_behind(plan: StatementPlan, step: KernelStep) -> set[Hashable]:
+    """Return the slots that this join's condition or anything behind the join reads."""
+    later: list[Step] = [s for s in plan.steps if s.number > step.number]
+    found: set[Hashable] = set()
+    for typed in (plan.where, plan.event_time, step.residual, *(s.residual for s in later)):
+        found.update(typed.slots if typed is not None else ())
+    for output in plan.output:
+        found.update(output.typed.slots)
+    for other in later:
+        found.update(slot for key in other.keys for slot in (key.left, key.right))
+    for source in plan.inputs:
+        if is_raw(plan, step, source.number):
+            found.update(column(source.number, i) for i in dedup_columns(source.stream))
+    return found
+
+
+def is_raw(plan: StatementPlan, step: KernelStep, number: int) -> bool:
+    """Whether rows of a stream come to this join from their source, so that it judges them."""
+    if isinstance(plan.source(number), TableInput):
+        return False
+    first = next(s for s in plan.kernel_steps if number in (*s.left, s.right))
+    return first.number == step.number
+
+
+def _has_window_before(plan: StatementPlan, step: KernelStep) -> bool:
+    """Whether the window that the result shows was made by a join before this one."""
+    windowed = [s.number for s in plan.kernel_steps if s.gives_window]
+    return bool(windowed) and windowed[-1] < step.number
+
+
+_Place = tuple[Literal["left", "right"], str]
+_COMPARES = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+
+def program(typed: Typed, child: Callable[[Hashable], _Place]) -> tuple[Any, ...] | None:
+    """Return the prefix code of a condition, or None when it needs more than comparisons.
+
+    `child` says in which struct a column stands and under which name.
+    """
+    match typed.op:
+        case "ref":
+            return ("ref", *child(typed.slot)) if _plain(typed.dtype) else None
+        case "lit":
+            return ("lit", typed.value, str(typed.dtype)) if _plain(typed.dtype) else None
+        case "cast" if typed.dtype.is_integer and typed.args[0].dtype.is_integer:
+            return program(typed.args[0], child)
+        case "is_null":
+            return _all("isnull", typed.args, child)
+        case "not":
+            return _all("not", typed.args, child)
+        case "and" | "or":
+            return _nested(typed, child)
+        case op if op in _COMPARES:
+            return _all(op, typed.args, child)
+    return None
+
+
+def is_vectorised(typed: Typed) -> bool:
+    """Whether a condition runs on whole columns; otherwise it is asked row by row."""
+    return program(typed, lambda _: ("left", "")) is not None
+
+
+def _all(op: str, args: tuple[Typed, ...], child: Callable[[Hashable], _Place]) -> tuple[Any, ...] | None:
+    parts = [program(arg, child) for arg in args]
+    return None if None in parts else (op, *parts)
+
+
+def _nested(typed: Typed, child: Callable[[Hashable], _Place]) -> tuple[Any, ...] | None:
+    """Return AND and OR of many as operations of two."""
+    parts = [program(arg, child) for arg in typed.args]
+    if None in parts:
+        return None
+    made: tuple[Any, ...] = parts[0] or ()
+    for part in parts[1:]:
+        made = (typed.op, made, part)
+    return made
+
+
+def _plain(dtype: DType) -> bool:
+    """Whether Arrow compares values of the type as the expression language does.
+
+    Floats are left out: NaN equals NaN here, and in Arrow it equals nothing.
+    """
+    if isinstance(dtype, Scalar):
+        return not dtype.collation and not dtype.is_fraction and dtype.name in _SCALARS
+    return not dtype.is_nested
+
+
+_SCALARS = frozenset(
+    {"string", "boolean", "byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz", "null"}
+)
+
 
 _LATE: dict[str, Literal["keep", "drop", "fail"]] = {"side_output": "keep", "drop": "drop", "fail": "fail"}
 _MISSING: dict[str, Literal["reject", "clock", "fail"]] = {
@@ -97,7 +309,7 @@ def _residual(step: KernelStep, children: Layout) -> Residual | None:
     typed = step.residual
     if typed is None:
         return None
-    code = program(typed, lambda slot: cast("Child", children.place(slot)))
+    code = program(typed, lambda slot: cast("_Place", children.place(slot)))
     if code is not None:
         return Residual(program=code)
     places = {slot: children.place(slot) for slot in typed.slots}

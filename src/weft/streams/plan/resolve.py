@@ -1,21 +1,22 @@
-"""plan_job: a job's specs become statements that every engine reads; all strictness lives here."""
+"""plan_job and plan_text: the statements of a job become plans that every engine runs; all strictness is applied here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from weft.core.names import fold
 from weft.core.paths import climbs_out, has_scheme, outside
-from weft.core.types import Field, Schema
-from weft.errors import StreamPlanError
-from weft.expr import Typed
+from weft.core.source import Source
+from weft.core.types import TIMESTAMP, DType, Field, Schema, common_type
+from weft.errors import Diagnostic, ExpressionError, StreamPlanError, StreamSqlError
+from weft.expr import Ref, Typed, check
+from weft.expr.checking import convert
 from weft.streams.plan.bounds import place_of
 from weft.streams.plan.chain import Chain
-from weft.streams.plan.conditions import null_rejects
-from weft.streams.plan.findings import Found
-from weft.streams.plan.joining import all_of, checked
-from weft.streams.plan.pruning import read_columns
+from weft.streams.plan.joining import all_of, checked, null_rejects
+from weft.streams.plan.kernel_spec import read_columns
 from weft.streams.plan.resolved import (
     Input,
     JobPlan,
@@ -24,11 +25,143 @@ from weft.streams.plan.resolved import (
     StatementPlan,
     Step,
     TableInput,
+    column,
 )
-from weft.streams.plan.select_list import SelectList, fitted
-from weft.streams.plan.sources import FromSource, read_sources
+from weft.streams.plan.scope import Found, FromSource, StatementScope, read_sources
 from weft.streams.plan.times import in_microseconds
-from weft.streams.sql.spec import JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
+from weft.streams.sql.job import in_order
+from weft.streams.sql.lower import Partly, read_partly
+from weft.streams.sql.spec import ItemSpec, JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
+
+
+class SelectList:
+    """Reads the items of a SELECT one after another and keeps what they give."""
+
+    def __init__(self, scope: StatementScope, found: Found) -> None:
+        self.scope = scope
+        self.found = found
+        self.columns: list[OutputColumn] = []
+        self.keys: list[str] = []
+        self.event_time: Typed | None = None
+        self._taken: dict[str, Source | None] = {}
+
+    def read(self, item: ItemSpec) -> None:
+        """Take one item."""
+        if item.is_star or item.star_of is not None:
+            self._star(item)
+        elif item.expr is not None:
+            self._expression(item)
+
+    def _star(self, item: ItemSpec) -> None:
+        if item.star_of is not None and self.scope.find(item.star_of) is None:
+            self.found.extend([replace(self.scope.unknown_alias(item.star_of), at=item.at)])
+            return
+        renamed: list[tuple[str, str]] = []
+        for source, index, field in self.scope.star(item.star_of):
+            name = field.name
+            if fold(name) in self._taken:
+                name = f"{source.alias}_{field.name}"
+                renamed.append((f"{source.alias}.{field.name}", name))
+            expr = Ref(source.alias, field.name)
+            nullable = field.nullable or source.padded
+            typed = Typed("ref", field.dtype, nullable, slot=column(source.number, index), expr=expr)
+            self._take(name, typed, item)
+        if renamed:
+            told = ", ".join(f"{column} is called {name}" for column, name in renamed)
+            self.found.add(
+                "W2116",
+                f"in the result {told}: the name{'s are' if len(renamed) > 1 else ' is'} taken",
+                item.at,
+                f"write {renamed[0][0]} AS <name> to choose a name",
+                severity="note",
+            )
+
+    def _expression(self, item: ItemSpec) -> None:
+        assert item.expr is not None  # noqa: S101  # the caller's own branch
+        try:
+            typed = check(item.expr, self.scope, today=False)
+        except ExpressionError as cause:
+            self.found.take(cause, item.at)
+            return
+        if item.is_event_time:
+            self._time(item, typed)
+            return
+        name = item.alias or (item.expr.name if isinstance(item.expr, Ref) else f"column_{self._count()}")
+        self._take(name, typed, item)
+
+    def _count(self) -> int:
+        return len(self.columns) + 1
+
+    def _time(self, item: ItemSpec, typed: Typed) -> None:
+        if typed.dtype != TIMESTAMP and not typed.dtype.is_integer:
+            self.found.add(
+                "W2014",
+                f"_EVENT_TIME is {typed.dtype}, a timestamp or whole milliseconds are wanted",
+                item.at,
+                "write a TIMESTAMP column or CAST(... AS timestamp)",
+            )
+        elif self.event_time is not None:
+            self.found.add("W2103", "_EVENT_TIME is given twice", item.at, "leave one of them out")
+        else:
+            self.event_time = typed
+
+    def _take(self, name: str, typed: Typed, item: ItemSpec) -> None:
+        if fold(name) in self._taken:
+            first = self._taken[fold(name)]
+            where = f"; the first is in line {first.line}, column {first.column}" if first else ""
+            self.found.add(
+                "W2103",
+                f"two columns of the result are called {name!r}",
+                item.at,
+                f"give one of them another name with AS{where}",
+            )
+            return
+        self._taken[fold(name)] = item.at
+        self.columns.append(OutputColumn(name=name, typed=typed, dtype=typed.dtype, nullable=typed.nullable))
+        if item.is_key:
+            self.keys.append(name)
+
+
+def fitted(columns: tuple[OutputColumn, ...], sink: SinkSpec, found: Found) -> tuple[OutputColumn, ...]:
+    """Return the columns in the types that the sink declares; notes where the two differ."""
+    if sink.columns is None:
+        return columns
+    declared: Schema = sink.columns
+    names, wanted = [c.name for c in columns], list(declared.names)
+    if [fold(n) for n in names] != [fold(n) for n in wanted]:
+        found.add(
+            "W2120",
+            f"sink {sink.name!r} declares {', '.join(wanted)} but the SELECT gives {', '.join(names)}",
+            sink.at,
+            "name the columns of the SELECT with AS, in the order of the declaration",
+        )
+        return columns
+    fitting = []
+    for given, field in zip(columns, declared, strict=True):
+        typed = given.typed
+        if not _widens(typed.dtype, field.dtype):
+            found.add(
+                "W2120",
+                f"column {field.name!r} of sink {sink.name!r} is declared {field.dtype}"
+                f" but the SELECT gives {typed.dtype}",
+                sink.at,
+                f"write CAST(... AS {field.dtype}) AS {field.name}, or declare it {typed.dtype}",
+            )
+        elif typed.nullable and not field.nullable:
+            found.add(
+                "W2120",
+                f"column {field.name!r} of sink {sink.name!r} is NOT NULL but the SELECT may give NULL",
+                sink.at,
+                f"leave out NOT NULL, or write COALESCE(..., <value>) AS {field.name}",
+            )
+        typed = convert(typed, field.dtype)
+        fitting.append(OutputColumn(name=field.name, typed=typed, dtype=field.dtype, nullable=typed.nullable))
+    return tuple(fitting)
+
+
+def _widens(given: DType, wanted: DType) -> bool:
+    return given == wanted or common_type(given, wanted) == wanted
+
 
 KERNEL = "kernel"
 LOOKUP = "lookup"
@@ -210,3 +343,34 @@ def _amounts_to(how: str, rejected: frozenset[int], place: int) -> str:
     if how != "full":
         return "INNER JOIN"
     return "LEFT JOIN" if place not in rejected else "RIGHT JOIN"
+
+
+_OF_COLUMNS = ("W02", "W2102", "W2103", "W2121")
+"""Findings that columns alone decide: they hold however the options of a statement are mended."""
+
+
+def plan_text(text: str, root: Path, *, file: str | None = None, env: Mapping[str, str] = {}) -> JobPlan:
+    """Return the plan of the text of a job; raise with everything that is wrong with it.
+
+    A mistake of one statement hides no mistake of another.
+    """
+    found = read_partly(text, file=file, env=env)
+    if not found.mistakes:
+        return plan_job(found.spec, root)
+    raise StreamSqlError(in_order([*found.mistakes, *_further(found, root)]))
+
+
+def _further(found: Partly, root: Path) -> list[Diagnostic]:
+    """Return the errors of statements that were read."""
+    errors: list[Diagnostic] = []
+    for statement in found.spec.statements:
+        try:
+            plan_job(replace(found.spec, statements=(statement,)), root)
+        except StreamPlanError as problem:
+            touched = statement.name in found.doubtful
+            errors += [
+                d
+                for d in problem.diagnostics
+                if d.severity == "error" and (not touched or d.code.startswith(_OF_COLUMNS))
+            ]
+    return errors

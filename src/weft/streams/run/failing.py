@@ -9,8 +9,8 @@ from typing import Any, cast, get_args
 from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.joins.spark.workers import worker_problem
 from weft.streams.kernel.spec import KernelProblem
-from weft.streams.spark.failures import told_by_spark
 from weft.streams.spark.kafka import kafka_failure
+from weft.streams.spark.readable import told_by_spark
 
 _PROBLEM = re.compile(r"KernelProblem: (W\d{4}): (.+?) \(help: (.+?)\)\s*(?:\n|$)", re.DOTALL)
 _HEADER = re.compile(

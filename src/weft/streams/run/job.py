@@ -20,9 +20,8 @@ from weft.streams.checkpoint.lock import held
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import told
-from weft.streams.run.listener import Listener
 from weft.streams.run.opening import Keep, checkpoint_base, opened, sealed_already
-from weft.streams.run.report import JobReport, QueryReport
+from weft.streams.run.report import JobReport, Listener, QueryReport
 from weft.streams.run.sources import Reader
 from weft.streams.run.statement import Mode, Running, Statement, refuse_connect, watch
 from weft.streams.spark.files import order_warnings

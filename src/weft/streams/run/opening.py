@@ -31,11 +31,25 @@ from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.manifest import last_batch
 from weft.streams.checkpoint.offsets import check_offsets
 from weft.streams.checkpoint.status import facts
+from weft.streams.kernel.spec import NEVER
+from weft.streams.kernel.state_files import GroupPlace, Places, save_rejects, waiting
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import Change, parts, verdict
 from weft.streams.plan.resolved import JobPlan, StatementPlan
-from weft.streams.run.abandon import abandon
 from weft.streams.run.sinks import check_sink
+
+
+def abandon(old: Checkpoint, new: Checkpoint, batch: int) -> int:
+    """Write the rows that wait in the state of `old` as rejects of `new` and return how many they are."""
+    before, after = (Places(str(c.root.absolute())) for c in (old, new))
+    count = 0
+    for path in sorted(old.state.glob(f"j*/{batch}/*/index.json")):
+        join, group = int(path.parts[-4][1:]), int(path.parts[-2])
+        rows = waiting(GroupPlace(before, join, group), batch)
+        save_rejects(GroupPlace(after, join, group), rejects=rows, batch=batch, watermark=NEVER)
+        count += sum(len(r) for r in rows)
+    return count
+
 
 Keep = Literal["state", "offsets"]
 _FEW_ROWS = 1_000_000

@@ -29,10 +29,10 @@ from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, current, record_of, statement_folder
 from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.manifest import Move
-from weft.streams.checkpoint.recover import recover
-from weft.streams.checkpoint.redriven import (
+from weft.streams.checkpoint.recover import (
     RedriveRecord,
     finish_redrive,
+    recover,
     redrives,
     taken_back_before,
     taken_before,

@@ -16,13 +16,12 @@ from weft.errors import Code, StreamError
 from weft.streams.checkpoint.folder import Checkpoint, record_of
 from weft.streams.checkpoint.manifest import last_batch
 from weft.streams.checkpoint.rejects import RejectFile, read_rejects
-from weft.streams.kernel.places import Places as Folder
 from weft.streams.kernel.redrive import redone
 from weft.streams.kernel.residual import arrow_type
 from weft.streams.kernel.spec import JoinTask, KernelProblem, Side
 from weft.streams.kernel.state_files import GroupPlace, open_group
-from weft.streams.plan.kernel_spec import kernel_spec
-from weft.streams.plan.layout import Child, Layout, layout
+from weft.streams.kernel.state_files import Places as Folder
+from weft.streams.plan.kernel_spec import Child, Layout, kernel_spec, layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 from weft.streams.spark.kernel_stage import flat, result_type
 from weft.streams.spark.select_stage import select_stage

@@ -1,4 +1,4 @@
-"""What a streaming run tells: each batch while it goes, each statement when it ends."""
+"""What a streaming run reports: each batch to its listener while it runs, each statement when it ends."""
 
 from __future__ import annotations
 
@@ -200,3 +200,26 @@ def _stats(said: Mapping[str, Any]) -> SideStats:
 def side_names(plan: StatementPlan) -> FrozenMap[str, str]:
     """Return the sides of the ledger with what they read: ``left`` is ``orders``."""
     return FrozenMap(sides_of(plan) or {"left": plan.inputs[0].stream.name})
+
+
+class Listener:
+    """Base of listeners; override what you want to hear.
+
+    Every call comes after the fact: a batch that is told of is committed.  An exception of a listener
+    stops the run and comes out of it as it is.
+
+    >>> class Counting(Listener):
+    ...     rows = 0
+    ...
+    ...     def on_batch(self, report):
+    ...         self.rows += report.rows_out
+    """
+
+    def on_batch(self, report: BatchReport) -> None:
+        """Hear of a committed batch, the flush included."""
+
+    def on_sealed(self, report: QueryReport) -> None:
+        """Hear that the input of a statement has ended and everything is out."""
+
+    def on_failed(self, error: Exception) -> None:
+        """Hear why a run stops; the error is raised afterwards."""

@@ -19,6 +19,7 @@ from weft.io.spark.session import JVM_GONE
 from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, record_of
 from weft.streams.checkpoint.manifest import Manifest, batches, last_manifest, sink_files, with_aliases
+from weft.streams.checkpoint.offsets import add_source, give_back, planned_sources
 from weft.streams.checkpoint.recover import recover
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.kernel_spec import kernel_spec
@@ -26,13 +27,11 @@ from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import told
 from weft.streams.run.finish import flushed
 from weft.streams.run.idle import idle_sides, timeouts
-from weft.streams.run.listener import Listener
-from weft.streams.run.report import QueryReport, join_reports, side_names
+from weft.streams.run.report import Listener, QueryReport, join_reports, side_names
 from weft.streams.run.sinks import Sink
 from weft.streams.run.sources import Reader
 from weft.streams.run.step import Batches, StoppedError, raw_sides
 from weft.streams.spark.shipping import carried
-from weft.streams.spark.unplanned import add_source, give_back, planned_sources
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2

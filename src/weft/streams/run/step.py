@@ -34,10 +34,9 @@ from weft.streams.checkpoint.manifest import (
 from weft.streams.checkpoint.offsets import check_reading, reading_of
 from weft.streams.kernel.spec import FOREVER, Clock
 from weft.streams.plan.clocks import clocks, watermark
-from weft.streams.plan.layout import is_raw
+from weft.streams.plan.kernel_spec import is_raw
 from weft.streams.plan.resolved import Input, StatementPlan
-from weft.streams.run.listener import Listener
-from weft.streams.run.report import batch_report
+from weft.streams.run.report import Listener, batch_report
 from weft.streams.run.sinks import Sink
 from weft.streams.run.stages import Stages
 from weft.streams.spark.kernel_stage import Moment

@@ -38,12 +38,10 @@ from weft.streams.plan.resolved import (
     column,
     event_time,
 )
-from weft.streams.spark.failures import ROW
 from weft.streams.spark.files import read_batch
 from weft.streams.spark.kafka import read_kafka_batch
-from weft.streams.spark.readable import RAW, TIME, column_name
-from weft.streams.spark.select_stage import select_stage
-from weft.streams.spark.slots import slot_name
+from weft.streams.spark.readable import RAW, ROW, TIME, column_name
+from weft.streams.spark.select_stage import select_stage, slot_name
 from weft.streams.spark.table_stage import read_table, table_slots
 from weft.streams.sql.spec import StreamSpec
 

@@ -22,12 +22,12 @@ from weft.expr.spark.types import cast_to, to_spark
 from weft.joins.spark.hashing import balanced_group, even_numbers
 from weft.streams.kernel import arrow_task as worker
 from weft.streams.kernel.spec import NEVER, Clock, JoinTask
-from weft.streams.plan.layout import Child, Layout, layout
+from weft.streams.plan.kernel_spec import Child, Layout, layout
 from weft.streams.plan.resolved import Input, KernelStep, Slot, StatementPlan
 from weft.streams.spark.packed import INPUT, struct_name
 from weft.streams.spark.readable import RAW, TIME, column_name
+from weft.streams.spark.select_stage import slot_name
 from weft.streams.spark.shipping import Carried, worker_task
-from weft.streams.spark.slots import slot_name
 
 FLAT_RAW = "__weft_raw"
 """Text of a row that does not read, in rows that no join has judged yet."""

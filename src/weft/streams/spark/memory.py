@@ -1,4 +1,4 @@
-"""Rows of a program as a stream: each list is one file, and one file is one batch."""
+"""Streams without an outside: rows of a program, where each list is one file and one batch, and rows that a clock makes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
+
 from weft.core.frozen import FrozenMap
-from weft.errors import ArgumentError
+from weft.core.types import LONG, TIMESTAMP
+from weft.errors import ArgumentError, ConnectorError
+from weft.expr.spark.frames import functions_of
+from weft.streams.spark.readable import readable
 from weft.streams.sql.spec import StreamSpec
 
 Rows = Sequence[Mapping[str, Any] | str]
@@ -82,3 +87,30 @@ def _plain(value: Any, form: str = "") -> Any:
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+_COLUMNS = (("timestamp", TIMESTAMP), ("value", LONG))
+
+
+def read_rate(spark: SparkSession, stream: StreamSpec) -> DataFrame:
+    """Return an unbounded frame of `t`, `raw`, `c0`, `c1`; raise W2302 when other columns are declared."""
+    declared = tuple((f.name, f.dtype) for f in stream.columns.fields)
+    if declared != _COLUMNS:
+        raise ConnectorError(
+            f"stream {stream.name!r} has the connector 'rate', which gives the columns timestamp and value",
+            code="W2302",
+            help=f"CREATE STREAM {stream.name} (timestamp TIMESTAMP, value BIGINT) WITH ('connector'='rate')",
+            at=stream.at,
+        )
+    speed = str(stream.connector.get("rows.per.second") or 1)
+    frame = spark.readStream.format("rate").option("rowsPerSecond", speed).load()
+    F: Any = functions_of(frame)
+    total = stream.connector.get("rows.total")
+    if total is not None:
+        frame = frame.filter(F.col("value") < F.lit(total))
+    return frame.select(*readable(F, stream, [(F.col(name), dtype) for name, dtype in _COLUMNS]))
+
+
+def tick_source(spark: SparkSession) -> DataFrame:
+    """Return a row a second, so that batches happen while nothing arrives."""
+    return spark.readStream.format("rate").option("rowsPerSecond", "1").load()

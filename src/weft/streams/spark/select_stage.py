@@ -1,8 +1,10 @@
-"""The end of a statement: WHERE and the select list over joined rows."""
+"""The end of a statement: WHERE and the select list over joined rows, which have a column for each slot."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Hashable
+from types import ModuleType
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -10,8 +12,27 @@ from pyspark.sql import Column, DataFrame
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to
-from weft.streams.plan.resolved import Input, StatementPlan
-from weft.streams.spark.slots import lookup, slot_name
+from weft.streams.plan.resolved import Input, Slot, StatementPlan
+
+
+def slot_name(slot: Slot) -> str:
+    """Return the name of the flat column of a slot.
+
+    >>> slot_name(("i", 0, 3)), slot_name(("t", 1)), slot_name(("w", 0))
+    ('i0_3', 't1', 'w0')
+    """
+    return slot[0] + "_".join(str(part) for part in slot[1:])
+
+
+def lookup(F: ModuleType) -> Callable[[Hashable], Column]:
+    """Return the column of a slot as expressions mean it: windows are TIMESTAMP, not microseconds."""
+
+    def column(slot: Any) -> Column:
+        found: Column = F.col(slot_name(slot))
+        return F.timestamp_micros(found) if slot[0] == "w" else found
+
+    return column
+
 
 EVENT_TIME = "__weft_event_time"
 """Column of microseconds beside the output, for sinks that give a row its time."""

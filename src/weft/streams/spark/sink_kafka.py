@@ -22,8 +22,14 @@ from pyspark.sql import DataFrame
 from weft.errors import ConnectorError
 from weft.expr.spark.frames import functions_of, window_of
 from weft.streams.plan.resolved import StatementPlan
-from weft.streams.spark.avro_values import avro_writer
-from weft.streams.spark.kafka import FORMAT, client_options, connector_missing, kafka_failure, refused
+from weft.streams.spark.kafka import (
+    FORMAT,
+    avro_writer,
+    client_options,
+    connector_missing,
+    kafka_failure,
+    refused,
+)
 from weft.streams.spark.select_stage import EVENT_TIME
 from weft.streams.spark.sink_files import csv_options
 from weft.streams.sql.spec import SinkSpec

@@ -30,12 +30,11 @@ from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import to_spark
 from weft.streams.checkpoint.durable import sync_folder
 from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
-from weft.streams.spark.failures import TABLE, told_by_spark
 from weft.streams.spark.files import declared_values, reading_of
 from weft.streams.spark.memory import Rows, write_memory
 from weft.streams.spark.paths import check_there, escaped, files_of, is_remote, located
-from weft.streams.spark.readable import RAW, column_name, readable
-from weft.streams.spark.slots import lookup, slot_name
+from weft.streams.spark.readable import RAW, TABLE, column_name, readable, told_by_spark
+from weft.streams.spark.select_stage import lookup, slot_name
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
 _ROWS, _ROW = "__weft_rows", "__weft_row"

@@ -1,18 +1,260 @@
-"""The options of WITH and SET as data: who has them, what values they take, what they are for."""
+"""The options of WITH and SET as data: who has them, what values they take, what they are for.
+
+A value is read from its text by the kind of its option.  Options of other systems are known too, so that a mistake
+can name the option to write instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+import zoneinfo
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
+from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near
-from weft.errors import Diagnostic, WeftError
-from weft.streams.sql.foreign_options import describe_foreign
-from weft.streams.sql.option_values import READERS, Kind
-from weft.streams.sql.spec import TIME_FORMATS
+from weft.errors import Diagnostic, StreamSqlError, WeftError
+from weft.streams.sql.spec import TIME_DIRECTIVES, TIME_FORMATS, Bounds
 from weft.streams.sql.syntax import SaidOption
+
+Kind = Literal[
+    "text", "any_text", "word", "flag", "count", "duration", "signed_duration", "length", "bounds",
+    "character", "zone", "offsets", "time_format", "names",
+]  # fmt: skip
+"""``duration`` may be zero, ``length`` may not; ``signed_duration`` may be negative."""
+
+Words = tuple[str, ...]
+_BOUNDS = re.compile(r"\[\s*(?P<a>[^,\]]+?)\s*,\s*(?P<b>[^,\]]+?)\s*\]|(?P<c>.+?)\s*\.\.\s*(?P<d>.+)")
+_OFFSET = re.compile(r"[+-](0\d|1[0-8]):?[0-5]\d")
+_LARGEST = (1 << 63) - 1
+
+
+def _refuse(message: str, help: str) -> NoReturn:
+    raise StreamSqlError(message, code="W2006", help=help)
+
+
+def _text(value: str, words: Words) -> str:  # noqa: ARG001  # all readers are called alike
+    if not value.strip():
+        _refuse("the value is empty", "write a value, or leave the option out")
+    if "\0" in value:
+        _refuse("the value has a NUL character", "leave it out")
+    return value
+
+
+def _any_text(value: str, words: Words) -> str:  # noqa: ARG001
+    return value
+
+
+def _word(value: str, words: Words) -> str:
+    if value.lower() in words:
+        return value.lower()
+    close = near(value, words, most=1)
+    help = f"did you mean {close[0]!r}?" if close else f"write {' or '.join(map(repr, words))}"
+    _refuse(f"{value!r} is not one of {listed(words)}", help)
+
+
+def _flag(value: str, words: Words) -> bool:  # noqa: ARG001
+    if value.lower() not in ("true", "false"):
+        _refuse(f"{value!r} is neither true nor false", "write 'true' or 'false'")
+    return value.lower() == "true"
+
+
+def _count(value: str, words: Words) -> int:  # noqa: ARG001
+    plain = value.replace("_", "")
+    if not (plain.isascii() and plain.isdigit()) or not 0 < int(plain[:20]) <= _LARGEST:
+        _refuse(f"{value!r} is not a count", "write a whole number, 1 or more")
+    return int(plain)
+
+
+def _duration(value: str, words: Words) -> Duration:  # noqa: ARG001
+    return Duration.parse(value)
+
+
+def _signed_duration(value: str, words: Words) -> Duration:  # noqa: ARG001
+    return Duration.parse(value, signed=True)
+
+
+def _length(value: str, words: Words) -> Duration:  # noqa: ARG001
+    found = Duration.parse(value)
+    if not found.microseconds:
+        _refuse(f"{value!r} is no length of time", "write for example '5m'")
+    return found
+
+
+def _bounds(value: str, words: Words) -> Bounds:  # noqa: ARG001
+    found = _BOUNDS.fullmatch(value.strip())
+    low, high = (found["a"] or found["c"], found["b"] or found["d"]) if found else ("0s", value)
+    lower, upper = Duration.parse(low, signed=True), Duration.parse(high, signed=True)
+    if lower > upper:
+        _refuse(f"the bound from {lower} to {upper} ends before it starts", f"write '{upper}..{lower}'")
+    return lower, upper
+
+
+def _character(value: str, words: Words) -> str:  # noqa: ARG001
+    value = {"\\t": "\t"}.get(value, value)
+    if len(value) != 1 or value in "\r\n":
+        _refuse(f"{value!r} is not one character", r"write one character, as ',' or '\t'")
+    return value
+
+
+def _zone(value: str, words: Words) -> str:  # noqa: ARG001
+    if _OFFSET.fullmatch(value) or value in ("Z", "UTC"):
+        return value
+    known = zoneinfo.available_timezones()
+    if known and value not in known:  # without a database of zones Spark's own has the last word
+        close = near(value, known, most=1)
+        help = f"did you mean {close[0]!r}?" if close else "write 'UTC', 'Europe/Paris' or '+02:00'"
+        _refuse(f"{value!r} is no time zone", help)
+    return value
+
+
+def _offsets(value: str, words: Words) -> str:  # noqa: ARG001
+    if value.lower() in ("earliest", "latest"):
+        return value.lower()
+    help = "write 'earliest', 'latest' or JSON as '{\"orders\": {\"0\": 23, \"1\": -2}}'"
+    try:
+        said = json.loads(value)
+    except (ValueError, RecursionError):
+        _refuse(f"{value!r} says no offsets", help)
+    if not isinstance(said, dict) or not all(isinstance(part, dict) for part in said.values()):
+        _refuse(f"{value!r} says no offsets", help)
+    return value
+
+
+def _time_format(value: str, words: Words) -> str:
+    if "%" not in value:
+        return _word(value, words)
+    for found in re.finditer(r"%(.?)", value, re.DOTALL):
+        if found[1] not in TIME_DIRECTIVES or not found[1]:
+            known = " ".join(f"%{letter}" for letter in TIME_DIRECTIVES)
+            _refuse(
+                f"the pattern {value!r} has {found[0]!r}, which is no directive", f"directives are {known}"
+            )
+    return value
+
+
+def _names(value: str, words: Words) -> tuple[str, ...]:  # noqa: ARG001
+    found = tuple(part.strip() for part in value.split(","))
+    if not all(found):
+        _refuse(f"{value!r} has an empty name", "write column names with commas between them")
+    if len({name.casefold() for name in found}) < len(found):
+        _refuse(f"{value!r} names a column twice", "leave one of them out")
+    return found
+
+
+READERS: Mapping[Kind, Callable[[str, Words], Any]] = {
+    "text": _text,
+    "any_text": _any_text,
+    "word": _word,
+    "flag": _flag,
+    "count": _count,
+    "duration": _duration,
+    "signed_duration": _signed_duration,
+    "length": _length,
+    "bounds": _bounds,
+    "character": _character,
+    "zone": _zone,
+    "offsets": _offsets,
+    "time_format": _time_format,
+    "names": _names,
+}
+"""How the text of each kind is read; a text that is none raises."""
+
+
+_Help = Callable[[str, str], str]
+
+
+def _same(name: str) -> _Help:
+    return lambda _, value: f"write '{name}' = '{value}'"
+
+
+def _late(_: str, value: str) -> str:
+    ours = {"drop": "drop", "dead_letter": "side_output"}.get(value.lower(), "side_output")
+    return f"write 'late' = '{ours}'; 'side_output' keeps late rows, 'drop' counts them, 'fail' stops"
+
+
+def _timeout(_: str, value: str) -> str:
+    return (
+        "say how far apart the times of two rows may be, after the ON of the join:\n"
+        f"  WITHIN '{value}'\n"
+        f"or by options: 'join.lower_bound' = '0s', 'join.upper_bound' = '{value}'"
+    )
+
+
+def _connector(key: str, value: str) -> str:
+    known = {"kafka": "kafka", "file": "files"}
+    ours = next((ours for theirs, ours in known.items() if value.lower().startswith(theirs)), None)
+    name = key.split(".", 1)[0]
+    said = f"'connector' = '{ours}'" if ours else "'connector' = 'files' or 'kafka'"
+    return f"write {said} in the WITH of CREATE STREAM {name}"
+
+
+def _prefixed(key: str, value: str) -> str:
+    name, rest = key.split(".", 1)
+    ours = {"topic.name": "topic"}.get(rest, rest)
+    return f"write '{ours}' = '{value}' in the WITH of CREATE STREAM {name}"
+
+
+def _settings_file(key: str, value: str) -> str:
+    """Return the advice for a file with the options of a stream: here each of them is written out."""
+    name = key.split(".", 1)[0]
+    return f"leave it out and write what {value} says as options in the WITH of CREATE STREAM {name}"
+
+
+def _leave(why: str) -> _Help:
+    return lambda _key, _value: why
+
+
+_FOREIGN: tuple[tuple[str, str, _Help], ...] = (
+    (r"join\.timeout", "is not a bound: it would say how long to wait, not which rows belong together", _timeout),
+    (r"join\.unbounded", "is not possible: the state of a join without a bound grows for ever",
+     _leave("give the join a bound: WITHIN '1h', or 'join.default_bound' = '1h'")),
+    (r"join\.max_records", "is another system's", _same("join.max_state_rows")),
+    (r"join\.max_records_per_key", "is another system's", _same("join.max_rows_per_key")),
+    (r"join\.max_memory(_bytes)?", "is another system's: state lies on disk and is limited in rows",
+     _leave("write 'join.max_state_rows' = '1000000'")),
+    (r"join\.eviction_policy", "is another system's", _leave("write 'join.eviction' = 'oldest' or 'fail'")),
+    (r"watermark\.strategy", "is not needed: the watermark is the greatest time so far minus a delay",
+     _leave("leave it out and write 'watermark.max_out_of_orderness' = '30s'")),
+    (r"late\.data\.strategy", "is another system's", _late),
+    (r"cache\..*", "is not needed: a table is read at the start and kept",
+     _leave("leave it out; 'reload' = 'batch' reads a table again for each batch")),
+    (r"job\..*dlq.*", "is not needed: rejected rows are always kept",
+     _leave("leave it out; `weft stream status JOB --rejects` shows them")),
+    (r"job\..*", "is another system's", _leave("settings of a job are said with SET 'key' = 'value'")),
+    (r"[^.]+\.type", "is another system's", _connector),
+    (r"(?!join\.|kafka\.)[^.]+\.(topic|topic\.name|path|format)", "is another system's", _prefixed),
+    (r"(?!join\.|kafka\.)[^.]+\.config_file", "is another system's: options are written in the job", _settings_file),
+    (r"scan\.startup\.mode|auto\.offset\.reset", "is another system's",
+     _leave("write 'starting.offsets' = 'earliest' or 'latest'")),
+    (r"properties\.bootstrap\.servers|brokers?", "is another system's", _same("bootstrap.servers")),
+    (r"(properties\.)?group\.id", "is not needed: the checkpoint knows what was read", _leave("leave it out")),
+    (r"properties\.(.+)", "is another system's",
+     lambda key, value: f"write 'kafka.{key.removeprefix('properties.')}' = '{value}'"),
+    (r"scan\.watermark\.idle-timeout|table\.exec\.source\.idle-timeout", "is another system's", _same("idle.timeout")),
+    (r"kafka_topic", "is another system's", _same("topic")),
+    (r"value_format|value\.format|value\.serializer", "is another system's",
+     lambda _, value: f"write 'format' = '{value.lower()}'"),
+    (r"timestamp", "is another system's", _same("event.time.field")),
+    (r"timestamp_format", "is another system's", _same("event.time.format")),
+    (r"has_headers", "is another system's", _same("header")),
+)  # fmt: skip
+
+
+def describe_foreign(key: str, value: str) -> tuple[str, str] | None:
+    """Return what an option of another system is here, and what to write; None when it is not known.
+
+    >>> describe_foreign("kafka_topic", "orders")
+    ("is another system's", "write 'topic' = 'orders'")
+    """
+    for pattern, what, help in _FOREIGN:
+        if re.fullmatch(pattern, key, re.IGNORECASE):
+            return what, help(key, value)
+    return None
+
 
 Owner = Literal["stream", "table", "sink", "join", "job"]
 
@@ -167,3 +409,41 @@ def _unknown(option: SaidOption, owners: tuple[Owner, ...]) -> Diagnostic:
     else:
         help = f"it has {listed(names, most=40)}"
     return Diagnostic("W2005", f"{title} has no option {option.key!r}", help=help, at=option.key_at)
+
+
+_VALUES: dict[Kind, str] = {
+    "text": "text",
+    "any_text": "text",
+    "word": "",
+    "flag": "`true` or `false`",
+    "count": "whole number, 1 or more",
+    "duration": "duration",
+    "signed_duration": "duration, may be negative",
+    "length": "duration above zero",
+    "bounds": "one or two durations",
+    "character": "one character",
+    "zone": "time zone",
+    "offsets": "`earliest`, `latest`, JSON",
+    "time_format": "",
+    "names": "columns with commas",
+}
+_HEADINGS = {"stream": "stream", "table": "table", "sink": "sink", "join": "join", "job": "SET"}
+
+
+def option_table() -> str:
+    """Return the table of `OPTIONS` in Markdown.
+
+    >>> print(option_table().splitlines()[2])
+    | `connector` | stream | `files`, `kafka`, `rate`, `memory` |  | where rows come from; ...
+    """
+    head = ("| option | of | value | default | what it says |", "|---|---|---|---|---|")
+    return "\n".join((*head, *map(_row, OPTIONS)))
+
+
+def _row(option: Option) -> str:
+    owners = ", ".join(title for owner, title in _HEADINGS.items() if owner in option.owners)
+    words = ", ".join(f"`{word}`" for word in option.words)
+    needs = f" ({', '.join(option.needs)})" if option.needs else ""
+    default = "" if option.default is None else "empty" if option.default == "" else f"`{option.default}`"
+    value = words or _VALUES[option.kind]
+    return f"| `{option.name}` | {owners}{needs} | {value} | {default} | {option.doc} |"

@@ -13,8 +13,7 @@ from weft.core.paths import climbs_out, name_problem
 from weft.core.source import Source
 from weft.core.types import LONG, TIMESTAMP, Field, Schema
 from weft.errors import Code, Diagnostic
-from weft.streams.sql.option_values import READERS
-from weft.streams.sql.options import Owner, find_option, options_of, read_options
+from weft.streams.sql.options import READERS, Owner, find_option, options_of, read_options
 from weft.streams.sql.spec import MESSAGE_TIME, SinkSpec, StreamSpec, TableSpec
 from weft.streams.sql.syntax import ColumnSyntax, CreateStream, CreateTable, Name, SaidOption
 

@@ -1,16 +1,267 @@
-"""``SELECT``: the list, the sources, and the clauses after them in any order."""
+"""``SELECT``: the list, ``FROM`` and ``JOIN`` with their bounds and windows, and the clauses after them in any order."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
 
+from weft.core.duration import Duration
 from weft.core.names import near
+from weft.core.types import DType, parse_type
+from weft.errors import WeftError
 from weft.expr.cursor import ends
-from weft.streams.sql.joins import Joins
-from weft.streams.sql.spec import Emit
-from weft.streams.sql.syntax import Item, Name, Select
+from weft.streams.sql.reading import Reading
+from weft.streams.sql.spec import Emit, StreamHow
+from weft.streams.sql.syntax import (
+    ColumnSyntax,
+    Item,
+    JoinSyntax,
+    Name,
+    SaidOption,
+    Select,
+    SourceSyntax,
+    WindowSyntax,
+    WithinSyntax,
+)
+
+_PRECISION = re.compile(r"(timestamp(?:_ntz|_ltz)?)\s*\(\s*\d\s*\)", re.IGNORECASE)
+_AFTER_TYPE = ("NOT", "NULL", "PRIMARY", "WITH", "AS")
+_TYPES = "types are STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP and lists of them"
+
+
+class WithOptions(Reading):
+    """Reads options and declared columns."""
+
+    def options(self) -> tuple[SaidOption, ...]:
+        """Read ``('key' = value, ..)``; WITH is read already."""
+        self.need_mark(TokenType.L_PAREN, "( after WITH", "options are written WITH ('key' = 'value')")
+        found: list[SaidOption] = []
+        while True:
+            option = self.attempt(self.option, lambda: self.skip_to(kinds=(TokenType.COMMA,)))
+            if option is not None:
+                self._note(option, found)
+            if not self.match(TokenType.COMMA):
+                break
+        self.need_mark(TokenType.R_PAREN, ", or ) after an option")
+        return tuple(found)
+
+    def _note(self, option: SaidOption, found: list[SaidOption]) -> None:
+        if any(option.key == other.key for other in found):
+            self.note("W2003", f"option {option.key!r} stands twice", option.key_at, "leave one of them out")
+        else:
+            found.append(option)
+
+    def option(self) -> SaidOption:
+        """Read ``'key' = value``."""
+        key = self.curr
+        if key.token_type != TokenType.STRING:
+            self.unexpected("the name of an option in single quotes", "options are written 'key' = 'value'")
+        said = self.text()
+        self.need_mark(TokenType.EQ, "= after the name of an option")
+        start, value = self.start, self._value()
+        key_at = self.place(key.start, key.end + 1)
+        return SaidOption(key=said, value=value, key_at=key_at, value_at=self.place(start))
+
+    def _value(self) -> str:
+        token = self.curr
+        sign = "-" if self.match(TokenType.DASH) else ""
+        if self.curr.token_type == TokenType.NUMBER:
+            self.advance()
+            return sign + self.origin.text[self.prev.start : self.prev.end + 1]
+        if not sign and token.token_type == TokenType.STRING:
+            return self.text()
+        if not sign and self.word() in ("TRUE", "FALSE"):
+            self.advance()
+            return token.text.lower()
+        help = f"write '{self.curr.text}'" if self.word() else ""
+        return self.unexpected("a value: a text in single quotes, a number, TRUE or FALSE", help)
+
+    def columns(self) -> tuple[ColumnSyntax, ...]:
+        """Read ``(name type [NOT NULL], ..)`` if it stands here."""
+        if self.curr.token_type != TokenType.L_PAREN:
+            return ()
+        self.advance()
+        found: list[ColumnSyntax] = []
+        while True:
+            column = self.attempt(self._column, lambda: self.skip_to(kinds=(TokenType.COMMA,)))
+            if column is not None:
+                self._note_column(column, found)
+            if not self.match(TokenType.COMMA):
+                break
+        self.need_mark(TokenType.R_PAREN, ", or ) after a column")
+        return tuple(found)
+
+    def _note_column(self, column: ColumnSyntax, found: list[ColumnSyntax]) -> None:
+        name = column.name.text
+        if any(name.casefold() == other.name.text.casefold() for other in found):
+            self.note("W2009", f"column {name!r} is declared twice", column.name.at, "leave one of them out")
+        else:
+            found.append(column)
+
+    def _column(self) -> ColumnSyntax:
+        name = self.name("the name of a column", any_word=True)
+        dtype = self._type(name.text)
+        nullable = not self.take("NOT", "NULL")
+        if nullable:
+            self.take("NULL")
+        if self.take("PRIMARY", "KEY"):
+            at = self.place(self.tokens[self.index - 2].start)
+            help = "keys are said by the ON of a join; 'dedup.keys' removes repeated rows"
+            self.note("W2004", "PRIMARY KEY of a column is not part of streaming SQL", at, help)
+        return ColumnSyntax(name=name, dtype=dtype, nullable=nullable, at=name.at)
+
+    def _type(self, column: str) -> DType:
+        first, depth = self.curr, 0
+        while not self.ended and (depth or self.curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN)):
+            if not depth and self.word() in _AFTER_TYPE and self.curr is not first:
+                break
+            kind = self.curr.token_type
+            depth += kind in (TokenType.L_PAREN, TokenType.LT)
+            depth -= kind in (TokenType.R_PAREN, TokenType.GT)
+            self.advance()
+        if self.curr is first:
+            help = f"write for example {column} STRING"
+            self.fail("W2013", f"column {column!r} has no type", *ends(self.tokens[self.index - 1]), help)
+        said = self.origin.text[first.start : self.prev.end + 1]
+        try:
+            return parse_type(_PRECISION.sub(r"\1", said))
+        except WeftError:
+            self.fail("W2013", f"{said!r} is not a type", first.start, self.prev.end + 1, _TYPES)
+
+
+_HOWS: dict[str, StreamHow] = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
+_WINDOWS = {"TUMBLING": ("size",), "SLIDING": ("size", "slide"), "SESSION": ("gap",)}
+_ARGUMENT_WORDS = ("SIZE", "SLIDE", "ADVANCE", "GAP", "INTERVAL")
+
+
+class Joins(WithOptions):
+    """Reads sources and joins."""
+
+    def source(self, after: str) -> SourceSyntax:
+        """Read ``name [[AS] alias]``."""
+        if self.curr.token_type == TokenType.L_PAREN:
+            help = "write the query as a stream of its own: CREATE STREAM .. AS SELECT .."
+            self.fail("W2004", "a subquery is not part of streaming SQL", *ends(self.curr), help)
+        start = self.start
+        name = self.name(f"the name of a stream or table after {after}")
+        alias = self.alias() or name
+        return SourceSyntax(name=name, alias=alias, at=self.place(start))
+
+    def joins(self) -> tuple[JoinSyntax, ...]:
+        """Read every JOIN that follows."""
+        found = []
+        while not self.ended and (how := self._how()) is not None:
+            found.append(self._join(*how))
+        return tuple(found)
+
+    def _how(self) -> tuple[StreamHow, int] | None:
+        """Step over the words up to JOIN; return the kind and where it starts."""
+        start, word = self.start, self.word()
+        if word == "JOIN":
+            self.advance()
+            return "inner", start
+        if word not in _HOWS:
+            return None
+        self.advance()
+        self.refuse_absent()  # LEFT SEMI JOIN
+        if word != "INNER":
+            self.take("OUTER")
+        self.need("JOIN", f"JOIN after {word}")
+        return _HOWS[word], start
+
+    def _join(self, how: StreamHow, start: int) -> JoinSyntax:
+        how_at = self.place(start)
+        source = self.source("JOIN")
+        within, window = self.within() if self.word() == "WITHIN" else None, None
+        help = f"write ON and the keys: ON a.key = {source.alias.text}.key"
+        self.need("ON", "ON and a condition", help)
+        on = self.condition()
+        while not self.ended:
+            if self.word() == "WITHIN" and within is None:
+                within = self.within()
+            elif self.word() == "WINDOW" and window is None:
+                window = self.window()
+            else:
+                break
+        at = self.place(start)
+        return JoinSyntax(how=how, source=source, on=on, within=within, window=window, at=at, how_at=how_at)
+
+    def within(self) -> WithinSyntax:
+        """Read ``WITHIN d`` or ``WITHIN (before, after)``."""
+        start = self.start
+        self.advance()
+        if self.match(TokenType.L_PAREN):
+            before = self.duration("the length of time before", signed=True)
+            self.need_mark(TokenType.COMMA, ", and the length of time after", "write WITHIN ('5m', '1h')")
+            after = self.duration("the length of time after", signed=True)
+            self.need_mark(TokenType.R_PAREN, ") after the two lengths of time")
+        else:
+            before = after = self.duration("a length of time after WITHIN")
+        self.refuse_absent()  # GRACE PERIOD
+        at = self.place(start)
+        if before.microseconds + after.microseconds < 0:
+            low = Duration(-before.microseconds)
+            self.note(
+                "W2105",
+                f"the bound from {low} to {after} leaves nothing: it ends before it starts",
+                at,
+                "WITHIN (before, after) means right time from left - before to left + after",
+            )
+        return WithinSyntax(before=before, after=after, at=at)
+
+    def window(self) -> WindowSyntax:
+        """Read ``WINDOW kind (arguments)``."""
+        start = self.start
+        self.advance()
+        self.refuse_absent()  # HOPPING
+        kind = self.word()
+        if kind not in _WINDOWS:
+            self.unexpected("TUMBLING, SLIDING or SESSION after WINDOW")
+        self.advance()
+        example = {"TUMBLING": "('1h')", "SLIDING": "(SIZE '1h', SLIDE '10m')", "SESSION": "('30m')"}[kind]
+        help = f"write WINDOW {kind}{example}"
+        self.need_mark(TokenType.L_PAREN, f"( after {kind}", help)
+        column_of, column = self._time_column()
+        lengths: dict[str, Duration] = {}
+        for i, name in enumerate(_WINDOWS[kind]):
+            if i:
+                self.need_mark(TokenType.COMMA, f", and the {name} of the window", help)
+            lengths[name] = self._length(kind, name, help)
+        self.need_mark(TokenType.R_PAREN, f") after the {name} of the window", help)
+        return WindowSyntax(
+            kind=kind.lower(),  # type: ignore[arg-type]  # a key of _WINDOWS
+            column=column,
+            column_of=column_of,
+            at=self.place(start),
+            **lengths,
+        )
+
+    def _length(self, kind: str, name: str, help: str) -> Duration:
+        if self.word() in _ARGUMENT_WORDS and self.word() != "INTERVAL":
+            said = self.word().replace("ADVANCE", "SLIDE")
+            if said != name.upper():
+                self.unexpected(f"the {name} of the {kind} window", help)
+            self.advance()
+            self.take("BY")
+        start = self.start
+        found = self.duration(f"the {name} of the window")
+        if not found.microseconds:
+            self.note("W0304", f"the {name} of a window is longer than zero", self.place(start), help)
+        return found
+
+    def _time_column(self) -> tuple[Name | None, Name | None]:
+        """Step over ``[alias.]column,`` if the arguments begin with it."""
+        is_name = self.curr.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+        if not is_name or self.next.token_type not in (TokenType.COMMA, TokenType.DOT):
+            return None, None
+        column, column_of = self.name("a time column"), None
+        if self.match(TokenType.DOT):
+            column_of, column = column, self.name("a time column after the dot")
+        self.need_mark(TokenType.COMMA, ", after the time column")
+        return column_of, column
+
 
 _EMITS: dict[str, Emit] = {"CHANGES": "changes", "FINAL": "final"}
 _TAIL = ("WHERE", "WINDOW", "EMIT", "WITH")
