@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from weft.streams.kernel.gate import Arrivals
-from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Reach, SideStats, SideTask
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Limits, Reach, SideStats, SideTask
 from weft.streams.kernel.transition import GroupState, Stepped, empty, step
 
 SCHEMA = pa.schema([("k0", pa.string()), ("v", pa.int64())])
@@ -136,4 +136,5 @@ def shown(stepped: Stepped) -> list[tuple[Any, ...]]:
 
 def with_limits(task: JoinTask, **limits: Any) -> JoinTask:
     """Return the task with limits on both sides."""
-    return replace(task, left=replace(task.left, **limits), right=replace(task.right, **limits))
+    held = Limits(**limits)
+    return replace(task, left=replace(task.left, limits=held), right=replace(task.right, limits=held))

@@ -23,7 +23,7 @@ def step_of(sql: str) -> KernelStep:
 
 def test_the_job_of_the_page_is_planned() -> None:
     step = step_of(JOB)
-    assert (step.how, step.lower, step.upper) == ("left", 0, DAY)
+    assert (step.how, step.reach.least, step.reach.greatest) == ("left", 0, DAY)
 
 
 def test_every_way_to_write_the_bound_means_the_same() -> None:
@@ -31,7 +31,7 @@ def test_every_way_to_write_the_bound_means_the_same() -> None:
     for line in BOUNDS.splitlines():
         said, _, options = line.partition(" ... ")
         step = step_of(f"{JOB[:on]}  {said} {options};")
-        assert (step.lower, step.upper) == (0, DAY), line
+        assert (step.reach.least, step.reach.greatest) == (0, DAY), line
 
 
 def test_windows_are_written_as_the_page_says() -> None:

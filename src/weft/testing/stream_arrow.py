@@ -57,7 +57,7 @@ class Packed:
         self.keys = [(k.left if side == "left" else k.right, k.dtype) for k in step.keys]
         self.axis = None if step.axis is None else step.axis[0 if side == "left" else 1]
         rules = task.side(side)
-        self.fills_time = rules.raw and rules.missing == "clock"
+        self.fills_time = rules.raw and rules.missing_event_time == "wall_clock"
         self.wall_clock = wall_clock
         self.schema = schema_of(self.children)
 

@@ -209,20 +209,22 @@ class JoinReference:
 
     def _meetings(self, one: Item, other: Item) -> list[Window | None]:
         """Return the windows that a pair shares, ``[None]`` where there are none but the pair matches."""
-        match, at, then = self.step.match, self.left.time(one), self.right.time(other)
+        match, at, then = self.step.resolved.match, self.left.time(one), self.right.time(other)
         if isinstance(match, Within):
             assert at is not None and then is not None  # noqa: S101, PT018  # stored rows have times
-            return [None] if at + self.step.lower <= then <= at + self.step.upper else []
+            return [None] if at + self.step.reach.lower <= then <= at + self.step.reach.upper else []
         if not isinstance(match, SameWindow):
             return [None]
         windows = shared_windows(match, at, then, self._events(one))
         if match.kind == "session":
             return [None] if windows else []
-        return list(windows if self.step.per_window else windows[:1])
+        return list(windows if match.per_window else windows[:1])
 
     def _events(self, item: Item) -> list[int]:
         """Return the times of all live rows, of both sides, under the key of a row of either side."""
-        if not (isinstance(self.step.match, SameWindow) and self.step.match.kind == "session"):
+        if not (
+            isinstance(self.step.resolved.match, SameWindow) and self.step.resolved.match.kind == "session"
+        ):
             return []
         mine = self.left if any(item is r for r in self.left.rows) else self.right
         key = mine.key(item)
@@ -235,7 +237,7 @@ class JoinReference:
     def _is_due(self, one: Item, window: Window | None, clock: Clock) -> bool:
         if self.step.emit == "changes" or self.step.axis is None:
             return True
-        if isinstance(self.step.match, Within):
+        if isinstance(self.step.resolved.match, Within):
             return self._is_over(self.left, one, clock)
         if window is not None:
             return min(clock.left, clock.right) >= window.end
@@ -243,16 +245,16 @@ class JoinReference:
 
     def _is_over(self, side: SideReference, item: Item, clock: Clock) -> bool:
         """Whether nothing that still comes can meet the row, and nothing waits for it."""
-        match, time = self.step.match, side.time(item)
+        match, time = self.step.resolved.match, side.time(item)
         least = min(clock.left, clock.right)
         if time is None:
             return side is self.left or clock.left == FOREVER
         if not isinstance(match, SameWindow):
             mine, other = (clock.left, clock.right) if side is self.left else (clock.right, clock.left)
             if side is self.left:
-                return other > time + self.step.upper
-            last = time - self.step.lower
-            waits = self.step.emit == "final" and not mine > last + self.step.upper
+                return other > time + self.step.reach.upper
+            last = time - self.step.reach.lower
+            waits = self.step.emit == "final" and not mine > last + self.step.reach.upper
             return other > last and not waits
         if match.kind == "session":
             end = windows_of(match, time, self._events(item))[0].end
@@ -301,13 +303,17 @@ class JoinReference:
             return []
         values = dict(item.values)
         time = side.time(item)
-        if self.step.gives_window and isinstance(self.step.match, SameWindow) and time is not None:
-            values |= _window_values(windows_of(self.step.match, time)[0])
+        if (
+            self.step.reach.has_windows
+            and isinstance(self.step.resolved.match, SameWindow)
+            and time is not None
+        ):
+            values |= _window_values(windows_of(self.step.resolved.match, time)[0])
         return [Item(values, time, item.batch)]
 
     def _joined(self, one: Item, other: Item, window: Window | None) -> Item:
         values = {**one.values, **other.values}
-        if self.step.gives_window and window is not None:
+        if self.step.reach.has_windows and window is not None:
             values |= _window_values(window)
         return Item(values, None, max(one.batch, other.batch))
 

@@ -97,7 +97,7 @@ def test_a_sliding_row_is_over_at_the_end_of_its_last_window() -> None:
 
 
 def test_final_rows_of_the_right_wait_for_left_rows_that_may_still_close() -> None:
-    kernel = Kernel(interval(0, 10, "full", final=True))
+    kernel = Kernel(interval(0, 10, "full", emit="final"))
     assert kernel.feed([("a", 100)], [("a", 100), ("b", 100)]) == []
     assert kernel.feed(watermark=110) == []
     assert kernel.feed(watermark=111) == [(0, 100, ("a", 0), ("a", 0)), (2, 100, None, ("b", 1))]
@@ -105,7 +105,7 @@ def test_final_rows_of_the_right_wait_for_left_rows_that_may_still_close() -> No
 
 
 def test_a_final_window_gives_its_pairs_when_it_closes_and_once() -> None:
-    kernel = Kernel(joined(TUMBLING, "full", final=True, window_columns=True))
+    kernel = Kernel(joined(TUMBLING, "full", emit="final", window_columns=True))
     assert kernel.feed([("a", 10), ("a", 60)], [("a", 50), ("b", 70)]) == []
     assert kernel.feed(watermark=59) == []
     assert kernel.feed(watermark=60) == [(0, 50, 0, 60, ("a", 0), ("a", 0))]
@@ -134,7 +134,7 @@ def test_a_row_for_each_shared_window() -> None:
     reach = Reach(kind="sliding", size=60, slide=20, per_window=True)
     changes = Kernel(joined(reach, window_columns=True))
     assert [row[2] for row in changes.feed([("a", 45)], [("a", 50)])] == [0, 20, 40]
-    final = Kernel(joined(reach, window_columns=True, final=True))
+    final = Kernel(joined(reach, window_columns=True, emit="final"))
     assert final.feed([("a", 45)], [("a", 50)]) == []
     assert [[row[2] for row in final.feed(watermark=w)] for w in (60, 90, 100, 200)] == [[0], [20], [40], []]
     assert final.state.left.counters.matched == 1

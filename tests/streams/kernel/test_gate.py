@@ -60,7 +60,7 @@ def test_nothing_is_late_before_there_is_a_watermark() -> None:
     ("rules", "row", "code", "option"),
     [
         ({"late": "fail"}, ("a", 5), "W2206", "'late' = 'side_output'"),
-        ({"missing": "fail"}, ("a", None), "W2207", "'join.missing_event_time' = 'reject'"),
+        ({"missing_event_time": "fail"}, ("a", None), "W2207", "'join.missing_event_time' = 'reject'"),
     ],
 )
 def test_a_policy_that_fails_stops_the_batch(
@@ -100,7 +100,7 @@ def test_a_row_that_does_not_read_may_stop_the_batch() -> None:
 
 
 def test_a_row_without_time_takes_the_wall_clock_and_does_not_move_the_watermark() -> None:
-    kernel = Kernel(interval(0, 10, left={"missing": "clock"}))
+    kernel = Kernel(interval(0, 10, left={"missing_event_time": "wall_clock"}))
     assert kernel.feed([("a", None)], [("a", 205)], wall_clock=200) == [(0, 205, ("a", 0), ("a", 0))]
     assert kernel.stats[0].max_time is None
     assert kernel.stats[0].missing_time_count == 1

@@ -25,7 +25,7 @@ from weft.streams.checkpoint.recover import (
     write_redrive,
 )
 from weft.streams.kernel.redrive import Redone, redone
-from weft.streams.kernel.spec import Clock, Reach, Residual, Side
+from weft.streams.kernel.spec import Clock, Limits, Reach, Residual, Side
 
 
 def again(
@@ -153,7 +153,11 @@ def test_a_partner_that_has_matched_and_still_waits_puts_nothing_off(
 def evicting(how: str = "inner", **more: Any) -> Kernel:
     """Return a join [0, 10] that keeps one left row."""
     rule = rules(how)
-    return Kernel(interval(0, 10, how, left={**rule["left"], "max_rows": 1}, right=rule["right"], **more))
+    return Kernel(
+        interval(
+            0, 10, how, left={**rule["left"], "limits": Limits(max_state_rows=1)}, right=rule["right"], **more
+        )
+    )
 
 
 def test_pairs_that_an_evicted_row_gave_are_not_given_again() -> None:
@@ -193,7 +197,7 @@ def test_the_batch_of_a_partner_is_known_after_segments_were_merged() -> None:
 
 
 def test_under_emit_final_an_evicted_row_with_pairs_waits_for_the_end_of_the_input() -> None:
-    task = joined(Reach(kind="tumbling", size=100), **rules("inner"), final=True)
+    task = joined(Reach(kind="tumbling", size=100), **rules("inner"), emit="final")
     kernel = Kernel(task)
     kernel.feed([("a", 110, 1)], [("a", 120, 2)])
     kernel.feed(watermark=250)

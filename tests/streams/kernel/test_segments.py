@@ -34,7 +34,7 @@ def folder(root: Path, batch: int) -> Path:
     return root / "state" / "j1" / str(batch) / "3"
 
 
-@pytest.mark.parametrize("task", [WIDE, SESSION, replace(WIDE, final=True)])
+@pytest.mark.parametrize("task", [WIDE, SESSION, replace(WIDE, emit="final")])
 def test_a_state_opened_from_disk_goes_on_like_the_one_in_memory(task: JoinTask, tmp_path: Path) -> None:
     kept, stored = Kernel(task), Kernel(task)
     for batch in range(14):
@@ -230,7 +230,7 @@ def test_wide_rows_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("final", [False, True])
 def test_pairs_of_sessions_are_found_again_too(monkeypatch: pytest.MonkeyPatch, *, final: bool) -> None:
-    task = joined(Reach(kind="session", gap=5), final=final)
+    task = joined(Reach(kind="session", gap=5), emit="final" if final else "changes")
 
     def run() -> list[list[tuple[object, ...]]]:
         kernel = Kernel(task)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kernel_runs import Kernel, joined
-from weft.streams.kernel.spec import Reach
+from weft.streams.kernel.spec import Limits, Reach
 
 
 def session(gap: int, how: str = "inner", **rules: Any) -> Kernel:
@@ -23,7 +23,7 @@ def test_a_step_of_the_gap_continues_a_session_and_one_more_does_not() -> None:
 
 
 def test_a_session_is_over_after_the_gap_and_not_at_it() -> None:
-    kernel = session(60, "full", final=True)
+    kernel = session(60, "full", emit="final")
     assert kernel.feed([("a", 10)], [("a", 30)]) == []
     assert kernel.feed(watermark=90) == []
     assert len(kernel.feed(watermark=91)) == 1
@@ -86,7 +86,7 @@ def test_keys_that_share_a_hash_have_sessions_of_their_own() -> None:
 
 
 def test_final_gives_all_pairs_of_a_session_at_its_end_and_once() -> None:
-    kernel = session(10, final=True)
+    kernel = session(10, emit="final")
     assert kernel.feed([("a", 0), ("a", 5)], [("a", 3), ("b", 0)]) == []
     assert kernel.feed([("a", 12)], watermark=2) == []
     assert len(kernel.feed(watermark=23)) == 3
@@ -94,7 +94,7 @@ def test_final_gives_all_pairs_of_a_session_at_its_end_and_once() -> None:
 
 
 def test_eviction_does_not_cut_a_session_in_two() -> None:
-    kernel = Kernel(joined(Reach(kind="session", gap=5), left={"max_rows": 1}))
+    kernel = Kernel(joined(Reach(kind="session", gap=5), left={"limits": Limits(max_state_rows=1)}))
     kernel.feed([("a", 4, 1)], [("a", 0, 2), ("a", 8, 3)])
     kernel.feed([("z", 9, 9)])  # evicts the left row that held the session together
     assert kernel.state.left.counters.matched == 1

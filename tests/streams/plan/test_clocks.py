@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stream_jobs import planned
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock
-from weft.streams.plan.clocks import clocks, held_back_by, later, needed, retention, watermark
+from weft.streams.plan.clocks import clocks, held_back_by, later, needed, watermark
 from weft.streams.plan.resolved import StatementPlan
 
 SECOND = 1_000_000
@@ -148,7 +148,7 @@ def test_the_ends_of_time_do_not_move() -> None:
 def test_what_a_join_needs_is_its_own_reach_and_what_is_held_back_before_it() -> None:
     one = two().kernel_steps
     assert needed(one) == ((10 * SECOND, 5 * SECOND),)
-    assert retention(one[0]) == (10 * SECOND, 5 * SECOND)
+    assert one[0].retention == (10 * SECOND, 5 * SECOND)
     chain = planned(CHAIN.format(axis="a")).kernel_steps
     assert needed(chain) == ((10 * SECOND, 5 * SECOND), (3 * SECOND, 10 * SECOND))
 

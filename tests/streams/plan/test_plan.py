@@ -8,6 +8,7 @@ from stream_jobs import job, planned, refused
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, StreamPlanError
 from weft.joins.resolve.resolved import Exact, SameWindow, Within
+from weft.streams.kernel.spec import Limits
 from weft.streams.plan.kernel_spec import kernel_spec, layout
 from weft.streams.plan.resolved import KernelStep, TableStep
 
@@ -53,14 +54,14 @@ def test_bounds_may_come_from_on_where_within_options_and_defaults() -> None:
         "AND b.t >= a.t WITH ('join.default_bound'='-5m..1h')": "ON and join.default_bound",
     }.items():
         (step,) = planned(f"{JOINED} {select}").kernel_steps
-        assert (step.lower, step.upper, step.bound_from) == (0, hour, said), select
+        assert (step.reach.least, step.reach.greatest, step.bound_from) == (0, hour, said), select
         assert step.residual is None
 
 
 def test_the_same_bound_said_twice_is_no_contradiction() -> None:
     text = "AND b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR WITHIN ('0s', '1h')"
     (step,) = planned(f"{JOINED} {text}").kernel_steps
-    assert (step.lower, step.upper) == (0, 3600 * SECOND)
+    assert (step.reach.least, step.reach.greatest) == (0, 3600 * SECOND)
 
 
 def test_a_condition_of_where_that_bounds_the_join_leaves_where() -> None:
@@ -113,7 +114,8 @@ def test_the_task_of_the_kernel_holds_policies_of_the_streams_and_limits() -> No
     task = kernel_spec(plan, plan.kernel_steps[0], groups=2)
     assert (task.reach.kind, task.reach.lower, task.reach.upper) == ("interval", -2 * SECOND, 60 * SECOND)
     assert (task.left.outer, task.right.outer) == (False, True)
-    assert (task.left.max_rows, task.left.max_per_key, task.left.missing) == (51, 7, "clock")
+    assert task.left.limits == Limits(max_state_rows=51, max_rows_per_key=7)
+    assert task.left.missing_event_time == "wall_clock"
     assert (task.left.name, task.right.name, task.left.raw, task.right.raw) == ("a", "b", True, True)
 
 
@@ -162,7 +164,8 @@ def test_a_table_first_exchanges_the_sides() -> None:
     plan = planned("SELECT a.id, tab.name FROM tab LEFT JOIN a ON a.k = tab.k")
     (step,) = plan.steps
     assert isinstance(step, KernelStep)
-    assert (step.left, step.right, step.how, step.match) == ((1,), 0, "right", Exact())
+    assert (step.left, step.right, step.how, step.reach.kind) == ((1,), 0, "right", "table")
+    assert step.resolved.match == Exact()
     inner = planned("SELECT a.id, tab.name FROM tab RIGHT JOIN a ON a.k = tab.k").steps[0]
     assert isinstance(inner, TableStep)
     assert inner.how == "left"

@@ -43,7 +43,7 @@ def bound(condition: str, *, left: str = "millis", right: str | None = None) -> 
     plan = planned(f"{JOINED} AND {condition}", left=left, right=right)
     (step,) = plan.kernel_steps
     assert (step.residual, plan.where, len(step.keys)) == (None, None, 1)
-    return step.lower, step.upper
+    return step.reach.least, step.reach.greatest
 
 
 def refused(select: str, *, left: str = "millis", right: str | None = None) -> WeftError:
@@ -59,7 +59,11 @@ def test_an_event_time_is_a_time_whatever_its_type(left: str, right: str) -> Non
     said = f"s.{other} BETWEEN o.{one} AND o.{one} + INTERVAL '1' MINUTE"
     assert bound(said, left=left, right=right) == (0, MINUTE)
     plan = planned(f"{JOINED} WHERE {said}", left=left, right=right)
-    assert (plan.kernel_steps[0].lower, plan.kernel_steps[0].upper, plan.where) == (0, MINUTE, None)
+    assert (plan.kernel_steps[0].reach.least, plan.kernel_steps[0].reach.greatest, plan.where) == (
+        0,
+        MINUTE,
+        None,
+    )
     assert plan.kernel_steps[0].bound_from == "WHERE"
 
 
@@ -105,7 +109,7 @@ def test_the_clause_of_a_missing_bound_reads_and_plans_when_it_is_pasted(left: s
     clause = error.help.splitlines()[-1]
     assert clause.startswith("AND ")
     (step,) = planned(f"{JOINED}{condition} {clause}", left=left).kernel_steps
-    assert step.upper - step.lower in (0, 60 * MINUTE)
+    assert step.reach.greatest - step.reach.least in (0, 60 * MINUTE)
 
 
 def test_the_clause_quotes_names_that_need_it() -> None:
@@ -118,7 +122,7 @@ def test_the_clause_quotes_names_that_need_it() -> None:
         plan_job(read_spec(text, file="job.sql", env={}), Path())
     clause = caught.value.help.splitlines()[-1]
     plan = plan_job(read_spec(f"{text} {clause}", file="job.sql", env={}), Path())
-    assert plan.statements[0].kernel_steps[0].upper == 60 * MINUTE
+    assert plan.statements[0].kernel_steps[0].reach.greatest == 60 * MINUTE
 
 
 def test_everything_else_keeps_the_declared_type() -> None:
@@ -182,7 +186,7 @@ def test_a_declared_message_time_is_a_column_as_all_others() -> None:
         " AND a._TIMESTAMP + INTERVAL '1' MINUTE"
     )
     plan = plan_job(read_spec(text, file="job.sql", env={}), Path()).statements[0]
-    assert (plan.kernel_steps[0].lower, plan.kernel_steps[0].upper) == (0, MINUTE)
+    assert (plan.kernel_steps[0].reach.least, plan.kernel_steps[0].reach.greatest) == (0, MINUTE)
 
 
 def test_columns_of_one_name_are_the_key_to_paste() -> None:

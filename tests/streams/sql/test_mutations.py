@@ -140,7 +140,7 @@ def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:
 
 def right_rows_of_final_joins_go_early(patch: pytest.MonkeyPatch) -> None:
     whole = over_below
-    patch.setattr(working, "over_below", lambda task, *told: whole(replace(task, final=False), *told))
+    patch.setattr(working, "over_below", lambda task, *told: whole(replace(task, emit="changes"), *told))
 
 
 DEFECTS: tuple[Patch, ...] = (

@@ -221,9 +221,9 @@ def _without_time(judged: _Judged, no_time: Mask, wall_clock: int) -> None:
     found.missing_times = count
     if not count:
         return
-    if task.missing == "fail":
+    if task.missing_event_time == "fail":
         raise _refused("W2207", task, f"{count} rows without event time", "join.missing_event_time", "reject")
-    if task.missing == "clock":
+    if task.missing_event_time == "wall_clock":
         judged.times = np.where(no_time, wall_clock, judged.times)
     else:
         found.rejected += judged.turn_away(no_time, "NO_EVENT_TIME")
@@ -240,7 +240,7 @@ def _late(judged: _Judged, watermark: int) -> None:
     if task.late == "fail":
         said = f"a row {found.max_lateness / 1_000_000:g} s below the watermark"
         raise _refused("W2206", task, said, "late", "side_output")
-    found.late += judged.turn_away(late, "LATE", kept=task.late == "keep")
+    found.late += judged.turn_away(late, "LATE", kept=task.late == "side_output")
 
 
 def _duplicates(judged: _Judged, watermark: int, *, timed: bool) -> int:

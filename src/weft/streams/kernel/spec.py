@@ -1,6 +1,7 @@
 """What a join of two streams is asked to do, and what it counts: plain values.
 
-A driver plans with these records and the kernel works by them.  Times are microseconds since
+SQL, plans and the kernel share these words and records: a policy, a limit or a bound has one name from the text of a
+job to the worker.  Times are microseconds since
 the epoch, UTC.  This module needs neither numpy nor pyarrow.
 """
 
@@ -25,6 +26,12 @@ PAIR, LEFT_ALONE, RIGHT_ALONE = 0, 1, 2
 """What the column ``kind`` of the output holds."""
 
 Side = Literal["left", "right"]
+StreamHow = Literal["inner", "left", "right", "full"]
+Emit = Literal["changes", "final"]
+Late = Literal["side_output", "drop", "fail"]
+Malformed = Literal["reject", "fail"]
+MissingTime = Literal["reject", "wall_clock", "fail"]
+Eviction = Literal["oldest", "fail"]
 Kind = Literal["interval", "tumbling", "sliding", "session", "table"]
 Reason = Literal["MALFORMED", "NO_EVENT_TIME", "LATE", "DUPLICATE", "EVICTED", "ABANDONED"]
 
@@ -70,6 +77,34 @@ class Reach:
     gap: int = 0
     per_window: bool = False  # sliding: a row for each shared window instead of one a pair
 
+    @property
+    def has_windows(self) -> bool:
+        """Whether pairs share a window of a fixed size."""
+        return self.kind in ("tumbling", "sliding")
+
+    @property
+    def least(self) -> int:
+        """The least difference right time - left time of a pair.
+
+        >>> Reach(kind="tumbling", size=60).least, Reach(kind="interval", lower=-5, upper=9).least
+        (-59, -5)
+        """
+        return 1 - self.size if self.has_windows else self.lower
+
+    @property
+    def greatest(self) -> int:
+        """The greatest difference right time - left time of a pair."""
+        return self.size - 1 if self.has_windows else self.upper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many rows a side of a join may keep, and what happens beyond; None is no limit."""
+
+    max_state_rows: int | None = None
+    max_rows_per_key: int | None = None
+    eviction: Eviction = "oldest"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTask:
@@ -78,13 +113,11 @@ class SideTask:
     name: str
     outer: bool
     raw: bool  # rows come from a source: the gate judges them
-    late: Literal["keep", "drop", "fail"] = "keep"
-    missing: Literal["reject", "clock", "fail"] = "reject"
-    malformed: Literal["reject", "fail"] = "reject"
+    late: Late = "side_output"
+    missing_event_time: MissingTime = "reject"
+    malformed: Malformed = "reject"
     dedup: tuple[str, ...] = ()  # names of children
-    max_rows: int | None = None  # of this group
-    max_per_key: int | None = None
-    evict: Literal["oldest", "fail"] = "oldest"
+    limits: Limits = Limits()  # of this group
     retention: int = 0  # how long after its end a row stays for redrive
 
 
@@ -112,10 +145,15 @@ class JoinTask:
     left: SideTask
     right: SideTask
     keys: tuple[str, ...]  # names of the children, equal in both structs
-    final: bool = False  # EMIT FINAL
+    emit: Emit = "changes"
     residual: Residual | None = None
     window_columns: bool = False
     format: int = FORMAT
+
+    @property
+    def final(self) -> bool:
+        """Whether a row comes out only when it is settled (EMIT FINAL)."""
+        return self.emit == "final"
 
     def side(self, side: Side) -> SideTask:
         """Return what holds for a side."""

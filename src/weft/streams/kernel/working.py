@@ -182,14 +182,14 @@ def rejected(working: Working, part: int, places: Longs) -> RejectRows:
 
 def hold(working: Working, keys: tuple[str, ...]) -> None:
     """Drop rows until the limits of the side hold: the oldest by (time, batch, content) first."""
-    task = working.task
-    if task.max_per_key is not None:
-        _hold_keys(working, keys, task.max_per_key)
-    if task.max_rows is not None:
+    limits = working.task.limits
+    if limits.max_rows_per_key is not None:
+        _hold_keys(working, keys, limits.max_rows_per_key)
+    if limits.max_state_rows is not None:
         held = _Held(working)
-        surplus = len(held.times) - task.max_rows
+        surplus = len(held.times) - limits.max_state_rows
         if surplus > 0:
-            _drop(working, held, held.oldest_first()[:surplus], "join.max_state_rows", task.max_rows)
+            _drop(working, held, held.oldest_first()[:surplus], "join.max_state_rows", limits.max_state_rows)
 
 
 class _Held:
@@ -250,7 +250,7 @@ def _hold_keys(working: Working, keys: tuple[str, ...], most: int) -> None:
 
 
 def _drop(working: Working, held: _Held, chosen: Longs, option: str, most: int) -> None:
-    if working.task.evict == "fail":
+    if working.task.limits.eviction == "fail":
         raise KernelProblem(
             "W2209",
             f"{working.task.name} holds {len(chosen)} rows more than '{option}' = '{most}' allows",

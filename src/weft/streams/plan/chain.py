@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from weft.core.duration import Duration
 from weft.expr import Typed
-from weft.joins.resolve.resolved import Exact, ResolvedJoin, SameWindow, Within
+from weft.joins.resolve.resolved import ResolvedJoin, SameWindow, Within
 from weft.joins.spec.temporal import WindowSpec
+from weft.streams.kernel.spec import Emit, Reach, StreamHow
 from weft.streams.plan.bounds import bounds_of, comparison, place_of
 from weft.streams.plan.clocks import needed
 from weft.streams.plan.forms import Form, Saying, Windowed, settled_form
@@ -26,7 +27,7 @@ from weft.streams.plan.joining import (
     sources,
 )
 from weft.streams.plan.kernel_spec import is_vectorised
-from weft.streams.plan.resolved import Emit, JoinHow, KernelStep, Step, StepKey, TableStep, event_time
+from weft.streams.plan.resolved import KernelStep, Step, StepKey, TableStep, event_time
 from weft.streams.plan.scope import Found, FromSource, StatementScope, time_slots
 from weft.streams.plan.times import in_microseconds
 from weft.streams.sql.spec import Bounds, JobSpec, JoinStepSpec, StatementSpec, TableSpec
@@ -41,7 +42,7 @@ class Joining:
     """
 
     join: JoinStepSpec
-    how: JoinHow
+    how: StreamHow
     lefts: tuple[FromSource, ...]
     right: FromSource
     conditions: JoinConditions
@@ -100,16 +101,27 @@ def stream_step(said: Joining) -> KernelStep | None:
         right=said.right.number,
         how=said.how,
         keys=settled.keys,
-        match=match,
+        reach=_reach(match),
         axis=(event_time(form.left), event_time(said.right.number)),
         residual=settled.residual,
         vectorised=settled.vectorised,
-        per_window=isinstance(match, SameWindow) and match.per_window,
         limits=said.join.limits,
         missing_event_time=said.join.missing_event_time,
         resolved=settled.resolved,
-        gives_window=isinstance(match, SameWindow) and match.kind != "session",
         bound_from=_said_by(form, said.conditions),
+    )
+
+
+def _reach(match: Within | SameWindow) -> Reach:
+    """Return which times meet, as the kernel takes it."""
+    if isinstance(match, Within):
+        return Reach(kind="interval", lower=int(match.lower or 0), upper=int(match.upper or 0))
+    return Reach(
+        kind=match.kind,
+        size=match.size or 0,
+        slide=match.slide or 0,
+        gap=match.gap or 0,
+        per_window=match.per_window,
     )
 
 
@@ -209,7 +221,7 @@ def _kept_table(said: Joining, table: TableSpec, settled: _Settled) -> KernelSte
         right=said.right.number,
         how=said.how,
         keys=settled.keys,
-        match=Exact(),
+        reach=Reach(kind="table"),
         axis=None,
         residual=settled.residual,
         vectorised=settled.vectorised,
@@ -225,7 +237,7 @@ def _lookup_reason(table: TableSpec) -> str:
     return "read at the first start and kept with the checkpoint"
 
 
-_MIRRORED: dict[JoinHow, JoinHow] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
+_MIRRORED: dict[StreamHow, StreamHow] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
 
 
 class Chain:
@@ -301,7 +313,7 @@ class Chain:
         if not self.members[right].is_stream:
             return table_step(said)
         step = stream_step(said)
-        if step is not None and isinstance(step.match, SameWindow):
+        if step is not None and step.reach.kind != "interval":
             # The conditions on times of a window join bound nothing, so those of WHERE stay there.
             self.moved = [m for m in self.moved if not any(m is u for u in conditions.bounds.used)]
         return step
@@ -386,7 +398,7 @@ class Chain:
     def _emit(self, last: KernelStep) -> Emit:
         if self.statement.emit is not None:
             return self.statement.emit
-        return "final" if isinstance(last.match, SameWindow) else "changes"
+        return "final" if last.reach.kind != "interval" else "changes"
 
     def _retained(self, step: KernelStep, needs: tuple[int, int]) -> KernelStep:
         join = self.statement.joins[max(step.right, 1) - 1]

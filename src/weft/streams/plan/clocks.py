@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from weft.joins.resolve.resolved import SameWindow, Within
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock
 from weft.streams.plan.resolved import KernelStep, StatementPlan
 
@@ -80,12 +79,12 @@ def clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ...]) -> t
         clock = Clock(left=floors[left], right=floors[right])
         earlier = before[place] if place < len(before) else Clock(left=NEVER, right=NEVER)
         found.append(clock)
-        floors[left] = min(clock.left, later(earlier.right, -step.upper))
-        floors[right] = min(clock.right, later(earlier.left, step.lower))
+        floors[left] = min(clock.left, later(earlier.right, -step.reach.greatest))
+        floors[right] = min(clock.right, later(earlier.left, step.reach.least))
         for other in step.left:
             if other != left and other in floors:
                 floors[other] = min(floors[other], later(floors[left], least.of(other, left)))
-        least.add(left, right, step.lower, step.upper)
+        least.add(left, right, step.reach.least, step.reach.greatest)
     return tuple(found)
 
 
@@ -135,27 +134,22 @@ def needed(steps: Iterable[KernelStep]) -> tuple[tuple[int, int], ...]:
         (_, left), (_, right) = step.axis
         lag = lags.get(left, 0)
         found.append(_needed(step, lag))
-        lags[left] = max(lag, step.upper)
-        lags[right] = max(0, lag - step.lower)
+        lags[left] = max(lag, step.reach.greatest)
+        lags[right] = max(0, lag - step.reach.least)
         for other in step.left:
             if other != left and other in lags:
                 lags[other] = max(lags[other], lags[left] - least.of(other, left))
-        least.add(left, right, step.lower, step.upper)
+        least.add(left, right, step.reach.least, step.reach.greatest)
     return tuple(found)
 
 
 def _needed(step: KernelStep, lag: int) -> tuple[int, int]:
-    match = step.match
-    if isinstance(match, SameWindow) and match.kind == "session":
-        return lag + (match.gap or 0), lag + (match.gap or 0)
-    left, right = step.upper, lag - step.lower
-    if step.emit == "final" and isinstance(match, Within):
-        right = max(right, step.upper - step.lower)
+    reach = step.reach
+    if reach.kind == "session":
+        return lag + reach.gap, lag + reach.gap
+    left, right = reach.greatest, lag - reach.least
+    if step.emit == "final" and reach.kind == "interval":
+        right = max(right, reach.upper - reach.lower)
     elif step.emit == "final":
-        left = max(left, lag + step.upper)
+        left = max(left, lag + reach.greatest)
     return max(0, left), max(0, right)
-
-
-def retention(step: KernelStep) -> tuple[int, int]:
-    """Return the microseconds that left and right rows of a join are kept behind the watermark."""
-    return step.retention

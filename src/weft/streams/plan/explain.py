@@ -19,7 +19,6 @@ from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap, frozen
 from weft.core.types import Decimal, DType, Scalar
 from weft.expr.render import written
-from weft.joins.resolve.resolved import SameWindow, Within
 from weft.redaction import redact
 from weft.streams.kernel.spec import FORMAT
 from weft.streams.plan.kernel_spec import Child, layout
@@ -76,8 +75,8 @@ def state_said(plan: StatementPlan, step: KernelStep) -> str:
     if step.axis is None:
         return f"{right} kept until the end; rows of the stream are not kept; {sizes}"
     left = plan.source(step.axis[0][1]).alias if len(step.left) == 1 else left_name(plan, step)
-    if isinstance(step.match, SameWindow) and step.match.kind == "session":
-        gap = Duration(step.match.gap or 0)
+    if step.reach.kind == "session":
+        gap = Duration(step.reach.gap)
         return f"rows of both sides kept until no row came for {gap} under their key; {sizes}"
     kept = f"{left} kept {_kept(step, 0)}, {right} kept {_kept(step, 1)} after the watermark"
     delay = max(i.stream.delay.microseconds for i in plan.inputs)
@@ -88,14 +87,14 @@ def state_said(plan: StatementPlan, step: KernelStep) -> str:
 
 
 def _kept(step: KernelStep, side: int) -> str:
-    own = step.upper if side == 0 else -step.lower
+    own = step.reach.greatest if side == 0 else -step.reach.least
     said = str(Duration(_whole(step, step.retention[side])))
-    if isinstance(step.match, SameWindow):
+    if step.reach.has_windows:
         said = f"up to {said}"
     if step.retention[side] > step.needed[side]:
         return f"{said} (join.retention; the bound needs {Duration(step.needed[side])})"
     held = step.needed[side] - max(0, own)
-    if held > 0 and step.emit == "final" and not isinstance(step.match, SameWindow):
+    if held > 0 and step.emit == "final" and step.reach.kind == "interval":
         return f"{said} (EMIT FINAL: until the left rows that it may meet are over)"
     if held > 0 and max(0, own) > 0:
         return f"{said} ({Duration(own)} of the bound and {Duration(held)} that rows before it are held back)"
@@ -109,7 +108,7 @@ def _stream(plan: StatementPlan, number: int) -> str:
 
 def _whole(step: KernelStep, kept: int) -> int:
     """Return how long rows are kept; the last microsecond of a window is its end for people."""
-    return kept + 1 if isinstance(step.match, SameWindow) and kept else kept
+    return kept + 1 if step.reach.has_windows and kept else kept
 
 
 def _span(length: int) -> str:
@@ -182,11 +181,11 @@ def _at_once(plan: StatementPlan, step: KernelStep) -> str:
 
 def _passed(plan: StatementPlan, step: KernelStep, side: int, again: bool = False) -> str:  # noqa: FBT001, FBT002  # a word of the sentence
     who = "it has passed" if again else "the watermark has passed"
-    match = step.match
-    if isinstance(match, SameWindow):
-        if match.kind == "session":
-            return f"{who} the last time of its session + {Duration(match.gap or 0)}"
-        return f"{who} the end of its {'window' if match.kind == 'tumbling' else 'last window'}"
+    reach = step.reach
+    if reach.kind == "session":
+        return f"{who} the last time of its session + {Duration(reach.gap)}"
+    if reach.has_windows:
+        return f"{who} the end of its {'window' if reach.kind == 'tumbling' else 'last window'}"
     assert step.axis is not None  # noqa: S101  # joins by time have an axis
     source = plan.source(step.axis[side][1])
     assert isinstance(source, Input)  # noqa: S101  # tables have no time
@@ -199,10 +198,9 @@ def emit_said(plan: StatementPlan) -> str:
     last = [s for s in plan.kernel_steps if s.axis is not None][-1]
     if last.emit == "changes":
         return "CHANGES: a pair as soon as both rows are there, nothing is taken back"
-    match = last.match
-    if not isinstance(match, SameWindow):
+    if last.reach.kind == "interval":
         return "FINAL: the pairs of a left row when its time is over"
-    return f"FINAL: pairs when their {'session' if match.kind == 'session' else 'window'} is closed"
+    return f"FINAL: pairs when their {'session' if last.reach.kind == 'session' else 'window'} is closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,22 +315,21 @@ def _key(plan: StatementPlan, key: StepKey) -> str:
 
 
 def _bound(plan: StatementPlan, step: KernelStep) -> str:
-    match = step.match
+    reach = step.reach
     if step.axis is None:
         return "none: a table has no time"
     left, right = (time_name(plan, slot[1]) for slot in step.axis)
-    if isinstance(match, Within):
-        ends = f"[{Duration(step.lower)}, {Duration(step.upper)}]"
+    if reach.kind == "interval":
+        ends = f"[{Duration(reach.lower)}, {Duration(reach.upper)}]"
         return f"{right} - {left} in {ends}, both ends included ({step.bound_from})"
-    assert isinstance(match, SameWindow)  # noqa: S101  # an axis has bounds or windows
-    if match.kind == "session":
-        gap = Duration(match.gap or 0)
+    if reach.kind == "session":
+        gap = Duration(reach.gap)
         return f"{left} and {right} in one session: steps of at most {gap} ({step.bound_from})"
-    size = Duration(match.size or 0)
-    if match.kind == "tumbling":
+    size = Duration(reach.size)
+    if reach.kind == "tumbling":
         return f"{left} and {right} in one window of {size}, aligned to the epoch ({step.bound_from})"
-    rows = "a row for each" if match.per_window else "a pair once, with the first"
-    slide = Duration(match.slide or 0)
+    rows = "a row for each" if reach.per_window else "a pair once, with the first"
+    slide = Duration(reach.slide)
     return f"{left} and {right} share a window of {size} every {slide}: {rows} ({step.bound_from})"
 
 
@@ -380,12 +377,13 @@ def _join_data(plan: StatementPlan, step: Step) -> dict[str, Any]:
     }
     if isinstance(step, TableStep):
         return {**common, "bound": None, "executor": "lookup", "reason": step.reason}
-    match = step.match
+    reach = step.reach
     window = None
-    if isinstance(match, SameWindow):
-        window = {"kind": match.kind, "size_us": match.size, "slide_us": match.slide, "gap_us": match.gap}
-    session = isinstance(match, SameWindow) and match.kind == "session"
-    bound = None if step.axis is None or session else {"lower_us": step.lower, "upper_us": step.upper}
+    if reach.kind not in ("interval", "table"):
+        sizes = {"size_us": reach.size or None, "slide_us": reach.slide or None, "gap_us": reach.gap or None}
+        window = {"kind": reach.kind, **sizes}
+    has_bound = reach.kind not in ("session", "table")
+    bound = {"lower_us": reach.least, "upper_us": reach.greatest} if has_bound else None
     return {
         **common,
         "bound": bound,

@@ -17,7 +17,6 @@ from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap, thawed
 from weft.expr import Expr, Ref, Typed, render
 from weft.expr.ast import map_children
-from weft.joins.resolve.resolved import SameWindow
 from weft.redaction import redact
 from weft.streams.kernel.spec import FORMAT
 from weft.streams.plan.kernel_spec import layout
@@ -201,15 +200,15 @@ class _Names:
         if not isinstance(step, KernelStep) or step.axis is None:
             return "table"
         left, right = (self.column(slot) for slot in step.axis)
-        match = step.match
-        if not isinstance(match, SameWindow):
-            return f"{right} - {left} in [{Duration(step.lower)}, {Duration(step.upper)}]"
-        both = f"{left} and {right} in one {match.kind} window"
-        if match.kind == "session":
-            return f"{both}, gap {Duration(match.gap or 0)}"
-        every = f" every {Duration(match.slide)}" if match.slide else ""
-        rows = ", a row for each" if match.per_window else ""
-        return f"{both} of {Duration(match.size or 0)}{every}{rows}"
+        reach = step.reach
+        if reach.kind == "interval":
+            return f"{right} - {left} in [{Duration(reach.lower)}, {Duration(reach.upper)}]"
+        both = f"{left} and {right} in one {reach.kind} window"
+        if reach.kind == "session":
+            return f"{both}, gap {Duration(reach.gap)}"
+        every = f" every {Duration(reach.slide)}" if reach.slide else ""
+        rows = ", a row for each" if reach.per_window else ""
+        return f"{both} of {Duration(reach.size)}{every}{rows}"
 
     def text(self, typed: Typed | None) -> str:
         """Return an expression with the names of streams and tables before its columns."""

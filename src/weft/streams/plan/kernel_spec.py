@@ -10,15 +10,14 @@ here too.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from weft.core.names import fold
 from weft.core.types import LONG, DType, Scalar
 from weft.expr import Typed
 from weft.expr.row_condition import RowCondition
-from weft.joins.resolve.resolved import SameWindow, Within
-from weft.streams.kernel.spec import JoinTask, Reach, Residual, SideTask
+from weft.streams.kernel.spec import JoinTask, Limits, Residual, SideTask
 from weft.streams.plan.resolved import (
     WINDOW_END,
     WINDOW_START,
@@ -157,7 +156,7 @@ def is_raw(plan: StatementPlan, step: KernelStep, number: int) -> bool:
 
 def _has_window_before(plan: StatementPlan, step: KernelStep) -> bool:
     """Whether the window that the result shows was made by a join before this one."""
-    windowed = [s.number for s in plan.kernel_steps if s.gives_window]
+    windowed = [s.number for s in plan.kernel_steps if s.reach.has_windows]
     return bool(windowed) and windowed[-1] < step.number
 
 
@@ -224,41 +223,18 @@ _SCALARS = frozenset(
 )
 
 
-_LATE: dict[str, Literal["keep", "drop", "fail"]] = {"side_output": "keep", "drop": "drop", "fail": "fail"}
-_MISSING: dict[str, Literal["reject", "clock", "fail"]] = {
-    "reject": "reject",
-    "wall_clock": "clock",
-    "fail": "fail",
-}
-
-
 def kernel_spec(plan: StatementPlan, step: KernelStep, *, groups: int = 1) -> JoinTask:
     """Return the task of a join; `groups` share the limit on rows evenly, rounded up."""
     children = layout(plan, step)
     return JoinTask(
         number=step.number,
-        reach=_reach(step),
+        reach=step.reach,
         left=_side(plan, step, "left", children, groups),
         right=_side(plan, step, "right", children, groups),
         keys=tuple(f"k{i}" for i in range(len(step.keys))),
-        final=step.emit == "final",
+        emit=step.emit,
         residual=_residual(step, children),
-        window_columns=step.gives_window,
-    )
-
-
-def _reach(step: KernelStep) -> Reach:
-    match = step.match
-    if isinstance(match, Within):
-        return Reach(kind="interval", lower=step.lower, upper=step.upper)
-    if not isinstance(match, SameWindow):
-        return Reach(kind="table")
-    return Reach(
-        kind=match.kind,
-        size=match.size or 0,
-        slide=match.slide or match.size or 0,
-        gap=match.gap or 0,
-        per_window=match.per_window,
+        window_columns=step.reach.has_windows,
     )
 
 
@@ -268,34 +244,34 @@ def _side(
     mine = step.left if side == "left" else (step.right,)
     streams = [s for n in mine if isinstance(s := plan.source(n), Input)]
     raw = [s for s in streams if is_raw(plan, step, s.number)]
-    outer = step.how in (side, "full")
     needed, kept = (pair[0 if side == "left" else 1] for pair in (step.needed, step.retention))
-    limit = step.limits.max_state_rows
     task = SideTask(
         name=side_name(plan, step, side),
-        outer=outer,
+        outer=step.how in (side, "full"),
         raw=bool(raw),
-        max_rows=None if limit is None else -(-limit // groups),
-        max_per_key=step.limits.max_rows_per_key,
-        evict=step.limits.eviction,
+        limits=_share(step.limits, groups),
         retention=max(0, kept - needed),
     )
     if not raw:
         return task
     stream = raw[0].stream
     slots = [column(raw[0].number, i) for i in dedup_columns(stream)]
-    return SideTask(
-        name=task.name,
-        outer=task.outer,
-        raw=True,
-        late=_LATE[stream.late],
-        missing=_MISSING[step.missing_event_time],
+    return replace(
+        task,
+        late=stream.late,
+        missing_event_time=step.missing_event_time,
         malformed=stream.malformed,
         dedup=tuple(children.place(slot)[1] for slot in slots),
-        max_rows=task.max_rows,
-        max_per_key=task.max_per_key,
-        evict=task.evict,
-        retention=task.retention,
+    )
+
+
+def _share(limits: Limits, groups: int) -> Limits:
+    """Return the limits of one group, a record of the kernel alone: no other class is there on workers."""
+    rows = limits.max_state_rows
+    return Limits(
+        max_state_rows=None if rows is None else -(-rows // groups),
+        max_rows_per_key=limits.max_rows_per_key,
+        eviction=limits.eviction,
     )
 
 

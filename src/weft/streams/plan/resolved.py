@@ -15,17 +15,14 @@ from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.types import DType
 from weft.errors import Diagnostic
 from weft.expr import Typed
-from weft.joins.resolve.resolved import Exact, ResolvedJoin, SameWindow, Within
-from weft.streams.sql.spec import Limits, SinkSpec, StatementSpec, StreamSpec, TableSpec
+from weft.joins.resolve.resolved import ResolvedJoin
+from weft.streams.kernel.spec import Emit, Limits, MissingTime, Reach, StreamHow
+from weft.streams.sql.spec import SinkSpec, StatementSpec, StreamSpec, TableSpec
 
 ColumnSlot = tuple[Literal["i"], int, int]
 WindowSlot = tuple[Literal["w"], int]
 TimeSlot = tuple[Literal["t"], int]
 Slot = ColumnSlot | WindowSlot | TimeSlot
-Emit = Literal["changes", "final"]
-JoinHow = Literal["inner", "left", "right", "full"]
-Missing = Literal["reject", "wall_clock", "fail"]
-StepMatch = Within | SameWindow | Exact
 
 WINDOW_START: WindowSlot = ("w", 0)
 WINDOW_END: WindowSlot = ("w", 1)
@@ -82,48 +79,30 @@ class StepKey:
 class KernelStep:
     """A join with state: two streams, or a stream and a table whose unmatched rows come out.
 
-    ``axis`` are the times that are compared, None for a table.  `match` holds the bounds or windows;
-    its columns are those of `resolved`, the same join over two schemas whose columns are called
-    ``<alias>__<column>``, which is the form that batch engines read.  `needed` and `retention` are
-    microseconds that a left and a right row stay after their own time has passed: what the match
-    needs, and what is kept.
+    ``axis`` are the times that are compared, None for a table.  `reach`, `emit`, `limits` and
+    `missing_event_time` are the values that the kernel gets.  `resolved` is the same join over two
+    schemas whose columns are called ``<alias>__<column>``, which is the form that batch engines read.
+    `needed` and `retention` are microseconds that a left and a right row stay after their own time has
+    passed: what the match needs, and what is kept.
     """
 
     kind: Literal["kernel"] = "kernel"
     number: int
     left: tuple[int, ...]
     right: int
-    how: JoinHow
+    how: StreamHow
     keys: tuple[StepKey, ...]
-    match: StepMatch
+    reach: Reach
     axis: tuple[TimeSlot, TimeSlot] | None
     residual: Typed | None = None
     vectorised: bool = True
     emit: Emit = "changes"
-    per_window: bool = False
     limits: Limits
     needed: tuple[int, int] = (0, 0)
     retention: tuple[int, int] = (0, 0)
-    missing_event_time: Missing = "reject"
+    missing_event_time: MissingTime = "reject"
     resolved: ResolvedJoin
-    gives_window: bool = False
     bound_from: str = ""
-
-    @property
-    def lower(self) -> int:
-        """Least difference right time - left time of a pair, in microseconds."""
-        match = self.match
-        if isinstance(match, Within):
-            return int(match.lower or 0)
-        return 1 - (match.size or 1) if isinstance(match, SameWindow) else 0
-
-    @property
-    def upper(self) -> int:
-        """Greatest difference right time - left time of a pair, in microseconds."""
-        match = self.match
-        if isinstance(match, Within):
-            return int(match.upper or 0)
-        return (match.size or 1) - 1 if isinstance(match, SameWindow) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

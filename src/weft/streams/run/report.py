@@ -9,7 +9,6 @@ from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ArgumentError, Diagnostic
-from weft.joins.resolve.resolved import SameWindow
 from weft.streams.checkpoint.ledger import SIDES, side_name
 from weft.streams.checkpoint.manifest import Ledger, Manifest
 from weft.streams.checkpoint.status import sides_of
@@ -181,15 +180,15 @@ def _join_report(step: KernelStep, manifest: Manifest, clock: int) -> JoinReport
 
 def windows(step: KernelStep, left: SideStats, right: SideStats, clock: int) -> tuple[int, int]:
     """Return how many windows time has closed since the first row, and how many up to the last row are open."""
-    match = step.match
+    reach = step.reach
     firsts = [s.min_time for s in (left, right) if s.min_time is not None]
     lasts = [s.max_time for s in (left, right) if s.max_time is not None]
-    if not isinstance(match, SameWindow) or not match.size or not firsts or not lasts:
+    if not reach.has_windows or not firsts or not lasts:
         return 0, 0
-    slide = match.slide or match.size
-    first = (min(firsts) - match.size) // slide + 1
+    slide = reach.slide or reach.size
+    first = (min(firsts) - reach.size) // slide + 1
     last = max(lasts) // slide
-    closed = min(last, (clock - match.size) // slide) - first + 1
+    closed = min(last, (clock - reach.size) // slide) - first + 1
     return max(closed, 0), last - first + 1 - max(closed, 0)
 
 

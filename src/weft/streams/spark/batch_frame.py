@@ -164,7 +164,7 @@ def _joined(left: DataFrame, right: DataFrame, plan: StatementPlan, step: Step) 
     joined = lower(_as_declared(F, left, sides["left"]), _as_declared(F, right, sides["right"]), resolved)
     times = [slot_name(s) for both in sides.values() for s, _ in both if s[0] == "t"]
     joined = joined.withColumns({t: F.unix_micros(F.col(t)) for t in times if t in joined.columns})
-    if isinstance(step, KernelStep) and isinstance(match, SameWindow) and step.gives_window:
+    if isinstance(step, KernelStep) and isinstance(match, SameWindow) and step.reach.has_windows:
         joined = _windowed(F, joined, step, match, per_window=per_window)
     return joined
 

@@ -22,7 +22,7 @@ from weft.streams.sql.spec import (
     Bounds,
     ItemSpec,
     JoinStepSpec,
-    Limits,
+    LimitsSpec,
     SinkSpec,
     StatementSpec,
     StreamSpec,
@@ -381,7 +381,7 @@ class _Query:
             alias=alias,
             on=join.on,
             form=None if form is None else form.spec,
-            limits=Limits(
+            limits=LimitsSpec(
                 max_state_rows=values.get("max_state_rows"),
                 max_rows_per_key=values.get("max_rows_per_key"),
                 eviction=values.get("eviction", "oldest"),

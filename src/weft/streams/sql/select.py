@@ -12,8 +12,8 @@ from weft.core.names import near
 from weft.core.types import DType, parse_type
 from weft.errors import WeftError
 from weft.expr.cursor import ends
+from weft.streams.kernel.spec import Emit, StreamHow
 from weft.streams.sql.reading import Reading
-from weft.streams.sql.spec import Emit, StreamHow
 from weft.streams.sql.syntax import (
     ColumnSyntax,
     Item,

@@ -21,6 +21,7 @@ from weft.expr.read import parse
 from weft.expr.render import render
 from weft.joins.spec.serial import Serial, from_dict
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
+from weft.streams.kernel.spec import Emit, Late, Limits, Malformed, MissingTime, StreamHow
 
 _DURATION, _COLUMNS, _EXPR, _ENTRIES = "$duration", "$columns", "$expr", "$entries"
 
@@ -75,12 +76,6 @@ def valued(value: Any) -> Any:
             return decode(value)
 
 
-Late = Literal["side_output", "drop", "fail"]
-Malformed = Literal["reject", "fail"]
-MissingTime = Literal["reject", "wall_clock", "fail"]
-Eviction = Literal["oldest", "fail"]
-Emit = Literal["changes", "final"]
-StreamHow = Literal["inner", "left", "right", "full"]
 Reload = Literal["start", "batch"]
 ZERO = Duration(0)
 Bounds = tuple[Duration, Duration]
@@ -173,14 +168,10 @@ class SinkSpec(StreamRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits(StreamRecord):
-    """How many rows a side of a join may keep, and what happens beyond; None is no limit."""
+class LimitsSpec(Limits, StreamRecord):
+    """The limits of a join as a record that can be stored."""
 
     TYPE: ClassVar[str] = "stream_limits"
-
-    max_state_rows: int | None = None
-    max_rows_per_key: int | None = None
-    eviction: Eviction = "oldest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +190,7 @@ class JoinStepSpec(StreamRecord):
     alias: str
     on: Expr
     form: IntervalSpec | WindowSpec | None = None
-    limits: Limits = Limits()
+    limits: LimitsSpec = LimitsSpec()
     missing_event_time: MissingTime = "reject"
     retention: Duration | None = None
     default_bound: Bounds | None = None

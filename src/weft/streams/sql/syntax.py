@@ -9,7 +9,7 @@ from weft.core.source import Source
 from weft.core.types import DType
 from weft.expr.ast import Expr
 from weft.joins.spec.words import WindowKind
-from weft.streams.sql.spec import Emit, StreamHow
+from weft.streams.kernel.spec import Emit, StreamHow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
