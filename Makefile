@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
+.PHONY: help setup demo test quick check test-spark-versions coverage constraints release kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
 .SUFFIXES:
 
 VENV := .venv
@@ -10,7 +10,7 @@ FLINK := bench/.venv-flink
 PROCESSES := 2
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with weft and all that the tests need; check Java
 
@@ -34,6 +34,19 @@ check: setup ## lint, formatting, types, layers
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy
 	@$(PY) -m pytest -q tests/test_layers.py
+
+test-spark-versions: setup ## run the join suite, a pipeline and a stream on each minor version of Spark (SPARK="4.0 4.1" for some)
+	@scripts/test-spark-versions $(SPARK)
+
+coverage: setup ## show for each package how many lines the tests without a JVM run
+	@scripts/coverage
+
+constraints: setup ## write the installed versions into constraints.txt
+	@$(PY) -m pip list --format=freeze --exclude weft --exclude pip --exclude setuptools > .constraints
+	@{ sed -n '/^#/p' constraints.txt; sort -f .constraints; } > .constraints.new && mv .constraints.new constraints.txt && rm .constraints
+
+release: setup ## build, check and tag a release (VERSION=1.2.3)
+	@scripts/release $(VERSION)
 
 kafka: setup ## run a Kafka broker on port 9092 until Ctrl-C (its jars come by Maven once)
 	@$(PY) tests/kafka_broker.py

@@ -35,10 +35,10 @@ JOB = "orders_shipments"
 STAND_IN = """
 import os, sys, time
 from pathlib import Path
-import weft.streams.run.supervise
+from weft.streams.run import supervise
 from weft.cli.main import main
 
-weft.streams.run.supervise.PROGRAM = (sys.executable, __file__)
+supervise.PROGRAM = (sys.executable, __file__)
 if "--continuous" not in sys.argv:
     main()
 folder = Path({folder!r})
@@ -236,7 +236,7 @@ def test_a_job_that_was_killed_with_its_supervisor_is_failed_and_starts_again(jo
     assert "error[W2225]" in job.weft("status", f"{JOB}.sql").out
     refused = job.weft("stop", f"{JOB}.sql", "--json")
     assert (refused.code, refused.codes) == (8, ["W2215"])
-    assert "from outside" in refused.document["diagnostics"][0]["message"]
+    assert "were killed" in refused.document["diagnostics"][0]["message"]
     assert job.weft("start", f"{JOB}.sql").code == 0
     assert job.weft("status", f"{JOB}.sql", "--json").data["error"] is None
     assert job.weft("stop", f"{JOB}.sql").code == 0
