@@ -10,6 +10,7 @@ from typing import Any
 from weft.core import types
 from weft.core.period import GREGORIAN
 from weft.io.staged import StagedFile
+from weft.joins.counts import JoinCounts
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.operation import Assignment, Destination, Operation, Output, Said, Update
 from weft.pipelines.model.project import Project
@@ -25,19 +26,11 @@ _NUMBERS = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Join:
-    alias: str
-    matched: int = 10
-    unmatched: int = 0
-    multiple: int = 0
-
-
-@dataclass(frozen=True)
 class Counts:
     rows_in: int = 10
     rows_out: int = 10
     rows_changed: int = 4
-    joins: tuple[Join, ...] = ()
+    joins: tuple[JoinCounts, ...] = ()
 
 
 def dataset(name: str = "gl", version: int = 1, *columns: str, **changes: Any) -> Dataset:

@@ -47,7 +47,7 @@ import re
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypedDict
 
 from weft.codes import CODES as CODES  # noqa: PLC0414  # errors and their codes are asked for together
 from weft.codes import Code as Code  # noqa: PLC0414
@@ -59,6 +59,20 @@ Severity = Literal["error", "warning", "note"]
 _LONGEST_WORD = 1_000
 
 
+class Spot(TypedDict):
+    """A place in a text, 0-based, as editors count."""
+
+    line: int
+    character: int
+
+
+class Range(TypedDict):
+    """A part of a text; the end is behind its last character."""
+
+    start: Spot
+    end: Spot
+
+
 class Place(Protocol):
     """Where something was written; ``core.source.Source`` is the real one."""
 
@@ -67,7 +81,7 @@ class Place(Protocol):
         """Path of the file, or None for text that came from no file."""
 
     @property
-    def range(self) -> dict[str, dict[str, int]]:
+    def range(self) -> Range:
         """Start and end as 0-based line and character, as editors use them."""
 
     def render(self) -> str:
@@ -83,7 +97,9 @@ class Diagnostic:
      = help: did you mean 'symbol'?
     """
 
-    code: Code
+    DOCUMENT: ClassVar = ("code", "severity", "file", "range", "message", "help")
+
+    code: Annotated[Code, {"type": "string", "pattern": "^W[0-9]{4}$"}]
     message: str
     help: str = ""
     severity: Severity = "error"
@@ -104,14 +120,17 @@ class Diagnostic:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form that ``--json`` prints."""
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "file": self.at.file if self.at else None,
-            "range": self.at.range if self.at else None,
-            "message": self.message,
-            "help": self.help,
-        }
+        return {key: getattr(self, key) for key in self.DOCUMENT}
+
+    @property
+    def file(self) -> str | None:
+        """The file that the finding is about, None when it is about no file."""
+        return self.at.file if self.at else None
+
+    @property
+    def range(self) -> Range | None:
+        """The part of the file that the finding is about."""
+        return self.at.range if self.at else None
 
 
 def _shortened(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from weft.errors import Range
 from weft.redaction import MASK, secret_spans
 
 _LONGEST_LINE = 240
@@ -70,7 +71,7 @@ class Source:
         return self._position(self.start)[1] + 1
 
     @property
-    def range(self) -> dict[str, dict[str, int]]:
+    def range(self) -> Range:
         """Start and end as 0-based line and character."""
         (line, char), (end_line, end_char) = self._position(self.start), self._position(self.end)
         return {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from weft.core.frozen import EMPTY, FrozenMap, thawed
+from weft.core.documents import Document
+from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import listed
 from weft.errors import ResolutionError
 
@@ -18,13 +19,19 @@ PUBLISHED = "weft:published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
+class Location(Document):
     """One place that holds data of one period.
 
     `path` is as the rule renders it, below the prefix of the datasource.  `catalog` is the request to a
     service that knows the place; of something a run published it holds the format.  Where `data_level`
     is not ``any``, all rows are of `period_identifier`.
     """
+
+    DOCUMENT: ClassVar = (
+        "datasource_id", "path", "table", "schema", "catalog", "period_identifier",
+        "data_level", "resolver_id", "resolver_version", "rule_name",
+    )  # fmt: skip
+    UNLISTED: ClassVar = ("schema", "catalog", "data_level", "resolver_id", "resolver_version", "rule_name")
 
     datasource_id: str
     path: str | None = None
@@ -44,21 +51,6 @@ class Location:
         if self.table is not None:
             return f"{self.schema}.{self.table}" if self.schema else self.table
         return str((self.catalog or EMPTY).get("endpoint", ""))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that documents and snapshots have."""
-        return {
-            "datasource_id": self.datasource_id,
-            "path": self.path,
-            "table": self.table,
-            "schema": self.schema,
-            "catalog": None if self.catalog is None else thawed(self.catalog),
-            "period_identifier": self.period_identifier,
-            "data_level": self.data_level,
-            "resolver_id": self.resolver_id,
-            "resolver_version": self.resolver_version,
-            "rule_name": self.rule_name,
-        }
 
     @property
     def period(self) -> str | None:

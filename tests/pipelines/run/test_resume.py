@@ -164,7 +164,7 @@ def test_a_rerun_makes_the_same_rows_whatever_the_files_say_now(
     other = rerun(first.run_id, workspace=workspace, store=store, session=session, allow_changed_inputs=True)
     assert (other.ok, other.identical, other.warnings[0].code) == (True, False, "W1510")
     assert rows(spark, root / FIRST, "amount_reporting") != [r[7:8] for r in before]
-    document = other.to_json()
+    document = other.to_dict()
     assert (document["rerun_of"], document["identical"]) == (first.run_id, False)
 
 

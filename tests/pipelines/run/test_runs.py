@@ -63,7 +63,7 @@ def rewrite(root: Path, text: str, file: str = PROJECT) -> None:
 
 def test_a_run_publishes_registers_and_counts(root: Path, store: Store, spark: SparkSession) -> None:
     report = ran(root, store, spark)
-    document = report.to_json()
+    document = report.to_dict()
     assert (document["status"], document["sandbox"], report.diagnostics) == ("completed", False, ())
     assert document["operations"][0] == {
         "seq": 10, "name": "Convert to USD", "type": "update", "status": "completed",
@@ -161,7 +161,7 @@ def failed(root: Path, store: Store, spark: SparkSession) -> tuple[str, int | No
     assert report.failure is not None
     assert (report.outputs, (root / OUT).exists(), store.locks()) == ((), False, ())
     assert store.run(report.run_id).failure == report.failure
-    assert report.to_json()["error"] == report.failure.to_dict()
+    assert report.to_dict()["error"] == report.failure.to_dict()
     return report.failure.code, report.failure.operation_order, report.failure.message
 
 

@@ -111,7 +111,7 @@ expect:
         "missing_error", "pin", "schema", "schema", "extra_row", "extra_row",
         "diff_mismatch", "missing_event", "extra_event",
     ]  # fmt: skip
-    assert result.mismatches[6].to_json()["actual"] == {"amount": ["10.00", "20.00"]}
+    assert result.mismatches[6].to_dict()["actual"] == {"amount": ["10.00", "20.00"]}
 
 
 @pytest.mark.parametrize(

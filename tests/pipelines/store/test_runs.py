@@ -6,10 +6,11 @@ import os
 
 import pytest
 
-from store_values import NOW, Counts, Join, new_run, output, project, registration
+from store_values import NOW, Counts, new_run, output, project, registration
 from weft.errors import RunError, StoreError
+from weft.joins.counts import JoinCounts
 from weft.pipelines.store.locks import this_process
-from weft.pipelines.store.records import JoinRecord, RunFailure
+from weft.pipelines.store.records import RunFailure
 from weft.pipelines.store.run_writer import RunWriter
 from weft.pipelines.store.snapshot_text import snapshot_fingerprint
 from weft.pipelines.store.writer import Store
@@ -86,10 +87,12 @@ def test_operations_are_pending_until_they_are_counted(store: Store) -> None:
     store.set_running(run.id)
     store.operation_started(run.id, 10)
     assert store.operations(run.id)[0].status == "running"
-    store.operation_done(run.id, 10, Counts(12, 11, 7, (Join("fx", 5, 1, 1),)))
+    store.operation_done(
+        run.id, 10, Counts(12, 11, 7, (JoinCounts(alias="fx", matched=5, unmatched=1, multiple=1),))
+    )
     first, second = store.operations(run.id)
     assert (first.status, first.rows_in, first.rows_out, first.rows_changed) == ("completed", 12, 11, 7)
-    assert first.joins == (JoinRecord(alias="fx", matched=5, unmatched=1, multiple=1),)
+    assert first.joins == (JoinCounts(alias="fx", matched=5, unmatched=1, multiple=1),)
     assert first.started_at is not None
     assert first.completed_at is not None
     assert second.status == "pending"

@@ -104,7 +104,7 @@ def told(command: str, report: RunReport) -> Envelope:
         steps = (f"weft run --resume {short}",)
     return Envelope(
         command=command,
-        data=report.to_json(),
+        data=report.to_dict(),
         diagnostics=(*report.warnings, *report.diagnostics),
         next=steps,
         text=summary(report),

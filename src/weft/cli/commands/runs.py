@@ -71,7 +71,7 @@ def _listed(call: Call, project: str | None, period: str | None, status: str | N
     with reading(workspace.settings, workspace.root) as reader:
         found = () if reader is None else reader.runs(project, period, wanted, most)
         outputs = {} if reader is None else {run.id: reader.outputs(run.id) for run in found}
-    data = [record(run) | {"rows": _rows(outputs[run.id])} for run in found]
+    data = [run.to_dict() | {"rows": _rows(outputs[run.id])} for run in found]
     text = table(
         ("RUN", "PROJECT", "PERIOD", "STATUS", "STARTED", "TOOK", "OUTPUTS"),
         [_row(run, outputs[run.id]) for run in found],
@@ -97,34 +97,6 @@ def _row(run: RunRecord, outputs: tuple[OutputRecord, ...]) -> tuple[str, ...]:
 
 def _rows(outputs: tuple[OutputRecord, ...]) -> int:
     return sum(o.rows for o in outputs if o.state == "published")
-
-
-def record(run: RunRecord) -> dict[str, Any]:
-    """Return a run as documents have it."""
-
-    def iso(at: Any) -> str | None:
-        return None if at is None else at.isoformat().replace("+00:00", "Z")
-
-    return {
-        "run_id": run.id,
-        "project": run.project_name,
-        "project_id": run.project_id,
-        "project_version": run.project_version,
-        "period": run.period,
-        "status": run.status,
-        "sandbox": run.sandbox,
-        "trigger": run.trigger,
-        "triggered_by": run.triggered_by,
-        "known_at": iso(run.known_at),
-        "started_at": iso(run.started_at),
-        "completed_at": iso(run.completed_at),
-        "seconds": run.seconds,
-        "last_completed_operation": run.last_completed_operation,
-        "attempt": run.attempt,
-        "rerun_of": run.rerun_of,
-        "snapshot": run.snapshot_sha,
-        "error": None if run.failure is None else run.failure.to_dict(),
-    }
 
 
 @contextmanager
@@ -178,10 +150,9 @@ def _document(
     run: RunRecord, operations: tuple[OperationRecord, ...], outputs: tuple[OutputRecord, ...], root: Path
 ) -> dict[str, Any]:
     from weft.pipelines.run.places import shown
-    from weft.pipelines.run.report import operation_json
 
-    return record(run) | {
-        "operations": [operation_json(op) for op in operations],
+    return run.to_dict() | {
+        "operations": [op.to_dict() for op in operations],
         "outputs": [
             {
                 "seq": o.seq,
@@ -257,7 +228,7 @@ def cancel(context: typer.Context, run: Run) -> Envelope:
         told = "its process has stopped"
     return Envelope(
         command="runs",
-        data=record(ended),
+        data=ended.to_dict(),
         diagnostics=notes,
         text=f"run {ended.id} is cancelled: nothing is published, {told}",
         next=_next(ended),

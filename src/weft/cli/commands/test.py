@@ -153,7 +153,7 @@ def record(
         made = recorded(run, chosen_keys, workspace, reader=store, session=opener(), name=name, out=out)
     return Envelope(
         command="test",
-        data={"file": made.file.as_posix(), "rows": made.rows, "scenario": made.result.to_json()},
+        data={"file": made.file.as_posix(), "rows": made.rows, "scenario": made.result.to_dict()},
         diagnostics=made.result.diagnostics,
         text=f"{made.file} ({made.rows} rows): {made.result.status}",
         exit_code=OK if made.result.status == "pass" else INVALID,

@@ -143,7 +143,7 @@ def _annotation(found: Diagnostic) -> str:
     text = said.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     place = ""
     if found.at is not None:
-        start, end = (found.at.range[key] for key in ("start", "end"))
+        start, end = found.at.range["start"], found.at.range["end"]
         place = f" file={found.at.file},line={start['line'] + 1},col={start['character'] + 1}"
         place += f",endLine={end['line'] + 1},endColumn={end['character'] + 1},title={found.code}"
     return f"::{_LEVELS[found.severity]}{place}::{text}"

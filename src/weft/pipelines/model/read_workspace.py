@@ -185,7 +185,7 @@ def _is_within(finding: Diagnostic, only: Path, root: Path) -> bool:
 def _spot(finding: Diagnostic) -> tuple[str | None, tuple[int, int], tuple[int, int]]:
     if finding.at is None:
         return None, (0, 0), (0, 0)
-    start, end = (finding.at.range[key] for key in ("start", "end"))
+    start, end = finding.at.range["start"], finding.at.range["end"]
     return finding.at.file, (start["line"], start["character"]), (end["line"], end["character"])
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
+from weft.core.documents import Document
 from weft.core.names import listed, near, shell_word
 from weft.core.period import GREGORIAN, Calendar
 from weft.errors import PeriodError
@@ -33,7 +34,7 @@ E = TypeVar("E", bound=_Named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedLocation:
+class PublishedLocation(Document):
     """Where a run published one period of a registered dataset, and the version it made.
 
     Of files `path` is where they are, and `datasource` says how they are written.  A table is named by its datasource, its name and its schema, and `path` is

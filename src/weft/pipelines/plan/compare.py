@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from weft.core.documents import WORD, Document
 
 Part = Literal[
     "project",
@@ -35,18 +37,20 @@ _MAPPINGS: tuple[Part, ...] = ("selectors", "resolver_overrides", "datasets", "r
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Document):
     """One difference: the part, what of it, and both values; None is a value that is not there.
 
     >>> print(Change(part="pins", what="fx version", before=1, after=2))
     pins: fx version 1 -> 2
     """
 
-    part: Part
+    UNLISTED: ClassVar = ("before", "after")
+
+    part: Annotated[Part, WORD]
     what: str
+    seq: int | None = None
     before: Any
     after: Any
-    seq: int | None = None
 
     def __str__(self) -> str:
         if self.before is None:
@@ -54,16 +58,6 @@ class Change:
         if self.after is None:
             return f"{self.part}: {self.what} is gone"
         return f"{self.part}: {self.what} {_text(self.before)} -> {_text(self.after)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that documents have."""
-        return {
-            "part": self.part,
-            "what": self.what,
-            "seq": self.seq,
-            "before": self.before,
-            "after": self.after,
-        }
 
 
 def _text(value: Any) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
+from weft.core.documents import Document
 from weft.errors import Code, Diagnostic
 
 _RULES: tuple[tuple[str, str, tuple[Code, ...]], ...] = (
@@ -30,13 +31,15 @@ NAMED_SELECTOR = ("VAL-005", "ExpressionSyntaxError")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Document):
     """One reason why a project cannot be activated; `operation_order` is the seq, None for the project itself.
 
     >>> failure = Failure.of(Diagnostic("W0207", "there is no column 'amont'"), 10)
     >>> failure.rule, failure.type, failure.operation_order
     ('VAL-002', 'UnresolvedColumnRef', 10)
     """
+
+    DOCUMENT: ClassVar = ("rule", "type", "operation_order", "detail")
 
     rule: str
     type: str
@@ -51,12 +54,3 @@ class Failure:
         if named_selector:
             rule, type = NAMED_SELECTOR
         return cls(rule=rule, type=type, operation_order=seq, detail=finding.message, diagnostic=finding)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that ``--json`` prints."""
-        return {
-            "rule": self.rule,
-            "type": self.type,
-            "operation_order": self.operation_order,
-            "detail": self.detail,
-        }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, ClassVar, Literal
 
+from weft.core.documents import WORD, Document
 from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.words import ResolverSource
@@ -14,30 +15,19 @@ Role = Literal["input", "join", "append", "lookup"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetPin:
+class DatasetPin(Document):
     """The version of a dataset that a project takes, and the resolver that says where its data lies."""
 
-    role: Role
+    UNLISTED: ClassVar = ("seq", "alias", "resolver_id", "resolver_version")
+
+    role: Annotated[Role, WORD]
     seq: int | None
     alias: str
     dataset_id: str
     dataset_version: int
     resolver_id: str
     resolver_version: int
-    resolver_source: ResolverSource
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that snapshots and documents have."""
-        return {
-            "role": self.role,
-            "seq": self.seq,
-            "alias": self.alias,
-            "dataset_id": self.dataset_id,
-            "dataset_version": self.dataset_version,
-            "resolver_id": self.resolver_id,
-            "resolver_version": self.resolver_version,
-            "resolver_source": self.resolver_source,
-        }
+    resolver_source: Annotated[ResolverSource, WORD]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

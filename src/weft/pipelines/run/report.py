@@ -5,15 +5,27 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from weft.core.documents import Document, Key, rounded
 from weft.errors import Diagnostic
 from weft.pipelines.model.words import RunStatus
-from weft.pipelines.store.records import OperationRecord, OutputRecord, RunFailure, RunRecord
+from weft.pipelines.store.records import (
+    OperationRecord,
+    OutputRecord,
+    ResolverSnapshot,
+    RunFailure,
+    RunRecord,
+)
+
+_KEYS = (
+    "run_id", "status", "project", "project_version", "period", "known_at", "sandbox", "snapshot",
+    "seconds", "attempt", "operations", "outputs", "resolver_snapshot",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputReport:
+class OutputReport(Document):
     """An output that was published."""
 
     seq: int
@@ -24,25 +36,16 @@ class OutputReport:
     dataset: str | None = None
     dataset_version: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the form of the document."""
-        return {
-            "seq": self.seq,
-            "location": self.location,
-            "format": self.format,
-            "rows": self.rows,
-            "columns": list(self.columns),
-            "dataset": self.dataset,
-            "dataset_version": self.dataset_version,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
+class RunReport(Document):
     """A run that has ended.
 
     `diagnostics` are what it failed with; `identical` says of a rerun whether it read the same inputs.
     """
+
+    DOCUMENT: ClassVar[tuple[str, ...]] = (*_KEYS, "failure")
+    OPTIONAL: ClassVar = ("failure",)
 
     run_id: str
     status: RunStatus
@@ -52,12 +55,12 @@ class RunReport:
     known_at: dt.datetime
     sandbox: bool
     snapshot: str
-    seconds: float
+    seconds: Annotated[float, rounded]
     operations: tuple[OperationRecord, ...]
     outputs: tuple[OutputReport, ...]
-    resolver_snapshot: Mapping[str, Any]
+    resolver_snapshot: ResolverSnapshot
     warnings: tuple[Diagnostic, ...] = ()
-    failure: RunFailure | None = None
+    failure: Annotated[RunFailure | None, Key("error")] = None
     diagnostics: tuple[Diagnostic, ...] = ()
     attempt: int = 1
     rerun_of: str | None = None
@@ -69,45 +72,14 @@ class RunReport:
         """Whether everything was published."""
         return self.status == "completed"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the `data` of the document that ``weft run --json`` prints."""
-        document: dict[str, Any] = {
-            "run_id": self.run_id,
-            "status": self.status,
-            "project": self.project,
-            "project_version": self.project_version,
-            "period": self.period,
-            "known_at": self.known_at.astimezone(dt.UTC).isoformat().replace("+00:00", "Z"),
-            "sandbox": self.sandbox,
-            "snapshot": self.snapshot,
-            "seconds": round(self.seconds, 3),
-            "attempt": self.attempt,
-            "operations": [operation_json(op) for op in self.operations],
-            "outputs": [output.to_json() for output in self.outputs],
-            "resolver_snapshot": dict(self.resolver_snapshot),
-        }
-        if self.rerun_of is not None:
-            document |= {"rerun_of": self.rerun_of, "identical": self.identical}
-        if self.failure is not None:
-            document["error"] = self.failure.to_dict()
-        return document
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerunReport(RunReport):
+    """A run that did another one again; `identical` says whether it read the same inputs."""
 
-def operation_json(op: OperationRecord) -> dict[str, Any]:
-    """Return an operation as documents have it; counts of one that did not run are None."""
-    return {
-        "seq": op.seq,
-        "name": op.name,
-        "type": op.type,
-        "status": op.status,
-        "rows_in": op.rows_in,
-        "rows_out": op.rows_out,
-        "rows_changed": op.rows_changed,
-        "joins": [
-            {"alias": j.alias, "matched": j.matched, "unmatched": j.unmatched, "multiple": j.multiple}
-            for j in op.joins
-        ],
-    }
+    DOCUMENT: ClassVar = (*_KEYS, "rerun_of", "identical", "failure")
+
+    rerun_of: Annotated[str | None, {"type": "string"}] = None
 
 
 def output_reports(
@@ -141,7 +113,8 @@ def report_of(
     identical: bool | None = None,
 ) -> RunReport:
     """Return the report of a run from what the store holds of it."""
-    return RunReport(
+    kind = RunReport if run.rerun_of is None else RerunReport
+    return kind(
         run_id=run.id,
         status=run.status,
         project=run.project_name,

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from weft.core.documents import WORD, Document
 from weft.pipelines.scenarios.values import cell_text, equal, is_row_id, key_of, plain
 
 Values = Mapping[str, Any]
@@ -32,26 +33,15 @@ _MOMENTS = ("_created_at", "_updated_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mismatch:
+class Mismatch(Document):
     """One difference; `columns` are those whose values differ."""
 
-    kind: MismatchKind
-    expected: Values | None = None
-    actual: Values | None = None
+    kind: Annotated[MismatchKind, WORD]
+    expected: Annotated[Values, plain] | None = None
+    actual: Annotated[Values, plain] | None = None
     columns: tuple[str, ...] = ()
     operation: int | None = None
     text: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that documents have."""
-        return {
-            "kind": self.kind,
-            "expected": None if self.expected is None else plain(self.expected),
-            "actual": None if self.actual is None else plain(self.actual),
-            "columns": list(self.columns),
-            "operation": self.operation,
-            "text": self.text,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

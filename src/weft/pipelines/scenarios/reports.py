@@ -65,7 +65,7 @@ def summary(results: Sequence[ScenarioResult]) -> str:
 
 def to_json(results: Sequence[ScenarioResult]) -> dict[str, Any]:
     """Return the `data` of the document that ``weft test --json`` prints."""
-    return {"scenarios": [r.to_json() for r in results], **counted(results)}
+    return {"scenarios": [r.to_dict() for r in results], **counted(results)}
 
 
 def junit(results: Sequence[ScenarioResult]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from weft.core.documents import Document, rounded
 from weft.errors import Diagnostic
 from weft.pipelines.scenarios.compare import Mismatch
 
@@ -14,16 +15,27 @@ Status = Literal["pass", "fail", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioResult:
+class ScenarioResult(Document):
     """One scenario after it ran: ``pass``, ``fail`` with mismatches, ``error`` with diagnostics.
 
     `key` are the columns by which reports name a row; `actual` the rows that came out.
     """
 
+    DOCUMENT: ClassVar = (
+        "name",
+        "file",
+        "status",
+        "seconds",
+        "mismatches",
+        "error",
+        "diagnostics",
+        "snapshot",
+    )
+
     name: str
     file: Path | None
     status: Status
-    seconds: float
+    seconds: Annotated[float, rounded]
     mismatches: tuple[Mismatch, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
@@ -31,18 +43,10 @@ class ScenarioResult:
     snapshot: Path | None = None
     key: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that documents have."""
-        return {
-            "name": self.name,
-            "file": None if self.file is None else self.file.as_posix(),
-            "status": self.status,
-            "seconds": round(self.seconds, 3),
-            "mismatches": [m.to_json() for m in self.mismatches],
-            "error": None if not self.diagnostics else self.diagnostics[0].to_dict(),
-            "diagnostics": [d.to_dict() for d in self.diagnostics],
-            "snapshot": None if self.snapshot is None else self.snapshot.as_posix(),
-        }
+    @property
+    def error(self) -> Diagnostic | None:
+        """The first finding of a scenario that did not run."""
+        return self.diagnostics[0] if self.diagnostics else None
 
 
 def counted(results: Sequence[ScenarioResult]) -> dict[str, int]:

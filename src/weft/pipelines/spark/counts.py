@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weft.core.types import BOOLEAN, LONG, Field
 from weft.expr.spark.frames import functions_of, observation_of
+from weft.joins.counts import JoinCounts
 from weft.pipelines.plan.operations.resolved import HIDDEN
 
 if TYPE_CHECKING:
@@ -31,16 +32,6 @@ if TYPE_CHECKING:
 BORN = Field(f"{HIDDEN}_born", LONG)
 DIED = Field(f"{HIDDEN}_died", LONG)
 _PATIENCE = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinCounts:
-    """How many of the rows that an update changed have a match, none, or more than one."""
-
-    alias: str
-    matched: int
-    unmatched: int
-    multiple: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

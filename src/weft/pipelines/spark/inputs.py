@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from weft.core.documents import Document
 from weft.io.location import Location
 from weft.io.paths import data_files, full_path, is_local
 from weft.io.staged import file_hash
@@ -22,7 +22,7 @@ HASHED_UP_TO = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilePrint:
+class FilePrint(Document):
     """A file as it was read; the hash is None of one that is too large, the time of one that is hashed."""
 
     path: str
@@ -30,26 +30,13 @@ class FilePrint:
     mtime_ns: int | None = None
     sha256: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that snapshots have."""
-        return {"path": self.path, "bytes": self.bytes, "mtime_ns": self.mtime_ns, "sha256": self.sha256}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InputPrint:
+class InputPrint(Document):
     """What one read finds: local files, and tables or remote paths by name, which nobody can vouch for."""
 
     files: tuple[FilePrint, ...] = ()
     tables: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that snapshots have."""
-        return {"files": [file.to_dict() for file in self.files], "tables": list(self.tables)}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> InputPrint:
-        """Return the fingerprint that a snapshot holds."""
-        return cls(files=tuple(FilePrint(**f) for f in data["files"]), tables=tuple(data["tables"]))
 
     @property
     def bytes(self) -> int | None:

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import Row
 
 from weft.io.staged import StagedFile
+from weft.joins.counts import JoinCounts
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.store.records import (
-    JoinRecord,
     LeaseRecord,
     OperationRecord,
     OutputRecord,
@@ -23,13 +23,13 @@ def run_of(row: Row[Any]) -> RunRecord:
     """Return a row of ``runs`` as a record."""
     values = dict(row._mapping)  # noqa: SLF001  # the public name of it in SQLAlchemy
     error = values.pop("error")
-    return RunRecord(**values, failure=None if error is None else RunFailure(**error))
+    return RunRecord(**values, failure=None if error is None else RunFailure.from_dict(error))
 
 
 def operation_of(row: Row[Any]) -> OperationRecord:
     """Return a row of ``run_operations`` as a record."""
     values = dict(row._mapping)  # noqa: SLF001
-    joins = tuple(JoinRecord(**join) for join in values.pop("joins"))
+    joins = tuple(JoinCounts.from_dict(join) for join in values.pop("joins"))
     return OperationRecord(**values, joins=joins)
 
 

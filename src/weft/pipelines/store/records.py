@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
+from weft.core.documents import WORD, Document, Key
 from weft.core.period import Period
 from weft.errors import Code
 from weft.io.staged import StagedFile
+from weft.joins.counts import JoinCounts
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import OperationType, ProjectStatus, RunStatus
+from weft.pipelines.model.words import OperationType, ProjectStatus, ResolverSource, RunStatus
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.plan.conflict import ConflictReport
 from weft.redaction import redact
@@ -20,6 +22,23 @@ from weft.redaction import redact
 OutputState = Literal["staged", "publishing", "published", "discarded"]
 StepStatus = Literal["pending", "running", "completed", "failed"]
 Trigger = Literal["manual", "scheduled", "test"]
+
+
+class PinnedJoin(TypedDict):
+    """The version of a dataset that a join reads."""
+
+    alias: str
+    dataset_id: str
+    dataset_version: int
+    resolver_source: Annotated[ResolverSource, WORD]
+
+
+class ResolverSnapshot(TypedDict):
+    """Which versions a run reads: its input, and one entry for each join."""
+
+    input_dataset_id: str
+    input_dataset_version: int
+    join_datasets: list[PinnedJoin]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +61,11 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFailure:
+class RunFailure(Document):
     """Why a run failed: the operation, the code, one sentence and all that is known."""
 
     operation_order: int | None
-    code: Code
+    code: Annotated[Code, WORD]
     message: str
     detail: str = ""
 
@@ -55,23 +74,20 @@ class RunFailure:
         object.__setattr__(self, "message", redact(self.message))
         object.__setattr__(self, "detail", redact(self.detail))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that the store and ``--json`` hold."""
-        return {
-            "operation_order": self.operation_order,
-            "code": self.code,
-            "message": self.message,
-            "detail": self.detail,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
+class RunRecord(Document):
     """A run as the store remembers it."""
 
-    id: str
+    DOCUMENT: ClassVar = (
+        "id", "project_name", "project_id", "project_version", "period", "status", "sandbox", "trigger",
+        "triggered_by", "known_at", "started_at", "completed_at", "seconds", "last_completed_operation",
+        "attempt", "rerun_of", "snapshot_sha", "failure",
+    )  # fmt: skip
+
+    id: Annotated[str, Key("run_id")]
     project_id: str
-    project_name: str
+    project_name: Annotated[str, Key("project")]
     project_version: int
     period: str
     level: str
@@ -85,8 +101,8 @@ class RunRecord:
     started_at: dt.datetime | None = None
     completed_at: dt.datetime | None = None
     last_completed_operation: int | None = None
-    failure: RunFailure | None = None
-    snapshot_sha: str
+    failure: Annotated[RunFailure | None, Key("error")] = None
+    snapshot_sha: Annotated[str, Key("snapshot")]
     parent_run_id: str | None = None
     rerun_of: str | None = None
     attempt: int = 1
@@ -112,18 +128,10 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoinRecord:
-    """How the rows of an operation met the rows of one join."""
+class OperationRecord(Document):
+    """One operation of a run and what it counted; counts of one that did not run are None."""
 
-    alias: str
-    matched: int
-    unmatched: int
-    multiple: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRecord:
-    """One operation of a run and what it counted."""
+    DOCUMENT: ClassVar = ("seq", "name", "type", "status", "rows_in", "rows_out", "rows_changed", "joins")
 
     run_id: str
     seq: int
@@ -133,7 +141,7 @@ class OperationRecord:
     rows_in: int | None = None
     rows_out: int | None = None
     rows_changed: int | None = None
-    joins: tuple[JoinRecord, ...] = ()
+    joins: tuple[JoinCounts, ...] = ()
     started_at: dt.datetime | None = None
     completed_at: dt.datetime | None = None
 

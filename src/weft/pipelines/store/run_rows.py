@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from weft.errors import RunError
+from weft.joins.counts import JoinCounts
 from weft.pipelines.model.words import RunStatus
 from weft.pipelines.store import tables
 from weft.pipelines.store.column_types import first_of
@@ -30,26 +31,6 @@ from weft.pipelines.store.records import LeaseRecord, NewRun, OutputRecord, RunF
 from weft.pipelines.store.snapshot_text import snapshot_fingerprint, snapshot_text
 
 RUNS, STEPS, OUTPUTS = tables.RUNS, tables.RUN_OPERATIONS, tables.RUN_OUTPUTS
-
-
-class CountedJoin(Protocol):
-    """How the rows of an operation met the rows of a join."""
-
-    @property
-    def alias(self) -> str:
-        """The alias of the join."""
-
-    @property
-    def matched(self) -> int:
-        """Rows that met a row."""
-
-    @property
-    def unmatched(self) -> int:
-        """Rows that met none."""
-
-    @property
-    def multiple(self) -> int:
-        """Rows that met more than one."""
 
 
 class Counted(Protocol):
@@ -68,7 +49,7 @@ class Counted(Protocol):
         """Rows changed, added or written."""
 
     @property
-    def joins(self) -> Iterable[CountedJoin]:
+    def joins(self) -> Iterable[JoinCounts]:
         """What each join met."""
 
 
@@ -165,10 +146,6 @@ def no_transition(run_id: str, found: str | None, wanted: str) -> RunError:
 
 def finish_step(connection: Connection, run_id: str, seq: int, counts: Counted, now: dt.datetime) -> None:
     """Write what an operation counted and that it is done."""
-    joins = [
-        {"alias": j.alias, "matched": j.matched, "unmatched": j.unmatched, "multiple": j.multiple}
-        for j in counts.joins
-    ]
     connection.execute(
         update(STEPS)
         .where(STEPS.c.run_id == run_id, STEPS.c.seq == seq)
@@ -177,7 +154,7 @@ def finish_step(connection: Connection, run_id: str, seq: int, counts: Counted, 
             rows_in=counts.rows_in,
             rows_out=counts.rows_out,
             rows_changed=counts.rows_changed,
-            joins=joins,
+            joins=[join.to_dict() for join in counts.joins],
             started_at=first_of(STEPS.c.started_at, now),
             completed_at=now,
         )

@@ -36,6 +36,7 @@ from weft.pipelines.plan.project import DatasetPin, ProjectPlan, Read
 from weft.pipelines.plan.resolver.precedence import resolver_for
 from weft.pipelines.store.column_types import moment_text
 from weft.pipelines.store.reachable import Reached, reached
+from weft.pipelines.store.records import PinnedJoin, ResolverSnapshot
 from weft.pipelines.store.snapshot_text import snapshot_fingerprint
 
 SCHEMA = "weft/snapshot/1"
@@ -129,7 +130,7 @@ def _bodies(needed: Reached, catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def resolver_snapshot(plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
+def resolver_snapshot(plan: ProjectPlan, catalog: Catalog) -> ResolverSnapshot:
     """Return which versions a plan reads: its input, and one entry for every join of every update."""
     pin = plan.input.pin
     return {
@@ -144,7 +145,7 @@ def resolver_snapshot(plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def _join(seq: int, join: RuntimeJoin, plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
+def _join(seq: int, join: RuntimeJoin, plan: ProjectPlan, catalog: Catalog) -> PinnedJoin:
     alias = join.alias.text
     pin = next(
         (r.pin for r in plan.reads if (r.pin.role, r.pin.seq, r.pin.alias) == ("join", seq, alias)), None
@@ -254,7 +255,7 @@ def _rebuilt(snapshot: Mapping[str, Any], root: Path) -> tuple[Project, Catalog]
     )
     registered = (
         RegisteredVersion(
-            dataset=datasets[key], locations=tuple(PublishedLocation(**place) for place in places)
+            dataset=datasets[key], locations=tuple(PublishedLocation.from_dict(place) for place in places)
         )
         for key, places in snapshot["published"].items()
     )

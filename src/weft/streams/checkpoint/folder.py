@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from weft.core.documents import Document
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap, frozen
 from weft.errors import StreamError
@@ -123,7 +124,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRecord:
+class JobRecord(Document):
     """job.json: what the state of a checkpoint is of.
 
     `parts` are the fingerprints of the statement part by part, `plan` what a person may read of it,
@@ -144,16 +145,6 @@ class JobRecord:
     changes: tuple[FrozenMap[str, Any], ...] = ()
     engine: str = ENGINE
     format: int = FORMAT
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> JobRecord:
-        """Return the record of a document; keys of later versions are left out."""
-        known = {name: frozen(said[name]) for name in cls.__slots__ if name in said}
-        return cls(**known)
 
 
 def statement_folder(base: Path, statement: str) -> Path:

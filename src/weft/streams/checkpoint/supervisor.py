@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from weft.core.frozen import FrozenMap, frozen, thawed
+from weft.core.documents import Document
+from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.durable import read_document, remove, write_document
 from weft.streams.checkpoint.lock import Holder, Process, holder
@@ -70,7 +71,7 @@ class SupervisorFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SupervisorRecord:
+class SupervisorRecord(Document):
     """supervisor.json; times are microseconds, `restarts` are when the child was started again."""
 
     job: str
@@ -107,10 +108,6 @@ class SupervisorRecord:
         alone = self.format < _LOCKED and self.at_work and self.supervisor.runs
         return self.supervisor if alone else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document."""
-        return {name: thawed(getattr(self, name)) for name in self.__slots__}
-
 
 def write_record(files: SupervisorFiles, record: SupervisorRecord) -> None:
     """Say how it stands with a job; only the holder of the lock does."""
@@ -126,7 +123,7 @@ def read_record(files: SupervisorFiles) -> SupervisorRecord | None:
     except StreamError as cause:
         raise _damaged(files, cause.message.partition(": ")[2]) from cause
     try:
-        found = SupervisorRecord(**{n: frozen(said[n]) for n in SupervisorRecord.__slots__ if n in said})
+        found = SupervisorRecord.from_dict(said)
         numbers = (found.pid, found.child_pid, found.since, found.format, *found.restarts)
     except TypeError as cause:
         raise _damaged(files, str(cause)) from cause

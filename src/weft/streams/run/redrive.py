@@ -21,6 +21,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.core.documents import Document
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near, shell_word
 from weft.errors import StreamError
@@ -56,7 +57,7 @@ Places = Mapping[RejectFile, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Redriven:
+class Redriven(Document):
     """What a redrive of one statement did, or would do."""
 
     sink: str
@@ -65,10 +66,6 @@ class Redriven:
     minus: int
     undecided: int
     location: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as documents have it."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def redrive_job(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, ClassVar, Literal
 
+from weft.core.documents import WORD, Document
 from weft.errors import Diagnostic
 from weft.io.location import Location
 from weft.pipelines.model.words import ResolverSource
@@ -13,45 +14,27 @@ Outcome = Literal["success", "no_matching_rule", "period_expansion_failure", "te
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleTrace:
+class RuleTrace(Document):
     """What became of one rule; `matched` is None when it was not evaluated."""
+
+    UNLISTED: ClassVar = ("evaluated_expression",)
 
     rule_name: str
     matched: bool | None
     reason: str
     evaluated_expression: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that documents have."""
-        return {
-            "rule_name": self.rule_name,
-            "matched": self.matched,
-            "reason": self.reason,
-            "evaluated_expression": self.evaluated_expression,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolverDiagnostic:
+class ResolverDiagnostic(Document):
     """How a resolver came to its answer: every rule, and the periods that were read for."""
 
     resolver_id: str
-    resolver_source: ResolverSource
+    resolver_source: Annotated[ResolverSource, WORD]
     evaluated_rules: tuple[RuleTrace, ...] = ()
     outcome: Outcome
     expanded_periods: tuple[str, ...] = ()
     missing_periods: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that documents have."""
-        return {
-            "resolver_id": self.resolver_id,
-            "resolver_source": self.resolver_source,
-            "evaluated_rules": [rule.to_dict() for rule in self.evaluated_rules],
-            "outcome": self.outcome,
-            "expanded_periods": list(self.expanded_periods),
-            "missing_periods": list(self.missing_periods),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
