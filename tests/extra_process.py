@@ -24,9 +24,10 @@ def rows_of(spark: SparkSession, type: str) -> list[tuple[Any, ...]]:
     from weft.core.frozen import FrozenMap
     from weft.io.datasource import DataSource
     from weft.io.location import Location
-    from weft.io.spark.read_lakehouse import scan
+    from weft.io.spark.connector import ByPosition, Scan
+    from weft.io.spark.lakehouse import scan
 
-    source = DataSource(id="lake", name="lake", type=type, status="active", options=FrozenMap())  # type: ignore[arg-type]
+    source = DataSource(id="lake", name="lake", type=type, status="active", options=FrozenMap())
     place = Location(
         datasource_id="lake",
         path=table_of(type),
@@ -36,7 +37,11 @@ def rows_of(spark: SparkSession, type: str) -> list[tuple[Any, ...]]:
         resolver_version=1,
         rule_name="all",
     )
-    (part,) = scan(spark, source, [place], FOLDER)
+    by_position = ByPosition(table="table", names=(), needed=0)
+    asked = Scan(
+        session=spark, kind=type, locations=(place,), root=FOLDER, columns=by_position, source=source
+    )
+    (part,) = scan(asked)
     return sorted(tuple(row) for row in part.frame.collect())
 
 

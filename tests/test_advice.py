@@ -30,7 +30,7 @@ from weft.codes import CODES
 from weft.core.types import Schema
 from weft.errors import WeftError
 from weft.expr import functions, words
-from weft.io.options import OPTIONS as SOURCE_OPTIONS
+from weft.io.connectors import connectors
 from weft.joins.relation import Relation
 from weft.pipelines.model.schemas import json_schema
 from weft.pipelines.model.sugar import KINDS
@@ -265,7 +265,7 @@ def keys_and_words(schema: Any) -> Iterator[str]:
 YAML = frozenset(word for kind in KINDS for word in keys_and_words(json_schema(kind)))
 # Beside the schemas: options of datasources, names that stand for any, the credentials that `env:NAME` means,
 # and the last step of a scenario.
-KNOWN_KEYS = YAML | {name for names in SOURCE_OPTIONS.values() for name in names}
+KNOWN_KEYS = YAML | {name for connector in connectors() for name in connector.options}
 KNOWN_KEYS |= {
     "true",
     "false",

@@ -21,12 +21,12 @@ PROJECT: dict[str, Any] = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _OLDEST = re.compile(r">=([0-9.]+)")
 # Packages of a dependency that is declared, which brings them itself.
-BROUGHT = {"py4j": "pyspark"}
+BROUGHT = {"py4j": "pyspark", "pydantic_core": "pydantic"}
 # Modules of extras and the only files that may import them; each asks for the module when it is needed, and refuses without it.
 OF_EXTRAS = {
     "psycopg": ("postgres", {"weft.io.spark.database", "weft.pipelines.run.tables"}),
-    "deltalake": ("delta", {"weft.io.spark.read_lakehouse"}),
-    "pyiceberg": ("iceberg", {"weft.io.spark.read_lakehouse"}),
+    "deltalake": ("delta", {"weft.io.spark.lakehouse"}),
+    "pyiceberg": ("iceberg", {"weft.io.spark.lakehouse"}),
 }
 
 

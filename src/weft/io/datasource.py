@@ -11,23 +11,20 @@ from weft.core.sites import NOWHERE, Sites
 from weft.core.types import Field
 
 EntityStatus = Literal["active", "disabled"]
-DataSourceType = Literal["csv", "parquet", "json", "jdbc", "table", "iceberg", "delta"]
 FileFormat = Literal["parquet", "csv", "json"]
 WriteMode = Literal["replace_period", "append", "merge", "fail_if_exists"]
 
 PERIOD = Field("_period", types.STRING)
 """The column with the period of a row, by which a sink replaces rows."""
 
-FILE_TYPES: tuple[DataSourceType, ...] = ("csv", "parquet", "json")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSource:
-    """A place that holds data; `credential_ref` says where its secret is kept."""
+    """A place that holds data; `type` is the kind of a connector, `credential_ref` says where its secret is kept."""
 
     id: str
     name: str
-    type: DataSourceType
+    type: str
     options: FrozenMap[str, Any] = EMPTY
     status: EntityStatus = "active"
     credential_ref: str | None = None
@@ -36,11 +33,6 @@ class DataSource:
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def holds_files(self) -> bool:
-        """Whether the data is files below a path."""
-        return self.type in FILE_TYPES
 
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical form of a datasource file; it holds no secret."""

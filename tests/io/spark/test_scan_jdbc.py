@@ -15,14 +15,14 @@ import pytest
 from postgres import Server, running_server
 from resolvers import catalog, dataset, read_of, resolver, rule, source, table
 from weft.errors import ResolutionError, RunError
+from weft.io.spark import jdbc
+from weft.io.spark.connector import Staging
 from weft.io.spark.database import TableSwap, connect, drop_stage, has_rows, publish
 from weft.io.spark.failures import data_failure
 from weft.io.spark.jars import installed_jars
-from weft.io.spark.write_jdbc import stage_jdbc
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.operations.resolved import Target
 from weft.pipelines.spark.read import read_table
 
 if TYPE_CHECKING:
@@ -140,8 +140,18 @@ class Destination:
         frame = self.spark.createDataFrame(
             rows, "id long, amount decimal(18,2), at timestamp, _labels map<string,string>, _period string"
         )
-        target = Target(kind="jdbc", location="gl.out", format="jdbc", datasource_id="pg", table="out")
-        found = stage_jdbc(frame, self.source, Path(), schema=target.schema, run_id=RUN, seq=seq)
+        asked = Staging(
+            kind="jdbc",
+            folder=Path(),
+            target=Path("gl.out"),
+            run_id=RUN,
+            rows_of=RUN,
+            seq=seq,
+            root=Path(),
+            source=self.source,
+            table="out",
+        )
+        found = jdbc.stage(frame, asked)
         assert (found.rows, found.files) == (len(rows), ())
         return TableSwap(
             stage=found.location,

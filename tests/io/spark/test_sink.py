@@ -18,10 +18,10 @@ from resolvers import catalog, dataset, published, read_of, resolver, rule, sour
 from weft.core.types import Schema
 from weft.errors import ResolutionError, RunError
 from weft.io.options import CsvOptions, csv_options
+from weft.io.spark.catalog_table import publish_table
 from weft.io.spark.failures import data_failure
-from weft.io.spark.write_catalog_table import publish_table
-from weft.io.spark.write_files import broken_files, stage_files
-from weft.io.staged import Staged
+from weft.io.spark.files import stage_files
+from weft.io.staged import Staged, broken_files
 from weft.pipelines.model.resolver import TableStrategy
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
 from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, Working

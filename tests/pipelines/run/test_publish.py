@@ -15,7 +15,7 @@ import pytest
 from engine_data import CONVERT, project_text, sample_workspace
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, opened, staged_run
 from weft.errors import RunError
-from weft.io.exchange import exchange
+from weft.io.staged import exchange
 from weft.pipelines.run import moving
 from weft.pipelines.run.places import stage_root, staged_runs
 from weft.pipelines.run.publish import recover

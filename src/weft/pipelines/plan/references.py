@@ -9,7 +9,7 @@ from weft.core.names import near as nearest
 from weft.core.source import Source
 from weft.core.types import common_type
 from weft.errors import Diagnostic
-from weft.io.options import check_datasource
+from weft.io.connectors import check_datasource
 from weft.pipelines.model.dataset import Dataset, DatasetRef, LookupDef
 from weft.pipelines.model.operation import Append, Update
 from weft.pipelines.model.project import Project

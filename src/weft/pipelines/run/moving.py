@@ -26,7 +26,7 @@ from pathlib import Path
 
 from weft.errors import RunError
 from weft.io.datasource import WriteMode
-from weft.io.exchange import exchange as exchange  # noqa: PLC0414  # a test takes it away
+from weft.io.staged import exchange as exchange  # noqa: PLC0414  # a test takes it away
 from weft.io.staged import file_hash
 from weft.pipelines.run.crash import crash_point
 from weft.pipelines.store.ids import short_id

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructType
 
 from weft.expr.spark.types import to_spark
+from weft.io.spark.files import stage_files
 from weft.io.spark.session import Session
-from weft.io.spark.write_files import stage_files
 from weft.io.staged import Staged, file_hash
 from weft.pipelines.plan.operations.resolved import ResolvedDelete, ResolvedOperation, Working
 from weft.pipelines.plan.project import ProjectPlan

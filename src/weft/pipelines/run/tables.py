@@ -124,7 +124,7 @@ class _Tables:
         if not stage.exists():
             return
         # Loaded here, because whoever recovers a run without such an output needs no pyspark.
-        sink = importlib.import_module("weft.io.spark.write_catalog_table")
+        sink = importlib.import_module("weft.io.spark.catalog_table")
         name = sink.table_name(op.target.table, op.target.schema, self._source(str(op.target.datasource_id)))
         again = move.again or (op.mode == "append" and self._may_have_added(move, name))
         sink.publish_table(self.session, stage, name, mode=op.mode, periods=self._periods(), again=again)

@@ -26,12 +26,8 @@ from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
 from weft.io.datasource import PERIOD, DataSource
 from weft.io.location import Location
-from weft.io.spark import read_catalog_table as catalog_table
-from weft.io.spark import read_files as files
-from weft.io.spark import read_jdbc as jdbc
-from weft.io.spark import read_lakehouse as formats
+from weft.io.spark.connector import ByPosition, Part, Scan, missing_columns, spark_connector
 from weft.io.spark.failures import data_failure
-from weft.io.spark.part import Part, missing_columns
 from weft.io.spark.strict import strict, utc_day
 from weft.pipelines.model.dataset import TableDef
 from weft.pipelines.model.words import (
@@ -98,35 +94,33 @@ def _unreadable(read: Read, failure: Exception) -> ResolutionError:
 
 
 def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) -> list[Part]:
-    """Return what lies at the locations of a read, as its sources have it."""
+    """Return the rows at the locations of a read, as its sources have them."""
     groups: dict[tuple[str, str, str], list[Location]] = {}
-    for said in read.locations:
-        location = asked(said, root) if is_asked(said) else said
-        source = datasource_of(location, catalog)
+    for planned in read.locations:
+        location = asked(planned, root) if is_asked(planned) else planned
+        kind = _kind(location, datasource_of(location, catalog))
         writer = str((location.catalog or EMPTY).get("datasource") or "")
-        groups.setdefault((location.datasource_id, _kind(location, source), writer), []).append(location)
+        groups.setdefault((location.datasource_id, kind, writer), []).append(location)
     found: list[Part] = []
     for (_, kind, writer), locations in groups.items():
-        source = datasource_of(locations[0], catalog)
-        if kind == "jdbc" and source is not None:
-            found += jdbc.scan(session, source, tuple(locations), root)
-        elif kind in ("iceberg", "delta") and source is not None:
-            found += formats.scan(session, source, locations, root)
-        elif kind == "table":
-            found += catalog_table.scan(session, source, locations)
-        else:
-            form = catalog.datasource(writer) if writer else source
-            found += files.scan(
-                session, kind, source, locations, _by_position(read.table), root, written_as=form
-            )
+        request = Scan(
+            session=session,
+            kind=kind,
+            locations=tuple(locations),
+            root=root,
+            columns=_by_position(read.table),
+            source=datasource_of(locations[0], catalog),
+            written_as=catalog.datasource(writer) if writer else None,
+        )
+        found += spark_connector(kind).scan(request)
     return found
 
 
-def _by_position(table: TableDef) -> files.ByPosition:
+def _by_position(table: TableDef) -> ByPosition:
     """Return the columns of files without a header: the declared ones, then the temporal ones, which may be missing."""
     declared = [column.name for column in table.columns]
     temporal = [field.name for field in temporal_columns(table.temporal_mode)]
-    return files.ByPosition(table=table.name, names=(*declared, *temporal), needed=len(declared))
+    return ByPosition(table=table.name, names=(*declared, *temporal), needed=len(declared))
 
 
 def _kind(location: Location, source: DataSource | None) -> str:

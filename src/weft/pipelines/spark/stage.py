@@ -1,20 +1,27 @@
-"""stage: what an output writes goes beside its target first; a run publishes all its outputs together."""
+"""stage: what an output writes goes beside its target first; a run publishes all its outputs together.
+
+A merge keeps the rows of the target whose key the new rows do not have, and adds the new rows::
+
+    target   k1 old, k2 old        new   k2 new, k3 new        merged   k1 old, k2 new, k3 new
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from weft.core.names import quote
 from weft.errors import RunError
+from weft.expr.spark.frames import functions_of
+from weft.expr.spark.types import from_spark, to_spark
 from weft.io.datasource import DataSource
-from weft.io.spark.part import Part
-from weft.io.spark.read_catalog_table import table_name
-from weft.io.spark.write_files import stage_files
-from weft.io.spark.write_jdbc import stage_jdbc
+from weft.io.spark.connector import Part, Staging, spark_connector
+from weft.io.spark.strict import strict
 from weft.io.staged import Staged
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target
-from weft.pipelines.spark.merge import fitted, merged, merged_with_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,26 +43,34 @@ def stage(
     new rows, and the database merges them.  Names of files carry `rows_of`, the run that a rerun repeats.
     """
     target = output.target
-    if target.kind == "jdbc":
-        return stage_jdbc(
-            df, _source(target, catalog), root, schema=target.schema, run_id=run_id, seq=output.seq
-        )
-    rows = _with_current(df, output, catalog, root) if output.mode == "merge" else df
-    name = Path(target.location).name if target.kind == "file" else None
-    format = "parquet" if target.kind == "table" else target.format
-    return stage_files(
-        rows,
-        folder,
-        format=format,
-        run_id=rows_of or run_id,
-        file_name=name,
+    connector = spark_connector(target.format)
+    request = Staging(
+        kind=target.format,
+        folder=folder,
+        target=root / target.location,
+        run_id=run_id,
+        rows_of=rows_of or run_id,
+        seq=output.seq,
+        root=root,
+        source=_source(target, catalog),
+        table=target.table,
+        schema=target.schema,
+        file_name=Path(target.location).name if target.kind == "file" else None,
         csv=target.csv,
         encoding=target.encoding,
     )
+    if output.mode == "merge":
+        current = [fitted(part, df) for part in connector.current(df, request)]
+        if current:
+            df = merged(df, reduce(lambda a, b: a.unionByName(b), current), output.merge_key)
+    return connector.stage(df, request)
 
 
-def _source(target: Target, catalog: Catalog) -> DataSource:
-    found = None if target.datasource_id is None else catalog.datasource(target.datasource_id)
+def _source(target: Target, catalog: Catalog) -> DataSource | None:
+    """Return the datasource of a target, None for one that is a path."""
+    if target.datasource_id is None:
+        return None
+    found = catalog.datasource(target.datasource_id)
     if found is None:
         raise RunError(
             f"the output goes to the datasource {target.datasource_id!r}, which is not there",
@@ -65,14 +80,28 @@ def _source(target: Target, catalog: Catalog) -> DataSource:
     return found
 
 
-def _with_current(df: DataFrame, output: ResolvedOutput, catalog: Catalog, root: Path) -> DataFrame:
-    target = output.target
-    if target.kind != "table":
-        source = None if target.datasource_id is None else _source(target, catalog)
-        return merged_with_files(df, root / target.location, target.format, output.merge_key, source)
-    session = df.sparkSession
-    name = table_name(target.table, target.schema, _source(target, catalog))
-    if not session.catalog.tableExists(name):
-        return df
-    current = Part(frame=session.table(name), period=None, shown=f"table {name}")
-    return merged(df, fitted(current, df), output.merge_key)
+def merged(new: DataFrame, current: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Return the new rows and those of `current` with other keys; NULL is a key like any other."""
+    F: Any = functions_of(new)
+    wanted = new.select(*(F.col(quote(k)).alias(f"__weft_k{i}") for i, k in enumerate(key))).distinct()
+    same = reduce(
+        lambda a, b: a & b,
+        (F.col(quote(k)).eqNullSafe(F.col(f"__weft_k{i}")) for i, k in enumerate(key)),
+    )
+    return new.unionByName(current.join(wanted, same, "left_anti").select(*map(quote, new.columns)))
+
+
+def fitted(part: Part, like: DataFrame) -> DataFrame:
+    """Return the rows of a part in the columns and types of another frame; a column that is not there is NULL."""
+    F: Any = functions_of(part.frame)
+    types = part.types
+    columns = []
+    for field in like.schema.fields:
+        dtype, source = from_spark(field.dataType), types.get(field.name)
+        column = (
+            F.lit(None).cast(to_spark(dtype))
+            if source is None
+            else strict(F, F.col(quote(field.name)), source, dtype, name=field.name, place=part.place())
+        )
+        columns.append(column.alias(field.name))
+    return part.frame.select(*columns)

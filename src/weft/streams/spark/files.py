@@ -26,8 +26,7 @@ from weft.core.types import STRING, DType
 from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
-from weft.io.options import CsvOptions
-from weft.io.spark.headers import header_of
+from weft.io.options import CsvOptions, header_of
 from weft.streams.spark.paths import (
     check_there,
     escaped,

@@ -11,7 +11,8 @@ import pytest
 from pipelines import Site, site, update
 from weft.core.source import Source
 from weft.errors import ActivationError
-from weft.io.options import OPTIONS, CsvOptions
+from weft.io.connectors import connectors
+from weft.io.options import CsvOptions
 from weft.pipelines.model.operation import Destination, Output
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 
@@ -276,7 +277,7 @@ def test_what_files_cannot_hold_is_refused(
 
 def test_options_of_every_datasource_are_known_to_writing() -> None:
     # A new option must be used for writing, refused there, or be named here as one for reading alone.
-    assert {type: set(names) for type, names in OPTIONS.items()} == {
+    assert {connector.kind: set(connector.options) for connector in connectors()} == {
         "csv": {
             "path_prefix",
             "delimiter",

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from resolvers import catalog, dataset, read_of, resolver, rule, source
-from weft.io.options import CsvOptions, check_datasource, csv_options
+from weft.io.connectors import check_datasource
+from weft.io.options import CsvOptions, csv_options
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
 from weft.pipelines.spark import inputs
 from weft.pipelines.spark.inputs import FilePrint, InputPrint, changes, fingerprint_inputs

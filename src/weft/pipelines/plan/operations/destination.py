@@ -21,8 +21,9 @@ from weft.core.names import is_plain_text, listed, near
 from weft.core.paths import name_problem, outside
 from weft.core.source import Source
 from weft.errors import ResolutionError
+from weft.io.connectors import connector_of, file_kinds
 from weft.io.datasource import DataSource
-from weft.io.options import POSTGRES_BYTES, csv_options, is_set, jdbc_url
+from weft.io.options import POSTGRES_BYTES, csv_options
 from weft.pipelines.model.operation import Destination, Operation, Output
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import Target
@@ -30,7 +31,6 @@ from weft.pipelines.plan.resolver.templates import PERIOD_TOKENS, render, templa
 
 """The longest name in PostgreSQL; the server cuts off the rest with a mere notice."""
 
-FILE_FORMATS = ("csv", "parquet", "json")
 _TOKEN = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _UNSAFE = "/\\'\"`"
@@ -80,8 +80,9 @@ def _table_target(
         str(destination.table),
         destination.schema or str(source.options.get("schema", "")) or None,
     )
+    sink = connector_of(source.type).sink
     for name in filter(None, (table, schema)):
-        if not _is_plain(name) or (source.holds_files and name_problem(name, patterns=False)):
+        if not _is_plain(name) or (sink == "files" and name_problem(name, patterns=False)):
             context.mistake(
                 "W1311",
                 f"{name!r} is no name of a table",
@@ -102,10 +103,10 @@ def _table_target(
     period = _period(context)
     encoding = str(source.options.get("encoding") or "UTF-8")
     if context.draft:
-        format = source.type if source.holds_files else "parquet"
+        format = source.type if sink == "files" else "parquet"
         kept = _sandboxed(table, format, context, at)
         return None if kept is None else replace(kept, csv=csv_options(source), encoding=encoding)
-    if source.holds_files:
+    if sink == "files":
         prefix = str(source.options.get("path_prefix", ""))
         location = _joined(prefix, table, f"period={period or '{{period}}'}")
         if not _is_local(location, at, context) or not _stays(location, _joined(prefix, table), context, at):
@@ -122,8 +123,8 @@ def _table_target(
         )
     where = ".".join(filter(None, (schema, table)))
     return Target(
-        kind="jdbc" if source.type == "jdbc" else "table",
-        location=f"{source.id}:{where}" if source.type == "jdbc" else where,
+        kind="jdbc" if sink == "jdbc" else "table",
+        location=f"{source.id}:{where}" if sink == "jdbc" else where,
         format=source.type,
         datasource_id=source.id,
         table=table,
@@ -135,33 +136,20 @@ def _table_target(
 def _is_writable(
     source: DataSource, names: tuple[str | None, ...], context: PlanContext, at: Source | None
 ) -> bool:
-    """Whether Weft writes to a datasource; what stands in the way is noted."""
-    if source.type in ("iceberg", "delta"):
+    """Whether Weft writes to a datasource; what prevents it is noted."""
+    connector = connector_of(source.type)
+    if connector.sink is None:
         context.mistake(
             "W1509",
             f"datasource {source.id!r} holds {source.type} tables, which Weft reads and does not write",
             "write files, a table of Spark's catalog or a table of PostgreSQL",
             at,
         )
-    elif source.type == "jdbc" and not jdbc_url(source).startswith("jdbc:postgresql:"):
-        context.mistake(
-            "W1509",
-            f"datasource {source.id!r} is a database that Weft reads and does not write",
-            "write to jdbc:postgresql://host:5432/database, or write files",
-            at,
-        )
-    elif source.type == "json" and is_set(source, "multiline", default=False):
-        context.mistake(
-            "W1422",
-            f"datasource {source.id!r} has `multiline: true`, one JSON document in a file, and outputs write one object a line",
-            "name a datasource without `multiline`",
-            at,
-        )
-    elif source.type == "jdbc":
-        return check_names(tuple(filter(None, names)), context, at)
-    else:
-        return True
-    return False
+        return False
+    if (refusal := connector.refuses(source)) is not None:
+        context.mistake(refusal.code, refusal.message, refusal.help, at)
+        return False
+    return connector.sink != "jdbc" or check_names(tuple(filter(None, names)), context, at)
 
 
 def check_names(names: Iterable[str], context: PlanContext, at: Source | None) -> bool:
@@ -182,7 +170,7 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     if not path.strip("/"):
         return _incomplete("its path is empty", "write a folder or a file", at, context)
     ending = PurePosixPath(path).suffix.removeprefix(".")
-    single = ending in FILE_FORMATS
+    single = ending in file_kinds()
     format = destination.format or (ending if single else "parquet")
     if single and format != ending:
         context.mistake(

@@ -20,12 +20,12 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ResolutionError
+from weft.io.connectors import file_kinds
 from weft.io.credentials import secret_text
 from weft.io.location import Location
 
 TIMEOUT_SECONDS = 10
 _MOST_BYTES = 1 << 20
-_FORMATS = ("parquet", "csv", "json")
 
 
 def is_asked(location: Location) -> bool:
@@ -42,7 +42,7 @@ def asked(location: Location, root: Path, *, timeout: float = TIMEOUT_SECONDS) -
     if not isinstance(place, Mapping) or not isinstance(place.get("path") or place.get("table"), str):
         raise _failed(location, f"its answer names no path and no table: {json.dumps(answer)[:200]}")
     format = str(place.get("format") or "parquet")
-    if format not in _FORMATS:
+    if format not in file_kinds():
         raise _failed(location, f"its answer has the format {format!r}")
     schema = place.get("schema")
     return replace(

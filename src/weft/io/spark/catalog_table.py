@@ -1,4 +1,4 @@
-"""Publishing into a table of Spark's catalog: staged as Parquet files, then inserted, a period at a time.
+"""Tables of Spark's own catalog; outputs are staged as Parquet files, then inserted, a period at a time.
 
 A table that Weft makes is partitioned by ``_period``, so that a period is replaced without touching another.
 Spark's own tables know no transaction: each period is swapped whole or not at all, but several periods or
@@ -12,16 +12,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.core.names import quote
-from weft.errors import RunError
+from weft.errors import ResolutionError, RunError
 from weft.expr.spark.frames import functions_of
-from weft.io.datasource import PERIOD, WriteMode
-from weft.io.spark.read_catalog_table import table_name
-from weft.io.spark.read_files import escaped
+from weft.io.datasource import PERIOD, DataSource, WriteMode
+from weft.io.spark.connector import Part, Scan, Staging
+from weft.io.spark.files import escaped, stage_files
+from weft.io.staged import Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["publish_table", "table_name"]
+
+def scan(asked: Scan) -> list[Part]:
+    """Return the rows of the tables that the locations name."""
+    return [
+        Part(
+            frame=asked.session.table(table_name(location.table, location.schema, asked.source)),
+            period=location.period,
+            shown=f"table {location}",
+        )
+        for location in asked.locations
+    ]
+
+
+def stage(rows: DataFrame, asked: Staging) -> Staged:
+    """Write the rows into Parquet files."""
+    return stage_files(rows, asked.folder, format="parquet", run_id=asked.rows_of)
+
+
+def current(rows: DataFrame, asked: Staging) -> list[Part]:
+    """Return the rows of the table, which a merge replaces as a whole."""
+    session = rows.sparkSession
+    name = table_name(asked.table, asked.schema, asked.source)
+    there = session.catalog.tableExists(name)
+    return [Part(frame=session.table(name), period=None, shown=f"table {name}")] if there else []
+
+
+def table_name(table: str | None, schema: str | None, source: DataSource | None) -> str:
+    """Return catalog, schema and table in backticks; the datasource says what the location leaves out."""
+    if table is None:
+        raise ResolutionError(
+            f"datasource {source and source.id!r} is a catalog of tables, and the rule names a path",
+            code="W1318",
+            help="give the rule a strategy of `type: table`",
+        )
+    options = {} if source is None else source.options
+    parts = (options.get("catalog"), schema or options.get("schema"), table)
+    return ".".join(quote(str(part)) for part in parts if part)
 
 
 def publish_table(

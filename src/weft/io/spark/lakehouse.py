@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from pyspark.sql import SparkSession
 
 from weft.core.frozen import thawed
 from weft.errors import ResolutionError
 from weft.io.datasource import DataSource
 from weft.io.location import Location
 from weft.io.paths import full_path
-from weft.io.spark.part import Part
+from weft.io.spark.connector import Part, Scan
 
 _EXTRAS = {"deltalake": "delta", "pyiceberg.catalog": "iceberg", "pyiceberg.table": "iceberg"}
 
 
-def scan(session: SparkSession, source: DataSource, locations: Iterable[Location], root: Path) -> list[Part]:
+def scan(asked: Scan) -> list[Part]:
     """Return the rows of the tables that the locations mean; they pass through this process as Arrow."""
+    source = asked.datasource
     read = _delta if source.type == "delta" else _iceberg
     return [
         Part(
-            frame=session.createDataFrame(_read(read, source, location, root)),
+            frame=asked.session.createDataFrame(_read(read, source, location, asked.root)),
             period=location.period,
             shown=f"{source.type} table {str(location)!r}",
         )
-        for location in locations
+        for location in asked.locations
     ]
 
 

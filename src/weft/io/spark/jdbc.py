@@ -1,18 +1,24 @@
-"""Tables of a database through Spark's JDBC reader; names are quoted, never pasted."""
+"""Tables of a database through Spark's JDBC source; names are quoted, never pasted.
+
+Outputs go to a stage table beside their target; publishing it is `weft.io.spark.database`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 
 from weft.errors import ResolutionError
 from weft.io.credentials import credentials_of
 from weft.io.datasource import DataSource
 from weft.io.location import Location
 from weft.io.options import POSTGRES_BYTES, jdbc_url
-from weft.io.spark.part import Part
+from weft.io.spark.connector import Part, Scan, Staging
+from weft.io.spark.database import quoted, stage_name
+from weft.io.spark.files import as_texts, counting
+from weft.io.staged import Staged
 
 DRIVERS = {"postgresql": "org.postgresql.Driver"}
 """Drivers that a url stands for; others are named by the option `driver`."""
@@ -20,19 +26,36 @@ DRIVERS = {"postgresql": "org.postgresql.Driver"}
 _FETCH_SIZE = 10_000
 
 
-def scan(
-    session: SparkSession, source: DataSource, locations: tuple[Location, ...], root: Path
-) -> list[Part]:
+def scan(asked: Scan) -> list[Part]:
     """Return the rows of the tables that the locations name."""
-    said = connection_options(source, root)
+    source = asked.datasource
+    options = connection_options(source, asked.root)
+    reader = asked.session.read.format("jdbc").options(**options)
     return [
         Part(
-            frame=session.read.format("jdbc").options(**said, dbtable=quoted_name(location, source)).load(),
+            frame=reader.option("dbtable", quoted_name(location, source)).load(),
             period=location.period,
             shown=f"table {location} of {source.id!r}",
         )
-        for location in locations
+        for location in asked.locations
     ]
+
+
+def stage(rows: DataFrame, asked: Staging) -> Staged:
+    """Write the rows into a stage table of the target's schema, or of that of the datasource."""
+    source = asked.source
+    assert source is not None  # noqa: S101  # a target in a database names its datasource
+    schema = asked.schema or str(source.options.get("schema") or "")
+    name = quoted(schema, stage_name(asked.run_id, asked.seq))
+    counted, count = counting(as_texts(rows))
+    options = connection_options(source, asked.root)
+    counted.write.format("jdbc").options(**options, dbtable=name).mode("overwrite").save()
+    return Staged(location=name, rows=count(), columns=tuple(rows.columns), files=())
+
+
+def current(rows: DataFrame, asked: Staging) -> list[Part]:  # noqa: ARG001  # the signature of every connector
+    """Return nothing: new rows are staged alone, and the database merges them when they are published."""
+    return []
 
 
 def connection_options(source: DataSource, root: Path) -> dict[str, Any]:
@@ -76,4 +99,4 @@ def quoted_name(location: Location, source: DataSource) -> str:
             code="W1421",
             help="name the table as the database has it",
         )
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+    return quoted(*names)

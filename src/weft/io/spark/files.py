@@ -1,0 +1,389 @@
+"""CSV, Parquet and JSON files: read as parts, columns by name and every line whole; written into a stage folder.
+
+::
+
+    csv       the first line names the columns, each file for itself; fields are texts until the dataset types them
+    json      one object a line; a key that a line lacks is NULL, numbers keep their digits
+    parquet   the footer names and types the columns
+
+    Spark writes        part-00000-1f..-c000.snappy.parquet, _SUCCESS, .part-00000-..crc
+    a stage holds       part-<run>-00000.parquet
+
+Names carry the run, so that files of several runs can be in one folder and one run replaces its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from weft.core.names import listed, quote
+from weft.core.types import DType
+from weft.errors import ResolutionError, RunError
+from weft.expr.spark.frames import functions_of, observation_of
+from weft.expr.spark.types import from_spark
+from weft.io.datasource import PERIOD, DataSource
+from weft.io.location import PUBLISHED, Location, no_data
+from weft.io.options import PLAIN_CSV, CsvOptions, csv_options, header_of, is_set, is_utf8
+from weft.io.paths import data_files, full_path, is_local
+from weft.io.spark.connector import FILE, ByPosition, Part, Scan, Staging
+from weft.io.spark.strict import MARK
+from weft.io.staged import Staged, StagedFile, file_hash
+
+_CORRUPT = "__weft_corrupt"
+_SIGNS = frozenset("{}[]*?\\")
+_SHOWN = 200
+_MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+_CLOCK = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+_TEXT_OPTIONS: dict[str, Any] = {"timestampFormat": _MOMENT, "timestampNTZFormat": _CLOCK, "timeZone": "UTC"}
+_FORMULA = "=+-@\t\r\n"
+"""What the text of a cell starts with that a spreadsheet would run as a formula."""
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A location that is there: its whole path, and the files it means when they lie on this machine."""
+
+    location: Location
+    path: str
+    files: tuple[Path, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """What Spark is told to read; names of files are no patterns."""
+        return [escaped(str(f)) for f in self.files] if self.files else [self.path]
+
+
+def escaped(path: str) -> str:
+    r"""Return a path in which no sign is a pattern.
+
+    >>> print(escaped("/data/a[1].csv"))
+    /data/a\[1\].csv
+    """
+    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in path)
+
+
+def places(locations: Iterable[Location], source: DataSource | None, root: Path) -> tuple[Place, ...]:
+    """Return the locations whose data is there; raise W1309 with all that are not, unless they may be missing."""
+    found, missing = [], []
+    for location in locations:
+        path = full_path(location, source, root)
+        files = data_files(path) if is_local(path) else ()
+        if files or not is_local(path):
+            found.append(Place(location=location, path=path, files=files))
+        elif location.missing == "fail":
+            missing.append((location, path))
+    if missing:
+        raise no_data(missing)
+    return tuple(found)
+
+
+def scan(asked: Scan) -> list[Part]:
+    """Return the rows of the files that the locations mean."""
+    session, source = asked.session, asked.source
+    there = places(asked.locations, source, asked.root)
+    form = asked.written_as or source
+    if asked.kind == "csv":
+        return _csv(session, there, csv_options(form, published=source is None), asked.columns)
+    if asked.kind == "json":
+        return [_json(session, place, form) for place in there]
+    return [
+        Part(
+            frame=session.read.parquet(*place.paths),
+            period=place.location.period,
+            shown=repr(place.path),
+            in_files=True,
+        )
+        for place in there
+    ]
+
+
+def current(rows: DataFrame, asked: Staging) -> list[Part]:
+    """Return the rows of the files at a target, written as its datasource says."""
+    if not data_files(str(asked.target)):
+        return []
+    at = Location(
+        datasource_id=PUBLISHED,
+        path=str(asked.target),
+        period_identifier="",
+        data_level=PUBLISHED,
+        resolver_id=PUBLISHED,
+        resolver_version=1,
+        rule_name=PUBLISHED,
+    )
+    names = (*rows.columns, PERIOD.name)
+    return scan(
+        Scan(
+            session=rows.sparkSession,
+            kind=asked.kind,
+            locations=(at,),
+            root=asked.target.parent,
+            columns=ByPosition(table=asked.target.name, names=names, needed=len(rows.columns)),
+            written_as=asked.source,
+        )
+    )
+
+
+def _csv(
+    session: SparkSession, there: Sequence[Place], options: CsvOptions, columns: ByPosition
+) -> list[Part]:
+    """Return one part for all files with the same first line, and the same period where they do not say it."""
+    groups: dict[tuple[tuple[str, ...], str | None], dict[str, str]] = {}
+    for place in there:
+        for path, told, names in _headers(session, place, options, columns):
+            period = None if PERIOD.name in names else place.location.period
+            groups.setdefault((names, period), {})[path] = told
+    return [
+        Part(
+            frame=_whole_lines(_csv_frame(session, names, list(paths), options)),
+            period=period,
+            shown=", ".join(map(repr, paths.values())),
+            in_files=True,
+        )
+        for (names, period), paths in groups.items()
+    ]
+
+
+def _headers(
+    session: SparkSession, place: Place, options: CsvOptions, columns: ByPosition
+) -> Iterable[tuple[str, str, tuple[str, ...]]]:
+    if not place.files:
+        said = session.read.options(**_csv_said(options)).csv(place.path).columns
+        names = tuple(said) if options.has_header else _named(columns, len(said), place.path)
+        yield place.path, place.path, names
+    for file in place.files:
+        line = header_of(file, options)
+        names = line if options.has_header else _named(columns, len(line), str(file))
+        yield escaped(str(file)), str(file), names
+
+
+def _named(columns: ByPosition, count: int, path: str) -> tuple[str, ...]:
+    """Return the names of the columns of a file that has no header."""
+    if columns.needed <= count <= len(columns.names):
+        return columns.names[:count]
+    raise ResolutionError(
+        f"{path!r} has {count} columns and no line with their names; table {columns.table!r} has {columns.needed}",
+        code="W1316",
+        help=f"without a header the columns are {listed(columns.names)}, in this order",
+    )
+
+
+def _csv_said(options: CsvOptions) -> dict[str, str | bool]:
+    return {
+        "header": options.has_header,
+        "sep": options.delimiter,
+        "quote": options.quote,
+        "escape": options.quote,
+        "encoding": options.encoding,
+        "multiLine": bool(options.multiline),
+    }
+
+
+def _csv_frame(
+    session: SparkSession, names: Sequence[str], paths: list[str], options: CsvOptions
+) -> DataFrame:
+    said = _csv_said(options) | {
+        "columnNameOfCorruptRecord": _CORRUPT,
+        # A parser that skips columns does not see that a line has too many or too few.
+        "columnPruning": False,
+    }
+    return session.read.options(**said).schema(_texts((*names, _CORRUPT))).csv(paths)
+
+
+def _texts(names: Iterable[str]) -> StructType:
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+def _json(session: SparkSession, place: Place, source: DataSource | None) -> Part:
+    said: dict[str, Any] = {
+        "multiLine": is_set(source, "multiline", default=False),
+        "columnNameOfCorruptRecord": _CORRUPT,
+    }
+    encoding = "" if source is None else str(source.options.get("encoding") or "")
+    if not is_utf8(encoding or "UTF-8"):
+        # Spark finds the ends of lines by itself in UTF-8 alone.
+        said |= {"encoding": encoding, "lineSep": "\n"}
+    keys = session.read.options(**said, primitivesAsString=True).json(place.paths).columns
+    names = [*(key for key in keys if key != _CORRUPT), _CORRUPT]
+    frame = session.read.options(**said).schema(_texts(names)).json(place.paths)
+    return Part(
+        frame=_whole_lines(frame), period=place.location.period, shown=repr(place.path), in_files=True
+    )
+
+
+def _whole_lines(frame: DataFrame) -> DataFrame:
+    """Return the rows of a text format, failing on a line that is no row.
+
+    The check is not deterministic, for a filter on a period would otherwise run first and drop the line.
+    """
+    F: Any = functions_of(frame)
+    message = F.concat(
+        F.lit(f"{MARK} W1318 a line is no row of the table: "),
+        F.substring(F.col(_CORRUPT), 1, _SHOWN),
+        F.lit(" in "),
+        F.col(FILE),
+    )
+    whole = F.when(F.col(_CORRUPT).isNull(), F.spark_partition_id() >= F.lit(0))
+    checked = frame.filter(whole.otherwise(F.raise_error(message).cast("boolean")))
+    # A select keeps the hidden column with the file of a row; a drop would lose it.
+    names = [name for name in frame.columns if name != _CORRUPT]
+    return checked.select(*(F.col(quote(name)) for name in names), F.col("_metadata"))
+
+
+def _options(format: str, csv: CsvOptions) -> dict[str, Any]:
+    """Return what Spark's writer is told."""
+    if format == "json":
+        return {**_TEXT_OPTIONS, "ignoreNullFields": False}
+    if format != "csv":
+        return {}
+    return {
+        **_TEXT_OPTIONS,
+        "header": csv.has_header,
+        "sep": csv.delimiter,
+        "quote": csv.quote,
+        "escape": csv.quote,
+        "emptyValue": csv.quote * 2,
+        # Spark would cut blanks off both ends of a text.
+        "ignoreLeadingWhiteSpace": False,
+        "ignoreTrailingWhiteSpace": False,
+    }
+
+
+def stage(rows: DataFrame, asked: Staging) -> Staged:
+    """Write the rows into files of the kind that is asked for."""
+    return stage_files(
+        rows,
+        asked.folder,
+        format=asked.kind,
+        run_id=asked.rows_of,
+        file_name=asked.file_name,
+        csv=asked.csv,
+        encoding=asked.encoding,
+    )
+
+
+def stage_files(
+    df: DataFrame,
+    folder: Path,
+    *,
+    format: str,
+    run_id: str,
+    file_name: str | None = None,
+    csv: CsvOptions = PLAIN_CSV,
+    encoding: str = "UTF-8",
+) -> Staged:
+    """Write the rows into an empty folder and return what was written.
+
+    Rows are counted in the footers of Parquet files, and otherwise on their way.  With `file_name` everything goes into one file of that name.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    rows = df.coalesce(1) if file_name is not None else df
+    written = _as_cells(rows, csv) if format == "csv" else rows
+    footers = _footers() if format == "parquet" else None
+    counted, count = counting(written) if footers is None else (written, None)
+    counted.write.format(format).options(**_options(format, csv)).save(str(folder))
+    files = _settled(folder, run_id, format, file_name, "UTF-8" if format == "parquet" else encoding)
+    if footers is not None:
+        found = sum(footers(str(folder / file.path)).num_rows for file in files)
+    else:
+        found = 0 if count is None else count()
+    return Staged(location=str(folder), rows=found, columns=tuple(df.columns), files=files)
+
+
+def _footers() -> Any:
+    """Return what reads the footer of a Parquet file, None where pyarrow is not installed."""
+    try:
+        return importlib.import_module("pyarrow.parquet").read_metadata
+    except ImportError:
+        return None
+
+
+def counting(df: DataFrame) -> tuple[DataFrame, Any]:
+    """Return the rows and a function that tells their number once an action has run."""
+    F = functions_of(df)
+    seen = observation_of(df, "weft_staged")
+    watched = df.observe(seen, F.count(F.lit(1)).alias("rows"))
+    return watched, lambda: int(seen.get["rows"])
+
+
+def as_texts(df: DataFrame) -> DataFrame:
+    """Return the rows with nested values as JSON and bytes as base64, for what holds no maps and no bytes."""
+    F: Any = functions_of(df)
+
+    def text(name: str, dtype: DType) -> Any:
+        column = F.col(quote(name))
+        if dtype.is_nested:
+            return F.to_json(column).alias(name)
+        return F.base64(column).alias(name) if str(dtype) == "binary" else column
+
+    return df.select(*(text(f.name, from_spark(f.dataType)) for f in df.schema.fields))
+
+
+def _as_cells(df: DataFrame, csv: CsvOptions) -> DataFrame:
+    """Return the rows as texts of CSV cells: formulas escaped, line ends refused, where the options say so."""
+    F: Any = functions_of(df)
+    formula = f"^[{_FORMULA.replace('-', chr(92) + '-')}]"
+
+    def cell(name: str, *, is_text: bool) -> Any:
+        column = F.col(quote(name))
+        shown = name
+        if is_text and csv.multiline is False:
+            message = f"{MARK} W1318 column '{name}' holds a text with a line end, which lines without `multiline` cannot hold"
+            column = F.when(column.rlike("[\r\n]"), F.raise_error(F.lit(message))).otherwise(column)
+        if csv.escape_formulas:
+            shown = f"'{name}" if name.startswith(tuple(_FORMULA)) else name
+            if is_text:
+                column = F.when(column.rlike(formula), F.concat(F.lit("'"), column)).otherwise(column)
+        return column.alias(shown)
+
+    texts = {f.name for f in df.schema.fields if str(from_spark(f.dataType)) == "string"}
+    return as_texts(df).select(*(cell(name, is_text=name in texts) for name in df.columns))
+
+
+def _settled(
+    folder: Path, run_id: str, format: str, file_name: str | None, encoding: str
+) -> tuple[StagedFile, ...]:
+    """Give the data files their names, drop what Spark keeps for itself, and return the manifest."""
+    parts = sorted(file for file in folder.iterdir() if file.name.startswith("part-"))
+    for other in folder.iterdir():
+        if other not in parts:
+            other.unlink()
+    found = []
+    for number, part in enumerate(parts):
+        name = file_name or f"part-{run_id}-{number:05d}.{format}"
+        file = part.rename(folder / name)
+        if not is_utf8(encoding):
+            _recode(file, encoding)
+        found.append(StagedFile(path=name, bytes=file.stat().st_size, sha256=file_hash(file)))
+    return tuple(found)
+
+
+def _recode(file: Path, encoding: str) -> None:
+    """Write a file of UTF-8 again in another encoding; Spark would write `?` for what that cannot hold."""
+    other = file.with_name(f".{file.name}.recoded")
+    try:
+        with (
+            file.open(encoding="utf-8", newline="") as source,
+            other.open("w", encoding=encoding, newline="") as target,
+        ):
+            while text := source.read(_CHUNK):
+                target.write(text)
+    except UnicodeEncodeError as cause:
+        other.unlink()
+        sign = cause.object[cause.start]
+        raise RunError(
+            f"the output holds {sign!r} (U+{ord(sign):04X}), which the encoding {encoding} does not have",
+            code="W1422",
+            help="set `encoding: UTF-8` in the datasource, or replace the character in an update",
+        ) from cause
+    other.replace(file)
