@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from weft.core import types
-from weft.core.frozen import EMPTY, FrozenMap, thawed
-from weft.core.sites import NOWHERE, Sites
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.sites import NOWHERE
+from weft.core.spec import ALWAYS, NEVER, Locations, Spec, Text, WrittenAs, frozen_values
 from weft.core.types import Field
 
 EntityStatus = Literal["active", "disabled"]
@@ -18,30 +19,52 @@ PERIOD = Field("_period", types.STRING)
 """The column with the period of a row, by which a sink replaces rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataSource:
-    """A place that holds data; `type` is the kind of a connector, `credential_ref` says where its secret is kept."""
+class _ConnectorKind:
+    """The type of a datasource in files: the kind of a connector, or ``database``, the former name of jdbc."""
 
-    id: str
-    name: str
-    type: str
-    options: FrozenMap[str, Any] = EMPTY
-    status: EntityStatus = "active"
-    credential_ref: str | None = None
+    @staticmethod
+    def kinds() -> list[str]:
+        """Return the types that a file may name now: connectors may be registered at any time."""
+        from weft.io.connectors import connectors  # noqa: PLC0415  # connectors read datasources
+
+        return [*(connector.kind for connector in connectors()), "database"]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Return the schema of a string that is one of the types."""
+        from pydantic_core import PydanticKnownError, core_schema  # noqa: PLC0415  # only readers of files need it
+
+        def check(value: Any) -> Any:
+            if value in self.kinds():
+                return "jdbc" if value == "database" else value
+            *others, last = map(repr, self.kinds())
+            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(others)} or {last}"})
+
+        return core_schema.no_info_before_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Return the types in the form that a Literal has."""
+        return {"enum": self.kinds(), **handler(schema)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource(Spec):
+    """A place that holds data, without its secrets.
+
+    `type` is the kind of a connector, `credential_ref` says where its secret is kept.
+    """
+
+    FIRST: ClassVar = ("id", "name", "type", "status", "description")
+    id: Text = field(default="", metadata=ALWAYS)
+    name: Text = field(default="", metadata=ALWAYS)
+    type: Annotated[str, _ConnectorKind()]
+    options: Annotated[FrozenMap[str, Any], WrittenAs(dict[str, Any], frozen_values)] = field(
+        default=EMPTY, metadata=ALWAYS
+    )
+    status: EntityStatus = field(default="active", metadata=ALWAYS)
+    credential_ref: Text | None = None
     description: str = ""
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    owner: str = field(default="", compare=False, repr=False, metadata=NEVER)
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.name
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the canonical form of a datasource file; it holds no secret."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "type": self.type,
-            "status": self.status,
-            **({"description": self.description} if self.description else {}),
-            "options": thawed(self.options),
-            **({} if self.credential_ref is None else {"credential_ref": self.credential_ref}),
-        }

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from engine_data import FX
 from weft.core.source import Source
 from weft.errors import EntityError
-from weft.pipelines.model.build import SHAPES, read
+from weft.pipelines.model.build import SPECS, read
 from weft.pipelines.model.compose import compose
-from weft.pipelines.model.findings import _schema
+from weft.pipelines.model.findings import schema_of
 from weft.pipelines.model.sugar import KINDS, Kind
 from weft.pipelines.model.yaml_nodes import plain
 
@@ -26,8 +26,8 @@ SHORT = ["project", "dataset", "input", "order", "parameters", "source", "alias"
 KEYS = sorted(
     {
         *SHORT,
-        *(key for shape in SHAPES.values() for key in shape.model_fields),
-        *(key for shape in SHAPES.values() for d in _schema(shape).get("$defs", {}).values() for key in d["properties"])
+        *(key for spec in SPECS.values() for key in schema_of(spec)["properties"]),
+        *(key for spec in SPECS.values() for d in schema_of(spec).get("$defs", {}).values() for key in d["properties"])
     }
 )  # fmt: skip
 SCALARS = st.sampled_from(

@@ -11,44 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from weft.core.names import listed, near
 from weft.core.source import Source
-from weft.errors import Code, Diagnostic, Severity
+from weft.core.spec import Spec
+from weft.errors import Code, Diagnostic
 from weft.pipelines.model.older import REFUSED_KEYS
-from weft.pipelines.model.shapes.base import Shape
 from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, plain, read_plain
+
+Shape = type[Spec] | type[BaseModel]
+"""The declaration that a mapping of a file is checked against."""
 
 Path = tuple[str | int, ...]
 """Keys and positions that lead from the root of a file to a part of it."""
 
 
-class Findings:
-    """What was found in a file, in the order it was found."""
-
-    __slots__ = ("partial", "told")
-
-    def __init__(self) -> None:
-        self.told: list[Diagnostic] = []
-        self.partial = False
-        """Whether parts of the file were left out, so that nothing follows from what is not there."""
-
-    def add(
-        self, code: Code, message: str, at: Source | None, help: str = "", severity: Severity = "error"
-    ) -> None:
-        """Note one finding."""
-        found = Diagnostic(code, message, help=help, severity=severity, at=at)
-        if found not in self.told:
-            self.told.append(found)
-
-    @property
-    def errors(self) -> int:
-        """How many of the findings are errors."""
-        return sum(1 for found in self.told if found.severity == "error")
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +42,11 @@ class Problem:
     finding: Diagnostic
 
 
-def problems_of(error: ValidationError, root: Node, shape: type[Shape]) -> tuple[Problem, ...]:
+def problems_of(error: ValidationError, root: Node, shape: Shape) -> tuple[Problem, ...]:
     """Return every problem with its path; what several members of a union say about one value is one problem."""
     wrong: dict[Path, list[Any]] = {}
     for told in error.errors(include_url=False):
-        wrong.setdefault(
-            (*_path(told["loc"], root), told["type"] in ("extra_forbidden", "missing")), []
-        ).append(told)
+        wrong.setdefault((*_path(told["loc"], root), told["type"] in (*_UNKNOWN, "missing")), []).append(told)
     problems = [_problem(told, root, shape) for told in wrong.values()]
     # A mapping that fails as a mapping is not also told what else could stand there.
     inner = {p.path[:i] for p in problems for i in range(len(p.path))}
@@ -115,10 +95,10 @@ def node_at(root: Node, path: Path) -> Node | None:
     return at
 
 
-def _problem(told: list[Any], root: Node, shape: type[Shape]) -> Problem:
+def _problem(told: list[Any], root: Node, shape: Shape) -> Problem:
     first = told[0]
     path = _path(first["loc"], root)
-    if first["type"] == "extra_forbidden":
+    if first["type"] in _UNKNOWN:
         return _unknown(first, path, root, shape)
     if first["type"] == "missing":
         return _missing(first, path, root, shape)
@@ -127,7 +107,7 @@ def _problem(told: list[Any], root: Node, shape: type[Shape]) -> Problem:
     while node is None:
         path = path[:-1]
         node = node_at(root, path)
-    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
+    if first["type"] in ("union_tag_invalid", "union_tag_not_found") and node.is_mapping:
         return _tag(first, path, node, shape)
     subject = _subject(path)
     wanted = " or ".join(dict.fromkeys(_wanted(error) for error in told))
@@ -141,7 +121,7 @@ def _at(node: Node) -> Source:
     return node.place() if node.kind == "scalar" else node.head()
 
 
-def _unknown(told: Any, path: Path, root: Node, shape: type[Shape]) -> Problem:
+def _unknown(told: Any, path: Path, root: Node, shape: Shape) -> Problem:
     name = str(told["loc"][-1])
     holder = node_at(root, path[:-1])
     key = holder.key(name) if holder is not None else None
@@ -157,7 +137,7 @@ def _unknown(told: Any, path: Path, root: Node, shape: type[Shape]) -> Problem:
     return Problem(path, "unknown", Diagnostic("W1002", f"{noun} has no key {name!r}", help=help, at=at))
 
 
-def _missing(told: Any, path: Path, root: Node, shape: type[Shape]) -> Problem:
+def _missing(told: Any, path: Path, root: Node, shape: Shape) -> Problem:
     name = str(told["loc"][-1])
     holder = node_at(root, path[:-1]) or root
     noun, _ = _described_shape(shape, told["loc"][:-1])
@@ -167,7 +147,7 @@ def _missing(told: Any, path: Path, root: Node, shape: type[Shape]) -> Problem:
     )
 
 
-def _tag(told: Any, path: Path, node: Node, shape: type[Shape]) -> Problem:
+def _tag(told: Any, path: Path, node: Node, shape: Shape) -> Problem:
     tags = [tag.strip(" '") for tag in str(told["ctx"].get("expected_tags", "")).split(",") if tag.strip()]
     said = node.get("type")
     if said is None:
@@ -185,7 +165,7 @@ def _tag(told: Any, path: Path, node: Node, shape: type[Shape]) -> Problem:
     return Problem((*path, "type"), "wrong", finding)
 
 
-def _tags(shape: type[Shape], loc: Iterable[str | int]) -> list[str]:
+def _tags(shape: Shape, loc: Iterable[str | int]) -> list[str]:
     at = _schema_at(shape, loc)[1]
     return list(at.get("discriminator", {}).get("mapping", {}))
 
@@ -200,6 +180,7 @@ def _subject(path: Path) -> str:
 
 
 _WANTED: Mapping[str, str] = {
+    "dataclass_type": "a mapping", "union_tag_not_found": "a mapping", "tuple_type": "a list",
     "string_type": "a text", "int_type": "a whole number", "int_from_float": "a whole number",
     "bool_type": "true or false", "list_type": "a list", "dict_type": "a mapping", "model_type": "a mapping",
     "model_attributes_type": "a mapping", "decimal_type": "a number", "is_instance_of": "a number",
@@ -239,6 +220,9 @@ def _remedy(told: Any, node: Node) -> str:
 
 _REMEDIES: Mapping[str, str] = {
     "list_type": "write each entry in a line of its own that starts with '- '",
+    "tuple_type": "write each entry in a line of its own that starts with '- '",
+    "union_tag_not_found": "write `name: value` lines below it",
+    "dataclass_type": "write `name: value` lines below it",
     "dict_type": "write `name: value` lines below it",
     "model_type": "write `name: value` lines below it",
     "bool_type": "write true or false",
@@ -282,16 +266,16 @@ _NOUNS: Mapping[str, str] = {
     "AppendAggregation": "'aggregation'", "DatasetReference": "a source", "DestinationShape": "a destination",
     "DatasetShape": "a dataset", "Table": "a table", "TableTarget": "a table", "DatasetTarget": "a dataset target",
     "Column": "a column", "Lookup": "a lookup", "Condition": "a join condition", "ProjectShape": "a project",
-    "ResolverShape": "a resolver", "RuleShape": "a rule", "PathShape": "a path strategy",
-    "TableShape": "a table strategy", "CatalogShape": "a catalog strategy", "CalendarShape": "a calendar",
-    "LevelShape": "a level", "PeriodShape": "a period", "DataSourceShape": "a datasource",
+    "Resolver": "a resolver", "Rule": "a rule", "PathStrategy": "a path strategy",
+    "TableStrategy": "a table strategy", "CatalogStrategy": "a catalog strategy", "CalendarShape": "a calendar",
+    "LevelShape": "a level", "PeriodShape": "a period", "DataSource": "a datasource",
     "SettingsShape": "weft.yml", "SparkShape": "'spark'", "SandboxShape": "'sandbox'",
     "ScenarioShape": "a scenario", "ExpectShape": "'expect'", "RowsShape": "a table of rows",
     "TraceShape": "a trace entry", "ScenarioPeriod": "a period",
 }  # fmt: skip
 
 
-def _described_shape(shape: type[Shape], loc: Iterable[str | int]) -> tuple[str, tuple[str, ...]]:
+def _described_shape(shape: Shape, loc: Iterable[str | int]) -> tuple[str, tuple[str, ...]]:
     """Return what the mapping at a location is called, and the keys it may have."""
     name, schema = _schema_at(shape, loc)
     nouns = {"operations": "an operation", "strategy": "a strategy", "target": "a lookup target"}
@@ -299,9 +283,12 @@ def _described_shape(shape: type[Shape], loc: Iterable[str | int]) -> tuple[str,
     return noun, tuple(schema.get("properties", ()))
 
 
-def _schema_at(shape: type[Shape], loc: Iterable[str | int]) -> tuple[str, Mapping[str, Any]]:
-    root = _schema(shape)
-    name, at = shape.__name__, root
+def _schema_at(shape: Shape, loc: Iterable[str | int]) -> tuple[str, Mapping[str, Any]]:
+    if shape not in _SCHEMAS:
+        _SCHEMAS[shape] = schema_of(shape)
+    root = _SCHEMAS[shape]
+    name: str = shape.__name__
+    at: Mapping[str, Any] = root
     for step in loc:
         name, at = _inner(root, name, at, step)
     return name, at
@@ -336,6 +323,44 @@ def _followed(root: Mapping[str, Any], name: str, at: Mapping[str, Any]) -> tupl
     return name, at
 
 
-@cache
-def _schema(shape: type[Shape]) -> Mapping[str, Any]:
-    return shape.model_json_schema()
+class _Schemas(GenerateJsonSchema):
+    """JSON Schemas of specs: a key with a default may be null, and short forms of keys are there too."""
+
+    def default_schema(self, schema: Any) -> JsonSchemaValue:
+        inner = schema["schema"]
+        nullable = inner if inner["type"] == "nullable" else {"type": "nullable", "schema": inner}
+        return self.generate_inner(nullable) | {"default": None}
+
+    def dataclass_schema(self, schema: Any) -> JsonSchemaValue:
+        form = super().dataclass_schema(schema)
+        # The rest of a docstring is for readers of the code.
+        form["description"] = str(schema["cls"].__doc__).partition("\n")[0]
+        for name, short in schema["cls"].SHORT:
+            form["properties"][short] = dict(_REFERENCE)
+            if name in form.get("required", ()):
+                form["required"] = [other for other in form["required"] if other != name]
+                form.setdefault("allOf", []).append({"anyOf": [{"required": [name]}, {"required": [short]}]})
+        return form
+
+
+_REFERENCE: Mapping[str, str] = {
+    "type": "string",
+    "description": "name or id; name@3 pins version 3",
+    "pattern": r"\S",
+}
+
+
+_ADAPTERS: dict[Shape, TypeAdapter[Any]] = {}
+_SCHEMAS: dict[Shape, dict[str, Any]] = {}
+
+
+def adapter_of(shape: Shape) -> TypeAdapter[Any]:
+    """Return what pydantic checks mappings with, and builds values of the declaration."""
+    if shape not in _ADAPTERS:
+        _ADAPTERS[shape] = TypeAdapter(shape)
+    return _ADAPTERS[shape]
+
+
+def schema_of(shape: Shape) -> dict[str, Any]:
+    """Return the JSON Schema of a declaration."""
+    return adapter_of(shape).json_schema(schema_generator=_Schemas)

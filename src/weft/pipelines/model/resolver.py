@@ -2,122 +2,134 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from weft.core.fingerprint import fingerprint
-from weft.core.frozen import EMPTY, FrozenMap, thawed
-from weft.core.sites import NOWHERE, Sites
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.sites import NOWHERE
+from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, Spec, Text, WrittenAs, key
 from weft.io.datasource import EntityStatus
 from weft.io.location import ANY_LEVEL
+from weft.pipelines.model.datasource import check_reference, check_secret
+from weft.pipelines.model.entries import Entries, expression, identity
 from weft.pipelines.model.reference import Said
 
+_IN_SERVICE = "keep it outside: `auth: env:NAME` or `auth: file:path` goes into the Authorization header"
+_DATASOURCE = (("datasource_id", "datasource"),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathStrategy:
+class PathStrategy(Spec):
     """A file, folder or glob below the prefix of a datasource."""
 
-    datasource: str
-    path: str
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a resolver file has."""
-        return {"type": "path", "datasource_id": self.datasource, "path": self.path}
+    SHORT: ClassVar = _DATASOURCE
+    type: Literal["path"] = field(default="path", metadata=REQUIRED)
+    datasource: Text = field(metadata=key("datasource_id"))
+    path: Text
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableStrategy:
+class TableStrategy(Spec):
     """A table of a database or catalog."""
 
-    datasource: str
-    table: str
-    schema: str = ""
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    SHORT: ClassVar = _DATASOURCE
+    type: Literal["table"] = field(default="table", metadata=REQUIRED)
+    datasource: Text = field(metadata=key("datasource_id"))
+    table: Text
+    schema: Text = ""
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a resolver file has."""
-        schema = {"schema": self.schema} if self.schema else {}
-        return {"type": "table", "datasource_id": self.datasource, "table": self.table} | schema
+
+def _texts(_value: Any, written: Any, _reader: Any) -> FrozenMap[str, str]:
+    """Return a mapping with each value as it was written."""
+    return FrozenMap({item.name: str(item.value.value) for item in written.node.pairs()})
+
+
+Texts = Annotated[FrozenMap[str, str], WrittenAs(dict[str, str | int | bool], _texts)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogStrategy:
-    """A service that is asked where the data lies; `auth` names a credential, never holds one."""
+class CatalogStrategy(Spec):
+    """A service that says where the data lies.
 
-    endpoint: str
-    method: Literal["GET", "POST"] = "GET"
-    auth: str | None = None
-    params: FrozenMap[str, str] = EMPTY
-    headers: FrozenMap[str, str] = EMPTY
-    datasource: str | None = None
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    `auth` names a credential, never holds one.
+    """
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a resolver file has."""
-        said: dict[str, Any] = {"type": "catalog", "endpoint": self.endpoint, "method": self.method}
-        more = {
-            "auth": self.auth,
-            "params": thawed(self.params),
-            "headers": thawed(self.headers),
-            "datasource_id": self.datasource,
-        }
-        return said | {key: value for key, value in more.items() if value}
+    SHORT: ClassVar = _DATASOURCE
+    type: Literal["catalog"] = field(default="catalog", metadata=REQUIRED)
+    endpoint: Text
+    method: Literal["GET", "POST"] = field(default="GET", metadata=ALWAYS)
+    auth: Text | None = None
+    params: Texts = EMPTY
+    headers: Texts = EMPTY
+    datasource: Text | None = field(default=None, metadata=key("datasource_id"))
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+
+
+def check_catalog(strategy: CatalogStrategy, entries: Entries) -> CatalogStrategy:
+    """Return a catalog strategy; secrets in it are noted."""
+    for name in ("endpoint", "params", "headers"):
+        for item in entries.node.pairs():
+            if item.name == name and entries.node.text:
+                check_secret("the setting", item, _IN_SERVICE, entries.findings)
+    check_reference(entries, "auth")
+    return strategy
 
 
 Strategy = PathStrategy | TableStrategy | CatalogStrategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One rule: when it holds, at which level of the calendar the data is cut, and where it lies."""
+class Rule(Spec):
+    """A rule: when it holds, and where the data lies then.
 
-    name: str
-    strategy: Strategy
-    when: Said | None = None
-    data_level: str = ANY_LEVEL
+    `data_level` is the level of the calendar at which the data is cut.
+    """
+
+    name: Text
+    when: Annotated[Said | None, expression("when")] = None
+    data_level: Text = field(default=ANY_LEVEL, metadata=ALWAYS)
     missing: Literal["fail", "skip"] = "fail"
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a resolver file has."""
-        return {
-            "name": self.name,
-            **({} if self.when is None else {"when": self.when.text}),
-            "data_level": self.data_level,
-            **({} if self.missing == "fail" else {"missing": self.missing}),
-            "strategy": self.strategy.to_dict(),
-        }
+    strategy: Annotated[Strategy, Field(discriminator="type")]
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolver:
-    """One version of a resolver; the first rule that holds decides."""
+class Resolver(Spec):
+    """Ordered rules that say where data lies.
 
-    id: str
-    name: str
-    version: int
-    status: EntityStatus
-    rules: tuple[Rule, ...]
-    is_default: bool = False
+    The first rule that holds decides.
+    """
+
+    FIRST: ClassVar = ("id", "name", "version", "status", "description")
+    id: Text = field(default="", metadata=ALWAYS)
+    name: Text = field(default="", metadata=ALWAYS)
+    version: Positive = field(default=1, metadata=ALWAYS)
+    status: EntityStatus = field(default="active", metadata=ALWAYS)
+    is_default: bool = field(default=False, metadata=ALWAYS)
     description: str = ""
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    rules: Annotated[tuple[Rule, ...], Limits(min_length=1)]
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the canonical form of a resolver file; the store keeps it."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "version": self.version,
-            "status": self.status,
-            **({"description": self.description} if self.description else {}),
-            "is_default": self.is_default,
-            "rules": [rule.to_dict() for rule in self.rules],
-        }
-
     def fingerprint(self) -> str:
         """Return the hash of the rules."""
         return fingerprint([rule.to_dict() for rule in self.rules])
+
+
+def check_resolver(resolver: Resolver, entries: Entries) -> Resolver:
+    """Return a resolver with its id and name; rules with one name are noted."""
+    id, name = identity(entries, "resolver")
+    seen: set[str] = set()
+    for rule in entries.parts("rules"):
+        named = rule.text("name")
+        if named in seen:
+            rule.find("W1018", f"two rules have the name {named!r}", "name", "rename one of them")
+        seen.add(named)
+    return replace(resolver, id=id, name=name)

@@ -14,7 +14,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from weft.pipelines.model.build import SHAPES
+from weft.pipelines.model.build import SPECS
+from weft.pipelines.model.findings import schema_of
 from weft.pipelines.model.sugar import KINDS, Kind
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -30,7 +31,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     >>> json_schema("project")["$schema"]
     'https://json-schema.org/draft/2020-12/schema'
     """
-    own = SHAPES[kind].model_json_schema()
+    own = schema_of(SPECS[kind])
     definitions = own.pop("$defs", {})
     if kind == "project":
         _second_forms(definitions)

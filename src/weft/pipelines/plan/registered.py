@@ -19,8 +19,8 @@ from weft.core.types import Schema
 from weft.errors import Diagnostic
 from weft.io.datasource import PERIOD
 from weft.io.location import PUBLISHED
-from weft.pipelines.model.build.entries import entity_id
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
+from weft.pipelines.model.entries import entity_id
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.words import PERIOD_FROM, TemporalMode
 from weft.pipelines.plan.catalog import Catalog

@@ -21,20 +21,6 @@ Text = Annotated[str, Field(pattern=r"\S")]
 
 Positive = Annotated[int, Field(gt=0)]
 
-EXPRESSION_SCHEMA: dict[str, Any] = {
-    "description": "an expression, as text or as {source: text}",
-    "anyOf": [
-        {"type": ["string", "number", "boolean"]},
-        {
-            "type": "object",
-            "properties": {"source": {"type": "string"}},
-            "required": ["source"],
-            "additionalProperties": False,
-        },
-    ],
-}
-Expression = Annotated[str, WithJsonSchema(EXPRESSION_SCHEMA)]
-
 Name = Annotated[str, Field(pattern=r"\S"), WithJsonSchema({"type": ["string", "number"]})]
 """A text that may look like a number, as the identifier of a year does."""
 

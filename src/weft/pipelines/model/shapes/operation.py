@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weft.io.datasource import FileFormat, WriteMode
-from weft.pipelines.model.shapes.base import Expression, Positive, Shape, Text, either
+from weft.pipelines.model.entries import ExpressionText as Expression
+from weft.pipelines.model.shapes.base import Positive, Shape, Text, either
 from weft.pipelines.model.words import OnMultiple
 
 

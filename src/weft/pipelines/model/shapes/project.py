@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.pipelines.model.shapes.base import Expression, Positive, Shape, Text, either
+from weft.pipelines.model.entries import ExpressionText as Expression
+from weft.pipelines.model.shapes.base import Positive, Shape, Text, either
 from weft.pipelines.model.shapes.operation import OperationShape
 from weft.pipelines.model.words import Materialization, ProjectStatus, Visibility
 

@@ -11,9 +11,7 @@ from weft.core.calendar import ONE_DAY
 from weft.core.frozen import FrozenMap, frozen
 from weft.core.period import Period
 from weft.errors import CODES
-from weft.pipelines.model.build.entries import Entries, check_path_name
-from weft.pipelines.model.findings import Findings
-from weft.pipelines.model.places import sites_of
+from weft.pipelines.model.entries import Entries, Findings, check_path_name, sites_of
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.scenario import Expect, Rows, Scenario, TraceExpected

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from weft.core.frozen import FrozenMap
-from weft.pipelines.model.build.entries import WORD, Entries, check_path_name, expression_of, identity
-from weft.pipelines.model.build.operations import build_operation
-from weft.pipelines.model.findings import Findings
+from weft.pipelines.model.entries import (
+    WORD,
+    Entries,
+    Findings,
+    check_path_name,
+    expression_of,
+    identity,
+    sites_of,
+)
 from weft.pipelines.model.operation import Operation
-from weft.pipelines.model.places import sites_of
+from weft.pipelines.model.operations_b import build_operation
 from weft.pipelines.model.project import DEFAULT_CHECKPOINT_EVERY, Project
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.yaml_nodes import Node

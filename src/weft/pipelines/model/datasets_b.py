@@ -10,10 +10,8 @@ from weft.core.names import listed, near
 from weft.core.source import Source
 from weft.core.types import DType, common_type, parse_type
 from weft.errors import WeftError
-from weft.pipelines.model.build.entries import WORD, Entries, identity
 from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
-from weft.pipelines.model.findings import Findings
-from weft.pipelines.model.places import sites_of
+from weft.pipelines.model.entries import WORD, Entries, Findings, identity, sites_of
 from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, DatasetRef
 from weft.pipelines.model.yaml_nodes import Node
 

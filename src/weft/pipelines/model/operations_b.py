@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from weft.core.frozen import FrozenMap
-from weft.pipelines.model.build.datasets import as_of
-from weft.pipelines.model.build.entries import Entries, expression_of
-from weft.pipelines.model.findings import Findings
+from weft.pipelines.model.datasets_b import as_of
+from weft.pipelines.model.entries import Entries, Findings, expression_of, sites_of
 from weft.pipelines.model.operation import (
     Aggregate,
     Aggregation,
@@ -21,7 +20,6 @@ from weft.pipelines.model.operation import (
     RuntimeJoin,
     Update,
 )
-from weft.pipelines.model.places import sites_of
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.words import OperationType
 from weft.pipelines.model.yaml_nodes import Node

@@ -1,15 +1,20 @@
-"""Reading canonical nodes: texts, numbers, lists, with what is said about them noted at its place."""
+"""Reading canonical nodes into specs: values with their locations, and the findings about them."""
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
 
+from pydantic import WithJsonSchema
+
+from weft.core.frozen import FrozenMap
 from weft.core.paths import name_problem
-from weft.errors import Code
-from weft.pipelines.model.findings import Findings
+from weft.core.sites import Sites
+from weft.core.source import Source
+from weft.core.spec import LOCATIONS, Written, WrittenAs
+from weft.errors import Code, Diagnostic, Severity
 from weft.pipelines.model.reference import DatasetRef, Said
 from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
 
@@ -18,6 +23,60 @@ WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 LONGEST_SHOWN = 60
 """How many characters of a value a message repeats."""
+
+
+class Findings:
+    """What was found in a file, in the order it was found."""
+
+    __slots__ = ("partial", "rules", "told")
+
+    def __init__(self, told: list[Diagnostic] | None = None, rules: Rules | None = None) -> None:
+        self.told: list[Diagnostic] = [] if told is None else told
+        self.rules: Rules = rules or {}
+        self.partial = False
+        """Whether parts of the file were left out, so that nothing follows from what is not there."""
+
+    def add(
+        self, code: Code, message: str, at: Source | None, help: str = "", severity: Severity = "error"
+    ) -> None:
+        """Note one finding."""
+        found = Diagnostic(code, message, help=help, severity=severity, at=at)
+        if found not in self.told:
+            self.told.append(found)
+
+    def finish(self, spec: Any, node: Node, *, located: bool) -> Any:
+        """Return a spec that pydantic built from a node, with its locations; the rules of its type are checked."""
+        if located:
+            object.__setattr__(spec, LOCATIONS, sites_of(node))
+        rule = self.rules.get(type(spec))
+        return spec if rule is None else rule(spec, Entries(node, self))
+
+
+Rules = Mapping[type, Callable[[Any, "Entries"], Any]]
+"""What is checked, and filled in, once a spec of a type has been built: takes the spec and its mapping, returns the spec."""
+
+
+class WrittenText(str):
+    """A string of a file on its way into a spec, with its node."""
+
+    __slots__ = ("node",)
+    node: Node
+
+
+def written(node: Node) -> Any:
+    """Return the value of a node for pydantic: mappings and strings keep their node, lists are tuples."""
+    if node.kind == "mapping":
+        mapping = Written((item.name, written(item.value)) for item in node.value)
+        mapping.node = node
+        return mapping
+    if node.kind == "list":
+        return tuple(written(inner) for inner in node.value)
+    value = plain(node)
+    if not isinstance(value, str):
+        return value
+    text = WrittenText(value)
+    text.node = node
+    return text
 
 
 class Entries:
@@ -128,6 +187,28 @@ def expression_of(node: Node, what: str, findings: Findings) -> Said:
     return said
 
 
+EXPRESSION_SCHEMA: dict[str, Any] = {
+    "description": "an expression, as text or as {source: text}",
+    "anyOf": [
+        {"type": ["string", "number", "boolean"]},
+        {
+            "type": "object",
+            "properties": {"source": {"type": "string"}},
+            "required": ["source"],
+            "additionalProperties": False,
+        },
+    ],
+}
+ExpressionText = Annotated[str, WithJsonSchema(EXPRESSION_SCHEMA)]
+
+
+def expression(name: str) -> WrittenAs:
+    """Return how the expression under a key is written; one without a character in it is noted."""
+    return WrittenAs(
+        ExpressionText, lambda _value, raw, findings: expression_of(raw.node, repr(name), findings)
+    )
+
+
 def identity(entries: Entries, kind: str) -> tuple[str, str]:
     """Return the id and the name of an entity; one of the two may be left out."""
     id, name = entries.text("id"), entries.text("name")
@@ -145,3 +226,29 @@ def entity_id(kind: str, name: str) -> str:
     True
     """
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"weft:{kind}/{name}"))
+
+
+def sites_of(node: Node) -> Sites:
+    """Return where each part of a node stands; what stands in no file has no places."""
+    if not node.text:
+        return Sites()
+    values: dict[str, Source] = {}
+    keys: dict[str, Source] = {}
+    _gather(node, "", values, keys)
+    return Sites(node.head(), FrozenMap(values), FrozenMap(keys))
+
+
+def _gather(node: Node, prefix: str, values: dict[str, Source], keys: dict[str, Source]) -> None:
+    if node.is_mapping:
+        for name, key, value in node.pairs():
+            path = f"{prefix}{name}"
+            keys[path] = key.place()
+            _place(value, path, values, keys)
+    elif node.is_list:
+        for i, part in enumerate(node.items()):
+            _place(part, f"{prefix}{i}", values, keys)
+
+
+def _place(node: Node, path: str, values: dict[str, Source], keys: dict[str, Source]) -> None:
+    values[path] = scalar_source(node) if node.kind == "scalar" else node.head()
+    _gather(node, f"{path}.", values, keys)

@@ -1,0 +1,192 @@
+"""Spec: an entity of a YAML file, declared once as a frozen dataclass.
+
+::
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class PathStrategy(Spec):
+        type: Literal["path"] = field(default="path", metadata=REQUIRED)
+        datasource: Text = field(metadata=key("datasource_id"))  # the key in files
+        path: Text
+
+The fields are the keys of the file.  pydantic checks a file against them and builds the value, the canonical form
+(`Spec.to_dict`) and the JSON Schema follow from them too.  Code that builds a value in Python is checked by mypy alone.
+This module does not import pydantic itself: only readers of files pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar
+
+from weft.core.frozen import FrozenMap
+from weft.core.sites import Sites
+
+ALWAYS: Mapping[str, Any] = {"always": True}
+"""Metadata of a field that the canonical form holds even where it has its default."""
+
+NEVER: Mapping[str, Any] = {"never": True}
+"""Metadata of a field that files may have and the canonical form does not keep."""
+
+REQUIRED: Mapping[str, Any] = {"required": True, "always": True}
+"""Metadata of a field with a default for Python alone: files must have the key."""
+
+LOCATIONS = "at"
+"""The field with the source locations of a spec; no key of a file sets it."""
+
+
+def key(name: str) -> Mapping[str, Any]:
+    """Return the metadata of a field whose key in files has another name."""
+    return {"key": name}
+
+
+class Written(dict[str, Any]):
+    """A mapping of a file on its way into a spec, with the node that it was read from."""
+
+    __slots__ = ("node",)
+    node: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What pydantic checks about a value besides its type: ``pattern``, ``gt``, ``min_length``."""
+
+    pattern: str | None = None
+    gt: int | None = None
+    ge: int | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """Return the schema of the type with the limits."""
+        limits = {f.name: getattr(self, f.name) for f in fields(self)}
+        return handler(source) | {name: limit for name, limit in limits.items() if limit is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenAs:
+    """How a value is written in files: checked as `written`, then converted.
+
+    `convert` takes the checked value, what the file has there and the reader, which collects findings.
+    """
+
+    written: Any
+    convert: Callable[[Any, Any, Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Return the schema of the written form, with the conversion behind it."""
+        from pydantic_core import core_schema  # noqa: PLC0415  # only readers of files need it
+
+        def read(value: Any, check: Callable[[Any], Any], info: Any) -> Any:
+            return self.convert(check(value), value, info.context)
+
+        return core_schema.with_info_wrap_validator_function(read, handler.generate_schema(self.written))
+
+
+def frozen_values(value: Any, _written: Any = None, _reader: Any = None) -> Any:
+    """Return what a file has under a free key as values that nobody can change, without their nodes."""
+    if isinstance(value, Mapping):
+        return FrozenMap({name: frozen_values(inner) for name, inner in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(frozen_values(inner) for inner in value)
+    return str(value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, Limits(pattern=r"\S")]
+"""A string that is not blank."""
+
+Positive = Annotated[int, Limits(gt=0)]
+
+Locations = Annotated[Sites, WrittenAs(Any, lambda value, _raw, _reader: value)]
+"""The type of the field with the source locations; pydantic need not know what is in it."""
+
+
+class Spec:
+    """What the entities of files have in common: how they are read, and their canonical form."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "strict": True}
+    SHORT: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Keys with a short form, ``dataset`` for ``dataset_id``, which is rewritten before a file is checked."""
+
+    FIRST: ClassVar[tuple[str, ...]] = ()
+    """Fields with which the canonical form starts, where its order is not that of the file."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the canonical form: what has its default is left out, unless the field says ALWAYS."""
+        form: dict[str, Any] = {}
+        for attribute, name, default, always in _canonical_keys(type(self)):
+            value = getattr(self, attribute)
+            if always or not _is_left_out(value, default):
+                form[name] = plain_form(value)
+        return form
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """Return the schema of the dataclass, for mappings that know where they were written."""
+        from pydantic_core import core_schema  # noqa: PLC0415  # only readers of files need it
+
+        # In strict mode pydantic takes instances of a dataclass alone; its fields stay strict.
+        schema = handler(source) | {"strict": False}
+        known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+        schema["fields"] = [name for name in schema["fields"] if name != LOCATIONS]
+        arguments = [a for a in schema["schema"]["fields"] if a["name"] != LOCATIONS]
+        for argument in arguments:
+            metadata = known[argument["name"]].metadata
+            if "key" in metadata:
+                argument["validation_alias"] = metadata["key"]
+            if "required" in metadata:
+                argument["schema"] = argument["schema"]["schema"]
+        schema["schema"] = schema["schema"] | {"fields": arguments}
+        optional = {_key(f) for f in known.values() if _has_default(f) and "required" not in f.metadata}
+
+        def read(value: Any, build: Callable[[Any], Any], info: Any) -> Any:
+            if not isinstance(value, Written):
+                return build(value)
+            # `key: null` says the same as no key.
+            built = build({k: v for k, v in value.items() if v is not None or k not in optional})
+            return info.context.finish(built, value.node, located=LOCATIONS in known)
+
+        return core_schema.with_info_wrap_validator_function(read, schema)
+
+
+def _key(f: Field[Any]) -> str:
+    return str(f.metadata.get("key", f.name))
+
+
+def _has_default(f: Field[Any]) -> bool:
+    return f.default is not MISSING or f.default_factory is not MISSING
+
+
+_KEYS: dict[type, tuple[tuple[str, str, Any, bool], ...]] = {}
+
+
+def _canonical_keys(spec: type[Any]) -> tuple[tuple[str, str, Any, bool], ...]:
+    """Return attribute, key, default and whether the key is always written, for each field of a spec."""
+    if spec in _KEYS:
+        return _KEYS[spec]
+    first = {name: rank for rank, name in enumerate(spec.FIRST)}
+    _KEYS[spec] = tuple(
+        (f.name, _key(f), f.default, "always" in f.metadata or not _has_default(f))
+        for f in sorted(fields(spec), key=lambda f: first.get(f.name, len(first)))
+        if f.name != LOCATIONS and "never" not in f.metadata
+    )
+    return _KEYS[spec]
+
+
+def _is_left_out(value: Any, default: Any) -> bool:
+    return bool(value == default) or (isinstance(value, Mapping) and not value)
+
+
+def plain_form(value: Any) -> Any:
+    """Return a value of a spec as JSON and YAML have it."""
+    if isinstance(value, Spec):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: plain_form(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_form(inner) for inner in value]
+    if value is None or isinstance(value, str | int | float | Decimal):
+        return value
+    return str(value)
