@@ -36,8 +36,7 @@ from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.plan.stages import stages
 from weft.pipelines.spark.counts import Counts, OperationCounts
 from weft.pipelines.spark.frame import Lowering, RunMoment, started
-from weft.pipelines.spark.lower import lower_operation, opened
-from weft.pipelines.spark.output import lower_checkpoint, lower_output
+from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, lower_output, opened
 from weft.pipelines.spark.read import read_table
 
 RESULTS = Path(__file__).parent / "results"

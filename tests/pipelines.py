@@ -18,7 +18,7 @@ from weft.pipelines.model.words import temporal_columns
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import Failure, ProjectPlan, Read, check_project, resolve_project
-from weft.pipelines.plan.temporal import keeps
+from weft.pipelines.plan.reads import keeps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -343,8 +343,7 @@ def run(
     spark: SparkSession, plan: ProjectPlan, data: Mapping[str, Rows] | None = None, **options: Any
 ) -> Ran:
     """Run a plan on given rows, without checkpoints, and return what it writes."""
-    from weft.pipelines.spark.lower import lower_operation, opened
-    from weft.pipelines.spark.output import lower_output
+    from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 
     ran = Ran({}, {})
     env = env_of(spark, plan, {**sample(), **(data or {})}, reads=ran.reads, **options)

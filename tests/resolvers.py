@@ -18,9 +18,8 @@ from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule, Strategy
 from weft.pipelines.model.words import TemporalMode
 from weft.pipelines.model.workspace import Settings, Workspace
 from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion
-from weft.pipelines.plan.reads import DatasetPin, Read
+from weft.pipelines.plan.reads import DatasetPin, Read, filter_for
 from weft.pipelines.plan.resolver.locate import locate
-from weft.pipelines.plan.temporal import filter_for
 
 
 def said(text: str) -> Said:

@@ -22,16 +22,13 @@ from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run import moving
-from weft.pipelines.run.moving import Move
-from weft.pipelines.run.places import output_backup, output_stage
+from weft.pipelines.run.moving import Move, output_backup, output_stage
 from weft.pipelines.run.prepare import Prepared, prepare
-from weft.pipelines.run.publish import moves_of, publish, recover
-from weft.pipelines.run.registering import registrations
+from weft.pipelines.run.publish import moves_of, publish, recover, registrations
 from weft.pipelines.run.tables import database_tables
-from weft.pipelines.store.ids import run_id
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.open import open_store
-from weft.pipelines.store.records import NewRun, OutputRecord
+from weft.pipelines.store.records import NewRun, OutputRecord, run_id
 from weft.pipelines.store.snapshot import snapshot_of
 from weft.pipelines.store.writer import Store
 

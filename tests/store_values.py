@@ -17,9 +17,8 @@ from weft.pipelines.model.project import Project
 from weft.pipelines.model.reference import DatasetRef
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
 from weft.pipelines.plan.catalog import PublishedLocation
-from weft.pipelines.store.ids import run_id
 from weft.pipelines.store.locks import this_process
-from weft.pipelines.store.records import NewRun, OutputRecord, Registration
+from weft.pipelines.store.records import NewRun, OutputRecord, Registration, run_id
 
 NOW = dt.datetime(2026, 11, 15, 11, 40, 2, tzinfo=dt.UTC)
 _NUMBERS = itertools.count(1)

@@ -109,7 +109,7 @@ class Watcher:
 
     def opened(self, run: RunRecord, plan: ProjectPlan) -> None:
         """Say that a run exists, with the versions it took."""
-        from weft.pipelines.store.ids import short_id
+        from weft.pipelines.store.records import short_id
 
         pinned = ", ".join(dict.fromkeys(str(read.dataset) for read in plan.reads))
         where = "  into the sandbox" if plan.draft else ""

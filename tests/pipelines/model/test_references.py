@@ -9,7 +9,7 @@ import pytest
 from entity_texts import DATASET, ORDERS, under, workspace
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.references import catalog_findings
+from weft.pipelines.plan.check import catalog_findings
 
 FILES = "resolver:\n  id: files\n  is_default: true\n  rules: [{name: all, strategy: {type: path, datasource: src, path: x}}]\n"
 SOURCE = "datasource: {id: src, name: Source, type: csv}\n"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resolvers import table
 from weft.core.period import GREGORIAN, calendar_from_dict
 from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid
-from weft.pipelines.plan.temporal import TemporalFilter, filter_for, keeps
+from weft.pipelines.plan.reads import TemporalFilter, filter_for, keeps
 
 RATES = table("rates", "bitemporal")
 JANUARY = GREGORIAN.parse("2026-01")

@@ -11,9 +11,8 @@ import pytest
 
 from weft.core import crash
 from weft.errors import ResolutionError, RunError
-from weft.pipelines.run.cancel import cancellable
 from weft.pipelines.run.failing import OperationFailedError, told
-from weft.pipelines.run.progress import Meter
+from weft.pipelines.run.progress import Meter, cancellable
 
 
 class Interrupted:
@@ -40,7 +39,7 @@ def test_the_first_interrupt_stops_the_jobs_and_the_run() -> None:
 
 def test_an_interrupt_is_held_back_while_outputs_move(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
-    monkeypatch.setattr("weft.pipelines.run.cancel.os._exit", ended.append)
+    monkeypatch.setattr("weft.pipelines.run.progress.os._exit", ended.append)
     with cancellable(None, "run-1") as interrupts:
         with interrupts.held():
             os.kill(os.getpid(), signal.SIGINT)

@@ -10,7 +10,7 @@ from engine_data import sample_workspace
 from postgres import running_server
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, staged_run
 from weft.errors import StoreError
-from weft.pipelines.run.places import staged_runs as left_behind
+from weft.pipelines.run.moving import staged_runs as left_behind
 from weft.pipelines.run.publish import recover
 from weft.pipelines.store.open import open_store, upgrade_store
 

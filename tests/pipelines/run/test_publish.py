@@ -17,7 +17,7 @@ from staged_runs import TARGETS, TWO_OUTPUTS, contents, opened, staged_run
 from weft.errors import RunError
 from weft.io.staged import exchange
 from weft.pipelines.run import moving
-from weft.pipelines.run.places import stage_root, staged_runs
+from weft.pipelines.run.moving import stage_root, staged_runs
 from weft.pipelines.run.publish import recover
 from weft.pipelines.store.writer import Store
 
@@ -169,7 +169,7 @@ def test_a_target_on_another_disk_is_staged_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "mnt"
-    monkeypatch.setattr("weft.pipelines.run.places._disk", lambda p: 2 if p.is_relative_to(other) else 1)
+    monkeypatch.setattr("weft.pipelines.run.moving._disk", lambda p: 2 if p.is_relative_to(other) else 1)
     assert stage_root(other / "gl" / "period=1", tmp_path) == other / "gl" / ".weft_stage"
     assert stage_root(tmp_path / "out" / "period=1", tmp_path) == tmp_path / ".weft" / "stage"
 

@@ -10,7 +10,7 @@ import pytest
 from engine_data import sample_workspace
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, killed_recovering, opened, staged_run
 from weft.errors import RunError
-from weft.pipelines.run.places import staged_runs as left_behind
+from weft.pipelines.run.moving import staged_runs as left_behind
 from weft.pipelines.run.publish import recover
 from weft.pipelines.store.writer import Store
 

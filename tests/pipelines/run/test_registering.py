@@ -8,7 +8,7 @@ import pytest
 
 from pipelines import Site, site
 from weft.pipelines.plan.catalog import PublishedLocation
-from weft.pipelines.run.registering import registrations
+from weft.pipelines.run.publish import registrations
 from weft.pipelines.store.open import open_store
 from weft.pipelines.store.records import Registration
 

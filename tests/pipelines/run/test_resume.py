@@ -16,7 +16,7 @@ from engine_runs import loaded, opened, ran, rows
 from weft.errors import RunError
 from weft.io.spark.session import Session
 from weft.pipelines.run.execute import RunOptions
-from weft.pipelines.run.places import staged_runs, steps_folder
+from weft.pipelines.run.moving import staged_runs, steps_folder
 from weft.pipelines.run.report import RunReport
 from weft.pipelines.run.resume import rerun, resume
 from weft.pipelines.spark.read import read_table

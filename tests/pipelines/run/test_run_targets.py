@@ -19,7 +19,7 @@ from postgres import Server, running_server
 from weft.errors import ExpressionError, OperationError, RunError
 from weft.io.spark.jars import installed_jars
 from weft.io.spark.session import Session
-from weft.pipelines.run.places import staged_runs
+from weft.pipelines.run.moving import staged_runs
 from weft.pipelines.run.preview import preview
 from weft.pipelines.run.report import RunReport
 from weft.pipelines.run.resume import rerun, resume

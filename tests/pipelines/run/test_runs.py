@@ -15,7 +15,7 @@ from engine_data import CONVERT, GL_ID, WRITE, project_text, sample_workspace
 from engine_runs import loaded, opened, ran, rows
 from weft.errors import ActivationError, RunError
 from weft.pipelines.plan.project import resolve_project
-from weft.pipelines.run.places import staged_runs
+from weft.pipelines.run.moving import staged_runs
 from weft.pipelines.run.progress import Silent
 from weft.pipelines.spark.counts import OperationCounts
 from weft.pipelines.store.lifecycle import catalog_of

@@ -9,8 +9,7 @@ from pipelines import WRITE_ALL, env_of, join, run, sample, site, update
 from weft.joins.counts import JoinCounts
 from weft.pipelines.spark.counts import OperationCounts
 from weft.pipelines.spark.frame import started
-from weft.pipelines.spark.lower import lower_operation, opened
-from weft.pipelines.spark.output import lower_checkpoint, lower_output
+from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, lower_output, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

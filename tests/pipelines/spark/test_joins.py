@@ -211,9 +211,8 @@ def test_as_of_a_column_looks_at_the_day_of_each_row(spark: SparkSession, tmp_pa
 
 
 def failing(spark: SparkSession, folder: Path, operations: list[str], data: dict[str, Any]) -> str:
-    from weft.pipelines.spark.failures import multiple_matches
-    from weft.pipelines.spark.lower import lower_operation, opened
-    from weft.pipelines.spark.output import lower_output
+    from weft.pipelines.spark.joins import multiple_matches
+    from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 
     plan = site(folder, operations).plan()
     env = env_of(spark, plan, {**sample(), **data})

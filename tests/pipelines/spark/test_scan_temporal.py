@@ -20,10 +20,9 @@ from weft.pipelines.model.dataset import Dataset, LookupDef
 from weft.pipelines.model.reference import PERIOD_END, AsOfSaid
 from weft.pipelines.model.resolver import PathStrategy
 from weft.pipelines.model.words import SYSTEM_COLUMNS, TemporalMode
-from weft.pipelines.plan.temporal import TemporalFilter, keeps
-from weft.pipelines.spark.read import read_table
+from weft.pipelines.plan.reads import TemporalFilter, keeps
+from weft.pipelines.spark.read import as_condition, read_table
 from weft.pipelines.spark.system_columns import identity, named
-from weft.pipelines.spark.temporal_filter import as_condition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -118,8 +118,7 @@ def test_a_thousand_operations_lower_with_four_checkpoints(spark: SparkSession, 
     from weft.pipelines.model.operation import Update
     from weft.pipelines.model.reference import Said
     from weft.pipelines.spark.frame import started
-    from weft.pipelines.spark.lower import lower_operation, opened
-    from weft.pipelines.spark.output import lower_checkpoint
+    from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, opened
 
     found = site(
         tmp_path,

@@ -13,8 +13,7 @@ from store_values import NOW, dataset, new_run, project
 from weft.errors import Code, WeftError
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.store.lifecycle import activate, admit, catalog_of, deactivate, publish_dataset
-from weft.pipelines.store.open import open_store
-from weft.pipelines.store.schema_version import too_old
+from weft.pipelines.store.open import open_store, too_old
 from weft.pipelines.store.tables import LOCKS
 from weft.pipelines.store.writer import Store
 

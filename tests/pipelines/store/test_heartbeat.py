@@ -8,7 +8,7 @@ import pytest
 
 from store_values import new_run
 from weft.errors import RunError, StoreError
-from weft.pipelines.store.heartbeat import Heartbeat
+from weft.pipelines.store.locks import Heartbeat
 from weft.pipelines.store.writer import Store
 
 SOON = 0.01

@@ -5,7 +5,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.pipelines.store.ids import run_id, short_id
+from weft.pipelines.store.records import run_id, short_id
 
 MILLIS = st.integers(0, 2**48 - 1)
 CHANCE = st.binary(min_size=10, max_size=10)

@@ -9,10 +9,10 @@ import pytest
 from store_values import NOW, Counts, new_run, output, project, registration
 from weft.errors import RunError, StoreError
 from weft.joins.counts import JoinCounts
+from weft.pipelines.store.column_types import snapshot_fingerprint
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.records import RunFailure
 from weft.pipelines.store.run_writer import RunWriter
-from weft.pipelines.store.snapshot_text import snapshot_fingerprint
 from weft.pipelines.store.writer import Store
 
 FAILURE = RunFailure(operation_order=20, code="W1513", message="division by zero", detail="at row 3")

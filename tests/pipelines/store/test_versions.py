@@ -8,7 +8,7 @@ from store_values import NOW, dataset, new_run, output, project, registration, r
 from weft.errors import StoreError
 from weft.pipelines.model.reference import DatasetRef, Said
 from weft.pipelines.plan.catalog import PublishedLocation
-from weft.pipelines.plan.conflict import BreakingChange, ConflictReport
+from weft.pipelines.plan.impact import BreakingChange, ConflictReport
 from weft.pipelines.store.records import ProjectState
 from weft.pipelines.store.version_rows import Entity
 from weft.pipelines.store.writer import Store

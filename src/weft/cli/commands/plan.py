@@ -50,7 +50,7 @@ def plan(
     from weft.pipelines.plan.check import check_outputs
     from weft.pipelines.plan.explain import describe
     from weft.pipelines.plan.project import resolve_project
-    from weft.pipelines.plan.resolver.files import bytes_of, missing_data
+    from weft.pipelines.plan.resolver.locate import bytes_of, missing_data
     from weft.pipelines.store.lifecycle import catalog_of, standing
     from weft.pipelines.store.snapshot import plan_fingerprint
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft.io.location import Location
     from weft.pipelines.model.resolver import Resolver, Strategy
     from weft.pipelines.plan.catalog import Catalog
-    from weft.pipelines.plan.resolver.resolution import ResolverDiagnostic
+    from weft.pipelines.plan.resolver.rules import ResolverDiagnostic
 
 app = typer.Typer(help="List, show and try resolvers.", no_args_is_help=True)
 

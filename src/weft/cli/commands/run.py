@@ -92,7 +92,7 @@ def _resumed(context: typer.Context, said: str, *, allow_changed_inputs: bool) -
 
 def told(command: str, report: RunReport) -> Envelope:
     """Return the answer of a command that ran something."""
-    from weft.pipelines.store.ids import short_id
+    from weft.pipelines.store.records import short_id
 
     code = {"completed": OK, "cancelled": INTERRUPTED}.get(report.status, FAILED)
     short = short_id(report.run_id)

@@ -80,7 +80,7 @@ def _listed(call: Call, project: str | None, period: str | None, status: str | N
 
 
 def _row(run: RunRecord, outputs: tuple[OutputRecord, ...]) -> tuple[str, ...]:
-    from weft.pipelines.store.ids import short_id
+    from weft.pipelines.store.records import short_id
 
     status = run.status + (" (sandbox)" if run.sandbox else "")
     written = many(_rows(outputs), "row") if any(o.state == "published" for o in outputs) else "-"
@@ -139,7 +139,7 @@ def show(
 
 
 def _next(run: RunRecord) -> tuple[str, ...]:
-    from weft.pipelines.store.ids import short_id
+    from weft.pipelines.store.records import short_id
 
     short = short_id(run.id)
     again = (f"weft run --resume {short}",)
@@ -149,7 +149,7 @@ def _next(run: RunRecord) -> tuple[str, ...]:
 def _document(
     run: RunRecord, operations: tuple[OperationRecord, ...], outputs: tuple[OutputRecord, ...], root: Path
 ) -> dict[str, Any]:
-    from weft.pipelines.run.places import shown
+    from weft.pipelines.run.moving import shown
 
     return run.to_dict() | {
         "operations": [op.to_dict() for op in operations],
@@ -172,7 +172,7 @@ def _document(
 def _described(
     run: RunRecord, operations: tuple[OperationRecord, ...], outputs: tuple[OutputRecord, ...], root: Path
 ) -> str:
-    from weft.pipelines.run.places import shown
+    from weft.pipelines.run.moving import shown
 
     where = " in the sandbox" if run.sandbox else ""
     lines = [

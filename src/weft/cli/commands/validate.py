@@ -75,8 +75,7 @@ def _there(path: Path, start: Path) -> Path:
 
 def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong in a workspace, without running anything."""
-    from weft.pipelines.plan.check import check_workspace
-    from weft.pipelines.plan.registered import with_promised
+    from weft.pipelines.plan.check import check_workspace, with_promised
     from weft.pipelines.scenarios.planning import check_scenarios
 
     catalog, troubles = _catalog(loaded)

@@ -1,14 +1,265 @@
-"""All files of a workspace checked against each other, without a period and without data; and the outputs of a run."""
+"""All files of a workspace checked against each other, without a period and without data; and the outputs of a run.
+
+Datasets that outputs register: what a run will register, and what a project may count on before that.
+
+::
+
+    a.yml   output 20: register_as_dataset: gl_usd     writes journal_id, amount_reporting
+    b.yml   input: gl_usd                              reads amount_reporting
+
+In a fresh clone nothing has run, and the store knows no `gl_usd`; but the files say what it will be, so
+that `b` can be checked against it.
+"""
 
 from __future__ import annotations
 
-from weft.errors import ActivationError, Diagnostic
-from weft.pipelines.plan.catalog import Catalog
+from collections.abc import Iterator
+from dataclasses import replace
+
+from weft.core.names import listed, shell_word
+from weft.core.names import near as nearest
+from weft.core.source import Source
+from weft.core.types import Schema, common_type
+from weft.errors import ActivationError, Diagnostic, ResolutionError
+from weft.io.connectors import check_datasource
+from weft.io.datasource import PERIOD
+from weft.io.location import PUBLISHED
+from weft.pipelines.model.dataset import ColumnDef, Dataset, DatasetRef, LookupDef, TableDef
+from weft.pipelines.model.entries import entity_id
+from weft.pipelines.model.operation import Append, Update
+from weft.pipelines.model.project import Project
+from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule, TableStrategy
+from weft.pipelines.model.words import PERIOD_FROM, TemporalMode
+from weft.pipelines.plan.catalog import Catalog, Missing
 from weft.pipelines.plan.failures import Failure
+from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput, Target
 from weft.pipelines.plan.project import ProjectPlan, examined
-from weft.pipelines.plan.references import catalog_findings
-from weft.pipelines.plan.registered import promised_notes, with_promised
+from weft.pipelines.plan.resolver.conditions import checked_condition
+from weft.pipelines.plan.resolver.templates import template_problems
 from weft.pipelines.plan.shared_targets import other_writers, output_failures, sample_periods, shared_targets
+
+
+def check_resolver(resolver: Resolver) -> tuple[Diagnostic, ...]:
+    """Return every finding about the rules of a resolver, errors and warnings.
+
+    >>> from weft.pipelines.model.reference import Said
+    >>> path = PathStrategy(datasource="files", path="{{YYY}}.csv")
+    >>> rules = (
+    ...     Rule(name="all", strategy=path),
+    ...     Rule(name="old", strategy=path, when=Said("period < '2025'")),
+    ... )
+    >>> for found in check_resolver(Resolver(id="r", name="r", version=1, status="active", rules=rules)):
+    ...     print(found.severity, found.code, found.message)
+    error W1310 there is no token 'YYY'
+    warning W1306 rule 'old' is never reached: rule 'all' before it has no condition
+    error W1312 identifiers of periods are names and have no order: '2024-01' is no part of '2024-Q1' as a text
+    error W1310 there is no token 'YYY'
+    """
+    found: list[Diagnostic] = []
+    open_rule: Rule | None = None
+    for rule in resolver.rules:
+        if open_rule is not None:
+            found.append(_never_reached(rule, open_rule))
+        elif rule.when is None:
+            open_rule = rule
+        try:
+            checked_condition(rule)
+        except ResolutionError as failure:
+            found.extend(failure.diagnostics)
+        for template, at in _templates(rule):
+            found.extend(template_problems(template, at))
+    return tuple(found)
+
+
+def _never_reached(rule: Rule, before: Rule) -> Diagnostic:
+    return Diagnostic(
+        "W1306",
+        f"rule {rule.name!r} is never reached: rule {before.name!r} before it has no condition",
+        help=f"move {before.name!r} to the end, or give it a `when`",
+        severity="warning",
+        at=rule.at.of("name"),
+    )
+
+
+def _templates(rule: Rule) -> Iterator[tuple[str, Source | None]]:
+    strategy = rule.strategy
+    if isinstance(strategy, PathStrategy):
+        yield strategy.path, strategy.at.of("path")
+    elif isinstance(strategy, TableStrategy):
+        yield strategy.table, strategy.at.of("table")
+        yield strategy.schema, strategy.at.of("schema")
+    else:
+        yield strategy.endpoint, strategy.at.of("endpoint")
+        for key in ("params", "headers"):
+            for name, text in getattr(strategy, key).items():
+                yield str(text), strategy.at.of(f"{key}.{name}")
+
+
+def catalog_findings(catalog: Catalog) -> tuple[Diagnostic, ...]:
+    """Return what is wrong with the entities that a project's own check does not look at.
+
+    Those are datasources, the rules of resolvers, lookups that are datasets, and the datasets whose
+    resolver a project overrides.
+    """
+    workspace = catalog.workspace
+    return (
+        *(finding for source in workspace.datasources for finding in check_datasource(source)),
+        *(finding for resolver in workspace.resolvers for finding in check_resolver(resolver)),
+        *_lookups(catalog),
+        *_overrides(catalog),
+    )
+
+
+def dataset_references(project: Project) -> Iterator[tuple[int | None, DatasetRef]]:
+    """Yield every dataset that a project names, with the operation that names it.
+
+    The input is named by none.
+    """
+    yield None, project.input
+    for operation in project.operations:
+        if isinstance(operation.arguments, Update):
+            for join in operation.arguments.joins:
+                yield operation.seq, join.dataset
+        elif isinstance(operation.arguments, Append):
+            yield operation.seq, operation.arguments.source
+
+
+def _lookups(catalog: Catalog) -> Iterator[Diagnostic]:
+    for dataset in catalog.workspace.datasets:
+        for lookup in dataset.lookups:
+            if not isinstance(lookup.target, DatasetRef):
+                continue
+            found = catalog.dataset(lookup.target)
+            if isinstance(found, Missing):
+                if found.kind != "unread":
+                    yield _missing(found, lookup.target.at)
+            else:
+                yield from _conditions(dataset, lookup, found.dataset)
+
+
+def _conditions(dataset: Dataset, lookup: LookupDef, target: Dataset) -> Iterator[Diagnostic]:
+    left, right = dataset.main_table.schema, target.main_table.schema
+    for i, (source, other) in enumerate(lookup.join_conditions):
+        at = lookup.at.of(f"join_conditions.{i}.target_column")
+        if other not in right:
+            close = nearest(other, right.names, most=1)
+            help = f"did you mean {close[0]!r}?" if close else f"it has {listed(right.names)}"
+            yield Diagnostic("W1019", f"dataset {target} has no column {other!r}", help=help, at=at)
+        elif source in left and common_type(left[source].dtype, right[other].dtype) is None:
+            yield Diagnostic(
+                "W1019",
+                f"{source!r} is {left[source].dtype} and {other!r} is {right[other].dtype}: they cannot be equal",
+                help="give both columns one type",
+                at=at,
+            )
+
+
+def _overrides(catalog: Catalog) -> Iterator[Diagnostic]:
+    for project in catalog.workspace.projects:
+        for said in project.resolver_overrides:
+            found = catalog.dataset(DatasetRef(said))
+            if isinstance(found, Missing) and found.kind == "dataset":
+                yield _missing(found, project.at.key(f"resolver_overrides.{said}"))
+
+
+def _missing(found: Missing, at: Source | None) -> Diagnostic:
+    if found.kind == "dataset":
+        near = f"did you mean {found.near[0]!r}?" if found.near else "write it in datasets/"
+        help = found.next_step or near
+        return Diagnostic("W1020", f"there is no dataset {found.said!r}", help=help, at=at)
+    if found.kind == "version":
+        message = f"dataset {found.said!r} has no version {found.version}"
+        return Diagnostic("W1020", message, help=f"its versions are {', '.join(found.near)}", at=at)
+    return Diagnostic(
+        "W1020", f"dataset {found.said!r} is disabled", help="enable it, or name another dataset", at=at
+    )
+
+
+def registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
+    """Return the dataset that an output registers: the next version of the one that has its name.
+
+    Weft's own columns are not declared, and a natural key is kept when all its columns are written.
+    """
+    name = str(op.register_as)
+    known = catalog.versions(name)
+    schema: Schema = op.before.schema
+    columns = tuple(
+        ColumnDef(column, schema[column].dtype, schema[column].nullable)
+        for column in op.columns
+        if column not in OWN_NAMES and not column.startswith("_")
+    )
+    key = known[-1].natural_key_columns if known else op.before.dataset.natural_key_columns
+    written = set(op.columns)
+    return Dataset(
+        id=known[-1].id if known else entity_id("dataset", name),
+        name=known[-1].name if known else name,
+        version=known[-1].version + 1 if known else 1,
+        status="active",
+        main_table=TableDef(
+            name=op.target.table or name,
+            columns=columns,
+            temporal_mode=_mode(op.target, written),
+        ),
+        natural_key_columns=key if key and set(key) <= written else (),
+        resolver_id=PUBLISHED,
+        description=f"written by operation {op.seq} {op.name}",
+        origin="registered",
+    )
+
+
+def _mode(target: Target, written: set[str]) -> TemporalMode:
+    """Return how the rows are placed in time; files are of one period, rows of a table say theirs or have none."""
+    if PERIOD_FROM.name in written:
+        return "bitemporal"
+    return "period" if PERIOD.name in written or target.kind in ("files", "file") else "snapshot"
+
+
+def with_promised(catalog: Catalog) -> Catalog:
+    """Return the catalog with the datasets that the projects of its workspace will register.
+
+    One project may read what another one registers, so this goes on until nothing new comes up.  What a
+    project with errors would register is `unread`: its readers are not blamed for it.
+    """
+    waiting = {p.id: p for p in catalog.workspace.projects if _new_names(p, catalog)}
+    progress = True
+    while waiting and progress:
+        progress = False
+        for id, project in tuple(waiting.items()):
+            pending = {name for other in waiting.values() for name in _new_names(other, catalog)}
+            if any(ref.said in pending for _, ref in dataset_references(project)):
+                continue
+            names = _new_names(project, catalog)
+            made = {op.register_as: op for op in examined(project, catalog).outputs if not op.before.open}
+            if set(names) <= made.keys():
+                new = tuple(registered_dataset(made[name], catalog) for name in names)
+                catalog = replace(catalog, promised=(*catalog.promised, *new))
+            else:
+                catalog = replace(catalog, unread=(*catalog.unread, *names))
+            progress = True
+            del waiting[id]
+    return catalog
+
+
+def _new_names(project: Project, catalog: Catalog) -> tuple[str, ...]:
+    """Return the names that a project registers and that nothing has yet."""
+    return tuple(name for name in project.registers if not catalog.versions(name))
+
+
+def promised_notes(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Yield a note for each dataset that a project reads and that nothing has registered yet."""
+    for _, ref in dataset_references(project):
+        coming = [d for d in catalog.promised if ref.said in (d.name, d.id)]
+        if not coming or catalog.versions(ref.said):
+            continue
+        maker = next(p for p in catalog.workspace.projects if coming[0].name in p.registers)
+        first = f"`weft project activate {shell_word(maker.name)}`, then " if maker.status == "draft" else ""
+        yield Diagnostic(
+            "W1214",
+            f"dataset {ref.said!r} is not registered yet: project {maker.name!r} does so when it runs",
+            help=f"{first}`weft run {shell_word(maker.name)} -p PERIOD` before {project.name!r} runs",
+            severity="note",
+            at=ref.at,
+        )
 
 
 def check_workspace(catalog: Catalog) -> tuple[Diagnostic, ...]:

@@ -12,17 +12,50 @@ A column that no operation reads may change as it likes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
 
+from weft.core.documents import WORD, Document
 from weft.core.names import near, shell_word
 from weft.errors import Diagnostic
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
-from weft.pipelines.plan.conflict import BreakingChange as BreakingChange  # noqa: PLC0414  # asked for together
-from weft.pipelines.plan.conflict import ChangeType
-from weft.pipelines.plan.conflict import ConflictReport as ConflictReport  # noqa: PLC0414
 from weft.pipelines.plan.project import column_uses, resolve_project
+
+ChangeType = Literal["removed", "renamed", "type_changed"]
+Resolution = Literal["adapted", "pinned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakingChange(Document):
+    """A column that operations of the project read and that is not what it was."""
+
+    UNLISTED: ClassVar = ("resolution",)
+
+    column: str
+    change_type: Annotated[ChangeType, WORD]
+    affected_operations: tuple[int, ...]
+    resolution: Resolution | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictReport(Document):
+    """Every breaking change between two versions of a dataset, for one project.
+
+    >>> gone = BreakingChange(column="rate", change_type="removed", affected_operations=(10,))
+    >>> report = ConflictReport(
+    ...     dataset_id="fx", dataset_version_from=1, dataset_version_to=2, breaking_changes=(gone,)
+    ... )
+    >>> ConflictReport.from_dict(report.to_dict()) == report
+    True
+    """
+
+    dataset_id: str
+    dataset_version_from: int
+    dataset_version_to: int
+    breaking_changes: tuple[BreakingChange, ...]
+
 
 Uses = Mapping[tuple[str, str], tuple[int, ...]]
 

@@ -15,8 +15,6 @@ from weft.pipelines.model.reference import NOT_SAID
 from weft.pipelines.model.words import OperationType
 from weft.pipelines.plan.catalog import Catalog, Missing
 from weft.pipelines.plan.failures import Failure as Failure  # noqa: PLC0414  # asked for together with a plan
-from weft.pipelines.plan.lookups import lookup_nodes
-from weft.pipelines.plan.named_selectors import check_unused, named_selectors
 from weft.pipelines.plan.operations.aggregate import resolve_aggregate
 from weft.pipelines.plan.operations.append import resolve_append, working_of
 from weft.pipelines.plan.operations.context import PlanContext, not_usable
@@ -25,10 +23,11 @@ from weft.pipelines.plan.operations.output import resolve_output
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput, Working
 from weft.pipelines.plan.operations.unknown import KEY_UNKNOWN, unknown_input, with_mentioned
 from weft.pipelines.plan.operations.update import resolve_update
-from weft.pipelines.plan.read_set import reads_of, with_reads
 from weft.pipelines.plan.reads import DatasetPin as DatasetPin  # noqa: PLC0414
 from weft.pipelines.plan.reads import Read as Read  # noqa: PLC0414
+from weft.pipelines.plan.scopes import lookup_nodes
 from weft.pipelines.plan.shared_targets import kept_apart, other_writers, output_failures, sample_periods
+from weft.pipelines.plan.uses import check_unused, named_selectors, reads_of, with_reads
 from weft.pipelines.plan.uses import column_uses as column_uses_of
 
 _RESOLVERS: Mapping[

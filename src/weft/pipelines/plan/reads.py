@@ -1,15 +1,149 @@
-"""Reads: the tables that a run opens, each with its version, places, filter and columns."""
+"""Reads: the tables that a run opens, each with its version, places, filter and columns.
+
+Which rows of a table a run sees: those of its period, or those valid and known at a moment.
+
+Before::
+
+    read exchange_rates for 2026-01
+
+After::
+
+    period       _period IN ('2026-01')
+    bitemporal   _period_from <= DATE '2026-01-01' AND (_period_to IS NULL OR _period_to > DATE '2026-01-01')
+                 AND _known_from <= :known_at AND (_known_to IS NULL OR _known_to > :known_at)
+    snapshot     TRUE
+
+Ranges are half-open: a row that ends on the day is out, one that starts on it is in.  A row whose start
+is NULL is never valid.  The second line is there when the table has the columns.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from weft.core.documents import WORD, Document
+from weft.core.period import Calendar, Period
+from weft.io.datasource import PERIOD
 from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.words import ResolverSource
-from weft.pipelines.plan.temporal import TemporalFilter
+from weft.pipelines.model.reference import PERIOD_START, AsOfSaid
+from weft.pipelines.model.words import (
+    KNOWN_FROM,
+    KNOWN_TO,
+    PERIOD_FROM,
+    PERIOD_TO,
+    ResolverSource,
+    TemporalMode,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporalFilter:
+    """The rows that a read keeps.
+
+    `identifiers` are the periods of a period table, `instant` is the day of a bitemporal one; None
+    there means that a join decides for each row.  `known_at` None looks at no knowledge.
+    """
+
+    mode: TemporalMode
+    identifiers: tuple[str, ...] = ()
+    instant: dt.date | None = None
+    known_at: dt.datetime | None = None
+
+    def __str__(self) -> str:
+        if self.mode == "snapshot":
+            return "all rows"
+        if self.mode == "period":
+            return f"_period {', '.join(self.identifiers)}"
+        return "as of each row's day" if self.instant is None else f"as of {self.instant}"
+
+
+def filter_for(
+    table: TableDef,
+    period: Period,
+    calendar: Calendar,
+    *,
+    as_of: AsOfSaid = PERIOD_START,
+    known_at: dt.datetime | None = None,
+    data_level: str | None = None,
+) -> TemporalFilter:
+    """Return the filter of a table in a run of `period`.
+
+    A period table is filtered by the period and all periods below it, so that a quarter reads rows that
+    are tagged by month.  Days are no reporting periods: they count only when `data_level`, the level at
+    which the data is cut, says so.
+
+    >>> from weft.core.period import GREGORIAN
+    >>> table = TableDef(name="gl", columns=())
+    >>> filter_for(table, GREGORIAN.parse("2026-Q1"), GREGORIAN).identifiers
+    ('2026-Q1', '2026-01', '2026-02', '2026-03')
+    >>> filter_for(table, GREGORIAN.parse("2026-01"), GREGORIAN).identifiers
+    ('2026-01',)
+    """
+    mode = table.temporal_mode
+    if mode == "period":
+        found = period_identifiers(period, calendar, data_level=data_level)
+        return TemporalFilter(mode=mode, identifiers=found, known_at=known_at)
+    if mode == "snapshot":
+        return TemporalFilter(mode=mode)
+    return TemporalFilter(mode=mode, instant=_instant(as_of, period), known_at=known_at)
+
+
+def period_identifiers(
+    period: Period, calendar: Calendar, *, data_level: str | None = None
+) -> tuple[str, ...]:
+    """Return the identifier of a period and of all periods inside it, level by level."""
+    found = [period.identifier]
+    for level in calendar.below(period.level):
+        inside = calendar.within(period.start, period.end, level)
+        if level == data_level or any(p.days > 1 for p in inside):
+            found += [p.identifier for p in inside]
+    return tuple(dict.fromkeys(found))
+
+
+def _instant(as_of: AsOfSaid, period: Period) -> dt.date | None:
+    if as_of.kind == "period_start":
+        return period.start_date
+    return period.end_date if as_of.kind == "period_end" else as_of.date
+
+
+def keeps(filter: TemporalFilter, row: Mapping[str, Any]) -> bool:
+    """Whether a run sees the row; what `spark.temporal_filter` computes, written out.
+
+    >>> rates = TemporalFilter(mode="bitemporal", instant=dt.date(2026, 1, 1))
+    >>> keeps(rates, {"_period_from": dt.date(2025, 1, 1), "_period_to": dt.date(2026, 1, 1)})
+    False
+    >>> keeps(rates, {"_period_from": dt.date(2026, 1, 1), "_period_to": None})
+    True
+    """
+    if filter.mode == "snapshot":
+        return True
+    if (
+        filter.known_at is not None
+        and KNOWN_FROM.name in row
+        and not _within(_moment(filter.known_at), row[KNOWN_FROM.name], row.get(KNOWN_TO.name))
+    ):
+        return False
+    if filter.mode == "period":
+        return row[PERIOD.name] in filter.identifiers
+    if filter.instant is None:
+        return True
+    return _within(_moment(filter.instant), row[PERIOD_FROM.name], row[PERIOD_TO.name])
+
+
+def _within(at: dt.datetime, start: dt.date | None, end: dt.date | None) -> bool:
+    return start is not None and _moment(start) <= at and (end is None or _moment(end) > at)
+
+
+def _moment(value: dt.date) -> dt.datetime:
+    """Return a day as its first moment, a time without zone as one of UTC."""
+    if not isinstance(value, dt.datetime):
+        return dt.datetime.combine(value, dt.time(), dt.UTC)
+    return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+
 
 Role = Literal["input", "join", "append", "lookup"]
 

@@ -1,10 +1,17 @@
-"""Which operations use which columns of which dataset: what a new version of the dataset may break."""
+"""What a project uses: columns of datasets by operation, the tables that a plan opens, and the selectors that it names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from weft.expr import Typed
+from weft.core.types import BOOLEAN, NULL
+from weft.errors import Diagnostic, ExpressionError
+from weft.expr import Expr, Lit, Typed, check, interpolate, parse
+from weft.expr import selectors as selectors_in
+from weft.pipelines.model.project import Project
+from weft.pipelines.plan.failures import Failure
+from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import (
     LookupStep,
     ResolvedAggregate,
@@ -12,8 +19,10 @@ from weft.pipelines.plan.operations.resolved import (
     ResolvedOperation,
     ResolvedOutput,
     ResolvedUpdate,
+    Working,
 )
 from weft.pipelines.plan.reads import Read
+from weft.pipelines.plan.scopes import OperationScope
 
 Use = tuple[str, str]
 """A column: the id of its dataset and ``table.column``."""
@@ -97,3 +106,87 @@ def _declares(read: Read, name: str) -> bool:
 
 def _use(read: Read, column: str) -> Use:
     return read.dataset.id, f"{read.table.name}.{column}"
+
+
+def reads_of(input: Read, operations: tuple[ResolvedOperation, ...]) -> tuple[Read, ...]:
+    """Return every table that is opened; a lookup that several operations use is one read of all its columns."""
+    found: dict[str, Read] = {input.name: input}
+    for op in operations:
+        for read in _opened(op):
+            before = found.get(read.name)
+            found[read.name] = read if before is None else _widened(read, before.columns)
+    return tuple(found.values())
+
+
+def _widened(read: Read, more: tuple[str, ...]) -> Read:
+    """Return the read with more columns, declared ones in the order of their table."""
+    order = {column.name: i for i, column in enumerate(read.table.columns)}
+    columns = dict.fromkeys((*read.columns, *more))
+    return replace(read, columns=tuple(sorted(columns, key=lambda c: order.get(c, len(order)))))
+
+
+def _opened(op: ResolvedOperation) -> tuple[Read, ...]:
+    lookups = () if isinstance(op, ResolvedAppend) else tuple(step.read for step in op.lookups)
+    if isinstance(op, ResolvedUpdate):
+        return (*lookups, *(step.read for step in op.joins))
+    return (op.read,) if isinstance(op, ResolvedAppend) else lookups
+
+
+def with_reads(
+    operations: tuple[ResolvedOperation, ...], reads: tuple[Read, ...]
+) -> tuple[ResolvedOperation, ...]:
+    """Return the operations with each lookup reading all the columns that the project needs of it."""
+    whole = {read.name: read for read in reads}
+
+    def settled(steps: tuple[LookupStep, ...]) -> tuple[LookupStep, ...]:
+        return tuple(replace(step, read=whole[step.read.name]) for step in steps)
+
+    return tuple(
+        op if isinstance(op, ResolvedAppend) or not op.lookups else replace(op, lookups=settled(op.lookups))
+        for op in operations
+    )
+
+
+def named_selectors(project: Project, failures: list[Failure]) -> Mapping[str, Expr]:
+    """Return the named selectors as trees; one that does not read stands for anything, so that it is told once."""
+    found: dict[str, Expr] = {}
+    for name, said in project.selectors.items():
+        try:
+            found[name] = parse(said.text, source=said.at)
+        except ExpressionError as problem:
+            failures += [Failure.of(d, None, named_selector=True) for d in problem.diagnostics]
+            found[name] = Lit(None, NULL)
+    return found
+
+
+def check_unused(project: Project, working: Working, context: PlanContext, failures: list[Failure]) -> None:
+    """Check the selectors that no operation uses on the columns of the input."""
+    used = _used_selectors(project, context.selectors)
+    scope = OperationScope(working=working, lookups=context.lookups, elsewhere=context.aliases)
+    for name, tree in context.selectors.items():
+        if name in used or isinstance(tree, Lit):
+            continue
+        try:
+            typed = check(interpolate(tree, context.selectors), scope)
+        except ExpressionError as problem:
+            failures += [Failure.of(d, None, named_selector=True) for d in problem.diagnostics]
+            continue
+        if typed.dtype not in (BOOLEAN, NULL):
+            finding = Diagnostic(
+                "W1406",
+                f"selector {name!r} gives {typed.dtype}, a condition is wanted",
+                help="compare it with something, as in ... = 1",
+                at=project.selectors[name].at,
+            )
+            failures.append(Failure.of(finding, None, named_selector=True))
+
+
+def _used_selectors(project: Project, selectors: Mapping[str, Expr]) -> set[str]:
+    texts = str([op.to_dict() for op in project.operations])
+    used = {name for name in selectors if f"{{{{{name}}}}}" in texts.replace(" ", "")}
+    reached: set[str] = set()
+    while used - reached:
+        name = (used - reached).pop()
+        reached.add(name)
+        used |= {s.name for s in selectors_in(selectors[name]) if s.name in selectors}
+    return used

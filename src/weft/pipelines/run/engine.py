@@ -1,40 +1,99 @@
-"""The stages of a run carried out: rows read, operations chained, outputs and steps written, each with its counts."""
+"""The stages of a run carried out: rows read, operations chained, outputs and steps written, each with its counts.
+
+A step is the working set written to disk between two operations, so that later ones and a resume start from there.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from pyspark.sql.types import StructType
+
 from weft.errors import Diagnostic, RunError, WeftError
+from weft.expr.spark.types import to_spark
+from weft.io.spark.files import stage_files
 from weft.io.spark.session import Session
-from weft.io.staged import Staged
+from weft.io.staged import Staged, file_hash
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput
+from weft.pipelines.plan.operations.resolved import ResolvedDelete, ResolvedOperation, ResolvedOutput, Working
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.stages import stages
-from weft.pipelines.run.crash import crash_point
 from weft.pipelines.run.failing import OperationFailedError, operation_of, told
-from weft.pipelines.run.moving import Listing, listing
-from weft.pipelines.run.places import output_backup, output_stage, table_stage
+from weft.pipelines.run.moving import (
+    Listing,
+    crash_point,
+    listing,
+    output_backup,
+    output_stage,
+    steps_folder,
+    table_stage,
+)
 from weft.pipelines.run.progress import Progress, watched
-from weft.pipelines.run.steps import read_step, write_step
 from weft.pipelines.spark.counts import Counts
-from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame
-from weft.pipelines.spark.lower import lower_operation, opened
-from weft.pipelines.spark.output import lower_checkpoint, lower_output
-from weft.pipelines.spark.read import read_table
-from weft.pipelines.spark.rows_seen import rows_seen
+from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame, started
+from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, lower_output, opened
+from weft.pipelines.spark.read import read_table, rows_seen
 from weft.pipelines.spark.stage import stage as stage_output
-from weft.pipelines.store.heartbeat import Heartbeat
+from weft.pipelines.store.locks import Heartbeat
 from weft.pipelines.store.records import OutputRecord, RunRecord
 from weft.pipelines.store.writer import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+def write_step(df: DataFrame, root: Path, run_id: str, seq: int) -> Staged:
+    """Write the working set after an operation; the list of its files comes last and says that it is whole."""
+    folder = steps_folder(root, run_id) / str(seq)
+    staged = stage_files(df, folder, format="parquet", run_id=run_id)
+    listing = folder.with_suffix(".json.part")
+    listing.write_text(json.dumps([asdict(file) for file in staged.files]), encoding="utf-8")
+    listing.replace(folder.with_suffix(".json"))
+    return staged
+
+
+def whole_steps(root: Path, run_id: str) -> tuple[int, ...]:
+    """Return the operations after which the working set lies on the disk as it was written, newest first."""
+    folder = steps_folder(root, run_id)
+    listings = folder.glob("*.json") if folder.is_dir() else ()
+    found = [int(listing.stem) for listing in listings if listing.stem.isdigit() and _is_whole(listing)]
+    return tuple(sorted(found, reverse=True))
+
+
+def _is_whole(listing: Path) -> bool:
+    folder = listing.with_suffix("")
+    try:
+        files = json.loads(listing.read_text(encoding="utf-8"))
+        return all(
+            (path := folder / file["path"]).is_file()
+            and path.stat().st_size == file["bytes"]
+            and file_hash(path) == file["sha256"]
+            for file in files
+        )
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def read_step(session: Session, plan: ProjectPlan, root: Path, run_id: str, seq: int) -> WorkingFrame:
+    """Return the working set that was written after an operation."""
+    before = [op for op in plan.operations if op.seq <= seq]
+    working = _after(before)
+    schema = StructType()
+    for column in working.schema.fields:
+        schema.add(column.name, to_spark(column.dtype))
+    df = session.spark.read.schema(schema).parquet(str(steps_folder(root, run_id) / str(seq)))
+    return started(df, working, deleted=any(isinstance(op, ResolvedDelete) for op in before))
+
+
+def _after(operations: list[ResolvedOperation]) -> Working:
+    return operations[-1].after
+
 
 T = TypeVar("T")
 

@@ -28,26 +28,22 @@ from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog, DatasetFound
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
-from weft.pipelines.plan.resolver.files import bytes_of
+from weft.pipelines.plan.resolver.locate import bytes_of
 from weft.pipelines.plan.stages import stages
-from weft.pipelines.run.cancel import Interrupts, cancellable
-from weft.pipelines.run.crash import crash_point
 from weft.pipelines.run.engine import Kept, Work, carry_out, keep_rows_seen
 from weft.pipelines.run.failing import OperationFailedError, told
-from weft.pipelines.run.moving import Move
-from weft.pipelines.run.places import remove_stage
+from weft.pipelines.run.moving import Move, crash_point, remove_stage
 from weft.pipelines.run.prepare import Prepared, locations_of, prepare
 from weft.pipelines.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # asked for together with a run
-from weft.pipelines.run.progress import Progress, Silent
-from weft.pipelines.run.publish import first_of, moves_of, publish, recover
-from weft.pipelines.run.registering import registrations
+from weft.pipelines.run.progress import Interrupts, Progress, Silent, cancellable
+from weft.pipelines.run.publish import first_of, moves_of, publish, recover, registrations
 from weft.pipelines.run.report import RunReport, report_of
 from weft.pipelines.run.tables import database_tables
 from weft.pipelines.spark.frame import RunMoment
-from weft.pipelines.store.ids import run_id as new_run_id
 from weft.pipelines.store.lifecycle import catalog_of, impact_of
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.records import NewRun, RunFailure, RunRecord
+from weft.pipelines.store.records import run_id as new_run_id
 from weft.pipelines.store.snapshot import snapshot_of
 from weft.pipelines.store.writer import Store
 

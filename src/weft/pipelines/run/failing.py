@@ -13,7 +13,7 @@ from weft.joins.spark.contracts import job_failure
 from weft.joins.spark.workers import worker_problem
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
 from weft.pipelines.run.moving import no_space
-from weft.pipelines.spark.failures import multiple_matches
+from weft.pipelines.spark.joins import multiple_matches
 from weft.pipelines.store.records import RunFailure
 
 if TYPE_CHECKING:

@@ -17,10 +17,8 @@ from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
-from weft.pipelines.run.moving import already_there
-from weft.pipelines.run.places import shown
-from weft.pipelines.run.publish import recover
-from weft.pipelines.run.registering import undeclared
+from weft.pipelines.run.moving import already_there, shown
+from weft.pipelines.run.publish import recover, undeclared
 from weft.pipelines.spark.inputs import InputPrint, fingerprint_inputs
 from weft.pipelines.store.lifecycle import admit, catalog_of
 from weft.pipelines.store.records import Trigger

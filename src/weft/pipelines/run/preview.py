@@ -22,8 +22,7 @@ from weft.pipelines.run.execute import Opener, RunOptions
 from weft.pipelines.run.failing import told
 from weft.pipelines.run.trace import ROW_ID, changed_rows, events_of, rows_of
 from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame, holds
-from weft.pipelines.spark.lower import lower_operation, opened
-from weft.pipelines.spark.output import lower_output
+from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 from weft.pipelines.spark.read import read_table
 from weft.pipelines.store.lifecycle import catalog_of
 from weft.pipelines.store.reader import StoreReader

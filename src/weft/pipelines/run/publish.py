@@ -24,27 +24,91 @@ from weft.core.paths import outside
 from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.io.datasource import WriteMode
 from weft.io.spark.database import is_out_of_reach
-from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.catalog import Catalog, PublishedLocation
+from weft.pipelines.plan.check import registered_dataset
+from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput, Target
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
-from weft.pipelines.run.crash import crash_point
 from weft.pipelines.run.moving import (
+    OLD,
     Listing,
     Move,
     already_there,
+    crash_point,
     is_whole,
+    keep_for_readers,
     listing,
     move_back,
     move_in,
+    remove_old,
+    remove_stage,
+    shown,
+    staged_runs,
     unfinished,
     verify,
 )
-from weft.pipelines.run.places import OLD, keep_for_readers, remove_old, remove_stage, staged_runs
-from weft.pipelines.run.registering import registrations
 from weft.pipelines.run.tables import Tables, database_tables
-from weft.pipelines.store.ids import short_id
-from weft.pipelines.store.records import OutputRecord, Registration, RunFailure, RunRecord
+from weft.pipelines.store.records import OutputRecord, Registration, RunFailure, RunRecord, short_id
 from weft.pipelines.store.snapshot import period_from_snapshot, plan_from_snapshot
 from weft.pipelines.store.writer import Store
+
+
+def registrations(plan: ProjectPlan, catalog: Catalog, run_id: str, root: Path) -> tuple[Registration, ...]:
+    """Return what the outputs of a plan register; drafts register nothing."""
+    return tuple(
+        Registration(
+            dataset=registered_dataset(op, catalog),
+            location=_location(
+                op.target, "" if plan.period is None else plan.period.identifier, run_id, root
+            ),
+            seq=op.seq,
+        )
+        for op in plan.operations
+        if isinstance(op, ResolvedOutput) and op.register_as is not None
+    )
+
+
+def _location(target: Target, period: str, run_id: str, root: Path) -> PublishedLocation:
+    if target.kind in ("files", "file"):
+        path = shown(root / target.location, root)
+        # The datasource says how texts are written, so that they are read the same way.
+        return PublishedLocation(
+            period=period,
+            path=path,
+            format=target.format,
+            run_id=run_id,
+            version=0,
+            datasource=None if target.format == "parquet" else target.datasource_id,
+        )
+    return PublishedLocation(
+        period=period,
+        path=target.location,
+        format=target.format,
+        run_id=run_id,
+        version=0,
+        datasource=target.datasource_id,
+        table=target.table,
+        schema=target.schema,
+    )
+
+
+def undeclared(plan: ProjectPlan) -> tuple[Diagnostic, ...]:
+    """Return a warning for each registered output whose columns a dataset cannot declare."""
+    found = []
+    for op in plan.operations:
+        if not isinstance(op, ResolvedOutput) or op.register_as is None:
+            continue
+        hidden = [c for c in op.columns if c.startswith("_") and c not in OWN_NAMES]
+        if hidden:
+            found.append(
+                Diagnostic(
+                    "W1017",
+                    f"operation {op.seq} writes {', '.join(hidden)}, which dataset {op.register_as!r} cannot declare",
+                    help="names of declared columns do not start with an underscore: rename them in an update",
+                    severity="warning",
+                )
+            )
+    return tuple(found)
+
 
 _ALL = 1_000_000
 """More runs than a project has for one period."""

@@ -19,7 +19,7 @@ from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
-from weft.pipelines.run.engine import Kept
+from weft.pipelines.run.engine import Kept, whole_steps
 from weft.pipelines.run.execute import Opener, begin, carry
 from weft.pipelines.run.failing import told
 from weft.pipelines.run.moving import Move, move_back, verify
@@ -34,13 +34,11 @@ from weft.pipelines.run.prepare import (
 from weft.pipelines.run.progress import Progress, Silent
 from weft.pipelines.run.publish import recover, replayed
 from weft.pipelines.run.report import RunReport, report_of
-from weft.pipelines.run.steps import whole_steps
 from weft.pipelines.spark.inputs import InputPrint, changes
-from weft.pipelines.spark.rows_seen import rows_seen
-from weft.pipelines.store.ids import short_id
+from weft.pipelines.spark.read import rows_seen
 from weft.pipelines.store.lifecycle import catalog_of
-from weft.pipelines.store.records import OutputRecord, RunRecord
-from weft.pipelines.store.refusals import not_resumable, stopping
+from weft.pipelines.store.records import OutputRecord, RunRecord, short_id
+from weft.pipelines.store.run_rows import not_resumable, stopping
 from weft.pipelines.store.snapshot import period_from_snapshot
 from weft.pipelines.store.writer import Store
 

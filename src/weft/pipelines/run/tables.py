@@ -17,10 +17,8 @@ from weft.io.spark.database import TableSwap
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
-from weft.pipelines.plan.temporal import period_identifiers
-from weft.pipelines.run.crash import crash_point
-from weft.pipelines.run.moving import Move, unfinished
-from weft.pipelines.run.places import table_stage
+from weft.pipelines.plan.reads import period_identifiers
+from weft.pipelines.run.moving import Move, crash_point, table_stage, unfinished
 
 
 class Tables(Protocol):

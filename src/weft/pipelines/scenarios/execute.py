@@ -27,8 +27,7 @@ from weft.pipelines.scenarios.result import ScenarioResult
 from weft.pipelines.scenarios.rows import typed_rows, written_rows
 from weft.pipelines.scenarios.tracing import compare_trace
 from weft.pipelines.spark.frame import DELETED, Lowering, RunMoment, WorkingFrame
-from weft.pipelines.spark.lower import lower_operation, opened
-from weft.pipelines.spark.output import lower_output
+from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 from weft.pipelines.spark.read import read_table
 from weft.pipelines.store.lifecycle import catalog_of
 from weft.pipelines.store.reader import StoreReader

@@ -32,10 +32,10 @@ from weft.pipelines.model.scenario import Rows, Scenario
 from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, SYSTEM_COLUMNS, temporal_columns
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.resolver.precedence import resolver_for
+from weft.pipelines.plan.resolver.locate import resolver_for
 from weft.pipelines.scenarios.rows import ReadParquet, typed_rows, written_rows
 from weft.pipelines.scenarios.values import cell_text
-from weft.pipelines.store.reachable import reached
+from weft.pipelines.store.snapshot import reached
 
 GIVEN = "weft:given"
 """Id of the datasource that the tables of a scenario lie in."""

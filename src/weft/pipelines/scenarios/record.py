@@ -30,11 +30,10 @@ from weft.pipelines.scenarios.reports import kebab, row_yaml, yaml_cell
 from weft.pipelines.scenarios.result import ScenarioResult
 from weft.pipelines.scenarios.values import typed_value
 from weft.pipelines.spark.frame import Lowering, RunMoment, compiled, started
-from weft.pipelines.spark.lower import lower_operation
-from weft.pipelines.spark.output import lower_output
+from weft.pipelines.spark.lower import lower_operation, lower_output
 from weft.pipelines.spark.read import read_table
-from weft.pipelines.store.ids import short_id
 from weft.pipelines.store.reader import StoreReader
+from weft.pipelines.store.records import short_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

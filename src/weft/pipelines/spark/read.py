@@ -4,25 +4,36 @@
 
     locations -> parts (as the source has them) -> declared types -> period or as-of filter -> not deleted
               -> one frame: columns of the read, system columns, temporal columns
+
+A fingerprint of the rows that a read gives, for data that says when each row became known.
+
+::
+
+    data/rates.csv   EUR 1.0850  _known_from 2026-01-02      a run with known_at 2026-02-01 reads this row,
+                     EUR 1.0870  _known_from 2026-03-15      and this correction changes none of its rows
+
+The file is not what it was, but the rows of the run are: a rerun may go on.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from weft.core.frozen import EMPTY
 from weft.core.names import listed, near, quote
-from weft.core.types import STRING, TIMESTAMP, TIMESTAMP_NTZ, DType, Field
+from weft.core.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DType, Field
 from weft.errors import Diagnostic, ResolutionError
-from weft.expr.spark.frames import functions_of
+from weft.expr.spark.casts import literal
+from weft.expr.spark.frames import functions_of, schema_of
 from weft.expr.spark.types import to_spark
 from weft.io.datasource import PERIOD, DataSource
 from weft.io.location import Location
@@ -36,15 +47,94 @@ from weft.pipelines.model.words import (
     PERIOD_FROM,
     PERIOD_TO,
     SYSTEM_COLUMNS,
+    Check,
     temporal_columns,
 )
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.reads import Read
+from weft.pipelines.plan.reads import Read, TemporalFilter
 from weft.pipelines.plan.resolver.locate import datasource_of
 from weft.pipelines.plan.resolver.service import asked, is_asked
-from weft.pipelines.spark.keys import repeated_keys
-from weft.pipelines.spark.system_columns import with_system_columns
-from weft.pipelines.spark.temporal_filter import as_condition
+from weft.pipelines.spark.system_columns import identity, with_system_columns
+
+_MOST_SHOWN = 20
+
+
+def repeated_keys(frame: DataFrame, read: Read) -> Diagnostic | None:
+    """Return the finding about keys that more than one row of a read has, None when there is none or nobody asks.
+
+    ``check_keys`` of a dataset asks for its main table, ``overlap`` of a bitemporal table for rows that are
+    valid on the same day.  It costs a job of its own.  W1320 is raised when the dataset says ``fail``.
+    """
+    how = _asked(read)
+    keys = read.dataset.natural_key_columns
+    if how == "off" or not keys or read.table != read.dataset.main_table:
+        return None
+    F: Any = functions_of(frame)
+    by = [*keys, *([PERIOD.name] if read.filter.mode == "period" else [])]
+    grouped = frame.groupBy(*(F.col(quote(k)) for k in by)).agg(F.count(F.lit(1)).alias("__weft_rows"))
+    rows = (
+        grouped.filter(F.col("__weft_rows") > 1)
+        .orderBy(*(F.col(quote(k)) for k in by))
+        .limit(_MOST_SHOWN)
+        .collect()
+    )
+    if not rows:
+        return None
+    shown = [f"{', '.join(f'{k} = {row[k]}' for k in by)} ({row['__weft_rows']} rows)" for row in rows]
+    finding = Diagnostic(
+        "W1320",
+        f"the natural key of {read.dataset} repeats: {listed(shown, most=_MOST_SHOWN)}",
+        help="correct the data, or the `natural_key_columns` of the dataset",
+        severity="error" if how == "fail" else "warning",
+        at=read.dataset.at.of("natural_key_columns"),
+    )
+    if how == "fail":
+        raise ResolutionError([finding])
+    return finding
+
+
+def _asked(read: Read) -> Check:
+    """Return the stricter of what the dataset and its table ask for."""
+    overlap: Check = read.table.overlap if read.table.temporal_mode == "bitemporal" else "off"
+    order: tuple[Check, ...] = ("off", "warn", "fail")
+    return max((read.dataset.check_keys, overlap), key=order.index)
+
+
+_RANGES = {PERIOD_FROM.name: DATE, PERIOD_TO.name: DATE}
+
+
+def as_condition(filter: TemporalFilter, F: ModuleType, types: Mapping[str, DType] | None = None) -> Column:
+    """Return the condition on the temporal columns of a frame.
+
+    `types` are the temporal columns that the frame has, dates or timestamps; without them ranges are dates
+    and there is no knowledge.  Timestamps are compared at 00:00 UTC of the day.
+    """
+    known = _RANGES if types is None else types
+    conditions: list[Any] = []
+    if filter.mode == "period":
+        conditions.append(F.col(PERIOD.name).isin(*filter.identifiers))
+    if filter.mode == "bitemporal" and filter.instant is not None:
+        conditions.append(_within(F, filter.instant, PERIOD_FROM.name, PERIOD_TO.name, known))
+    if filter.mode != "snapshot" and filter.known_at is not None and KNOWN_FROM.name in known:
+        conditions.append(_within(F, filter.known_at, KNOWN_FROM.name, KNOWN_TO.name, known))
+    found: Column = F.lit(True)
+    for index, condition in enumerate(conditions):
+        found = condition if index == 0 else found & condition
+    return found
+
+
+def _within(F: ModuleType, at: dt.date, start: str, end: str, types: Mapping[str, DType]) -> Any:
+    begun = F.col(start) <= _moment(F, at, types[start])
+    if end not in types:
+        return begun
+    return begun & (F.col(end).isNull() | (F.col(end) > _moment(F, at, types[end])))
+
+
+def _moment(F: ModuleType, at: dt.date, dtype: DType) -> Any:
+    if dtype == DATE or isinstance(at, dt.datetime):
+        return literal(F, at, dtype)
+    return literal(F, dt.datetime.combine(at, dt.time(), dt.UTC), TIMESTAMP)
+
 
 _RANGE = (PERIOD_FROM, PERIOD_TO)
 _KNOWN = (KNOWN_FROM, KNOWN_TO)
@@ -246,3 +336,29 @@ def _empty(session: SparkSession, read: Read) -> DataFrame:
     for field in fields:
         schema.add(field.name, to_spark(field.dtype))
     return session.createDataFrame([], schema)
+
+
+def rows_seen(
+    session: SparkSession, read: Read, catalog: Catalog, root: Path, *, run_at: dt.datetime
+) -> str | None:
+    """Return number and hash of the rows that a read gives, in any order.
+
+    None when the data does not say when its rows became known: then any change of it may change the rows.
+    One small job reads the table once.
+    """
+    if read.filter.known_at is None or read.filter.mode == "snapshot":
+        return None
+    parts = parts_of(session, read, catalog, root)
+    if not parts or any(part.types.get(KNOWN_FROM.name) is None for part in parts):
+        return None
+    frame = read_table(session, read, catalog, root, run_at=run_at)
+    F: Any = functions_of(frame)
+    whole = read.pin.role in ("input", "append")  # their rows become rows of the working set
+    fields = [f for f in schema_of(frame).fields if whole or f.name in read.columns]
+    row = identity(F, [(F.col(quote(f.name)), f.dtype) for f in fields])
+    (found,) = frame.select(row.alias("row")).agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.sum(F.xxhash64("row").cast("decimal(20,0)")).alias("sum"),
+        F.bit_xor(F.xxhash64("row", F.lit(1))).alias("xor"),
+    ).collect()  # fmt: skip
+    return f"{found['rows']}:{found['sum'] or 0}:{found['xor'] or 0}"

@@ -1,8 +1,9 @@
-"""How the store writes what databases write differently: times and JSON."""
+"""How the store writes what databases write differently: times and JSON; the one text of a snapshot and its hash."""
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -100,3 +101,17 @@ def _plain(value: Any) -> Any:
         f"the store cannot keep a value of type {type(value).__name__}",
         help="use texts, whole numbers, booleans, None, lists and mappings with texts as keys",
     )
+
+
+def snapshot_text(snapshot: Mapping[str, Any]) -> str:
+    """Return the canonical JSON of a snapshot, which the store keeps."""
+    return json_text(snapshot)
+
+
+def snapshot_fingerprint(snapshot: Mapping[str, Any]) -> str:
+    """Return the sha256 of the canonical JSON of a snapshot, in hex.
+
+    >>> snapshot_fingerprint({"b": 1, "a": 2}) == snapshot_fingerprint({"a": 2, "b": 1})
+    True
+    """
+    return hashlib.sha256(snapshot_text(snapshot).encode()).hexdigest()

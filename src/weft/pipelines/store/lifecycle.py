@@ -23,16 +23,18 @@ from weft.pipelines.model.project import Project
 from weft.pipelines.model.words import ProjectStatus
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog, DatasetFound
-from weft.pipelines.plan.conflict import ConflictReport, Resolution
+from weft.pipelines.plan.check import dataset_references
+from weft.pipelines.plan.impact import ConflictReport, Resolution
 from weft.pipelines.plan.project import check_project
-from weft.pipelines.plan.references import dataset_references
-from weft.pipelines.store.files import change_both, file_of, pinned_keys
 from weft.pipelines.store.publishing import (
     Impact,
     Published,
+    change_both,
     disable_dataset,
     enable_dataset,
+    file_of,
     impact_of,
+    pinned_keys,
     publish_dataset,
 )
 from weft.pipelines.store.standing import (

@@ -17,10 +17,9 @@ from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.words import RunStatus
 from weft.pipelines.plan.catalog import RegisteredVersion
-from weft.pipelines.plan.conflict import ConflictReport
+from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import tables
 from weft.pipelines.store.connections import Database
-from weft.pipelines.store.ids import short_id
 from weft.pipelines.store.reading import lease_of, location_of, operation_of, output_of, run_of, version_of
 from weft.pipelines.store.records import (
     LeaseRecord,
@@ -29,6 +28,7 @@ from weft.pipelines.store.records import (
     ProjectState,
     RunRecord,
     VersionRecord,
+    short_id,
 )
 
 LAST = "LAST"

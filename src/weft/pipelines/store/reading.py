@@ -1,10 +1,13 @@
-"""Rows of the store as records."""
+"""Rows of the store as records, and the insert that decides who was first."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row, Table
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.dml import ReturningInsert
 
 from weft.io.staged import StagedFile
 from weft.joins.counts import JoinCounts
@@ -17,6 +20,14 @@ from weft.pipelines.store.records import (
     RunRecord,
     VersionRecord,
 )
+
+
+def added(connection: Connection, table: Table, values: Mapping[str, Any]) -> ReturningInsert[Any]:
+    """Return an insert that gives a row back when it added one, and nothing when the key is taken."""
+    key = next(iter(table.primary_key))
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table).values(**values).on_conflict_do_nothing().returning(key)
+    return sqlite.insert(table).values(**values).on_conflict_do_nothing().returning(key)
 
 
 def run_of(row: Row[Any]) -> RunRecord:

@@ -12,12 +12,10 @@ from weft.errors import RunError
 from weft.pipelines.store import locks, run_rows, tables, version_rows
 from weft.pipelines.store.column_types import first_of
 from weft.pipelines.store.connections import Database
-from weft.pipelines.store.heartbeat import Heartbeat
-from weft.pipelines.store.ids import short_id
+from weft.pipelines.store.locks import Heartbeat
 from weft.pipelines.store.reader import StoreReader, found_run
-from weft.pipelines.store.records import NewRun, OutputRecord, Registration, RunFailure, RunRecord
-from weft.pipelines.store.refusals import died, locked, lost, not_resumable, stopping
-from weft.pipelines.store.run_rows import Counted
+from weft.pipelines.store.records import NewRun, OutputRecord, Registration, RunFailure, RunRecord, short_id
+from weft.pipelines.store.run_rows import Counted, died, locked, lost, not_resumable, stopping
 
 T = TypeVar("T")
 _STOPPING_SECONDS = 600

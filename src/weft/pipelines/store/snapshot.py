@@ -14,30 +14,88 @@ whatever has become of the files of the workspace.  What cannot change a result 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from weft.core.fingerprint import fingerprint
 from weft.core.period import Calendar, ListedCalendar, Period, calendar_from_dict
 from weft.errors import StoreError, WeftError
+from weft.io.datasource import DataSource
 from weft.pipelines.model.build import (
     dataset_from_dict,
     datasource_from_dict,
     project_from_dict,
     resolver_from_dict,
 )
-from weft.pipelines.model.operation import RuntimeJoin, Update
+from weft.pipelines.model.dataset import Dataset, DatasetRef
+from weft.pipelines.model.operation import Output, RuntimeJoin, Update
 from weft.pipelines.model.project import Project
+from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.workspace import CalendarFile, Sandbox, Settings, Workspace
-from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion
+from weft.pipelines.plan.catalog import Catalog, DatasetFound, PublishedLocation, RegisteredVersion
+from weft.pipelines.plan.check import dataset_references
 from weft.pipelines.plan.project import DatasetPin, ProjectPlan, Read
-from weft.pipelines.plan.resolver.precedence import resolver_for
-from weft.pipelines.store.column_types import moment_text
-from weft.pipelines.store.reachable import Reached, reached
+from weft.pipelines.plan.resolver.locate import resolver_for
+from weft.pipelines.store.column_types import moment_text, snapshot_fingerprint
 from weft.pipelines.store.records import PinnedJoin, ResolverSnapshot
-from weft.pipelines.store.snapshot_text import snapshot_fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a project needs of a catalog to be planned again."""
+
+    datasets: tuple[Dataset, ...]
+    resolvers: tuple[Resolver, ...]
+    datasources: tuple[DataSource, ...]
+
+
+def reached(project: Project, catalog: Catalog) -> Reached:
+    """Return what the references of a project lead to, in the versions they mean now."""
+    datasets = tuple(_datasets(project, catalog))
+    named = (
+        *project.resolver_overrides.values(),
+        *(d.resolver_id for d in datasets if d.resolver_id is not None),
+    )
+    found = [catalog.resolver(said) for said in named] + [catalog.default_resolver()]
+    resolvers = {r.id: r for r in found if r is not None}
+    return Reached(
+        datasets=datasets,
+        resolvers=tuple(resolvers[id] for id in sorted(resolvers)),
+        datasources=tuple(_datasources(project, resolvers.values(), datasets, catalog)),
+    )
+
+
+def _datasets(project: Project, catalog: Catalog) -> Iterator[Dataset]:
+    """Yield each dataset once; a lookup may lead to another dataset."""
+    waiting = [ref for _, ref in dataset_references(project)]
+    for operation in project.operations:
+        arguments = operation.arguments
+        # What an output registers goes on under the id, and may be merged by the key, of what is there.
+        if isinstance(arguments, Output) and arguments.register_as_dataset is not None:
+            waiting.append(DatasetRef(arguments.register_as_dataset))
+    seen: set[tuple[str, int]] = set()
+    for ref in waiting:
+        found = catalog.dataset(ref)
+        if not isinstance(found, DatasetFound) or (found.dataset.id, found.dataset.version) in seen:
+            continue
+        seen.add((found.dataset.id, found.dataset.version))
+        yield found.dataset
+        waiting += [x.target for x in found.dataset.lookups if isinstance(x.target, DatasetRef)]
+
+
+def _datasources(
+    project: Project, resolvers: Iterable[Resolver], datasets: Iterable[Dataset], catalog: Catalog
+) -> Iterator[DataSource]:
+    named = {rule.strategy.datasource for resolver in resolvers for rule in resolver.rules}
+    named |= {place.datasource for dataset in datasets for place in catalog.published(dataset)}
+    for operation in project.operations:
+        if isinstance(operation.arguments, Output):
+            named.add(operation.arguments.destination.datasource)
+    found = {source.id: source for said in named if said and (source := catalog.datasource(said))}
+    yield from (found[id] for id in sorted(found))
+
 
 SCHEMA = "weft/snapshot/1"
 _COMPARED = ("timeZone", "caseSensitive", "ansi", "spark_version")

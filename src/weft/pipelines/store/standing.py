@@ -20,8 +20,8 @@ from weft.pipelines.model.project import Project
 from weft.pipelines.model.words import ProjectStatus
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
-from weft.pipelines.plan.conflict import ConflictReport
 from weft.pipelines.plan.failures import Failure
+from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.plan.project import check_project
 from weft.pipelines.store.reader import StoreReader
 from weft.pipelines.store.writer import Store

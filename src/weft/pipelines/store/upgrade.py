@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, text
 
 from weft.pipelines.store.connections import WRITE
-from weft.pipelines.store.schema_version import version_of
+from weft.pipelines.store.open import version_of
 from weft.pipelines.store.tables import HEAD, METADATA, VERSION_TABLE
 
 _FOLDER = Path(__file__).parent / "migrations"

@@ -15,9 +15,9 @@ from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.words import ProjectStatus
-from weft.pipelines.plan.conflict import ConflictReport
+from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import tables
-from weft.pipelines.store.inserting import added
+from weft.pipelines.store.reading import added
 from weft.pipelines.store.records import Registration
 
 DATASETS, PROJECTS, RESOLVERS = tables.DATASETS, tables.PROJECTS, tables.RESOLVERS

@@ -8,7 +8,7 @@ from weft.io.datasource import EntityStatus
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.words import ProjectStatus
 from weft.pipelines.plan.catalog import PublishedLocation
-from weft.pipelines.plan.conflict import ConflictReport
+from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import version_rows
 from weft.pipelines.store.records import Registration
 from weft.pipelines.store.run_writer import RunWriter

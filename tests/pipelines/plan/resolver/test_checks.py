@@ -9,7 +9,7 @@ from weft.core.frozen import FrozenMap
 from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
 from weft.pipelines.model.resolver import CatalogStrategy, TableStrategy
-from weft.pipelines.plan.resolver.checks import check_resolver
+from weft.pipelines.plan.check import check_resolver
 from weft.pipelines.plan.resolver.locate import locate
 
 JANUARY = GREGORIAN.parse("2026-01")

@@ -8,8 +8,7 @@ from resolvers import dataset, resolver, rule, table
 from weft.core.period import GREGORIAN, Calendar, calendar_from_dict
 from weft.errors import ResolutionError
 from weft.pipelines.model.resolver import PathStrategy
-from weft.pipelines.plan.resolver.expansion import expand
-from weft.pipelines.plan.resolver.rules import resolve_table
+from weft.pipelines.plan.resolver.rules import expand, resolve_table
 
 
 def fiscal(*months: tuple[str, str, str]) -> Calendar:

@@ -6,7 +6,7 @@ import pytest
 
 from resolvers import catalog, dataset, project, resolver
 from weft.errors import ResolutionError
-from weft.pipelines.plan.resolver.precedence import resolver_for
+from weft.pipelines.plan.resolver.locate import resolver_for
 
 MAIN, TEST, LAKE = (resolver(id=id) for id in ("main", "test", "lake"))
 OFF = resolver(id="off", status="disabled")

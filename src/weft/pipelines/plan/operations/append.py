@@ -11,11 +11,17 @@ from weft.pipelines.model.operation import Append, Operation
 from weft.pipelines.model.reference import Said
 from weft.pipelines.model.words import SYSTEM_COLUMNS, temporal_columns
 from weft.pipelines.plan.catalog import Missing
-from weft.pipelines.plan.operations.context import PlanContext, not_usable
-from weft.pipelines.plan.operations.expressions import checked, is_unknown, selector
-from weft.pipelines.plan.operations.grouping import resolve_grouping
+from weft.pipelines.plan.operations.aggregate import resolve_grouping
+from weft.pipelines.plan.operations.context import (
+    PlanContext,
+    checked,
+    fitted,
+    is_unknown,
+    not_usable,
+    selector,
+    stored,
+)
 from weft.pipelines.plan.operations.resolved import ResolvedAppend, Working
-from weft.pipelines.plan.operations.targets import fitted, stored
 from weft.pipelines.plan.operations.update import slots_of
 from weft.pipelines.plan.scopes import OperationScope
 

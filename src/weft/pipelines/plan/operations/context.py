@@ -1,27 +1,42 @@
-"""PlanContext: what the operations of a project resolve against, and where their mistakes go."""
+"""PlanContext: what the operations of a project resolve against, their expressions, and the columns they may write.
+
+Columns that an operation writes: whether the name may be written, and how the value becomes its type.
+
+::
+
+    new column           the type of the expression; whole numbers have 64 bits
+    same type            as it is
+    number               a wider number
+    whole, decimal       decimal(p,s): rounded half up to s digits, too large fails the run
+    anything else        W0209: write a CAST
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from weft.core.mistakes import Mistakes
-from weft.core.names import listed, shell_word
+from weft.core.names import fold, listed, shell_word
 from weft.core.period import Calendar, Period
 from weft.core.source import Source
-from weft.errors import Code, Diagnostic, OperationError, ResolutionError
-from weft.expr import Expr
+from weft.core.types import BOOLEAN, DOUBLE, FLOAT, LONG, NULL, Decimal, DType, Map, common_type
+from weft.errors import Code, Diagnostic, ExpressionError, OperationError, ResolutionError
+from weft.expr import Expr, Scope, Typed, check, interpolate, parse
+from weft.expr import selectors as selectors_in
+from weft.expr.checking import cast_help, convert
 from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import PERIOD_START, AsOfSaid
+from weft.pipelines.model.reference import PERIOD_START, AsOfSaid, Said
+from weft.pipelines.model.words import RESERVED_TARGETS
 from weft.pipelines.plan.catalog import Catalog, Missing
-from weft.pipelines.plan.lookups import LookupNode
-from weft.pipelines.plan.reads import DatasetPin, Read, Role
-from weft.pipelines.plan.resolver.locate import locate
-from weft.pipelines.plan.resolver.precedence import Chosen, resolver_for
-from weft.pipelines.plan.temporal import TemporalFilter, filter_for
+from weft.pipelines.plan.operations.resolved import HIDDEN, Working
+from weft.pipelines.plan.reads import DatasetPin, Read, Role, TemporalFilter, filter_for
+from weft.pipelines.plan.resolver.locate import Chosen, locate, resolver_for
+from weft.pipelines.plan.scopes import LookupNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +157,135 @@ def not_usable(missing: Missing, what: str, at: Source | None) -> OperationError
         near = f"did you mean {listed(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
         help = missing.next_step or near
     return OperationError(message, code="W1213", help=help, at=at)
+
+
+def read(said: Said, context: PlanContext) -> Expr | None:
+    """Return the tree of a text with its selectors put in; None after noting what is wrong with it."""
+    try:
+        tree = parse(said.text, source=said.at)
+        return interpolate(tree, context.selectors) if selectors_in(tree) else tree
+    except ExpressionError as problem:
+        context.mistakes.add(problem)
+        return None
+
+
+def checked(said: Said, scope: Scope, context: PlanContext, *, aggregates: bool = False) -> Typed | None:
+    """Return the typed expression; None after noting what is wrong with it."""
+    tree = read(said, context)
+    if tree is None:
+        return None
+    try:
+        return check(tree, scope, aggregates=aggregates)
+    except ExpressionError as problem:
+        context.mistakes.add(problem)
+        return None
+
+
+def selector(said: Said | None, scope: Scope, context: PlanContext, *, blank: bool = False) -> Typed | None:
+    """Return the condition of an operation; None when there is none, or after noting what is wrong.
+
+    `blank` says whether an empty text means that there is none.
+    """
+    if said is None or (blank and not said.text.strip()):
+        return None
+    if not said.text.strip():
+        context.mistake("W1403", "the selector is empty", "write a condition, or leave the key out", said.at)
+        return None
+    typed = checked(said, scope, context)
+    if typed is None or typed.dtype in (BOOLEAN, NULL):
+        return typed
+    at = typed.expr.span.place if typed.expr.span is not None else said.at
+    context.mistake(
+        "W1406",
+        f"the selector gives {typed.dtype}, a condition is wanted",
+        "compare it with something, as in ... = 1",
+        at,
+    )
+    return None
+
+
+def is_unknown(typed: Typed) -> bool:
+    """Whether the expression reads a column whose type nobody knows, because its own operation is wrong."""
+    return any(node.op == "ref" and node.dtype == NULL for node in typed.walk())
+
+
+LABELS = "_labels"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def writable(said: Said, working: Working, context: PlanContext) -> bool:
+    """Whether a column of that name may be written; what is wrong is noted."""
+    name = said.text
+    if not _NAME.fullmatch(name):
+        context.mistake(
+            "W1402",
+            f"{name!r} is not a column that can be written",
+            "a name starts with a letter and has letters, digits and underscores",
+            said.at,
+        )
+        return False
+    if name in RESERVED_TARGETS or name.startswith(HIDDEN):
+        context.mistake(
+            "W1402", f"column {name!r} is Weft's own", "write to a column of another name", said.at
+        )
+        return False
+    same = next((n for n in working.schema.names if n != name and fold(n) == fold(name)), None)
+    if same is not None and name not in working.schema:
+        context.mistake(
+            "W1409",
+            f"column {name!r} differs from {same!r} only in case",
+            f"write {same!r}, or choose another name",
+            said.at,
+        )
+        return False
+    return True
+
+
+def stored(typed: Typed, existing: DType | None) -> tuple[Typed, DType] | None:
+    """Return the value in the type it is stored in, or None when the types do not fit.
+
+    >>> from weft.core.types import Schema
+    >>> from weft.expr import TableScope, check, parse
+    >>> product = check(parse("a * r"), TableScope({"t": Schema.of(a="decimal(18,2)", r="decimal(18,6)")}))
+    >>> str(product.dtype), str(stored(product, Decimal(18, 2))[1]), stored(product, LONG)
+    ('decimal(37,8)', 'decimal(18,2)', None)
+    """
+    own = typed.dtype
+    if existing is None:
+        wide = LONG if own.is_integer else DOUBLE if own == FLOAT else own
+        return convert(typed, wide), wide
+    if own in (existing, NULL) or existing == NULL:
+        return convert(typed, existing), existing
+    if isinstance(own, Map) and isinstance(existing, Map):
+        fits = (own.key, own.value) == (existing.key, existing.value)
+        return (typed, existing) if fits else None
+    exact = own.is_integer or isinstance(own, Decimal)
+    if exact and isinstance(existing, Decimal):
+        return convert(typed, existing), existing
+    if own.is_numeric and existing.is_numeric and common_type(own, existing) == existing:
+        return convert(typed, existing), existing
+    return None
+
+
+def fitted(
+    typed: Typed, said: Said, expression: Said, existing: DType | None, context: PlanContext
+) -> tuple[Typed, DType] | None:
+    """Return the value in the type of its column; None after noting why it does not fit."""
+    if existing is None and typed.dtype == NULL:
+        context.mistake(
+            "W1404",
+            f"the type of the new column {said.text!r} cannot be told from NULL",
+            "say it: CAST(NULL AS string)",
+            expression.at,
+        )
+        return None
+    found = stored(typed, existing)
+    if found is None and existing is not None:
+        at = typed.expr.span.place if typed.expr.span is not None else expression.at
+        context.mistake(
+            "W0209",
+            f"column {said.text!r} is {existing}, the expression gives {typed.dtype}",
+            cast_help(typed, existing) or "write to a column of another name",
+            at,
+        )
+    return found

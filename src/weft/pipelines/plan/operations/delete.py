@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from weft.pipelines.model.operation import Operation
-from weft.pipelines.plan.operations.context import PlanContext
-from weft.pipelines.plan.operations.expressions import selector
-from weft.pipelines.plan.operations.lookup_steps import lookup_steps, used_lookups
+from weft.pipelines.plan.operations.context import PlanContext, selector
+from weft.pipelines.plan.operations.joining import lookup_steps, used_lookups
 from weft.pipelines.plan.operations.resolved import ResolvedDelete, Working
 from weft.pipelines.plan.scopes import OperationScope
 

@@ -12,11 +12,10 @@ from weft.io.datasource import PERIOD
 from weft.pipelines.model.operation import Operation, Output
 from weft.pipelines.model.reference import DatasetRef, Said
 from weft.pipelines.plan.catalog import Missing
-from weft.pipelines.plan.operations.context import PlanContext
+from weft.pipelines.plan.operations.context import PlanContext, selector
 from weft.pipelines.plan.operations.delete import operation_scope
 from weft.pipelines.plan.operations.destination import check_names, target_of
-from weft.pipelines.plan.operations.expressions import selector
-from weft.pipelines.plan.operations.lookup_steps import lookup_steps, used_lookups
+from weft.pipelines.plan.operations.joining import lookup_steps, used_lookups
 from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, Working
 
 

@@ -21,18 +21,23 @@ from weft.core.types import NULL, Field, Map, Schema
 from weft.errors import OperationError, WeftError
 from weft.expr import Typed
 from weft.pipelines.model.operation import Assignment, Operation, Update
-from weft.pipelines.plan.operations.context import PlanContext
-from weft.pipelines.plan.operations.expressions import checked, is_unknown, selector
-from weft.pipelines.plan.operations.join_steps import finish_join
-from weft.pipelines.plan.operations.joins import JoinDraft, draft_joins
-from weft.pipelines.plan.operations.lookup_steps import lookup_steps, used_lookups
+from weft.pipelines.plan.operations.context import (
+    LABELS,
+    PlanContext,
+    checked,
+    fitted,
+    is_unknown,
+    selector,
+    writable,
+)
+from weft.pipelines.plan.operations.joining import lookup_steps, used_lookups
+from weft.pipelines.plan.operations.joins import JoinDraft, draft_joins, finish_join
 from weft.pipelines.plan.operations.resolved import (
     ResolvedAssignment,
     ResolvedJoinStep,
     ResolvedUpdate,
     Working,
 )
-from weft.pipelines.plan.operations.targets import LABELS, fitted, writable
 from weft.pipelines.plan.scopes import OperationScope, Where
 
 Slots = tuple[tuple[str, ...], ...]

@@ -1,20 +1,109 @@
-"""From a dataset in a project to the places that hold its data: choose the resolver, ask it, check the answer."""
+"""From a dataset in a project to the places that hold its data: choose the resolver, ask it, check the answer.
+
+Which resolver answers for a dataset: the project's override, the dataset's own, the workspace's default.
+
+The first of the three that is named decides.  A named resolver that is missing or disabled is an error: a
+fallback would read other data than the user asked for.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from weft.core.names import listed, near
 from weft.core.period import Calendar, Period
 from weft.core.source import Source
-from weft.errors import ResolutionError
+from weft.errors import Diagnostic, ResolutionError
 from weft.io.datasource import DataSource
-from weft.io.location import PUBLISHED, Location
+from weft.io.location import PUBLISHED, Location, no_data
+from weft.io.paths import data_files, full_path, is_local
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.project import Project
+from weft.pipelines.model.resolver import Resolver
+from weft.pipelines.model.words import ResolverSource
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.resolver.precedence import Chosen, resolver_for
+from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.resolver.published import resolve_published
-from weft.pipelines.plan.resolver.resolution import Resolution
-from weft.pipelines.plan.resolver.rules import resolve_table
+from weft.pipelines.plan.resolver.rules import Resolution, resolve_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The resolver of a dataset and who named it; None is the one of datasets that runs registered."""
+
+    resolver: Resolver | None
+    source: ResolverSource
+
+    @property
+    def id(self) -> str:
+        """Id of the resolver."""
+        return PUBLISHED if self.resolver is None else self.resolver.id
+
+    @property
+    def version(self) -> int:
+        """Version of the resolver; the built-in one is always the first."""
+        return 1 if self.resolver is None else self.resolver.version
+
+
+def resolver_for(dataset: Dataset, project: Project | None, catalog: Catalog) -> Chosen:
+    """Return the resolver that answers for a dataset in a project; raise `ResolutionError` when there is none."""
+    override = _override(dataset, project)
+    if override is not None and project is not None:
+        key, said = override
+        at = project.at.of(f"resolver_overrides.{key}")
+        told = f"project {project.name!r} overrides the resolver of {dataset.name!r} with"
+        return _named(said, told, "project_override", at, catalog)
+    if dataset.resolver_id is not None:
+        at = dataset.at.of("resolver_id")
+        return _named(dataset.resolver_id, f"dataset {dataset} names", "dataset_resolver", at, catalog)
+    if dataset.origin == "registered":
+        return Chosen(resolver=None, source="dataset_resolver")
+    settings = catalog.settings
+    if settings.default_resolver is not None:
+        at = settings.at.of("default_resolver")
+        return _named(settings.default_resolver, "weft.yml names as default", "system_default", at, catalog)
+    default = catalog.default_resolver()
+    if default is not None:
+        return _named(default.id, "the default is", "system_default", default.at.of("status"), catalog)
+    raise ResolutionError(
+        f"nothing says where the data of {dataset} lies: no resolver is named and none is the default",
+        code="W1303",
+        help="give the dataset a `resolver_id`, or write `default_resolver` into weft.yml",
+        at=dataset.at.whole,
+    )
+
+
+def _override(dataset: Dataset, project: Project | None) -> tuple[str, str] | None:
+    """Return the key and the resolver of the project's override; the id of the dataset goes before its name."""
+    overrides = {} if project is None else project.resolver_overrides
+    for key in (dataset.id, dataset.name):
+        if key in overrides:
+            return key, overrides[key]
+    return None
+
+
+def _named(said: str, told: str, source: ResolverSource, at: Source | None, catalog: Catalog) -> Chosen:
+    if said == PUBLISHED:
+        return Chosen(resolver=None, source=source)
+    found = catalog.resolver(said)
+    if found is None:
+        names = [name for r in catalog.workspace.resolvers for name in dict.fromkeys((r.id, r.name))]
+        close = near(said, names, most=1)
+        raise ResolutionError(
+            f"{told} the resolver {said!r}, which is not there",
+            code="W1301",
+            help=f"did you mean {close[0]!r}?" if close else f"resolvers are {listed(names)}",
+            at=at,
+        )
+    if found.status == "disabled":
+        raise ResolutionError(
+            f"{told} the resolver {said!r}, which is disabled",
+            code="W1302",
+            help="set `status: active` in its file, or name another; no other resolver takes its place",
+            at=at,
+        )
+    return Chosen(resolver=found, source=source)
 
 
 def locate(
@@ -69,3 +158,36 @@ def datasource_of(location: Location, catalog: Catalog, *, at: Source | None = N
             at=at,
         )
     return found
+
+
+def bytes_of(read: Read, catalog: Catalog, root: Path) -> int | None:
+    """Return how many bytes the files of a read have; None when nobody knows without asking."""
+    total = 0
+    for location in read.locations:
+        if location.path is None:
+            return None
+        try:
+            path = full_path(location, datasource_of(location, catalog), root)
+            files = data_files(path) if is_local(path) else ()
+            total += sum(file.stat().st_size for file in files)
+        except (ResolutionError, OSError):
+            return None
+        if not files:
+            return None
+    return total if read.locations else None
+
+
+def missing_data(read: Read, catalog: Catalog, root: Path) -> tuple[Diagnostic, ...]:
+    """Return a warning when a run would not find the files of a read; places elsewhere are not asked."""
+    missing = []
+    for location in read.locations:
+        if location.path is None or location.missing == "skip":
+            continue
+        try:
+            path = full_path(location, datasource_of(location, catalog), root)
+        except ResolutionError as problem:
+            return tuple(replace(d, severity="warning") for d in problem.diagnostics)
+        if is_local(path) and not data_files(path):
+            missing.append((location, path))
+    found = no_data(missing).diagnostics if missing else ()
+    return tuple(replace(d, message=f"{read.name}: {d.message}", severity="warning") for d in found)

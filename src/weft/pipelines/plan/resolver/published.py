@@ -17,8 +17,8 @@ from weft.io.location import ANY_LEVEL, PUBLISHED, Location
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.words import ResolverSource
 from weft.pipelines.plan.catalog import Catalog, PublishedLocation
-from weft.pipelines.plan.resolver.resolution import Resolution, ResolverDiagnostic, RuleTrace
-from weft.pipelines.plan.temporal import period_identifiers
+from weft.pipelines.plan.reads import period_identifiers
+from weft.pipelines.plan.resolver.rules import Resolution, ResolverDiagnostic, RuleTrace
 
 RULE = "published"
 """Name of the one rule that the built-in resolver has."""
