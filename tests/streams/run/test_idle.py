@@ -11,9 +11,9 @@ from stream_checkpoints import SQL, START, order, run, shipment
 from weft.core.duration import Duration
 from weft.core.injected_crash import CRASH
 from weft.streams.checkpoint.manifest import read_heartbeat
+from weft.streams.plan.clocks import idle_sides, timeouts
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
-from weft.streams.run.idle import idle_sides, timeouts
 from weft.streams.sql.lower import read_spec
 from weft.testing.stream_engine import run_statement
 

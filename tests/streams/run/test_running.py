@@ -15,9 +15,8 @@ from weft.streams.checkpoint.commit import seal
 from weft.streams.checkpoint.folder import record_of
 from weft.streams.checkpoint.lock import holder
 from weft.streams.checkpoint.manifest import Manifest
-from weft.streams.run.opening import groups_of, opened, sealed_already
-from weft.streams.run.statement import watch
-from weft.streams.run.step import StoppedError
+from weft.streams.run.opening import groups_of, open_checkpoint, sealed_already
+from weft.streams.run.statement import StoppedError, watch
 from weft.streams.spark.sink_files import csv_rows, forget_staging, staging_of
 from weft.streams.sql.spec import SinkSpec
 
@@ -97,24 +96,24 @@ def test_staging_that_another_checkpoint_uses_stays(tmp_path: Path) -> None:
 
 def test_a_statement_is_locked_before_its_first_checkpoint_begins(tmp_path: Path) -> None:
     job = job_of(SQL, tmp_path)
-    with opened(job, job.statements[0], cores=2) as found:
+    with open_checkpoint(job, job.statements[0], cores=2) as found:
         assert holder(found.lock) is not None
-        with pytest.raises(StreamError) as caught, opened(job, job.statements[0], cores=2):
+        with pytest.raises(StreamError) as caught, open_checkpoint(job, job.statements[0], cores=2):
             pytest.fail("two processes have one statement")
         assert caught.value.code == "W2205"
     assert holder(found.lock) is None
-    with opened(job, job.statements[0], cores=7) as again:
+    with open_checkpoint(job, job.statements[0], cores=7) as again:
         assert again == found
 
 
 def test_beginning_again_is_the_way_out_of_a_damaged_checkpoint(tmp_path: Path) -> None:
     job = job_of(SQL, tmp_path)
-    with opened(job, job.statements[0], cores=2) as found:
+    with open_checkpoint(job, job.statements[0], cores=2) as found:
         pointer = found.root.parent / "current.json"
     pointer.write_text("damaged")
-    with pytest.raises(StreamError), opened(job, job.statements[0], cores=2):
+    with pytest.raises(StreamError), open_checkpoint(job, job.statements[0], cores=2):
         pytest.fail("a damaged checkpoint is opened")
-    with opened(job, job.statements[0], cores=2, fresh=True) as fresh:
+    with open_checkpoint(job, job.statements[0], cores=2, fresh=True) as fresh:
         assert fresh != found
 
 
@@ -127,7 +126,7 @@ def ended(root: Path, names: tuple[str, ...], sql: str = TWO, **named: Any) -> s
     """Seal statements of a job with two, then ask which of them an earlier run has ended."""
     job = job_of(TWO, root)
     for plan in job.statements:
-        with opened(job, plan, cores=2) as found:
+        with open_checkpoint(job, plan, cores=2) as found:
             if plan.name in names:
                 seal(found, Manifest(batch=0))
     later = job_of(sql, root)
@@ -163,5 +162,5 @@ def test_everything_that_keeps_statements_from_running_is_told_before_the_first_
 def test_groups_are_chosen_at_the_first_start(tmp_path: Path, settings: str, limit: str, groups: int) -> None:
     job = job_of(settings + SQL + limit, tmp_path, groups=None)
     assert groups_of(job, job.statements[0], 4) == groups
-    with opened(job, job.statements[0], cores=4) as found:
+    with open_checkpoint(job, job.statements[0], cores=4) as found:
         assert record_of(found).groups == groups

@@ -3,6 +3,11 @@
 The clock of a side is a lower bound of the times that are still to come on it.  A stream's own clock is
 the watermark of the statement.  Behind a join the clocks lag: a left row that waited for a partner comes
 out when the right clock has passed its reach, and carries its own, earlier time.
+
+A side without rows for its ``idle.timeout`` on the wall clock is left out of the watermark until it
+shows a row again; the rows it shows then are judged as any other.  The decision is written into the
+heartbeat before the batch, so a replay decides the same.  Waiting counts from the start of the run at the
+earliest: the hours in which a job was stopped make no side idle.
 """
 
 from __future__ import annotations
@@ -10,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from weft.core.duration import Duration
+from weft.core.frozen import FrozenMap
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock
-from weft.streams.plan.resolved import KernelStep, StatementPlan
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
 _MILLISECOND = 1000
 
@@ -56,6 +63,38 @@ def held_back_by(
         return NEVER if time is None else time // _MILLISECOND * _MILLISECOND - delay
 
     return min(sides, key=lambda i: mark(i.alias, i.stream.delay.microseconds)).alias
+
+
+def timeouts(plan: StatementPlan, default: Duration | None = None) -> dict[str, int]:
+    """Return the timeout of each side that has one, in microseconds; `default` is the job's."""
+    found = {i.alias: _timeout(i, default) for i in plan.inputs} if plan.has_watermark else {}
+    return {alias: wait for alias, wait in found.items() if wait is not None}
+
+
+def idle_sides(
+    plan: StatementPlan,
+    last_rows: Mapping[str, int],
+    *,
+    started: int,
+    now: int,
+    default: Duration | None = None,
+) -> FrozenMap[str, FrozenMap[str, int]]:
+    """Return the sides that are left out of the watermark now, each with since when it shows nothing.
+
+    `last_rows` says when each alias showed rows, as the last manifest has it; `started` is when this run
+    began.  Both are microseconds, as `now` is.
+    """
+    found: dict[str, FrozenMap[str, int]] = {}
+    for alias, wait in timeouts(plan, default).items():
+        since = max(started, last_rows.get(alias, started))
+        if now - since >= wait:
+            found[alias] = FrozenMap(since=since)
+    return FrozenMap(found)
+
+
+def _timeout(side: Input, default: Duration | None) -> int | None:
+    wait = side.stream.idle or default
+    return None if wait is None else wait.microseconds
 
 
 def clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ...]) -> tuple[Clock, ...]:

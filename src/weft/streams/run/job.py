@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.injected_crash import Crash
 from weft.core.names import listed, near
@@ -20,7 +20,7 @@ from weft.streams.checkpoint.lock import held
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import told
-from weft.streams.run.opening import Keep, checkpoint_base, opened, sealed_already
+from weft.streams.run.opening import Keep, checkpoint_base, open_checkpoint, sealed_already
 from weft.streams.run.report import JobReport, Listener, QueryReport
 from weft.streams.run.sources import Reader
 from weft.streams.run.statement import Mode, Running, Statement, refuse_connect, watch
@@ -85,6 +85,47 @@ def run_job(
     )
 
 
+def run_statements(
+    running: Running, plans: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
+) -> dict[str, QueryReport]:
+    """Run statements side by side, each on its checkpoint, and return their reports by name.
+
+    This is the whole of `weft stream run`, top to bottom.  A process may be killed between any two lines: the next
+    run goes on after the last commit.
+    """
+
+    def run_batch(statement: Statement, rows: DataFrame, number: int, *, final: bool) -> None:
+        if statement.has_committed(number):
+            statement.finish_commit(number)
+            return
+        # Watermark and clocks are on disk before a row is judged by them, so that a repeated batch decides the same.
+        stages = statement.begin_batch(number, final=final)
+        with stages.cache(rows) as source:
+            joined = stages.join(source)  # the kernel with its state, lookups into tables
+            selected = stages.select(joined, with_event_time=statement.sink.needs_event_time)
+            written = statement.write(stages, selected)  # one Spark job runs all of it
+        counts = statement.read_counts(number)
+        statement.commit(stages, written, counts)  # the ledger balances, the manifest is written
+
+    with ExitStack() as stack:
+        statements: list[Statement] = []
+        for plan in plans:
+            # The checkpoint is locked, checked against the plan, and brought back to its last commit.
+            locked = open_checkpoint(running.job, plan, cores=cores_of(running.spark), fresh=fresh, keep=keep)
+            statement = Statement.open(running, plan, stack.enter_context(locked))
+            # When a later statement does not start, this one ends before its lock is free.
+            stack.callback(statement.end)
+            # Spark reads the sources and calls `run_batch` with the rows of each batch.
+            statement.start(run_batch)
+            statements.append(statement)
+        watch(statements, running.stop)
+        if running.mode == "final":
+            for statement in statements:
+                statement.finish(run_batch)  # what waits comes out, the checkpoint is sealed
+                running.listener.on_sealed(statement.report())
+        return {statement.plan.name: statement.report() for statement in statements}
+
+
 def chosen_statements(plan: JobPlan, only: str | None) -> tuple[StatementPlan, ...]:
     """Return the statements to run; raise W2215 when `only` names none."""
     if only is None:
@@ -111,41 +152,15 @@ def source_warnings(plan: JobPlan, chosen: Sequence[StatementPlan]) -> tuple[Dia
 def _run(
     running: Running, chosen: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> tuple[QueryReport, ...]:
+    """Run the statements that no earlier run has ended: one after another, or side by side without end."""
     ended = sealed_already(running.job, chosen, fresh=fresh, keep=keep)
     if fresh:
         remove(running.reader.memory_folder)
     found = {name: _report_of(running, chosen, name, checkpoint) for name, checkpoint in ended.items()}
     left = [plan for plan in chosen if plan.name not in ended]
-    if running.mode == "continuous":
-        with ExitStack() as stack:
-            together = [_started(running, plan, stack, fresh=fresh, keep=keep) for plan in left]
-            watch(together, running.stop)
-            found |= {statement.plan.name: statement.report() for statement in together}
-    else:
-        for plan in left:
-            found[plan.name] = _run_to_the_end(running, plan, fresh=fresh, keep=keep)
+    for together in [left] if running.mode == "continuous" else [[plan] for plan in left]:
+        found |= run_statements(running, together, fresh=fresh, keep=keep)
     return tuple(found[plan.name] for plan in chosen)
-
-
-def _run_to_the_end(running: Running, plan: StatementPlan, *, fresh: bool, keep: Keep | None) -> QueryReport:
-    with ExitStack() as stack:
-        statement = _started(running, plan, stack, fresh=fresh, keep=keep)
-        watch([statement], running.stop)
-        if running.mode == "final":
-            statement.finish()
-            running.listener.on_sealed(statement.report())
-        return statement.report()
-
-
-def _started(
-    running: Running, plan: StatementPlan, stack: ExitStack, *, fresh: bool, keep: Keep | None
-) -> Statement:
-    taken = opened(running.job, plan, cores=cores_of(running.spark), fresh=fresh, keep=keep)
-    statement = Statement.opened(running, plan, stack.enter_context(taken))
-    # When a later statement does not start, this one ends before its lock is free.
-    stack.callback(statement.end)
-    statement.start()
-    return statement
 
 
 def _report_of(
@@ -153,7 +168,7 @@ def _report_of(
 ) -> QueryReport:
     plan = next(plan for plan in chosen if plan.name == name)
     with held(checkpoint.lock, name):
-        return Statement.opened(running, plan, checkpoint).report()
+        return Statement.open(running, plan, checkpoint).report()
 
 
 def _lives(memory: Memory) -> list[Memory]:

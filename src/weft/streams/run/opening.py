@@ -111,7 +111,7 @@ def _goes_on(change: Change, keep: Keep | None) -> bool:
 
 
 @contextmanager
-def opened(
+def open_checkpoint(
     job: JobPlan, plan: StatementPlan, *, cores: int, fresh: bool = False, keep: Keep | None = None
 ) -> Iterator[Checkpoint]:
     """Give the checkpoint of a statement, locked while the block runs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of, observation_of
 from weft.streams.checkpoint.ledger import COUNTS, side_name
-from weft.streams.checkpoint.manifest import Ledger
+from weft.streams.checkpoint.manifest import Heartbeat, Ledger
 from weft.streams.kernel.spec import Clock
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableInput, TableStep
 from weft.streams.spark.kernel_stage import (
@@ -30,6 +31,7 @@ from weft.streams.spark.kernel_stage import (
     raw_rows,
     table_rows,
 )
+from weft.streams.spark.select_stage import select_stage
 from weft.streams.spark.shipping import Carried
 from weft.streams.spark.table_stage import join_table, table_slots
 
@@ -61,22 +63,24 @@ def write_malformed(unread: DataFrame, moment: Moment) -> int:
 
 
 _TWO = 2
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Stages:
-    """Builds the frame of a batch; nothing runs until the sink writes it."""
+    """Builds the frame of a batch, which is judged by its heartbeat; nothing runs until the sink writes it."""
 
     plan: StatementPlan
     joins: Mapping[int, Carried]
     tables: Mapping[int, Callable[[], DataFrame]]
-    clocks: tuple[Clock, ...]
+    heartbeat: Heartbeat
     moment: Moment
+    began: float
     observed: dict[str, Any] = field(default_factory=dict)
     turned_away: int = 0
 
     @contextmanager
-    def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
+    def cache(self, frame: DataFrame) -> Iterator[DataFrame]:
         """Give the rows of the batch; where several stages read them, they are read from the source once."""
         once = (
             len(self.plan.inputs) <= _TWO
@@ -92,10 +96,10 @@ class Stages:
         finally:
             held.unpersist()
 
-    def joined(self, batch: DataFrame) -> DataFrame:
+    def join(self, batch: DataFrame) -> DataFrame:
         """Return the joined rows as flat columns."""
         current: DataFrame | None = None
-        due = iter(self.clocks)
+        due = iter(Clock(left=left, right=right) for left, right in self.heartbeat.clocks)
         for step in self.plan.steps:
             if isinstance(step, TableStep):
                 current = self._looked_up(
@@ -104,6 +108,11 @@ class Stages:
             else:
                 current = self._kernel(step, batch, current, next(due))
         return self._alone(batch) if current is None else current
+
+    def select(self, joined: DataFrame, *, with_event_time: bool) -> DataFrame:
+        """Return the rows for the sink: WHERE and the select list over joined rows."""
+        today = (_EPOCH + dt.timedelta(microseconds=self.heartbeat.wall_clock)).date()
+        return select_stage(joined, self.plan, today=today, with_event_time=with_event_time)
 
     def table_counts(self) -> Ledger:
         """Return what joins with tables counted, after the batch has run."""

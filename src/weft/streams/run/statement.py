@@ -1,43 +1,70 @@
-"""One statement from its first batch to its last, on its checkpoint."""
+"""One statement from its first batch to its last, on its checkpoint: its query, its batches, its end.
+
+`weft.streams.run.job.run_statements` has the order in which these things happen.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from weft.core.crash import crash_point
 from weft.core.fingerprint import fingerprint
-from weft.core.frozen import FrozenMap
+from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.io.spark.session import JVM_GONE
-from weft.streams.checkpoint.commit import is_sealed
-from weft.streams.checkpoint.folder import Checkpoint, record_of
-from weft.streams.checkpoint.manifest import Manifest, batches, last_manifest, sink_files, with_aliases
-from weft.streams.checkpoint.offsets import add_source, give_back, planned_sources
+from weft.streams.checkpoint.commit import commit, finish, is_sealed, seal
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, record_of
+from weft.streams.checkpoint.ledger import SIDES, GroupIndex, read_indexes, side_name
+from weft.streams.checkpoint.manifest import (
+    Heartbeat,
+    Manifest,
+    batches,
+    last_manifest,
+    read_heartbeat,
+    read_manifest,
+    sink_files,
+    with_aliases,
+    write_heartbeat,
+)
+from weft.streams.checkpoint.offsets import (
+    add_source,
+    check_reading,
+    give_back,
+    planned_sources,
+    reading_of,
+)
 from weft.streams.checkpoint.recover import recover
-from weft.streams.kernel.spec import KernelProblem
-from weft.streams.plan.kernel_spec import kernel_spec
-from weft.streams.plan.resolved import JobPlan, StatementPlan
+from weft.streams.kernel.spec import FOREVER, Clock, KernelProblem
+from weft.streams.plan.clocks import clocks, idle_sides, timeouts, watermark
+from weft.streams.plan.kernel_spec import is_raw, kernel_spec
+from weft.streams.plan.resolved import Input, JobPlan, StatementPlan
 from weft.streams.run.failing import told
-from weft.streams.run.finish import flushed
-from weft.streams.run.idle import idle_sides, timeouts
-from weft.streams.run.report import Listener, QueryReport, join_reports, side_names
-from weft.streams.run.sinks import Sink
+from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, side_names
+from weft.streams.run.sinks import Sink, Written
 from weft.streams.run.sources import Reader
-from weft.streams.run.step import Batches, StoppedError, raw_sides
-from weft.streams.spark.shipping import carried
+from weft.streams.run.stages import Stages
+from weft.streams.spark.kernel_stage import Moment
+from weft.streams.spark.packed import empty_batch
+from weft.streams.spark.shipping import Carried, carried
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2
 _NOT_STARTED: tuple[type[Exception], ...] = (PySparkException, *JVM_GONE)
 _STOPPED: tuple[type[Exception], ...] = (StreamingQueryException, *JVM_GONE)
 _FOREIGN: tuple[type[Exception], ...] = (PySparkException, OSError, KernelProblem, *JVM_GONE)
+
+
+class StoppedError(Exception):
+    """A batch that was not begun because the run is asked to stop; never leaves `weft.streams.run`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,24 +81,43 @@ class Running:
     started: int = field(default_factory=lambda: time.time_ns() // 1000)
 
 
-@dataclass(slots=True, eq=False)
+class RunBatch(Protocol):
+    """Runs one batch of a statement, from its rows to the commit."""
+
+    def __call__(self, statement: Statement, rows: DataFrame, number: int, *, final: bool) -> None:
+        """Run the batch; `final` is the one after which nothing more can come."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
 class Statement:
-    """A statement that is open: its batches, and the query that brings them."""
+    """A statement that is open on its checkpoint, and the query that brings its batches.
+
+    `before` is what the last committed batch did; the lock of the checkpoint lets nobody else commit.
+    `places` is where the files of each input are.
+    """
 
     running: Running
     plan: StatementPlan
     checkpoint: Checkpoint
-    batches: Batches
+    record: JobRecord
+    sink: Sink
+    before: Manifest | None
+    joins: Mapping[int, Carried]
+    tables: Mapping[int, Callable[[], DataFrame]]
+    places: tuple[str, ...]
     query: StreamingQuery | None = None
+    error: Exception | None = None
+    stopping: bool = False
+    busy: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def opened(cls, running: Running, plan: StatementPlan, checkpoint: Checkpoint) -> Statement:
+    def open(cls, running: Running, plan: StatementPlan, checkpoint: Checkpoint) -> Statement:
         """Bring the checkpoint to its last commit and make everything ready that a batch needs."""
         record = record_of(checkpoint)
         sink = Sink.of(plan, running.job.root, checkpoint, record)
         recover(checkpoint, sink.staging, sink=sink.folder)
-        done = Batches(
-            spark=running.spark,
+        return cls(
+            running=running,
             plan=plan,
             checkpoint=checkpoint,
             record=record,
@@ -79,14 +125,12 @@ class Statement:
             before=_last(plan, checkpoint),
             joins={s.number: carried(kernel_spec(plan, s, groups=record.groups)) for s in plan.kernel_steps},
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
-            idle=lambda last_rows: _idle(running, plan, last_rows),
             places=running.reader.places(plan),
-            listener=running.listener,
-            show=running.show,
         )
-        return cls(running, plan, checkpoint, done)
 
-    def start(self) -> None:
+    # -- the query
+
+    def start(self, run_batch: RunBatch) -> None:
         """Start the query, unless an interrupted final run was sealed when the checkpoint was opened."""
         if is_sealed(self.checkpoint):
             return
@@ -96,7 +140,7 @@ class Statement:
         give_back(self.checkpoint.spark)
         writer = (
             frame.writeStream.queryName(query_name(self.running.job, self.checkpoint))
-            .foreachBatch(self.batches)
+            .foreachBatch(lambda rows, number: self._take(run_batch, rows, number))
             .option("checkpointLocation", str(self.checkpoint.spark.absolute()))
         )
         if endless:
@@ -108,12 +152,26 @@ class Statement:
         except _NOT_STARTED as cause:
             raise told(cause, self.plan.name) from cause
 
+    def _take(self, run_batch: RunBatch, rows: DataFrame, number: int) -> None:
+        """Run a batch that Spark brings; what goes wrong is kept, for Spark would wrap it in text."""
+        with self.busy:
+            try:
+                self._check_going_on()
+                # An earlier batch happened in the checkpoint whose offsets this one took over.
+                if number >= self.record.first_batch:
+                    run_batch(self, rows, number, final=False)
+            except Exception as error:
+                self.error = error
+                raise
+
+    def _check_going_on(self) -> None:
+        if self.stopping:
+            raise StoppedError
+
     def _check_places(self) -> None:
         """Raise W2218 when input files are elsewhere than before: Spark knows files by their full path."""
-        before = self.batches.before
-        known = () if before is None else before.read.get("places", ())
-        now = self.running.reader.places(self.plan)
-        for source, old, new in zip(self.plan.inputs, known, now, strict=False):
+        known = () if self.before is None else self.before.read.get("places", ())
+        for source, old, new in zip(self.plan.inputs, known, self.places, strict=False):
             if old != new:
                 raise StreamError(
                     f"the files of stream {source.stream.name!r} were read from {old!r} and are looked for in {new!r} now: "
@@ -151,7 +209,7 @@ class Statement:
 
     def _failure(self, cause: Exception) -> Exception:
         """Return what stopped the query: what its batches raised, as it was, unless it is Spark's or the disk's."""
-        kept = self.batches.error or cause
+        kept = self.error or cause
         foreign = isinstance(kept, _FOREIGN) or type(kept).__module__.startswith("py4j")
         return told(kept, self.plan.name) if foreign else kept
 
@@ -159,27 +217,133 @@ class Statement:
         """End the query between two batches."""
         if self.query is None:
             return
-        with self.batches.busy:
-            self.batches.stopping = True
+        with self.busy:
+            self.stopping = True
         with suppress(*JVM_GONE):  # a JVM that is gone has ended its queries
             self.query.stop()
 
-    def finish(self) -> None:
-        """End the input: flush what waits and seal the checkpoint."""
-        if not is_sealed(self.checkpoint):
-            try:
-                flushed(self.batches)
-            except _FOREIGN as cause:
-                raise told(cause, self.plan.name) from cause
+    # -- one batch
+
+    def has_committed(self, number: int) -> bool:
+        """Whether a batch has happened: Spark brings the last one again when it was killed before it noted its end."""
+        return self.checkpoint.commit_file(number).exists()
+
+    def finish_commit(self, number: int) -> None:
+        """Put the files of a committed batch into place."""
+        committed = read_manifest(self.checkpoint, number)
+        check_reading(self.checkpoint, committed)
+        finish(committed)
+
+    def begin_batch(self, number: int, *, final: bool) -> Stages:
+        """Decide watermark and clocks, write them, and return the stages of the batch that they judge."""
+        began = time.monotonic()
+        heartbeat = self._heartbeat(number, final=final)
+        crash_point("stream_heartbeat")
+        return Stages(
+            plan=self.plan,
+            joins=self.joins,
+            tables=self.tables,
+            heartbeat=heartbeat,
+            moment=Moment(
+                batch=number,
+                previous=None if self.before is None else self.before.batch,
+                watermark=heartbeat.watermark,
+                wall_clock=heartbeat.wall_clock,
+                root=str(self.checkpoint.root.absolute()),
+                groups=self.record.groups,
+            ),
+            began=began,
+        )
+
+    def _heartbeat(self, number: int, *, final: bool) -> Heartbeat:
+        known = read_heartbeat(self.checkpoint, number)
+        if known is not None and known.final == final:
+            return known
+        earlier = self.before or Manifest(batch=-1)
+        idle = EMPTY if final else self._idle(earlier.last_rows)
+        mark = watermark(self.plan, earlier.max_times, earlier.watermark, idle=tuple(idle))
+        past = tuple(Clock(left=left, right=right) for left, right in earlier.clocks)
+        now = clocks(self.plan, FOREVER if final else mark, past)
+        heartbeat = Heartbeat(
+            batch=number,
+            wall_clock=time.time_ns() // 1000,
+            watermark=mark,
+            clocks=tuple((c.left, c.right) for c in now),
+            idle=idle,
+            final=final,
+        )
+        write_heartbeat(self.checkpoint, heartbeat)
+        return heartbeat
+
+    def _idle(self, last_rows: Mapping[str, int]) -> FrozenMap[str, Any]:
+        """Return the sides that are left out of the watermark now, by when each last showed a row."""
+        if self.running.mode != "continuous":
+            return FrozenMap()  # a run over what there is ends by itself: nobody waits
+        return idle_sides(
+            self.plan,
+            last_rows,
+            started=self.running.started,
+            now=time.time_ns() // 1000,
+            default=self.running.job.settings.get("idle.timeout"),
+        )
+
+    def write(self, stages: Stages, selected: DataFrame) -> Written:
+        """Run the batch as one Spark job: rows are staged or sent, the kernel writes its state."""
+        nothing_yet = self.before is None or self.before.total_rows == 0
+        keep_empty = stages.heartbeat.final and nothing_yet
+        return self.sink.write(selected, stages.moment.batch, keep_empty=keep_empty)
+
+    def read_counts(self, number: int) -> tuple[GroupIndex, ...]:
+        """Return what the kernel has counted in each group after a batch: the entries of the ledger."""
+        crash_point("stream_kernel")
+        crash_point("stream_staged")
+        joins = [s.number for s in self.plan.kernel_steps]
+        return read_indexes(self.checkpoint, number, joins, self.record.groups)
+
+    def commit(self, stages: Stages, written: Written, counts: tuple[GroupIndex, ...]) -> None:
+        """Check that the ledger balances and write the manifest: the batch has happened.  Then report it."""
+        number, final = stages.moment.batch, stages.heartbeat.final
+        manifest = commit(
+            self.checkpoint,
+            number,
+            counts,
+            written.moves,
+            before=self.before,
+            heartbeat=stages.heartbeat,
+            inputs=raw_sides(self.plan),
+            tables=stages.table_counts(),
+            rows=written.rows,
+            read=EMPTY if final else FrozenMap(reading_of(self.checkpoint.spark, number), places=self.places),
+            seconds=time.monotonic() - stages.began,
+        )
+        self.before = manifest
+        text = self.sink.shown(self.running.spark, manifest)
+        if text:
+            self.running.show(text)
+        self.running.listener.on_batch(batch_report(self.plan, manifest))
+
+    # -- the end
+
+    def finish(self, run_batch: RunBatch) -> None:
+        """End the input: run one batch without rows, in which all that waits comes out, and seal the checkpoint."""
+        if is_sealed(self.checkpoint):
+            return
+        try:
+            crash_point("stream_flush")
+            number = self.record.first_batch if self.before is None else self.before.batch + 1
+            run_batch(self, empty_batch(self.running.spark, self.plan), number, final=True)
+            seal(self.checkpoint, read_manifest(self.checkpoint, number))
+            self.sink.forget_staging()
+        except _FOREIGN as cause:
+            raise told(cause, self.plan.name) from cause
 
     def report(self) -> QueryReport:
         """Return what the statement has done since its checkpoint began."""
         manifest = last_manifest(self.checkpoint) or Manifest(batch=-1)
-        sink = self.batches.sink
         return QueryReport(
             sink=self.plan.name,
-            location=sink.location(self.running.job.root),
-            format=sink.format,
+            location=self.sink.location(self.running.job.root),
+            format=self.sink.format,
             rows=manifest.total_rows,
             ledger=manifest.ledger,
             sides=side_names(self.plan),
@@ -187,7 +351,7 @@ class Statement:
             watermark=manifest.watermark,
             sealed=is_sealed(self.checkpoint),
             checkpoint=self.checkpoint.root,
-            files=sink_files(self.checkpoint) if sink.folder is not None else (),
+            files=sink_files(self.checkpoint) if self.sink.folder is not None else (),
             joins=join_reports(self.plan, manifest),
         )
 
@@ -204,18 +368,6 @@ def query_name(job: JobPlan, checkpoint: Checkpoint) -> str:
 def _last(plan: StatementPlan, checkpoint: Checkpoint) -> Manifest | None:
     found = last_manifest(checkpoint)
     return None if found is None else with_aliases(found, raw_sides(plan))
-
-
-def _idle(running: Running, plan: StatementPlan, last_rows: Mapping[str, int]) -> FrozenMap[str, Any]:
-    if running.mode != "continuous":
-        return FrozenMap()  # a run over what there is ends by itself: nobody waits
-    return idle_sides(
-        plan,
-        last_rows,
-        started=running.started,
-        now=time.time_ns() // 1000,
-        default=running.job.settings.get("idle.timeout"),
-    )
 
 
 def _trigger(job: JobPlan) -> int:
@@ -253,3 +405,20 @@ def refuse_connect(spark: SparkSession) -> None:
             code="W2212",
             help="use a classic session, for example `weft stream run`, or leave `spark.remote` out of weft.yml",
         )
+
+
+def raw_sides(plan: StatementPlan) -> FrozenMap[str, str]:
+    """Return the sides of the ledger that take rows from a source, with its alias."""
+    found: dict[str, str] = {}
+    for step in plan.kernel_steps:
+        for side, numbers in zip(SIDES, (step.left, (step.right,)), strict=True):
+            for source in plan.inputs:
+                if source.number in numbers and is_raw(plan, step, source.number):
+                    found[side_name(step.number, side)] = source.alias
+    if not found:
+        found["left"] = _first(plan).alias
+    return FrozenMap(found)
+
+
+def _first(plan: StatementPlan) -> Input:
+    return plan.inputs[0]
