@@ -15,7 +15,7 @@ import pyarrow as pa
 from weft.core.types import Decimal as DecimalType
 from weft.core.types import DType, Scalar
 from weft.streams.kernel.gate import Arrivals
-from weft.streams.kernel.residual import arrow_type
+from weft.streams.kernel.pairs import arrow_type
 from weft.streams.kernel.spec import JoinTask, Side
 from weft.streams.plan.kernel_spec import Child, Layout
 from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import Kernel, interval
-from weft.streams.kernel.residual import arrow_type, holds
+from weft.streams.kernel.pairs import arrow_type, holds
 from weft.streams.kernel.segments import Segment
 from weft.streams.kernel.spec import KernelProblem, Residual
 

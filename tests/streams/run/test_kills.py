@@ -17,7 +17,7 @@ import pytest
 
 from kafka_broker import problem, running_broker
 from killed_streams import Job, Kill, Report, Row, kill_jobs, rows_of_files, rows_of_json
-from weft.streams.spark.sink_kafka import ROW_ID
+from weft.streams.spark.kafka import ROW_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

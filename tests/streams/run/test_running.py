@@ -17,7 +17,7 @@ from weft.streams.checkpoint.lock import holder
 from weft.streams.checkpoint.manifest import Manifest
 from weft.streams.run.opening import groups_of, open_checkpoint, sealed_already
 from weft.streams.run.statement import StoppedError, watch
-from weft.streams.spark.sink_files import csv_rows, forget_staging, staging_of
+from weft.streams.spark.files import csv_rows, forget_staging, staging_of
 from weft.streams.sql.spec import SinkSpec
 
 

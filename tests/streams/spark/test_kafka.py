@@ -16,9 +16,8 @@ from weft.errors import ConnectorError, StreamError
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import JobPlan
 from weft.streams.run.job import run_job
-from weft.streams.spark.kafka import read_kafka_batch
+from weft.streams.spark.kafka import ROW_ID, TIME_HEADER, as_messages, read_kafka_batch
 from weft.streams.spark.select_stage import EVENT_TIME
-from weft.streams.spark.sink_kafka import ROW_ID, TIME_HEADER, as_messages
 from weft.streams.sql.lower import read_spec
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from weft.streams.kernel.emit import Again, Pairs, is_too_many
 from weft.streams.kernel.keys import key_numbers
-from weft.streams.kernel.pairs import Matching, expanded
-from weft.streams.kernel.residual import holds
+from weft.streams.kernel.pairs import Matching, expanded, holds
 from weft.streams.kernel.segments import Longs, Segment
 from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, Clock, JoinTask
 from weft.streams.kernel.working import Working

@@ -13,7 +13,7 @@ from weft.expr import Typed
 from weft.joins.resolve.resolved import ResolvedJoin, SameWindow, Within
 from weft.joins.spec.temporal import WindowSpec
 from weft.streams.kernel.spec import Emit, Reach, StreamHow
-from weft.streams.plan.bounds import bounds_of, comparison, place_of
+from weft.streams.plan.bounds import bounds_of, comparison, in_microseconds, place_of
 from weft.streams.plan.clocks import needed
 from weft.streams.plan.forms import Form, Saying, Windowed, settled_form
 from weft.streams.plan.joining import (
@@ -29,7 +29,6 @@ from weft.streams.plan.joining import (
 from weft.streams.plan.kernel_spec import is_vectorised
 from weft.streams.plan.resolved import KernelStep, Step, StepKey, TableStep, event_time
 from weft.streams.plan.scope import Found, FromSource, StatementScope, time_slots
-from weft.streams.plan.times import in_microseconds
 from weft.streams.sql.spec import Bounds, JobSpec, JoinStepSpec, StatementSpec, TableSpec
 
 

@@ -19,11 +19,10 @@ from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.streams.plan.bounds import FoundBounds, place_of
+from weft.streams.plan.bounds import FoundBounds, place_of, time_condition
 from weft.streams.plan.forms import Form, Interval
 from weft.streams.plan.resolved import ColumnSlot, StepKey, column
 from weft.streams.plan.scope import Found, FromSource, StatementScope
-from weft.streams.plan.times import time_condition
 from weft.streams.sql.spec import JoinStepSpec
 
 _TRUE, _FALSE, _NULL, _VALUE = "true", "false", "null", "value"

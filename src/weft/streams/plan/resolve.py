@@ -13,7 +13,7 @@ from weft.core.types import TIMESTAMP, DType, Field, Schema, common_type
 from weft.errors import Diagnostic, ExpressionError, StreamPlanError, StreamSqlError
 from weft.expr import Ref, Typed, check
 from weft.expr.checking import convert
-from weft.streams.plan.bounds import place_of
+from weft.streams.plan.bounds import in_microseconds, place_of
 from weft.streams.plan.chain import Chain
 from weft.streams.plan.joining import all_of, checked, null_rejects
 from weft.streams.plan.kernel_spec import read_columns
@@ -28,7 +28,6 @@ from weft.streams.plan.resolved import (
     column,
 )
 from weft.streams.plan.scope import Found, FromSource, StatementScope, read_sources
-from weft.streams.plan.times import in_microseconds
 from weft.streams.sql.job import in_order
 from weft.streams.sql.lower import Partly, read_partly
 from weft.streams.sql.spec import ItemSpec, JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec

@@ -28,10 +28,10 @@ from weft.streams.run.job import chosen_statements
 from weft.streams.run.opening import checkpoint_base
 from weft.streams.run.report import JobReport, QueryReport, side_names
 from weft.streams.spark.batch_frame import batch_frame
+from weft.streams.spark.files import prepare, sink_folder, stage, staging_of
 from weft.streams.spark.memory import write_memory
 from weft.streams.spark.paths import located
 from weft.streams.spark.readable import told_by_spark
-from weft.streams.spark.sink_files import prepare, sink_folder, stage, staging_of
 from weft.streams.spark.table_stage import write_memory_table
 from weft.streams.sql.spec import SinkSpec
 

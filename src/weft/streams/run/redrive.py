@@ -45,9 +45,8 @@ from weft.streams.plan.identity import parts, verdict
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import told
 from weft.streams.run.opening import checkpoint_base
-from weft.streams.run.redrive_state import looked_up
-from weft.streams.run.redrive_whole import whole_difference
-from weft.streams.spark.sink_files import prepare, sink_folder, stage
+from weft.streams.run.redrive_rows import looked_up, whole_difference
+from weft.streams.spark.files import prepare, sink_folder, stage
 from weft.streams.sql.spec import SinkSpec
 
 OP, PLUS, MINUS = "_op", "+I", "-D"

@@ -12,8 +12,8 @@ from weft.core.frozen import FrozenMap
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
 from weft.streams.checkpoint.manifest import Manifest, Move
 from weft.streams.plan.resolved import StatementPlan
-from weft.streams.spark.sink_files import forget_staging, prepare, sink_folder, stage, staging_of
-from weft.streams.spark.sink_kafka import write_kafka
+from weft.streams.spark.files import forget_staging, prepare, sink_folder, stage, staging_of
+from weft.streams.spark.kafka import write_kafka
 from weft.streams.sql.spec import SinkSpec
 
 _SHOWN = 20

@@ -15,8 +15,8 @@ from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import read_stream
 from weft.streams.spark.kafka import read_kafka
+from weft.streams.spark.kernel_stage import packed, ticks
 from weft.streams.spark.memory import read_rate, tick_source, write_memory
-from weft.streams.spark.packed import packed, ticks
 from weft.streams.spark.paths import located
 from weft.streams.spark.table_stage import pinned_table, read_table, write_memory_table
 from weft.streams.sql.spec import StreamSpec, TableSpec

@@ -52,8 +52,7 @@ from weft.streams.run.report import Listener, QueryReport, batch_report, join_re
 from weft.streams.run.sinks import Sink, Written
 from weft.streams.run.sources import Reader
 from weft.streams.run.stages import Stages
-from weft.streams.spark.kernel_stage import Moment
-from weft.streams.spark.packed import empty_batch
+from weft.streams.spark.kernel_stage import Moment, empty_batch
 from weft.streams.spark.shipping import Carried, carried
 
 Mode = Literal["final", "available", "continuous"]

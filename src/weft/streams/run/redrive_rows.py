@@ -1,0 +1,330 @@
+"""What rejected rows change: looked up in the state that is still there, or by reading a sealed statement's inputs again.
+
+See `weft.streams.kernel.redrive` for the state; a sealed statement is compared with its inputs, every row that differs.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from weft.core.frozen import FrozenMap
+from weft.core.types import TIMESTAMP
+from weft.errors import Code, StreamError
+from weft.expr.spark.frames import functions_of
+from weft.expr.spark.types import to_spark
+from weft.streams.checkpoint.folder import Checkpoint, record_of
+from weft.streams.checkpoint.manifest import last_batch, sink_files
+from weft.streams.checkpoint.rejects import RejectFile, read_rejects
+from weft.streams.kernel.pairs import arrow_type
+from weft.streams.kernel.redrive import redone
+from weft.streams.kernel.spec import JoinTask, KernelProblem, Side
+from weft.streams.kernel.state_files import GroupPlace, open_group
+from weft.streams.kernel.state_files import Places as Folder
+from weft.streams.plan.kernel_spec import Child, Layout, kernel_spec, layout
+from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
+from weft.streams.spark.batch_frame import batch_frame
+from weft.streams.spark.files import csv_options, read_batch, stage
+from weft.streams.spark.kafka import read_kafka_batch
+from weft.streams.spark.kernel_stage import flat, result_type
+from weft.streams.spark.readable import RAW, TIME, column_name
+from weft.streams.spark.select_stage import select_stage
+from weft.streams.sql.spec import SinkSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LookedUp:
+    """Rows of the sink to add and to take back, and the rejected rows they are of."""
+
+    plus: DataFrame
+    minus: DataFrame
+    taken: Mapping[RejectFile, tuple[int, ...]]
+    taken_back: Mapping[str, int]
+
+
+def looked_up(
+    spark: SparkSession,
+    plan: StatementPlan,
+    checkpoint: Checkpoint,
+    rows: Mapping[RejectFile, tuple[int, ...]],
+    before: Counter[str],
+    *,
+    time_column: str | None = None,
+) -> LookedUp:
+    """Return what rejected rows change, as far as the state tells."""
+    step = only_join(plan)
+    task = kernel_spec(plan, step)
+    children = layout(plan, step)
+    batch = last_batch(checkpoint)
+    plus: list[Any] = []
+    minus: list[Any] = []
+    taken: dict[RejectFile, tuple[int, ...]] = {}
+    back: Counter[str] = Counter()
+    for file, places in rows.items():
+        side: Side = "left" if file.side == "left" else "right"
+        place = GroupPlace(Folder(str(checkpoint.root)), step.number, file.group)
+        try:
+            state = open_group(place, batch, task, _schema(children.left), _schema(children.right))
+        except KernelProblem as problem:
+            raise StreamError(problem.message, code=_code(problem), help=problem.help) from problem
+        late, times, until = _late(plan, step, side, children, file, places, time_column)
+        done = redone(task, state, side, late, times, before + back, until)
+        plus.extend(done.plus)
+        minus.extend(done.minus)
+        back.update(done.taken_back)
+        taken[file] = tuple(places[i] for i in done.taken.tolist())
+    today = dt.datetime.fromtimestamp(record_of(checkpoint).created / 1_000_000, dt.UTC).date()
+    return LookedUp(
+        plus=_selected(spark, plan, task, children, plus, today),
+        minus=_selected(spark, plan, task, children, minus, today),
+        taken=taken,
+        taken_back=back,
+    )
+
+
+def only_join(plan: StatementPlan) -> KernelStep:
+    """Return the one join whose state can be looked into; raise `StreamError` W2216 for other statements."""
+    steps = plan.kernel_steps
+    timed = steps[0].axis is not None if len(steps) == 1 else False
+    why = ""
+    if len(steps) != 1 or len(plan.steps) != 1 or not timed:
+        why = "it is not one join of two streams"
+    elif kernel_spec(plan, steps[0]).reach.kind == "session":
+        why = "a late row may merge sessions whose rows are gone"
+    if why:
+        raise StreamError(
+            f"late rows of {plan.name!r} cannot be looked up in its state: {why}",
+            code="W2216",
+            help="end its input with `weft stream run JOB --final`; a redrive then reads all inputs again",
+        )
+    return steps[0]
+
+
+def _schema(children: tuple[Child, ...]) -> Any:
+    return pa.schema([(c.name, arrow_type(str(c.dtype))) for c in children])
+
+
+def _code(problem: KernelProblem) -> Code:
+    found: Code = problem.code  # type: ignore[assignment]  # the kernel knows no list of codes
+    return found
+
+
+def _late(
+    plan: StatementPlan,
+    step: KernelStep,
+    side: Side,
+    children: Layout,
+    file: RejectFile,
+    places: tuple[int, ...],
+    time_column: str | None,
+) -> tuple[Any, Any, Any]:
+    """Return rejected rows as the children of their side, their times, and the batch up to which each gave pairs."""
+    table = read_rejects(file).take(pa.array(places))
+    schema = _schema(children.left if side == "left" else children.right)
+    rows = table.column("row").combine_chunks()
+    whole = pa.table([rows.field(name) for name in schema.names], names=schema.names).cast(schema)
+    times = table.column("event_time").combine_chunks()
+    if times.null_count:
+        number = step.left[0] if side == "left" else step.right
+        given = whole.column(_time_child(plan, number, children, side, time_column)).combine_chunks()
+        times = _filled(times, given.cast(pa.int64()))
+        index = schema.names.index(f"t{number}")
+        whole = whole.set_column(index, schema.field(index), times)
+    until = pc.if_else(table.column("matched"), table.column("batch"), pa.scalar(-1, pa.int64()))
+    return whole, times.to_numpy(zero_copy_only=False), until.to_numpy()
+
+
+def _filled(times: Any, given: Any) -> Any:
+    filled = pc.coalesce(times, given)
+    if filled.null_count:
+        raise StreamError(
+            "rows without event time have none in the column of --time either",
+            code="W2216",
+            help="name a column that every one of them has",
+        )
+    return filled
+
+
+def _time_child(
+    plan: StatementPlan, number: int, children: Layout, side: Side, time_column: str | None
+) -> str:
+    source = plan.source(number)
+    mine = children.left if side == "left" else children.right
+    fields = source.stream.columns.fields if isinstance(source, Input) else ()
+    for child in mine:
+        slot = child.slot
+        if slot[0] == "i" and fields[slot[2]].name == time_column and str(child.dtype) == "timestamp":
+            return child.name
+    raise StreamError(
+        f"the rejected rows of {plan.name!r} hold no TIMESTAMP column {time_column!r}",
+        code="W2216",
+        help="only columns that the statement reads are kept: add it to the select list, or redrive after --final",
+    )
+
+
+def _selected(
+    spark: SparkSession,
+    plan: StatementPlan,
+    task: JoinTask,
+    children: Layout,
+    found: list[Any],
+    today: dt.date,
+) -> DataFrame:
+    """Return rows of the kernel as rows of the sink."""
+    schema = result_type(task, children)
+    if found:
+        joined = spark.createDataFrame(pa.Table.from_batches(found), schema=schema)
+    else:
+        joined = spark.createDataFrame([], schema)
+    return select_stage(flat(plan, task, joined, children), plan, today=today)
+
+
+_OP = "_op"
+_AGAIN = ("files", "kafka")
+_EMPTY = "\x00empty\x00"
+
+
+def whole_difference(
+    spark: SparkSession,
+    job: JobPlan,
+    plan: StatementPlan,
+    checkpoint: Checkpoint,
+    corrections: Sequence[Path] = (),
+    *,
+    time_column: str | None = None,
+) -> tuple[DataFrame, DataFrame]:
+    """Return the rows that the sink lacks and those that it should not have.
+
+    `corrections` are the files of earlier redrives: what they changed counts as done.
+    """
+    _check_readable(plan)
+    _check_there(plan, checkpoint, corrections)
+    created = dt.datetime.fromtimestamp(record_of(checkpoint).created / 1_000_000, dt.UTC)
+    inputs = {} if time_column is None else _with_times(spark, job, plan, time_column)
+    wanted = batch_frame(spark, plan, job.root, started=created, inputs=inputs)
+    sink = _as_files(plan, checkpoint)
+    wanted = _as_written(spark, wanted, plan, sink)
+    given = _read(spark, plan, sink, sink_files(checkpoint))
+    if corrections:
+        F: Any = functions_of(wanted)
+        done = _read(spark, plan, sink, corrections, marked=True)
+        given = given.unionAll(done.filter(F.col(_OP) == F.lit("+I")).drop(_OP))
+        wanted = wanted.unionAll(done.filter(F.col(_OP) == F.lit("-D")).drop(_OP))
+    return wanted.exceptAll(given), given.exceptAll(wanted)
+
+
+def _check_readable(plan: StatementPlan) -> None:
+    for source in plan.inputs:
+        kind = source.stream.connector["connector"]
+        if kind not in _AGAIN:
+            raise StreamError(
+                f"stream {source.stream.name!r} of {plan.name!r} has the connector {kind!r}, which cannot be read again",
+                code="W2216",
+                help="a sealed statement is redriven from files or Kafka",
+                at=source.stream.at,
+            )
+
+
+def _check_there(plan: StatementPlan, checkpoint: Checkpoint, corrections: Sequence[Path]) -> None:
+    """Raise W2216 when rows of the sink cannot be read: they would be taken for missing ones and come again."""
+    if record_of(checkpoint).first_batch:
+        raise StreamError(
+            f"the sink of {plan.name!r} has rows of an earlier query too, whose offsets were kept",
+            code="W2216",
+            help="begin again with `--fresh`: all rows are then those of one query",
+        )
+    gone = [path for path in (*sink_files(checkpoint), *corrections) if not path.exists()]
+    if gone:
+        raise StreamError(
+            f"{len(gone)} files that {plan.name!r} wrote are gone, so its rows cannot be compared: {str(gone[0])!r} "
+            "is the first",
+            code="W2216",
+            help="bring the files back for the redrive, or begin again with `--fresh`",
+        )
+
+
+def _with_times(spark: SparkSession, job: JobPlan, plan: StatementPlan, name: str) -> dict[str, DataFrame]:
+    """Return the streams that have the column, with its time where a row has none of its own."""
+    found: dict[str, DataFrame] = {}
+    for source in plan.inputs:
+        stream = source.stream
+        index = next((i for i, f in enumerate(stream.columns.fields) if f.name == name), None)
+        if index is None or stream.columns.fields[index].dtype != TIMESTAMP:
+            continue
+        rows = _rows(spark, source, job.root)
+        F: Any = functions_of(rows)
+        own = F.unix_micros(F.col(column_name(index)))
+        found[stream.name] = rows.withColumn(TIME, F.coalesce(F.col(TIME), F.when(F.col(RAW).isNull(), own)))
+    if not found:
+        raise StreamError(
+            f"no stream of {plan.name!r} has a TIMESTAMP column {name!r}",
+            code="W2216",
+            help="--time names a column that says when a row without event time happened",
+        )
+    return found
+
+
+def _rows(spark: SparkSession, source: Input, root: Path) -> DataFrame:
+    if source.stream.connector["connector"] == "kafka":
+        return read_kafka_batch(spark, source.stream)
+    return read_batch(spark, source.stream, root)
+
+
+def _as_files(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
+    if plan.sink.connector["connector"] == "files":
+        return plan.sink
+    said: FrozenMap[str, Any] = FrozenMap(connector="files", path=str(checkpoint.memory), format="parquet")
+    return replace(plan.sink, connector=said)
+
+
+def _as_written(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink: SinkSpec) -> DataFrame:
+    """Return rows as they read back from the sink's format, so that both sides are compared alike."""
+    if sink.connector["format"] == "parquet":
+        return rows
+    with tempfile.TemporaryDirectory(prefix="weft-redrive-") as folder:
+        moves = stage(rows, sink, Path(folder), checkpoint="redrive", batch=0, keep_empty=True)
+        # The files go with the folder: the rows are taken out before.
+        return _read(spark, plan, sink, [move.source for move in moves]).localCheckpoint(eager=True)
+
+
+def _with_empty_texts(read: DataFrame) -> DataFrame:
+    F: Any = functions_of(read)
+    columns = []
+    for field in read.schema.fields:
+        column = read["`" + field.name.replace("`", "``") + "`"]
+        if isinstance(field.dataType, st.StringType):
+            column = F.when(column == F.lit(_EMPTY), F.lit("")).otherwise(column)
+        columns.append(column.alias(field.name))
+    return read.select(*columns)
+
+
+def _read(
+    spark: SparkSession, plan: StatementPlan, sink: SinkSpec, files: Sequence[Path], *, marked: bool = False
+) -> DataFrame:
+    fields = [st.StructField(c.name, to_spark(c.dtype)) for c in plan.output]
+    schema = st.StructType([st.StructField(_OP, st.StringType()), *fields] if marked else fields)
+    there = [str(path) for path in files if path.exists()]
+    if not there:
+        return spark.createDataFrame([], schema)
+    form = str(sink.connector["format"])
+    reader = spark.read.format(form).schema(schema)
+    if form == "csv":
+        # Without a mark of its own an empty text would read as NULL.
+        said = csv_options(sink) | {"emptyValue": _EMPTY}
+        read = reader.options(**said, multiLine="true", mode="FAILFAST").load(there)
+        return _with_empty_texts(read)
+    if form == "json":
+        reader = reader.options(
+            timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", timeZone="UTC", mode="FAILFAST"
+        )
+    return reader.load(there)
