@@ -34,13 +34,14 @@ from typing import (
     is_typeddict,
 )
 
-from weft.core.frozen import frozen
+from weft.core.frozen import FrozenMap, frozen, thawed
 
 Schema = dict[str, Any]
-WORD: Mapping[str, Any] = {"type": "string"}
+WORD = FrozenMap({"type": "string"})
 """The schema of a word of a set that later versions may add to."""
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null", Path: "string"}
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MOMENTS = (dt.datetime, dt.date, Decimal)
 
 
@@ -155,6 +156,19 @@ def rounded(seconds: float) -> float:
     return round(seconds, 3)
 
 
+def iso_moment(micros: int) -> str | None:
+    """Return microseconds since 1970 as text to the millisecond, None when no calendar has that moment.
+
+    >>> iso_moment(1736848800123000)
+    '2025-01-14T10:00:00.123Z'
+    """
+    try:
+        at = _EPOCH + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _read(hint: Any, value: Any) -> Any:
     """Return a value of a document as the field of that type has it."""
     if value is None:
@@ -201,7 +215,7 @@ def json_schema(hint: Any) -> Schema:
 def _annotated(hint: Any) -> Schema:
     for extra in hint.__metadata__:
         if isinstance(extra, Mapping):
-            return dict(extra)
+            return dict(thawed(extra))
         if callable(extra):
             return json_schema(_returned(extra))
     return json_schema(hint.__origin__)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from weft.cli.envelope import Envelope
 from weft.cli.terminal import table
-
-if TYPE_CHECKING:
-    from weft.streams.run.connectors import Installed
 
 app = typer.Typer(help="Connectors of Spark for Kafka and Avro.", no_args_is_help=True)
 
@@ -26,7 +23,7 @@ def ls() -> Envelope:
     missing = tuple(f"weft connectors install {one.name}" for one in found if not one.version)
     return Envelope(
         command="connectors",
-        data={"connectors": [_data(one) for one in found]},
+        data={"connectors": [one.to_dict() for one in found]},
         text=table(("CONNECTOR", "VERSION", "FOR"), rows),
         next=missing,
     )
@@ -46,18 +43,7 @@ def install(
     found, told = put(name, offline=offline)
     return Envelope(
         command="connectors",
-        data=_data(found),
+        data=found.to_dict(),
         diagnostics=told,
         text=f"{found.name} {found.version} for Spark {found.spark} is in {found.folder}",
     )
-
-
-def _data(found: Installed) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "installed": bool(found.version),
-        "version": found.version or None,
-        "spark": found.spark or None,
-        "folder": str(found.folder),
-        "jars": list(found.jars),
-    }

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,6 +22,7 @@ import typer
 
 from weft.cli.call import Call, call_of, reading
 from weft.cli.envelope import FAILED, OK, Envelope
+from weft.core.documents import Document
 from weft.errors import WeftError
 from weft.redaction import redact
 
@@ -35,7 +36,7 @@ _EXTRAS = {"postgres": "psycopg", "connect": "grpcio", "delta": "deltalake", "ic
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(Document):
     """One thing that was looked at; `help` says what to do when it is not as it should be."""
 
     name: str
@@ -63,7 +64,7 @@ def doctor(
     well = all(check.ok for check in checks)
     return Envelope(
         command="doctor",
-        data={"checks": [asdict(check) for check in checks]},
+        data={"checks": [check.to_dict() for check in checks]},
         text="\n".join(lines),
         exit_code=OK if well else FAILED,
     )

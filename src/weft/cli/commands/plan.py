@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from weft.pipelines.model.project import Project
     from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.plan.compare import Change
+    from weft.pipelines.plan.explain import PlanReport
     from weft.pipelines.plan.project import ProjectPlan
     from weft.pipelines.store.reader import StoreReader
     from weft.pipelines.store.records import RunRecord
@@ -72,19 +74,16 @@ def plan(
     sizes = {read.name: bytes_of(read, catalog, workspace.root) for read in made.reads}
     missing = tuple(d for read in made.reads for d in missing_data(read, catalog, workspace.root))
     document = describe(made, catalog=catalog, sizes=sizes)
-    data = dict(document.data) | {
-        "status": stands.status,
-        "changes": _told(made, changes),
-        "fingerprint": plan_fingerprint(made, catalog),
-    }
+    own = plan_fingerprint(made, catalog)
+    report = replace(document.report, status=stands.status, changes=_told(made, changes), fingerprint=own)
     step = _next_step(wanted.name, period, out, edited=bool(stands.warnings))
     envelope = Envelope(
         command="plan",
-        data=data,
+        data=report.to_dict(),
         diagnostics=(*stands.warnings, *made.warnings, *missing),
-        text=f"{document.text}\n{_sentence(data, changes)}",
+        text=f"{document.text}\n{_sentence(report, changes)}",
         next=(step,),
-        exit_code=CHANGES if detailed_exitcode and data["changes"] else OK,
+        exit_code=CHANGES if detailed_exitcode and report.changes else OK,
     )
     if out is not None:
         _save(envelope, out)
@@ -97,17 +96,18 @@ def _next_step(project: str, period: str | None, out: Path | None, *, edited: bo
     return step + (" --sandbox" if edited else "") + saved
 
 
-def _told(plan: ProjectPlan, changes: tuple[Change, ...] | None) -> list[dict[str, Any]]:
-    if changes is not None:
-        return [change.to_dict() for change in changes]
+def _told(plan: ProjectPlan, changes: tuple[Change, ...] | None) -> tuple[Change, ...]:
+    from weft.pipelines.plan.compare import Change
+
     project = plan.project
-    return [{"part": "project", "what": project.name, "seq": None, "before": None, "after": project.version}]
+    new = Change(part="project", what=project.name, before=None, after=project.version)
+    return (new,) if changes is None else changes
 
 
-def _sentence(data: dict[str, Any], changes: tuple[Change, ...] | None) -> str:
+def _sentence(report: PlanReport, changes: tuple[Change, ...] | None) -> str:
     if changes is None:
-        outputs = sum(op["type"] == "output" for op in data["operations"])
-        return f"new project: {many(len(data['operations']), 'operation')}, {many(outputs, 'output')}"
+        outputs = sum(op.type == "output" for op in report.operations)
+        return f"new project: {many(len(report.operations), 'operation')}, {many(outputs, 'output')}"
     return "\n".join(map(str, changes)) or "nothing has changed since the last run"
 
 

@@ -150,22 +150,11 @@ def _document(
     run: RunRecord, operations: tuple[OperationRecord, ...], outputs: tuple[OutputRecord, ...], root: Path
 ) -> dict[str, Any]:
     from weft.pipelines.run.moving import shown
+    from weft.pipelines.run.report import RecordedOutput
 
     return run.to_dict() | {
         "operations": [op.to_dict() for op in operations],
-        "outputs": [
-            {
-                "seq": o.seq,
-                "state": o.state,
-                "location": shown(o.target, root),
-                "format": o.format,
-                "rows": o.rows,
-                "columns": list(o.columns),
-                "dataset": o.register_as if o.dataset_version is not None else None,
-                "dataset_version": o.dataset_version,
-            }
-            for o in outputs
-        ],
+        "outputs": [RecordedOutput.of(o, shown(o.target, root), state=o.state).to_dict() for o in outputs],
     }
 
 

@@ -24,13 +24,14 @@ def export(
     documents: Annotated[bool, typer.Option("--documents", help="Also those of what --json prints.")] = False,
 ) -> Envelope:
     """Write the schema of every kind of file."""
-    from weft.cli.documents import export_documents
     from weft.pipelines.model.schemas import export as exported
 
     target = folder or call_of(context).root() / ".weft" / "schema"
     try:
         files = exported(target)
         if documents:
+            from weft.cli.documents import export_documents
+
             files = (*files, *export_documents(target / "documents"))
     except OSError as cause:
         raise WorkspaceError(

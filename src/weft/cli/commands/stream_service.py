@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weft.cli.call import Call, call_of
-from weft.cli.commands.stream_text import job_data, job_text, jobs_text, rejects_text
+from weft.cli.commands.stream_text import job_text, jobs_text, rejects_text
 from weft.cli.envelope import FAILED, OK, Envelope
 from weft.cli.stream_call import STREAMS, Define, Job, job_of, stream_root
 from weft.core.duration import Duration
@@ -96,10 +96,10 @@ def status(
         base = stream_root(call) / ".weft" / STREAMS
         found = [job_status(name, base / name) for name in jobs(base)]
         text = jobs_text(found) if found else "no job has run here yet"
-        return _status_answer(found, {"jobs": [job_data(s) for s in found]}, text)
+        return _status_answer(found, {"jobs": [s.to_dict() for s in found]}, text)
     name, folder = _known(call, job, define)
     told = job_status(name, folder)
-    data, text = job_data(told), job_text(told)
+    data, text = told.to_dict(), job_text(told)
     if rejects is not None:
         rows = _rejects(told, rejects)
         data["rejects"] = rows

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.cli.terminal import many
 from weft.cli.terminal import table as terminal_table
+from weft.core.documents import iso_moment
 from weft.core.frozen import thawed
 
 if TYPE_CHECKING:
+    from weft.streams.checkpoint.recover import Redriven
     from weft.streams.checkpoint.status import JobStatus, SideStatus, StatementStatus
     from weft.streams.plan.resolved import JobPlan
-    from weft.streams.run.redrive import Redriven
     from weft.streams.run.report import JobReport, QueryReport
 
 COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
 MOST_ROWS = 20
 """A sink with at most so many rows is printed."""
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 Rows = Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]]
 
 
@@ -31,18 +30,8 @@ def explained(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def moment(micros: int | None) -> str | None:
-    """Return a time of the engine as ISO text, None when there is none.
-
-    >>> moment(1736848800123000), moment(None)
-    ('2025-01-14T10:00:00.123Z', None)
-    """
-    if micros is None:
-        return None
-    try:
-        at = _EPOCH + dt.timedelta(microseconds=micros)
-    except OverflowError:
-        return None
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return a time of the engine as ISO text, None when there is none."""
+    return None if micros is None else iso_moment(micros)
 
 
 def report_data(report: JobReport, plan: JobPlan) -> dict[str, Any]:
@@ -53,24 +42,9 @@ def report_data(report: JobReport, plan: JobPlan) -> dict[str, Any]:
     checkpoints = [str(q.checkpoint.parent.parent) for q in report.queries if q.checkpoint is not None]
     return {
         "job": plan.name,
-        "queries": [_query_data(q, joins.get(q.sink, [])) for q in report.queries],
+        "queries": [q.to_dict() | {"joins": joins.get(q.sink, [])} for q in report.queries],
         "sealed": report.sealed,
         "checkpoint": checkpoints[0] if checkpoints else None,
-    }
-
-
-def _query_data(query: QueryReport, joins: list[Any]) -> dict[str, Any]:
-    return {
-        "sink": query.sink,
-        "location": query.location,
-        "format": query.format,
-        "rows": query.rows,
-        "ledger": None if query.ledger is None else thawed(query.ledger),
-        "sides": thawed(query.sides),
-        "batches": query.batches,
-        "watermark": moment(query.watermark),
-        "sealed": query.sealed,
-        "joins": joins,
     }
 
 
@@ -118,52 +92,6 @@ def ledger_text(ledger: Mapping[str, Mapping[str, int]], sides: Mapping[str, str
 def indented(text: str) -> str:
     """Return a text two places to the right."""
     return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
-
-
-def job_data(status: JobStatus) -> dict[str, Any]:
-    """Return how it stands with a job, as documents have it."""
-    return {
-        "job": status.name,
-        "state": status.state,
-        "pid": status.pid,
-        "supervisor": status.supervisor,
-        "since": moment(status.since),
-        "restarts": status.restarts,
-        "error": None if status.error is None else thawed(status.error),
-        "checkpoint": str(status.folder),
-        "statements": [_statement_data(s) for s in status.statements],
-    }
-
-
-def _statement_data(status: StatementStatus) -> dict[str, Any]:
-    return {
-        "sink": status.name,
-        "state": status.state,
-        "pid": status.pid,
-        "location": status.location,
-        "checkpoint": str(status.checkpoint),
-        "batches": status.batches,
-        "rows": status.rows,
-        "watermark": moment(status.watermark),
-        "held_back_by": status.held_back_by,
-        "held_since": moment(status.held_since),
-        "ledger": thawed(status.ledger),
-        "sides": [_side_data(s) for s in status.sides],
-    }
-
-
-def _side_data(side: SideStatus) -> dict[str, Any]:
-    return {
-        "side": side.side,
-        "name": side.name,
-        "watermark": moment(side.watermark),
-        "last_rows": moment(side.last_rows),
-        "idle_since": moment(side.idle_since),
-        "state_rows": side.state_rows,
-        "state_bytes": side.state_bytes,
-        "limit": side.limit,
-        "fill_percent": side.fill,
-    }
 
 
 def jobs_text(found: Iterable[JobStatus]) -> str:

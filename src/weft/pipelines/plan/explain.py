@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
+from weft.core.documents import WORD, Document
+from weft.errors import Diagnostic
 from weft.expr import Typed
 from weft.expr.render import render
 from weft.io.location import Location
+from weft.pipelines.model.words import OnMultiple, OperationType, ResolverSource, TemporalMode
 from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.compare import Change
 from weft.pipelines.plan.operations.resolved import (
     LookupStep,
     ResolvedAggregate,
@@ -20,7 +24,7 @@ from weft.pipelines.plan.operations.resolved import (
     ResolvedUpdate,
 )
 from weft.pipelines.plan.project import ProjectPlan
-from weft.pipelines.plan.reads import Read
+from weft.pipelines.plan.reads import DatasetPin, Read
 from weft.pipelines.plan.stages import Stage, kind_of, stages
 
 BROADCAST_UP_TO = 32 << 20
@@ -34,11 +38,111 @@ _ON_MULTIPLE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAssignment(Document):
+    """A column that an update writes."""
+
+    column: str
+    type: str
+    creates: bool
+    level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedValue(Document):
+    """A column that an aggregation or append adds values to."""
+
+    column: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedOperation(Document):
+    """An operation of a plan; what it has beyond its name depends on its type."""
+
+    OPTIONAL: ClassVar = ("lookups", "joins", "assignments", "keys", "values", "columns")
+
+    seq: int
+    name: str
+    type: Annotated[OperationType, WORD]
+    selector: str | None
+    lookups: tuple[str, ...] | None = None
+    joins: tuple[str, ...] | None = None
+    assignments: tuple[PlannedAssignment, ...] | None = None
+    keys: tuple[str, ...] | None = None
+    values: tuple[PlannedValue, ...] | None = None
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedJoin(Document):
+    """A runtime join of a plan, and how it is run."""
+
+    UNLISTED: ClassVar = (
+        "pinned", "resolver_source", "table", "mode", "own_filter", "columns", "broadcast", "bytes"
+    )  # fmt: skip
+
+    seq: int
+    alias: str
+    dataset: str
+    dataset_version: int
+    pinned: bool
+    resolver_source: ResolverSource
+    table: str
+    mode: TemporalMode
+    as_of: str | None
+    on: str
+    own_filter: str | None
+    on_multiple: OnMultiple
+    columns: tuple[str, ...]
+    strategy: str
+    reason: str
+    broadcast: bool | None
+    bytes: int | None
+    extensions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWrite(Document):
+    """What an output of a plan writes."""
+
+    UNLISTED: ClassVar = ("format", "columns", "dataset", "dataset_version")
+
+    seq: int
+    location: str
+    format: str
+    mode: str
+    columns: tuple[str, ...]
+    dataset: str | None
+    dataset_version: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanReport(Document):
+    """A plan for programs; a project that has run before also has `changes`, and `fingerprint` names the plan."""
+
+    UNLISTED: ClassVar = ("warnings",)
+
+    project: str
+    version: int
+    status: str
+    period: str | None
+    sandbox: bool
+    operations: tuple[PlannedOperation, ...]
+    pins: tuple[DatasetPin, ...]
+    joins: tuple[PlannedJoin, ...]
+    writes: tuple[PlannedWrite, ...]
+    stages: tuple[Stage, ...]
+    warnings: tuple[Diagnostic, ...]
+    changes: tuple[Change, ...] = ()
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDocument:
-    """A plan: `text` for people, `data` for programs."""
+    """A plan: `text` for people, `report` for programs."""
 
     text: str
-    data: Mapping[str, Any]
+    report: PlanReport
 
 
 def describe(
@@ -49,94 +153,74 @@ def describe(
     `catalog` tells the version that a registered output gets, `sizes` the bytes of reads by name.
     """
     sizes = sizes or {}
-    return PlanDocument(text=_text(plan, catalog, sizes), data=_data(plan, catalog, sizes))
+    return PlanDocument(text=_text(plan, catalog, sizes), report=_report(plan, catalog, sizes))
 
 
-def _data(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> dict[str, Any]:
-    done = stages(plan)
-    operations = [_operation(op) for op in plan.operations]
-    pins = [pin.to_dict() for pin in plan.pins]
-    joins = [
-        _join(op.seq, step, sizes)
-        for op in plan.operations
-        if isinstance(op, ResolvedUpdate)
-        for step in op.joins
-    ]
-    writes = [_write(op, catalog) for op in plan.operations if isinstance(op, ResolvedOutput)]
-    period = None if plan.period is None else plan.period.identifier
-    return {
-        "project": plan.project.name,
-        "version": plan.project.version,
-        "status": plan.project.status,
-        "period": period,
-        "sandbox": plan.draft,
-        "operations": operations,
-        "pins": pins,
-        "joins": joins,
-        "writes": writes,
-        "stages": [_stage(stage) for stage in done],
-        "warnings": [warning.to_dict() for warning in plan.warnings],
-    }
+def _report(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> PlanReport:
+    return PlanReport(
+        project=plan.project.name,
+        version=plan.project.version,
+        status=plan.project.status,
+        period=None if plan.period is None else plan.period.identifier,
+        sandbox=plan.draft,
+        operations=tuple(map(_operation, plan.operations)),
+        pins=plan.pins,
+        joins=tuple(
+            _join(op.seq, step, sizes)
+            for op in plan.operations
+            if isinstance(op, ResolvedUpdate)
+            for step in op.joins
+        ),
+        writes=tuple(_write(op, catalog) for op in plan.operations if isinstance(op, ResolvedOutput)),
+        stages=stages(plan),
+        warnings=plan.warnings,
+    )
 
 
-def _stage(stage: Stage) -> dict[str, Any]:
-    return {
-        "kind": stage.kind,
-        "seq": stage.seq,
-        "title": stage.title,
-        "detail": list(stage.detail),
-        "inputs": list(stage.inputs),
-    }
-
-
-def _operation(op: ResolvedOperation) -> dict[str, Any]:
-    said: dict[str, Any] = {
-        "seq": op.seq,
-        "name": op.name,
-        "type": kind_of(op),
-        "selector": _shown(op.selector),
-    }
+def _operation(op: ResolvedOperation) -> PlannedOperation:
+    told = PlannedOperation(seq=op.seq, name=op.name, type=kind_of(op), selector=_shown(op.selector))
     match op:
         case ResolvedUpdate():
-            said["lookups"] = [step.alias for step in op.lookups]
-            said["joins"] = [step.alias for step in op.joins]
-            said["assignments"] = [
-                {"column": a.column, "type": str(a.dtype), "creates": a.creates, "level": a.level}
+            assignments = (
+                PlannedAssignment(column=a.column, type=str(a.dtype), creates=a.creates, level=a.level)
                 for a in op.assignments
-            ]
+            )
+            lookups, joins = (tuple(step.alias for step in steps) for steps in (op.lookups, op.joins))
+            return replace(told, lookups=lookups, joins=joins, assignments=tuple(assignments))
         case ResolvedAggregate() | ResolvedAppend():
-            said["keys"] = [name for name, _ in op.keys or ()]
-            said["values"] = [{"column": n, "type": str(t)} for n, _, t in op.values]
+            values = tuple(PlannedValue(column=n, type=str(t)) for n, _, t in op.values)
+            return replace(told, keys=tuple(name for name, _ in op.keys or ()), values=values)
         case ResolvedOutput():
-            said["columns"] = list(op.columns)
-    return said
+            return replace(told, columns=tuple(op.columns))
+        case _:
+            return told
 
 
 def _shown(typed: Typed | None) -> str | None:
     return None if typed is None else render(typed)
 
 
-def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> dict[str, Any]:
-    return {
-        "seq": seq,
-        "alias": step.alias,
-        "dataset": step.dataset.name,
-        "dataset_version": step.dataset.version,
-        "pinned": step.pinned,
-        "resolver_source": step.source,
-        "table": step.table.name,
-        "mode": step.table.temporal_mode,
-        "as_of": _filtered(step) if step.table.temporal_mode == "bitemporal" else None,
-        "on": step.on,
-        "own_filter": step.own_text or None,
-        "on_multiple": step.on_multiple,
-        "columns": list(step.columns),
-        "strategy": step.choice.strategy,
-        "reason": step.choice.reason,
-        "broadcast": is_broadcast(step, sizes.get(step.read.name)),
-        "bytes": sizes.get(step.read.name),
-        "extensions": list(step.extension),
-    }
+def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> PlannedJoin:
+    return PlannedJoin(
+        seq=seq,
+        alias=step.alias,
+        dataset=step.dataset.name,
+        dataset_version=step.dataset.version,
+        pinned=step.pinned,
+        resolver_source=step.source,
+        table=step.table.name,
+        mode=step.table.temporal_mode,
+        as_of=_filtered(step) if step.table.temporal_mode == "bitemporal" else None,
+        on=step.on,
+        own_filter=step.own_text or None,
+        on_multiple=step.on_multiple,
+        columns=tuple(step.columns),
+        strategy=step.choice.strategy,
+        reason=step.choice.reason,
+        broadcast=is_broadcast(step, sizes.get(step.read.name)),
+        bytes=sizes.get(step.read.name),
+        extensions=step.extension,
+    )
 
 
 _WITHOUT_PERIOD = {
@@ -162,16 +246,16 @@ def is_broadcast(step: ResolvedJoinStep | LookupStep, size: int | None) -> bool 
     return size <= BROADCAST_UP_TO
 
 
-def _write(op: ResolvedOutput, catalog: Catalog | None) -> dict[str, Any]:
-    return {
-        "seq": op.seq,
-        "location": op.target.location,
-        "format": op.target.format,
-        "mode": op.mode,
-        "columns": list(op.columns),
-        "dataset": op.register_as,
-        "dataset_version": _next_version(op, catalog),
-    }
+def _write(op: ResolvedOutput, catalog: Catalog | None) -> PlannedWrite:
+    return PlannedWrite(
+        seq=op.seq,
+        location=op.target.location,
+        format=op.target.format,
+        mode=op.mode,
+        columns=tuple(op.columns),
+        dataset=op.register_as,
+        dataset_version=_next_version(op, catalog),
+    )
 
 
 def _next_version(op: ResolvedOutput, catalog: Catalog | None) -> int | None:

@@ -16,8 +16,9 @@ goes on from there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
+from weft.core.documents import WORD, Document
 from weft.pipelines.plan.operations.resolved import (
     LookupStep,
     ResolvedAggregate,
@@ -37,13 +38,15 @@ StageKind = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Document):
     """One step of a run; `seq` is that of its operation, of a checkpoint that of the last one before it.
 
     `inputs` are the names of the reads that the stage opens.
     """
 
-    kind: StageKind
+    UNLISTED: ClassVar = ("inputs",)
+
+    kind: Annotated[StageKind, WORD]
     seq: int | None
     title: str
     detail: tuple[str, ...] = ()

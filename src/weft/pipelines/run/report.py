@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from weft.core.documents import Document, Key, rounded
 from weft.errors import Diagnostic
@@ -13,6 +13,7 @@ from weft.pipelines.model.words import RunStatus
 from weft.pipelines.store.records import (
     OperationRecord,
     OutputRecord,
+    OutputState,
     ResolverSnapshot,
     RunFailure,
     RunRecord,
@@ -35,6 +36,31 @@ class OutputReport(Document):
     columns: tuple[str, ...]
     dataset: str | None = None
     dataset_version: int | None = None
+
+    @classmethod
+    def of(cls, output: OutputRecord, location: str, **more: Any) -> Self:
+        """Return the report of an output that the store knows, with its place as users see it."""
+        return cls(
+            seq=output.seq,
+            location=location,
+            format=output.format,
+            rows=output.rows,
+            columns=output.columns,
+            dataset=output.register_as if output.dataset_version is not None else None,
+            dataset_version=output.dataset_version,
+            **more,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedOutput(OutputReport):
+    """An output of a run and how far it is on its way from the stage to its target."""
+
+    DOCUMENT: ClassVar = (
+        "seq", "state", "location", "format", "rows", "columns", "dataset", "dataset_version"
+    )  # fmt: skip
+
+    state: OutputState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +113,7 @@ def output_reports(
 ) -> tuple[OutputReport, ...]:
     """Return the outputs that are published; `locations` gives each its place as users see it."""
     return tuple(
-        OutputReport(
-            seq=output.seq,
-            location=locations.get(output.seq, output.target),
-            format=output.format,
-            rows=output.rows,
-            columns=output.columns,
-            dataset=output.register_as if output.dataset_version is not None else None,
-            dataset_version=output.dataset_version,
-        )
+        OutputReport.of(output, locations.get(output.seq, output.target))
         for output in outputs
         if output.state == "published"
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap, frozen
 from weft.errors import StreamError
@@ -21,6 +21,14 @@ from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.manifest import Counts, Ledger
 
 COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
+_SIDE_COUNTS = {
+    "type": "object",
+    "properties": {name: {"type": "integer"} for name in COUNTS},
+    "required": COUNTS,
+}
+ShownLedger = Annotated[Ledger, frozen({"type": "object", "additionalProperties": _SIDE_COUNTS})]
+"""A ledger in a document: each side has all the counts."""
+
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
 _GREATEST = frozenset({"max_time", "max_lateness"})

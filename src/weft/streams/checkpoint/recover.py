@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap, frozen
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import finish, is_sealed, seal, sync_staged
@@ -45,6 +46,18 @@ class RedriveRecord:
     plus: int = 0
     minus: int = 0
     files: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redriven(Document):
+    """What a redrive of one statement did, or would do."""
+
+    sink: str
+    taken: int
+    plus: int
+    minus: int
+    undecided: int
+    location: str
 
 
 def redrives(checkpoint: Checkpoint) -> tuple[RedriveRecord, ...]:

@@ -8,17 +8,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weft.core.documents import Document, Key, iso_moment
 from weft.core.frozen import EMPTY
 from weft.streams.checkpoint.durable import damaged
 from weft.streams.checkpoint.folder import Checkpoint, record_of
@@ -27,7 +27,6 @@ from weft.streams.checkpoint.manifest import last_batch
 
 REASONS = ("LATE", "EVICTED", "DUPLICATE", "NO_EVENT_TIME", "MALFORMED", "ABANDONED")
 _NAME = re.compile(r"(?P<batch>\d+)-j(?P<join>\d+)-(?P<group>\d+)\.parquet")
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,32 +46,26 @@ class RejectFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedRow:
+class RejectedRow(Document):
     """One rejected row; `row` has the columns that the statement reads, by their names."""
+
+    DOCUMENT: ClassVar = ("side", "reason", "event_time", "watermark", "batch", "matched", "text")
 
     side: str
     reason: str
-    event_time: int | None
-    watermark: int | None
+    event_time: Annotated[int, _iso] | None
+    watermark: Annotated[int, _iso] | None
     batch: int
     matched: bool
     raw: str | None
     row: Mapping[str, Any]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as documents have it; `row` is JSON text, or what could not be read."""
-        said = (
-            self.raw if self.raw is not None else json.dumps(dict(self.row), ensure_ascii=False, default=str)
-        )
-        return {
-            "side": self.side,
-            "reason": self.reason,
-            "event_time": _iso(self.event_time),
-            "watermark": _iso(self.watermark),
-            "batch": self.batch,
-            "matched": self.matched,
-            "row": said,
-        }
+    @property
+    def text(self) -> Annotated[str, Key("row")]:
+        """The row as JSON text, or what could not be read."""
+        if self.raw is not None:
+            return self.raw
+        return json.dumps(dict(self.row), ensure_ascii=False, default=str)
 
 
 def reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
@@ -126,11 +119,5 @@ def _row(said: Mapping[str, Any], side: str, names: Mapping[str, str]) -> Reject
     )
 
 
-def _iso(micros: int | None) -> str | None:
-    if micros is None:
-        return None
-    try:
-        at = _EPOCH + dt.timedelta(microseconds=micros)
-    except OverflowError:
-        return str(micros)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _iso(micros: int) -> str:
+    return iso_moment(micros) or str(micros)

@@ -6,18 +6,18 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from weft.core.documents import WORD, Document, Key, iso_moment
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import shell_word
 from weft.errors import Diagnostic, StreamError
 from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, current, record_of
-from weft.streams.checkpoint.ledger import side_name
+from weft.streams.checkpoint.ledger import ShownLedger, side_name
 from weft.streams.checkpoint.lock import Holder, holder
 from weft.streams.checkpoint.manifest import (
     Heartbeat,
-    Ledger,
     Manifest,
     batches,
     last_manifest,
@@ -28,6 +28,7 @@ from weft.streams.plan.kernel_spec import layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
 State = Literal["running", "stopped", "failed", "sealed"]
+Micros = Annotated[int, iso_moment]
 WARN_AT = 80
 """Per cent of a limit on rows at which the status warns."""
 
@@ -35,44 +36,52 @@ _MILLISECOND = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideStatus:
+class SideStatus(Document):
     """One side of a join: what it holds, and how far its own time has come; times are microseconds.
 
     `watermark` is the greatest event time that its stream has shown minus the delay, `last_rows` when it
     showed rows on the wall clock.  A side that is the result of an earlier join has no alias.
     """
 
+    DOCUMENT: ClassVar = (
+        "side", "name", "watermark", "last_rows", "idle_since", "state_rows", "state_bytes", "limit", "fill"
+    )  # fmt: skip
+
     side: str
     name: str
     alias: str | None = None
-    watermark: int | None = None
-    last_rows: int | None = None
-    idle_since: int | None = None
+    watermark: Micros | None = None
+    last_rows: Micros | None = None
+    idle_since: Micros | None = None
     state_rows: int = 0
     state_bytes: int = 0
     limit: int | None = None
 
     @property
-    def fill(self) -> int | None:
+    def fill(self) -> Annotated[int | None, Key("fill_percent")]:
         """How full the side is, in per cent of its limit; None without one."""
         return None if not self.limit else self.state_rows * 100 // self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatementStatus:
+class StatementStatus(Document):
     """How it stands with one statement; `held_back_by` names the stream that the watermark waits for."""
 
-    name: str
-    state: State
-    checkpoint: Path
+    UNLISTED: ClassVar = (
+        "pid", "location", "checkpoint", "batches", "watermark", "held_back_by", "held_since", "sides"
+    )  # fmt: skip
+
+    name: Annotated[str, Key("sink")]
+    state: Annotated[State, WORD]
     pid: int | None = None
     location: str = ""
+    checkpoint: Path
     batches: int = 0
     rows: int = 0
-    watermark: int | None = None
+    watermark: Micros | None = None
     held_back_by: str | None = None
-    held_since: int | None = None
-    ledger: Ledger = EMPTY
+    held_since: Micros | None = None
+    ledger: ShownLedger = EMPTY
     sides: tuple[SideStatus, ...] = ()
 
     @property
@@ -86,18 +95,23 @@ class StatementStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobStatus:
+class JobStatus(Document):
     """How it stands with a job: its processes and its statements.
 
     `problems` are files of it that are damaged; `is_orphan` says that its process outlived its supervisor.
     """
 
-    name: str
+    DOCUMENT: ClassVar = (
+        "name", "state", "pid", "supervisor", "since", "restarts", "error", "folder", "statements"
+    )  # fmt: skip
+    UNLISTED: ClassVar = ("supervisor", "since")
+
+    name: Annotated[str, Key("job")]
     state: State
-    folder: Path
+    folder: Annotated[Path, Key("checkpoint")]
     pid: int | None = None
     supervisor: int | None = None
-    since: int | None = None
+    since: Micros | None = None
     restarts: int = 0
     error: FrozenMap[str, Any] | None = None
     statements: tuple[StatementStatus, ...] = ()

@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated, ClassVar
 
+from weft.core.documents import Document, Key
 from weft.core.names import listed, near
 from weft.errors import ConnectorError, Diagnostic
 from weft.io.spark.jars import jars_folder
@@ -67,16 +69,27 @@ CONNECTORS: tuple[Connector, ...] = (
 )
 
 
+def _or_none(text: str) -> str | None:
+    return text or None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class Installed(Document):
     """A connector as it is on this machine; `version` is empty when it is not there."""
+
+    DOCUMENT: ClassVar = ("name", "is_installed", "version", "spark", "folder", "jars")
 
     name: str
     what: str
     folder: Path
-    version: str = ""
-    spark: str = ""
+    version: Annotated[str, _or_none] = ""
+    spark: Annotated[str, _or_none] = ""
     jars: tuple[str, ...] = ()
+
+    @property
+    def is_installed(self) -> Annotated[bool, Key("installed")]:
+        """Whether it is installed."""
+        return bool(self.version)
 
 
 def connector_of(name: str) -> Connector:

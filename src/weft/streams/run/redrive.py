@@ -21,7 +21,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.core.documents import Document
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near, shell_word
 from weft.errors import StreamError
@@ -31,6 +30,7 @@ from weft.streams.checkpoint.folder import Checkpoint, current, record_of, state
 from weft.streams.checkpoint.lock import held
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import (
+    Redriven,
     RedriveRecord,
     finish_redrive,
     recover,
@@ -53,18 +53,6 @@ OP, PLUS, MINUS = "_op", "+I", "-D"
 TAKEABLE = ("LATE", "EVICTED", "DUPLICATE", "NO_EVENT_TIME")
 Places = Mapping[RejectFile, tuple[int, ...]]
 """Rejected rows by their file and their place in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redriven(Document):
-    """What a redrive of one statement did, or would do."""
-
-    sink: str
-    taken: int
-    plus: int
-    minus: int
-    undecided: int
-    location: str
 
 
 def redrive_job(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from weft.core.documents import Document, iso_moment
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ArgumentError, Diagnostic
-from weft.streams.checkpoint.ledger import SIDES, side_name
+from weft.streams.checkpoint.ledger import SIDES, ShownLedger, side_name
 from weft.streams.checkpoint.manifest import Ledger, Manifest
 from weft.streams.checkpoint.status import sides_of
 from weft.streams.kernel.spec import NEVER, SideStats
@@ -80,17 +81,21 @@ class BatchReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueryReport:
+class QueryReport(Document):
     """A statement after a run; `rows` and the ledger count from the first batch of its checkpoint on."""
+
+    DOCUMENT: ClassVar = (
+        "sink", "location", "format", "rows", "ledger", "sides", "batches", "watermark", "sealed"
+    )  # fmt: skip
 
     sink: str
     location: str
     format: str
     rows: int
-    ledger: Ledger | None
+    ledger: ShownLedger | None
     sides: FrozenMap[str, str]
     batches: int
-    watermark: int | None
+    watermark: Annotated[int, iso_moment] | None
     sealed: bool
     checkpoint: Path | None
     files: tuple[Path, ...] = ()

@@ -105,7 +105,7 @@ def test_a_plan_is_told_in_words(tmp_path: Path, golden: Callable[[str, str], No
 
 def test_a_plan_is_told_as_data(tmp_path: Path) -> None:
     found = site(tmp_path, [CONVERT, WRITE])
-    data = describe(found.plan(), catalog=found.catalog, sizes={"10.fx": 422}).data
+    data = describe(found.plan(), catalog=found.catalog, sizes={"10.fx": 422}).report.to_dict()
     assert json.loads(json.dumps(data)) == data
     assert data["joins"][0]["alias"] == "fx"
     assert (data["joins"][0]["broadcast"], data["joins"][0]["as_of"]) == (True, "as of 2026-01-01")
