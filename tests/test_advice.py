@@ -29,7 +29,7 @@ from weft.cli.main import app, taken
 from weft.codes import CODES
 from weft.core.types import Schema
 from weft.errors import WeftError
-from weft.expr import functions, words
+from weft.expr import cursor, functions
 from weft.io.connectors import connectors
 from weft.joins.relation import Relation
 from weft.pipelines.model.schemas import json_schema
@@ -387,8 +387,8 @@ def test_advice_that_can_be_followed_passes(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("example", "help"),
-    [(name, help) for name, (_, help) in (*words.REFUSED_WORDS.items(), *functions._REFUSED.items())]
-    + [(str(kind), help) for kind, (_, help) in words.REFUSED_TOKENS.items()],
+    [(name, help) for name, (_, help) in (*cursor.REFUSED_WORDS.items(), *functions._REFUSED.items())]
+    + [(str(kind), help) for kind, (_, help) in cursor.REFUSED_TOKENS.items()],
 )
 def test_what_an_expression_is_to_be_written_as_parses(example: str, help: str) -> None:
     for text in re.findall(r"write (.*?)(?:$|; )", help):
@@ -412,9 +412,9 @@ JOINS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 def test_a_join_whose_columns_collide_names_arguments_that_it_takes(method: str) -> None:
     schema = Schema.of(k="long", t="long", v="long")
     sides = unplugged(schema), unplugged(schema)
-    words, named = JOINS[method]
+    cursor, named = JOINS[method]
     with pytest.raises(ColumnCollisionError) as caught:
-        getattr(sides[0], method)(sides[1], *words, **named)
+        getattr(sides[0], method)(sides[1], *cursor, **named)
     advised = set(re.findall(r"(?<![\w(])([a-z_]+)=", caught.value.help))
     assert advised
     assert advised <= set(inspect.signature(getattr(Relation, method)).parameters)

@@ -1,15 +1,89 @@
-"""The cursor over tokens: where it stands, what it can expect, how it fails."""
+"""The cursor over tokens: where it is, what it can expect, how it fails, and the words it refuses by name."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn, TypeVar
 
-from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weft.errors import Code, ExpressionError
-from weft.expr.ast import Origin, Span
-from weft.expr.words import REFUSED_TOKENS, REFUSED_WORDS
+from weft.errors import Code, Diagnostic, ExpressionError, WeftError
+from weft.expr.ast import Expr, Origin, Span
+
+NEGATABLE = ("IN", "BETWEEN", "LIKE")
+"""Operators that NOT may stand before."""
+
+NEVER_NAMES = frozenset({"OR", "AND", "IS", *NEGATABLE, "NOT", "CASE"})
+"""Words that are operators wherever they stand."""
+
+OPENERS = frozenset({"DISTINCT", "EXISTS"})
+RESERVED = NEVER_NAMES | OPENERS | {"TRUE", "FALSE", "NULL", "SELECT", "WHEN", "THEN", "ELSE", "END"}
+"""Words that a column can be called only in backticks or after a dot."""
+
+CLAUSE_WORDS = frozenset({"FROM", "WHERE", "ON", "JOIN", "EMIT", "WITH", "WITHIN", "AS"})
+"""Words that begin a clause of a statement: there a column is called so only in backticks or after a dot."""
+
+JOIN_KINDS = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "NATURAL"})
+"""Words that begin a clause when JOIN or another of them follows."""
+
+REFUSED_TOKENS = {
+    TokenType.DCOLON: ("a cast with ::", "write CAST(x AS type)"),
+    TokenType.L_BRACKET: ("access by [ ]", "name a column"),
+    TokenType.ARROW: ("a lambda (->)", ""),
+    TokenType.FARROW: ("=>", "write >= to compare; arguments have no names"),
+    TokenType.NOT: ("!", "write NOT"),
+    TokenType.AMP: ("&", "write AND"),
+    TokenType.PIPE: ("|", "write OR, or || to join texts"),
+    TokenType.BLOCK_START: ("a template ({{ }})", ""),
+    TokenType.PLACEHOLDER: ("a placeholder (?)", "write the value itself"),
+    TokenType.NATIONAL_STRING: ("a text with a letter before the quote", "write the text without it"),
+}
+REFUSED_WORDS = {
+    "SELECT": ("SELECT", "an expression has no subquery"),
+    "EXISTS": ("EXISTS", "an expression has no subquery"),
+    "OVER": ("a window (OVER)", ""),
+    "FILTER": ("FILTER", "use IF inside the aggregate"),
+    "WITHIN": ("WITHIN GROUP", ""),
+    "DISTINCT": ("DISTINCT", ""),
+    "AS": ("an alias (AS)", ""),
+    "ILIKE": ("ILIKE", "write LOWER(x) LIKE 'pattern'"),
+    "RLIKE": ("RLIKE", "use LIKE or CONTAINS"),
+    "REGEXP": ("REGEXP", "use LIKE or CONTAINS"),
+    "ESCAPE": ("ESCAPE", "the backslash escapes in a LIKE pattern"),
+    "COLLATE": ("COLLATE", ""),
+    "AT": ("AT TIME ZONE", ""),
+    "DIV": ("DIV", "write FLOOR(x / y)"),
+    "XOR": ("XOR", "write (a OR b) AND NOT (a AND b)"),
+    "FROM": ("FROM", "an expression has no query"),
+    "WHERE": ("WHERE", "an expression has no query"),
+    "ORDER": ("ORDER BY", "an expression has no query"),
+    "UNION": ("UNION", "an expression has no query"),
+}
+BEGINNINGS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.L_PAREN)
+AFTER_NUMBER = (TokenType.VAR, TokenType.NUMBER, TokenType.DOT)
+UNITS = frozenset(
+    unit + plural
+    for unit in "MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR".split()
+    for plural in ("", "S")
+)
+VALUE = "a value: a column, a number, a text, a function or ("
+
+
+def describe_refused(token: Token) -> tuple[str, str] | None:
+    """Return what a token that may stand nowhere is, and what to write instead."""
+    match token.token_type:
+        case TokenType.SEMICOLON:
+            return ("a semicolon", "an expression is one value; leave the semicolon out")
+        case TokenType.COMMENT:
+            return (
+                f"a comment mark ({token.text})",
+                "write comments outside the expression; a - (-b) for minus minus",
+            )
+        case TokenType.HINT:
+            return (f"a template mark ({token.text})", "templates are not read here")
+        case _:
+            return None
+
 
 DEEPEST = 100
 """How far expressions may be nested."""
@@ -17,8 +91,19 @@ DEEPEST = 100
 _END = Token(TokenType.SENTINEL, "")
 
 
+_T = TypeVar("_T")
+
+
+class Part(NamedTuple):
+    """A node that was read, None after a finding about it; its place with parentheses, and how deep it is."""
+
+    expr: Expr | None
+    span: Span
+    deep: int
+
+
 class Cursor:
-    """Walks over sqlglot's tokens; every failure has a place and every node notes its own.
+    """Walks over sqlglot's tokens; every failure has a place.
 
     sqlglot's own parser cannot be the base: its compiled build (sqlglotc) refuses subclasses.
     """
@@ -27,6 +112,7 @@ class Cursor:
         self.tokens = [*tokens, _END, _END]
         self.origin = origin
         self.index = 0
+        self.findings: list[Diagnostic] = []
 
     @property
     def curr(self) -> Token:
@@ -85,16 +171,34 @@ class Cursor:
             return "write x <=> y: it is true when both are NULL"
         return ""
 
-    def node(self, node: exp.Expr, start: int) -> exp.Expr:
-        """Note where the node stands and how deep it is; AND and OR of a chain count once."""
-        below = [c for c in node.iter_expressions() if "deep" in c.meta]
-        deep = 1 + max((c.meta["deep"] for c in below), default=0)
-        if isinstance(node, exp.Connector) and type(node.this) is type(node):
-            deep = max(node.this.meta["deep"], 1 + node.expression.meta["deep"])
+    def span(self, start: int) -> Span:
+        """Return the stretch from `start` to the end of the last token."""
+        return Span(start, self.prev.end + 1, self.origin)
+
+    def part(self, expr: Expr | None, start: int, *below: Part) -> Part:
+        """Return what was read from `start` on, one deeper than the deepest part below it."""
+        deep = 1 + max((part.deep for part in below), default=0)
         if deep > DEEPEST:
             self.too_deep(start)
-        node.meta.update(start=start, end=self.prev.end + 1, deep=deep)
-        return node
+        return Part(expr, self.span(start), deep)
+
+    def note(self, code: Code, message: str, at: Span, help: str = "") -> None:
+        """Note a finding that does not stop the reading; all of them are raised together at the end."""
+        self.findings.append(Diagnostic(code, message, help=help, at=at.place))
+
+    def attempt(self, at: Span, code: Code, read: Callable[[], _T]) -> _T | None:
+        """Run a reader of literals or types; its error is noted at a place, with its own code or `code`."""
+        try:
+            return read()
+        except WeftError as error:
+            own = error.code if error.code in ("W0203", "W0204") else code
+            self.note(own, error.message, at, error.help)
+            return None
+
+    def check_depth(self, depth: int) -> None:
+        """Refuse to read on when that many expressions are open."""
+        if depth > DEEPEST:
+            self.too_deep(self.curr.start if self.curr else len(self.origin.text))
 
     def too_deep(self, start: int) -> NoReturn:
         """Refuse a text that is nested too deep from `start` on."""
@@ -110,6 +214,11 @@ class Cursor:
         """Return the token in capitals if it is a plain ASCII word, else an empty text."""
         token = self.curr if token is None else token
         return token.text.upper() if token.token_type == TokenType.VAR and token.text.isascii() else ""
+
+    def begins_clause(self, word: str) -> bool:
+        """Whether a word at the cursor begins a clause of a statement."""
+        following = self.word(self.next)
+        return word in CLAUSE_WORDS or (word in JOIN_KINDS and following in ("JOIN", "OUTER", *JOIN_KINDS))
 
     def take_word(self, word: str, expected: str) -> None:
         """Step over a word that must stand here."""

@@ -1,4 +1,4 @@
-"""The grammar: precedence climbing over sqlglot's tokens to sqlglot's tree.
+"""The grammar: precedence climbing over sqlglot's tokens straight to our tree.
 
 sqlglot's own ladder calls some twenty methods for each pair of parentheses, guesses at missing
 operands and forgets where most nodes stand; its compiled build refuses to be extended.  This one
@@ -17,223 +17,245 @@ takes the rungs of SQL from a table, refuses what it does not know, and notes ev
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable
+from functools import partial
 
-from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weft.expr.ast import Origin
-from weft.expr.cursor import DEEPEST, Cursor, ends
-from weft.expr.words import (
-    AFTER_NUMBER,
+from weft.core.types import STRING, parse_type
+from weft.expr import functions
+from weft.expr.ast import (
+    Between,
+    Binary,
+    BinaryOp,
+    Call,
+    Case,
+    Cast,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Lit,
+    Logic,
+    LogicOp,
+    Negate,
+    Not,
+    Origin,
+    Span,
+    When,
+)
+from weft.expr.cursor import (
     BEGINNINGS,
-    CLAUSE_WORDS,
-    JOIN_KINDS,
     NEGATABLE,
     NEVER_NAMES,
     OPENERS,
-    UNITS,
     VALUE,
+    Part,
+    ends,
 )
+from weft.expr.dialect import Dialect
+from weft.expr.operands import Operands
+from weft.expr.patterns import pattern_problem
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(1, 8)
-_SYMBOLS: dict[TokenType, tuple[int, type[exp.Expr]]] = {
-    TokenType.EQ: (_COMPARE, exp.EQ),
-    TokenType.NEQ: (_COMPARE, exp.NEQ),
-    TokenType.LT: (_COMPARE, exp.LT),
-    TokenType.LTE: (_COMPARE, exp.LTE),
-    TokenType.GT: (_COMPARE, exp.GT),
-    TokenType.GTE: (_COMPARE, exp.GTE),
-    TokenType.NULLSAFE_EQ: (_COMPARE, exp.NullSafeEQ),
-    TokenType.PLUS: (_ADD, exp.Add),
-    TokenType.DASH: (_ADD, exp.Sub),
-    TokenType.DPIPE: (_ADD, exp.DPipe),
-    TokenType.STAR: (_MULTIPLY, exp.Mul),
-    TokenType.SLASH: (_MULTIPLY, exp.Div),
-    TokenType.MOD: (_MULTIPLY, exp.Mod),
+_SYMBOLS: dict[TokenType, tuple[int, BinaryOp]] = {
+    TokenType.EQ: (_COMPARE, "="),
+    TokenType.NEQ: (_COMPARE, "<>"),
+    TokenType.LT: (_COMPARE, "<"),
+    TokenType.LTE: (_COMPARE, "<="),
+    TokenType.GT: (_COMPARE, ">"),
+    TokenType.GTE: (_COMPARE, ">="),
+    TokenType.NULLSAFE_EQ: (_COMPARE, "<=>"),
+    TokenType.PLUS: (_ADD, "+"),
+    TokenType.DASH: (_ADD, "-"),
+    TokenType.DPIPE: (_ADD, "||"),
+    TokenType.STAR: (_MULTIPLY, "*"),
+    TokenType.SLASH: (_MULTIPLY, "/"),
+    TokenType.MOD: (_MULTIPLY, "%"),
 }
-_WORDS: dict[str, tuple[int, type[exp.Expr]]] = {
-    "OR": (_OR, exp.Or),
-    "AND": (_AND, exp.And),
-    "IS": (_COMPARE, exp.Is),
-    "IN": (_COMPARE, exp.In),
-    "BETWEEN": (_COMPARE, exp.Between),
-    "LIKE": (_COMPARE, exp.Like),
-}
+_WORDS = {"OR": _OR, "AND": _AND, "IS": _COMPARE, **dict.fromkeys(NEGATABLE, _COMPARE)}
 
 
-def syntax_tree(tokens: list[Token], origin: Origin, *, fragment: bool) -> exp.Expr:
-    """Return the sqlglot tree of the tokens, each node with its start, end and depth in `meta`."""
-    return _Grammar(tokens, origin, fragment=fragment).whole()
+class Grammar(Operands):
+    """Reads the tokens of an expression; what is not allowed is noted in `findings`, wrong syntax raises.
 
+    `statement` says that the expression is part of a statement, whose clauses end it.
+    """
 
-def syntax_tree_from(tokens: list[Token], index: int, origin: Origin) -> tuple[exp.Expr, int]:
-    """Return the tree of the longest expression that starts at a token of a statement, and where it stops."""
-    grammar = _Grammar(tokens, origin, statement=True)
-    grammar.index = index
-    return grammar.part(), grammar.index
-
-
-class _Grammar(Cursor):
     def __init__(
-        self, tokens: list[Token], origin: Origin, *, fragment: bool = False, statement: bool = False
+        self, tokens: list[Token], origin: Origin, dialect: Dialect, *, statement: bool = False
     ) -> None:
         super().__init__(tokens, origin)
-        self.fragment = fragment
+        self.fragment = dialect == "fragment"
+        self.stream = dialect == "stream"
         self.statement = statement
         self.cases = 0
 
-    def part(self) -> exp.Expr:
-        return self._climb(0, 1)
+    def longest(self, index: int) -> Expr | None:
+        """Read the longest expression that starts at a token."""
+        self.index = index
+        return self._climb(0, 1).expr
 
-    def whole(self) -> exp.Expr:
-        tree = self._climb(0, 1)
+    def whole(self) -> Expr | None:
+        """Read an expression that ends where the text does."""
+        tree = self._climb(0, 1).expr
         if self.curr:
             self.unexpected("an operator or the end of the expression")
         return tree
 
+    def _over(self, make: Callable[..., Expr], start: int, *below: Part) -> Part:
+        """Return the node made of parts; there is none when one of them was refused."""
+        exprs = [part.expr for part in below]
+        refused = any(expr is None for expr in exprs)
+        return self.part(None if refused else make(*exprs, span=self.span(start)), start, *below)
+
     # -- operators
 
-    def _operator(self) -> tuple[int, type[exp.Expr]] | None:
-        found = _SYMBOLS.get(self.curr.token_type) or _WORDS.get(self.word())
-        if found is None and self.word() == "NOT" and self.word(self.next) in NEGATABLE:
-            return _WORDS[self.word(self.next)]
-        return found
+    def _rank(self) -> int:
+        """Return the rank of the operator at the cursor, 0 when there is none."""
+        symbol = _SYMBOLS.get(self.curr.token_type)
+        if symbol is not None:
+            return symbol[0]
+        word = self.word()
+        if word == "NOT":
+            word = self.word(self.next) if self.word(self.next) in NEGATABLE else ""
+        return _WORDS.get(word, 0)
 
-    def _climb(self, floor: int, depth: int) -> exp.Expr:
+    def _climb(self, floor: int, depth: int) -> Part:
         """Read operators of rank `floor` and above."""
-        if depth > DEEPEST:
-            self.too_deep(self.curr.start if self.curr else len(self.origin.text))
+        self.check_depth(depth)
         left = self._prefix(floor, depth)
-        while (found := self._operator()) is not None and found[0] >= floor:
-            rank, kind = found
-            if rank != _COMPARE:
+        while (rank := self._rank()) and rank >= floor:
+            if rank in (_OR, _AND):
+                left = self._logic(left, rank, depth)
+            elif rank == _COMPARE:
+                left = self._comparison(left, depth)
+                self._refuse_chain()
+            else:
+                op = _SYMBOLS[self.curr.token_type][1]
                 self.advance()
                 right = self._climb(rank + 1, depth + 1)
-                left = self.node(kind(this=left, expression=right), left.meta["start"])
-                continue
-            left = self._comparison(left, kind, depth)
-            following = self._operator()
-            if following is not None and following[0] == _COMPARE:
-                found_text = self.origin.text[self.curr.start : self.curr.end + 1]
-                self.fail(
-                    "W0201",
-                    f"comparisons cannot be chained: {found_text!r} follows another comparison",
-                    *ends(self.curr),
-                    "join them with AND (a < b AND b < c), or put the first in parentheses",
-                )
+                left = self._over(partial(Binary, op), left.span.start, left, right)
         return left
 
-    def _prefix(self, floor: int, depth: int) -> exp.Expr:
+    def _refuse_chain(self) -> None:
+        if self._rank() == _COMPARE:
+            found = self.origin.text[self.curr.start : self.curr.end + 1]
+            self.fail(
+                "W0201",
+                f"comparisons cannot be chained: {found!r} follows another comparison",
+                *ends(self.curr),
+                "join them with AND (a < b AND b < c), or put the first in parentheses",
+            )
+
+    def _prefix(self, floor: int, depth: int) -> Part:
         if self.word() == "NOT" and self.next.token_type != TokenType.DOT and floor <= _NOT:
             start = self.curr.start
             self.advance()
-            return self.node(exp.Not(this=self._climb(_NOT, depth + 1)), start)
+            return self._over(Not, start, self._climb(_NOT, depth + 1))
         return self._operand(depth)
 
-    def _comparison(self, left: exp.Expr, kind: type[exp.Expr], depth: int) -> exp.Expr:
-        start = int(left.meta["start"])
+    def _logic(self, left: Part, rank: int, depth: int) -> Part:
+        """Read a chain of ANDs, or of ORs, as one node: it may be long without being deep."""
+        op: LogicOp = "OR" if rank == _OR else "AND"
+        parts = [left]
+        while self._rank() == rank:
+            self.advance()
+            parts.append(self._climb(rank + 1, depth + 1))
+        return self._over(lambda *args, span: Logic(op, args, span=span), left.span.start, *parts)
+
+    def _comparison(self, left: Part, depth: int) -> Part:
+        start, symbol = left.span.start, _SYMBOLS.get(self.curr.token_type)
         negated = self.word() == "NOT"
+        word = self.word(self.next) if negated else self.word()
         self.advance(2 if negated else 1)
-        if kind is exp.Is:
+        if symbol is not None:
+            node = self._over(partial(Binary, symbol[1]), start, left, self._climb(_ADD, depth + 1))
+        elif word == "IS":
             negated = self.word() == "NOT"
             if negated:
                 self.advance()
             self.take_word("NULL", "NULL after IS")
-            null = self.node(exp.Null(), self.prev.start)
-            node = self.node(exp.Is(this=left, expression=null), start)
-        elif kind is exp.In:
-            node = self.node(exp.In(this=left, expressions=self._list(depth)), start)
-        elif kind is exp.Between:
+            node = self._over(IsNull, start, left)
+        elif word == "IN":
+            items = self._list(depth)
+            node = self._over(lambda arg, *rest, span: In(arg, rest, span=span), start, left, *items)
+        elif word == "BETWEEN":
             low = self._climb(_ADD, depth + 1)
             self.take_word("AND", "AND between the two bounds of BETWEEN")
-            node = self.node(exp.Between(this=left, low=low, high=self._climb(_ADD, depth + 1)), start)
+            node = self._over(Between, start, left, low, self._climb(_ADD, depth + 1))
         else:
-            node = self.node(kind(this=left, expression=self._climb(_ADD, depth + 1)), start)
-        return self.node(exp.Not(this=node), start) if negated else node
+            node = self._like(left, depth)
+        return self._over(Not, start, node) if negated else node
 
-    def _list(self, depth: int) -> list[exp.Expr]:
+    def _list(self, depth: int) -> list[Part]:
         if self.curr.token_type != TokenType.L_PAREN:
             self.unexpected("( after IN")
         opening = self.curr
         self.advance()
-        items = [self._climb(0, depth + 1)]
-        while self.match(TokenType.COMMA):
-            items.append(self._climb(0, depth + 1))
+        items = self._items(depth)
         self.close(opening)
         return items
 
+    def _items(self, depth: int) -> list[Part]:
+        items = [self._climb(0, depth + 1)]
+        while self.match(TokenType.COMMA):
+            items.append(self._climb(0, depth + 1))
+        return items
+
+    def _like(self, left: Part, depth: int) -> Part:
+        noted = len(self.findings)
+        pattern = self._climb(_ADD, depth + 1)
+        # Only a plain text is a pattern; what else is wrong with anything else says nothing new.
+        del self.findings[noted:]
+        lit = pattern.expr if pattern.deep == 1 else None
+        if not (isinstance(lit, Lit) and lit.dtype == STRING):
+            help = "write the pattern as a text; use CONTAINS(text, part) to look for a value"
+            self.note("W0205", "a LIKE pattern that is not a text is not allowed", pattern.span, help)
+            return self.part(None, left.span.start, left, pattern)
+        text = str(lit.value)
+        if problem := pattern_problem(text):
+            help = r"write \\ for a backslash, \% and \_ for the signs"
+            self.note("W0201", problem, pattern.span, help)
+            return self.part(None, left.span.start, left, pattern)
+        return self._over(lambda arg, _, span: Like(arg, text, span=span), left.span.start, left, pattern)
+
     # -- operands
 
-    def _operand(self, depth: int) -> exp.Expr:
+    def _operand(self, depth: int) -> Part:
         token = self.curr
+        if self.at_number:
+            return self.number()
         match token.token_type:
-            case TokenType.NUMBER:
-                return self._number(token.start)
-            case TokenType.DOT if self.next.token_type == TokenType.NUMBER:
-                self.advance()
-                return self._number(token.start)
             case TokenType.STRING:
-                return self._literal()
+                return self.text()
             case TokenType.VAR | TokenType.IDENTIFIER:
                 return self._named(depth)
             case TokenType.L_PAREN:
                 self.advance()
                 inner = self._climb(0, depth + 1)
                 self.close(token)
-                return self.node(exp.Paren(this=inner), token.start)
+                return self.part(inner.expr, token.start, inner)
             case TokenType.DASH:
-                self.advance()
-                return self.node(exp.Neg(this=self._climb(_UNARY, depth + 1)), token.start)
+                return self._minus(depth)
             case TokenType.PLACEHOLDER | TokenType.COLON if self.fragment:
-                return self._placeholder()
+                return self.placeholder()
             case TokenType.BLOCK_START if not (self.fragment or self.statement):
-                return self._selector()
+                return self.selector()
             case TokenType.STAR:
                 self.fail("W0205", "* is not allowed in an expression", *ends(token), "only COUNT(*) has it")
         return self.unexpected(VALUE)
 
-    def _number(self, start: int) -> exp.Expr:
+    def _minus(self, depth: int) -> Part:
+        minus = self.curr
         self.advance()
-        if self.curr.token_type in AFTER_NUMBER and self.connected:
-            text = self.origin.text[start : self.curr.end + 1]
-            self.fail("W0203", f"{text!r} is not a number", start, self.curr.end + 1)
-        return self.node(exp.Literal.number(self.origin.text[start : self.prev.end + 1]), start)
+        if self.at_number:
+            self.check_depth(depth + 1)
+            return self.number(minus)
+        return self._over(Negate, minus.start, self._climb(_UNARY, depth + 1))
 
-    def _literal(self) -> exp.Expr:
-        """Read a text; within it only its own quote is doubled, which sqlglot reads more widely."""
-        token = self.curr
-        self.advance()
-        raw = self.origin.text[token.start : token.end + 1]
-        return self.node(exp.Literal.string(raw[1:-1].replace(raw[0] * 2, raw[0])), token.start)
-
-    def _placeholder(self) -> exp.Expr:
-        start = self.curr
-        self.advance()
-        if start.token_type == TokenType.PLACEHOLDER:
-            return self.node(exp.Placeholder(), start.start)
-        if self.curr.token_type != TokenType.VAR or not self.connected:
-            self.unexpected("a name directly after the colon, as in :limit")
-        name = self.bare_name()
-        return self.node(exp.Placeholder(this=name), start.start)
-
-    def _selector(self) -> exp.Expr:
-        opening = self.curr
-        self.advance()
-        if self.curr.token_type == TokenType.BLOCK_END:
-            self.fail("W0201", "the selector has no name", opening.start, self.curr.end + 1, "write {{NAME}}")
-        if self.curr.token_type != TokenType.VAR:
-            self.unexpected("the name of a selector after {{")
-        name = self.bare_name()
-        if not self.curr:
-            self.fail("W0201", "this {{ is not closed", *ends(opening), "add the missing }}")
-        if not self.match(TokenType.BLOCK_END):
-            self.unexpected("}} after the name of the selector")
-        return self.node(exp.Parameter(this=exp.Var(this=name)), opening.start)
-
-    # -- names, calls and words that begin something
-
-    def _named(self, depth: int) -> exp.Expr:
+    def _named(self, depth: int) -> Part:
+        """Read what begins with a name: a call, a CASE, a constant, a typed text or a column."""
         token, following = self.curr, self.next.token_type
         word = "" if following == TokenType.DOT else self.word()
         if word == "CASE":
@@ -241,13 +263,11 @@ class _Grammar(Cursor):
         if following == TokenType.L_PAREN and word not in ("SELECT", "IS", "IN", "BETWEEN", "LIKE"):
             return self._cast(depth) if word == "CAST" else self._call(depth)
         if word in ("NULL", "TRUE", "FALSE"):
-            self.advance()
-            return self.node(exp.Null() if word == "NULL" else exp.Boolean(this=word == "TRUE"), token.start)
+            return self.constant(word)
         if word in ("DATE", "TIMESTAMP") and following == TokenType.STRING:
-            self.advance()
-            return self.node(exp.Introducer(this=word, expression=self._literal()), token.start)
+            return self.typed_text(word)
         if word == "INTERVAL" and following in (TokenType.STRING, TokenType.NUMBER):
-            return self._interval()
+            return self.interval()
         if word in NEVER_NAMES or (self.cases and word in ("WHEN", "THEN", "ELSE", "END")):
             if word == "NOT":
                 help = "put NOT and what follows in parentheses"
@@ -255,65 +275,79 @@ class _Grammar(Cursor):
             self.unexpected(VALUE)
         if word == "SELECT" or (word in OPENERS and following in BEGINNINGS):
             self.unexpected(VALUE)
-        if self.statement and self._begins_clause(word):
+        if self.statement and self.begins_clause(word):
             self.fail("W0201", f"expected {VALUE}, found {token.text!r}", *ends(token))
-        return self._column()
+        return self.column()
 
-    def _begins_clause(self, word: str) -> bool:
-        following = self.word(self.next)
-        return word in CLAUSE_WORDS or (word in JOIN_KINDS and following in ("JOIN", "OUTER", *JOIN_KINDS))
+    # -- calls, CAST and CASE
 
-    def _column(self) -> exp.Expr:
-        start, parts = self.curr.start, [self._identifier()]
-        while self.match(TokenType.DOT):
-            if self.curr.token_type == TokenType.STAR:
-                self._unexpected_star()
-            if self.curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
-                self.unexpected("a column name after the dot")
-            parts.append(self._identifier())
-        if len(parts) > 2 or self.curr.token_type == TokenType.L_PAREN:
-            what = "a function with a prefix" if len(parts) <= 2 else "a name with more than one dot"
-            help = "put a name that holds a dot in backticks, as in `a.b`" if len(parts) > 2 else ""
-            self.fail("W0205", f"{what} is not allowed in an expression", start, self.prev.end + 1, help)
-        table = parts[0] if len(parts) == 2 else None
-        return self.node(exp.Column(this=parts[-1], table=table), start)
-
-    def _unexpected_star(self) -> NoReturn:
-        self.fail("W0205", "* is not allowed in an expression", *ends(self.curr), "name one column")
-
-    def _identifier(self) -> exp.Identifier:
-        token = self.curr
-        if token.token_type == TokenType.VAR:
-            return exp.Identifier(this=self.bare_name(), quoted=False)
-        self.advance()
-        raw = self.origin.text[token.start : token.end + 1]
-        name = raw[1:-1].replace(raw[0] * 2, raw[0])
-        if not name:
-            self.fail("W0201", "the name in quotes is empty", *ends(token))
-        return exp.Identifier(this=name, quoted=True)
-
-    def _call(self, depth: int) -> exp.Expr:
+    def _call(self, depth: int) -> Part:
         name, opening = self.curr, self.next
         if name.token_type == TokenType.IDENTIFIER:
             self.fail("W0205", "the name of a function stands without quotes", *ends(name))
         self.advance(2)
-        args: list[exp.Expr] = []
-        if self.curr.token_type == TokenType.STAR and self.next.token_type == TokenType.R_PAREN:
-            star = self.curr
-            self.advance()
-            args.append(self.node(exp.Star(), star.start))
+        function = self._function(name)
+        args: list[Part] = []
+        starred = self.curr.token_type == TokenType.STAR and self.next.token_type == TokenType.R_PAREN
+        if starred:
+            args.append(self._star(function))
         elif self.curr.token_type != TokenType.R_PAREN:
-            args.append(self._climb(0, depth + 1))
-            while self.match(TokenType.COMMA):
-                args.append(self._climb(0, depth + 1))
+            args.extend(self._items(depth))
         self.close(opening)
-        node = self.node(exp.Anonymous(this=name.text, expressions=args), name.start)
-        node.meta["name_end"] = name.end + 1
+        expr, span = None, self.span(name.start)
+        exprs = tuple(part.expr for part in args if part.expr is not None)
+        if function is not None and len(exprs) == len(args):
+            expr = Call("COUNT_ALL", (), span=span) if starred else self._known_call(function, exprs, span)
+        call = self.part(expr, name.start, *args)
         if self.word() in ("OVER", "FILTER", "WITHIN") and not self.statement:
             self.unexpected("an operator")
-        return node
+        return call
 
-    def _cast(self, depth: int) -> exp.Expr:
+    def _function(self, name: Token) -> functions.Function | None:
+        """Return the function of that name, or None after noting that there is none."""
+        function = functions.find(name.text)
+        if function is None:
+            at = Span(*ends(name), self.origin)
+            if refused := functions.refused(name.text, fragment=self.fragment, stream=self.stream):
+                self.note("W0205", f"{name.text} {refused[0]}", at, refused[1])
+            else:
+                close = functions.nearest(name.text, fragment=self.fragment or self.stream)
+                self.note("W0206", f"there is no function {name.text!r}", at, close)
+        return function
+
+    def _star(self, function: functions.Function | None) -> Part:
+        """Read the ``*`` of ``COUNT(*)``, which no other function takes."""
+        start = self.curr.start
+        self.advance()
+        if function is not None and function.name == "COUNT":
+            return self.part(Call("COUNT_ALL", (), span=self.span(start)), start)
+        self.note("W0205", "* is not allowed here", self.span(start), "only COUNT(*) has it")
+        return self.part(None, start)
+
+    def _known_call(self, function: functions.Function, args: tuple[Expr, ...], span: Span) -> Expr | None:
+        """Return the call, or the operator that it is another spelling of."""
+        if len(args) < function.least or (function.most is not None and len(args) > function.most):
+            message = f"{function.name} takes {function.arity} arguments, not {len(args)}"
+            help = f"write {function.name}({function.takes})"
+            if function.name in ("MIN", "MAX") and len(args) == 1 and not self.fragment:
+                help = f"{function.name}_AGG(x) is the aggregate over rows; " + help
+            self.note("W0208", message.replace(" 1 arguments", " 1 argument"), span, help)
+            return None
+        match function.name, args:
+            case ("AND" | "OR") as op, _:
+                return Logic(op, args, span=span)
+            case "NOT", (arg,):
+                return Not(arg, span=span)
+            case "ISNULL", (arg,):
+                return IsNull(arg, span=span)
+            case "MOD", (left, right):
+                return Binary("%", left, right, span=span)
+            case "DATE", (Lit(value=str() as text),):
+                return self.date(text, span)
+            case name, _:
+                return Call(name, args, span=span)
+
+    def _cast(self, depth: int) -> Part:
         start, opening = self.curr.start, self.next
         self.advance(2)
         arg = self._climb(0, depth + 1)
@@ -324,40 +358,41 @@ class _Grammar(Cursor):
             self.advance()
         if self.curr is first:
             self.unexpected("a type after AS")
-        to = self.node(exp.Var(this=self.origin.text[first.start : self.prev.end + 1]), first.start)
+        to = self.part(None, first.start)
+        name = self.origin.text[to.span.start : to.span.end]
         self.close(opening)
-        return self.node(exp.Cast(this=arg, to=to), start)
+        dtype = self.attempt(to.span, "W0205", lambda: parse_type(name))
+        expr = None
+        if arg.expr is not None and dtype is not None:
+            expr = Cast(arg.expr, dtype, span=self.span(start))
+        return self.part(expr, start, arg, to)
 
-    def _case(self, depth: int) -> exp.Expr:
+    def _case(self, depth: int) -> Part:
         case = self.curr
         self.advance()
         self.cases += 1
-        operand = None if self.word() == "WHEN" else self._climb(0, depth + 1)
+        first = [] if self.word() == "WHEN" else [self._climb(0, depth + 1)]
         if self.word() != "WHEN":
             self.unexpected("WHEN")
-        whens: list[exp.Expr] = []
+        whens: list[Part] = []
         while self.word() == "WHEN":
             start = self.curr.start
             self.advance()
             condition = self._climb(0, depth + 2)
             self.take_word("THEN", "THEN or an operator")
-            whens.append(self.node(exp.If(this=condition, true=self._climb(0, depth + 2)), start))
-        default = None
+            whens.append(self._over(When, start, condition, self._climb(0, depth + 2)))
+        last: list[Part] = []
         if self.word() == "ELSE":
             self.advance()
-            default = self._climb(0, depth + 1)
+            last.append(self._climb(0, depth + 1))
         if not self.curr:
             self.fail("W0201", "this CASE has no END", *ends(case), "add the missing END")
         self.take_word("END", "WHEN, ELSE, END or an operator")
         self.cases -= 1
-        return self.node(exp.Case(this=operand, ifs=whens, default=default), case.start)
 
-    def _interval(self) -> exp.Expr:
-        start = self.curr.start
-        self.advance(2)
-        if self.word() in UNITS:
-            self.advance()
-            if self.word() == "TO" and self.word(self.next) in UNITS:
-                self.advance(2)
-        text = self.origin.text[start : self.prev.end + 1]
-        return self.node(exp.Interval(this=exp.Literal.string(text)), start)
+        def made(*exprs: Expr, span: Span) -> Expr:
+            operand = exprs[0] if first else None
+            conditions = tuple(e for e in exprs if isinstance(e, When))
+            return Case(operand, conditions, exprs[-1] if last else None, span=span)
+
+        return self._over(made, case.start, *first, *whens, *last)

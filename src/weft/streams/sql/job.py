@@ -17,7 +17,7 @@ from weft.errors import ArgumentError, Diagnostic, Place, StreamSqlError, WeftEr
 from weft.expr.ast import Origin, Span
 from weft.expr.cursor import ends
 from weft.expr.dialect import tokenize, without_comments
-from weft.expr.words import describe_refused
+from weft.expr.cursor import describe_refused
 from weft.streams.sql.reading import STATEMENTS
 from weft.streams.sql.select import Selects
 from weft.streams.sql.syntax import (
