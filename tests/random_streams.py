@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weft.core.injected_crash import CRASH, Crash
+from weft.core.crash import CRASH, Crash
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.sql.lower import read_spec

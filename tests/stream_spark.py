@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.core.crash import Crash
 from weft.core.frozen import FrozenMap
-from weft.core.injected_crash import Crash
 from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.manifest import batches, read_manifest
 from weft.streams.plan.resolve import plan_job

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from weft.core.version import engine_version
+from weft.core import engine_version
 from weft.errors import (
     AmbiguousColumnError,
     ArgumentError,

@@ -8,8 +8,7 @@ import pytest
 
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap, frozen, thawed
-from weft.core.sites import NOWHERE, Sites
-from weft.core.source import Source
+from weft.core.source import NOWHERE, Sites, Source
 
 
 def test_equal_maps_have_one_hash_in_any_order() -> None:

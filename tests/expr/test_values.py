@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from weft.core.types import Decimal
-from weft.expr.decimals import result_type
-from weft.expr.values import order
+from weft.expr.values import order, result_type
 
 
 @pytest.mark.parametrize(

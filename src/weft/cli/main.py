@@ -37,7 +37,7 @@ from weft.cli.commands import (
 )
 from weft.cli.envelope import FAILED, INTERRUPTED, OK, USAGE, Envelope, in_order, refused
 from weft.cli.terminal import has_colour, say, shown
-from weft.core.version import engine_version
+from weft.core import engine_version
 from weft.errors import WeftError, WorkspaceError
 from weft.redaction import redact
 

@@ -1,1 +1,13 @@
-"""Small words: types, names, durations, periods, places in text, fingerprints."""
+"""Small value types: types, names, durations, periods, places in text, fingerprints, the release that runs."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def engine_version() -> str:
+    """Return the installed release, ``0+unknown`` for a source tree that is not installed."""
+    try:
+        return version("weft")
+    except PackageNotFoundError:
+        return "0+unknown"

@@ -1,11 +1,15 @@
-"""Points at which a test may end the process as a power cut would; without WEFT_CRASH_AT they do nothing."""
+"""Points at which a test may end the process as a power cut would; without WEFT_CRASH_AT they do nothing.
+
+CRASH is the same in the input of a test: the row at which a run dies and is started again.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections import Counter
-from typing import Literal
+from enum import Enum
+from typing import Final, Literal
 
 CrashPoint = Literal[
     "snapshot_written",
@@ -63,3 +67,20 @@ def crash_point(name: CrashPoint) -> None:
     _passed[name] += 1
     if _passed[name] == int(count or 1):
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Crash(Enum):
+    """The type of `CRASH`, which is its one value."""
+
+    CRASH = "crash"
+
+    def __repr__(self) -> str:
+        return "CRASH"
+
+
+CRASH: Final = Crash.CRASH
+"""A crash is a value in the input: ``[rows, rows, CRASH, rows]`` must give what the input without it gives.
+
+>>> [1, CRASH, 2]
+[1, CRASH, 2]
+"""

@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-from weft.core.calendar import Calendar, Level, Period, Status
-from weft.core.gregorian import GREGORIAN
+from weft.core.calendar import GREGORIAN, Calendar, Level, Period, Status
 from weft.core.listed_calendar import ListedCalendar, calendar_from_dict
 
 __all__ = [

@@ -21,7 +21,7 @@ from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
 from weft.core.frozen import FrozenMap
-from weft.core.sites import Sites
+from weft.core.source import Sites
 
 ALWAYS: Mapping[str, Any] = {"always": True}
 """Metadata of a field that the canonical form holds even where it has its default."""

@@ -16,7 +16,7 @@ What the language means, where SQL leaves a choice:
   also where clocks change.  A date moves by whole days; with an interval it becomes a ``timestamp_ntz``.
 - NOT binds looser than comparisons, comparisons cannot be chained, IF and CASE take the else branch when the
   condition is NULL, MIN and MAX are NULL when an argument is.  NaN equals NaN and is the greatest number.
-- A text is cast only when it has the form in ``weft.expr.patterns.TEXT_FORMS``, blanks around it allowed.
+- A text is cast only when it has the form in ``weft.expr.literals.TEXT_FORMS``, blanks around it allowed.
 - Whether an operand that cannot change the result is computed at all, and so can fail, is not promised.
 """
 
@@ -49,12 +49,11 @@ from weft.expr.ast import (
     selectors,
     walk,
 )
-from weft.expr.bind import bind, literal
+from weft.expr.bind import bind, interpolate, literal
 from weft.expr.check import check
 from weft.expr.dialect import Dialect
 from weft.expr.evaluate import evaluate, evaluate_aggregate
 from weft.expr.functions import FUNCTIONS, Function
-from weft.expr.interpolation import interpolate
 from weft.expr.read import parse
 from weft.expr.render import render
 from weft.expr.typed import Column, Scope, TableScope, Typed

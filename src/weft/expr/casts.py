@@ -12,9 +12,8 @@ from typing import Any
 
 from weft.core.types import NULL, STRING, Decimal, DType, Scalar
 from weft.errors import EvaluationError, ExpressionError
-from weft.expr.decimals import fit
-from weft.expr.literals import read_date, read_time
-from weft.expr.patterns import text_form
+from weft.expr.literals import read_date, read_time, text_form
+from weft.expr.values import fit
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _TEXT_TARGETS = ("boolean", "date", "timestamp", "timestamp_ntz")

@@ -7,7 +7,6 @@ from typing import Any
 
 from weft.core.types import BOOLEAN, NULL, STRING, DType, common_type
 from weft.errors import Diagnostic, ExpressionError
-from weft.expr import operators
 from weft.expr.ast import (
     Between,
     Binary,
@@ -27,7 +26,17 @@ from weft.expr.ast import (
     Selector,
 )
 from weft.expr.casts import castable
-from weft.expr.checking import CallCheck, Findings, cast_help, convert, meet, meet_help
+from weft.expr.checking import (
+    CallCheck,
+    Findings,
+    binary,
+    cast_help,
+    compare,
+    convert,
+    meet,
+    meet_help,
+    negate,
+)
 from weft.expr.functions import FUNCTIONS
 from weft.expr.render import written
 from weft.expr.typed import Scope, Typed
@@ -149,7 +158,7 @@ class _Checker:
         left, right = self.check(node.left), self.check(node.right)
         if left is None or right is None:
             return None
-        return operators.binary(node, left, right, self.findings)
+        return binary(node, left, right, self.findings)
 
     def logic(self, node: Logic) -> Typed | None:
         found = [self.condition(a, f"an operand of {node.op}") for a in node.args]
@@ -164,7 +173,7 @@ class _Checker:
 
     def negate(self, node: Negate) -> Typed | None:
         arg = self.check(node.arg)
-        return arg and operators.negate(node, arg, self.findings)
+        return arg and negate(node, arg, self.findings)
 
     def is_null(self, node: IsNull) -> Typed | None:
         arg = self.check(node.arg)
@@ -175,7 +184,7 @@ class _Checker:
         if arg is None or None in items:
             return None
         good = tuple(i for i in items if i is not None)
-        pairs = [operators.compare(i.expr, "=", arg, i, self.findings, "IN") for i in good]
+        pairs = [compare(i.expr, "=", arg, i, self.findings, "IN") for i in good]
         common, operands = meet((arg, *good))
         if None in pairs:
             return None
@@ -190,8 +199,8 @@ class _Checker:
         if operands is None:
             return None
         arg, low, high = operands
-        above = operators.compare(node.low, ">=", arg, low, self.findings, "BETWEEN")
-        below = operators.compare(node.high, "<=", arg, high, self.findings, "BETWEEN")
+        above = compare(node.low, ">=", arg, low, self.findings, "BETWEEN")
+        below = compare(node.high, "<=", arg, high, self.findings, "BETWEEN")
         if above is None or below is None:
             return None
         return Typed("and", BOOLEAN, above.nullable or below.nullable, (above, below), expr=node)
@@ -237,7 +246,7 @@ class _Checker:
             if operand is None or value is None:
                 found.append(None)
             else:
-                found.append(operators.compare(when.condition, "=", operand, value, self.findings))
+                found.append(compare(when.condition, "=", operand, value, self.findings))
         return found
 
     def branches_differ(self, values: list[Typed]) -> None:

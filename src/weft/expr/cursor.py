@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weft.errors import Code, Diagnostic, ExpressionError, WeftError
-from weft.expr.ast import Expr, Origin, Span
+from weft.errors import Code, ExpressionError
+from weft.expr.ast import Origin, Span
 
 NEGATABLE = ("IN", "BETWEEN", "LIKE")
 """Operators that NOT may stand before."""
@@ -91,17 +90,6 @@ DEEPEST = 100
 _END = Token(TokenType.SENTINEL, "")
 
 
-_T = TypeVar("_T")
-
-
-class Part(NamedTuple):
-    """A node that was read, None after a finding about it; its place with parentheses, and how deep it is."""
-
-    expr: Expr | None
-    span: Span
-    deep: int
-
-
 class Cursor:
     """Walks over sqlglot's tokens; every failure has a place.
 
@@ -112,7 +100,6 @@ class Cursor:
         self.tokens = [*tokens, _END, _END]
         self.origin = origin
         self.index = 0
-        self.findings: list[Diagnostic] = []
 
     @property
     def curr(self) -> Token:
@@ -170,30 +157,6 @@ class Cursor:
         if self.word() == "DISTINCT" and before[-2:] == ["IS", "NOT"]:
             return "write x <=> y: it is true when both are NULL"
         return ""
-
-    def span(self, start: int) -> Span:
-        """Return the stretch from `start` to the end of the last token."""
-        return Span(start, self.prev.end + 1, self.origin)
-
-    def part(self, expr: Expr | None, start: int, *below: Part) -> Part:
-        """Return what was read from `start` on, one deeper than the deepest part below it."""
-        deep = 1 + max((part.deep for part in below), default=0)
-        if deep > DEEPEST:
-            self.too_deep(start)
-        return Part(expr, self.span(start), deep)
-
-    def note(self, code: Code, message: str, at: Span, help: str = "") -> None:
-        """Note a finding that does not stop the reading; all of them are raised together at the end."""
-        self.findings.append(Diagnostic(code, message, help=help, at=at.place))
-
-    def attempt(self, at: Span, code: Code, read: Callable[[], _T]) -> _T | None:
-        """Run a reader of literals or types; its error is noted at a place, with its own code or `code`."""
-        try:
-            return read()
-        except WeftError as error:
-            own = error.code if error.code in ("W0203", "W0204") else code
-            self.note(own, error.message, at, error.help)
-            return None
 
     def check_depth(self, depth: int) -> None:
         """Refuse to read on when that many expressions are open."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal as Number
 from typing import Any
@@ -12,9 +12,9 @@ from weft.core.types import Decimal, Scalar
 from weft.errors import EvaluationError
 from weft.expr import values
 from weft.expr.casts import cast_value
-from weft.expr.decimals import compute, fit
-from weft.expr.patterns import like_regex
+from weft.expr.literals import like_regex
 from weft.expr.typed import Typed
+from weft.expr.values import compute, fit
 
 Lookup = Callable[[Hashable], object]
 
@@ -265,3 +265,39 @@ _AGGREGATES: dict[str, Callable[[list[Any], Typed], Any]] = {
     "MIN_AGG": lambda found, _: min(found, key=values.sort_key, default=None),
     "MAX_AGG": lambda found, _: max(found, key=values.sort_key, default=None),
 }
+
+
+class RowCondition:
+    """Answers for each pair whether a condition is true; `places` say which side and child a column is.
+
+    >>> from weft.core.types import Schema
+    >>> from weft.expr import TableScope, check, parse
+    >>> tables = TableScope({"a": Schema.of(x="long"), "b": Schema.of(y="long")})
+    >>> same = check(parse("a.x % 10 = b.y % 10"), tables)
+    >>> asked = RowCondition(same, {("a", 0): ("left", "x"), ("b", 0): ("right", "y")})
+    >>> asked([{"x": 12}, {"x": 12}, {"x": 12}], [{"y": 2}, {"y": 3}, {"y": None}])
+    [True, False, False]
+    """
+
+    __slots__ = ("places", "typed")
+
+    def __init__(self, typed: Typed, places: Mapping[Hashable, tuple[str, str]]) -> None:
+        self.typed = typed
+        self.places = dict(places)
+
+    def __call__(self, left: Sequence[dict[str, Any]], right: Sequence[dict[str, Any]]) -> list[bool]:
+        """Return whether the condition is true of each pair; NULL is not."""
+        return [self._is_true(a, b) for a, b in zip(left, right, strict=True)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowCondition) and (self.typed, self.places) == (other.typed, other.places)
+
+    def __hash__(self) -> int:
+        return hash(self.typed)
+
+    def _is_true(self, left: dict[str, Any], right: dict[str, Any]) -> bool:
+        def lookup(slot: Hashable) -> object:
+            side, child = self.places[slot]
+            return (left if side == "left" else right)[child]
+
+        return evaluate(self.typed, lookup) is True

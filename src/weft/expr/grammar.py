@@ -50,12 +50,11 @@ from weft.expr.cursor import (
     NEVER_NAMES,
     OPENERS,
     VALUE,
-    Part,
     ends,
 )
 from weft.expr.dialect import Dialect
-from weft.expr.operands import Operands
-from weft.expr.patterns import pattern_problem
+from weft.expr.literals import pattern_problem
+from weft.expr.operands import Operands, Part
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(1, 8)
 _SYMBOLS: dict[TokenType, tuple[int, BinaryOp]] = {

@@ -2,19 +2,59 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn, TypeVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.core.duration import Duration
 from weft.core.types import BOOLEAN, DATE, INTERVAL, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from weft.expr.ast import Lit, Placeholder, Ref, Selector, Span
-from weft.expr.cursor import AFTER_NUMBER, UNITS, Cursor, Part, ends
+from weft.errors import Code, Diagnostic, WeftError
+from weft.expr.ast import Expr, Lit, Origin, Placeholder, Ref, Selector, Span
+from weft.expr.cursor import AFTER_NUMBER, DEEPEST, UNITS, Cursor, ends
 from weft.expr.literals import read_date, read_number, read_time
+
+_T = TypeVar("_T")
+
+
+class Part(NamedTuple):
+    """A node that was read, None after a finding about it; its place with parentheses, and how deep it is."""
+
+    expr: Expr | None
+    span: Span
+    deep: int
 
 
 class Operands(Cursor):
     """Reads one operand at the cursor; a value that has no meaning is noted and reading goes on."""
+
+    def __init__(self, tokens: list[Token], origin: Origin) -> None:
+        super().__init__(tokens, origin)
+        self.findings: list[Diagnostic] = []
+
+    def span(self, start: int) -> Span:
+        """Return the stretch from `start` to the end of the last token."""
+        return Span(start, self.prev.end + 1, self.origin)
+
+    def part(self, expr: Expr | None, start: int, *below: Part) -> Part:
+        """Return what was read from `start` on, one deeper than the deepest part below it."""
+        deep = 1 + max((part.deep for part in below), default=0)
+        if deep > DEEPEST:
+            self.too_deep(start)
+        return Part(expr, self.span(start), deep)
+
+    def note(self, code: Code, message: str, at: Span, help: str = "") -> None:
+        """Note a finding that does not stop the reading; all of them are raised together at the end."""
+        self.findings.append(Diagnostic(code, message, help=help, at=at.place))
+
+    def attempt(self, at: Span, code: Code, read: Callable[[], _T]) -> _T | None:
+        """Run a reader of literals or types; its error is noted at a place, with its own code or `code`."""
+        try:
+            return read()
+        except WeftError as error:
+            own = error.code if error.code in ("W0203", "W0204") else code
+            self.note(own, error.message, at, error.help)
+            return None
 
     @property
     def at_number(self) -> bool:

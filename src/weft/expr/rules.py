@@ -29,14 +29,14 @@ from weft.expr.checking import (
     WHOLE,
     CallCheck,
     cast_help,
+    compare,
     convert,
     exact,
     meet,
     meet_help,
 )
-from weft.expr.decimals import bounded
-from weft.expr.operators import compare
 from weft.expr.typed import Typed
+from weft.expr.values import bounded
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """What DATE_TRUNC cuts to; a week starts on Monday."""

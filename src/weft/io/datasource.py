@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from weft.core import types
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.sites import NOWHERE
+from weft.core.source import NOWHERE
 from weft.core.spec import ALWAYS, NEVER, Locations, Spec, Text, WrittenAs, frozen_values
 from weft.core.types import Field
 

@@ -1,6 +1,6 @@
 """Tools for tests: tables written as tables, case files, the reference engine, readable diffs."""
 
-from weft.core.injected_crash import CRASH, Crash
+from weft.core.crash import CRASH, Crash
 from weft.testing.asserts import assert_rows_equal
 from weft.testing.cases import Case, load_cases, read_cases
 from weft.testing.reference import (
@@ -11,7 +11,7 @@ from weft.testing.reference import (
     unmatched_rows,
 )
 from weft.testing.tables import T, Table
-from weft.testing.windows import Window, shared_windows, windows_of
+from weft.testing.values import Window, shared_windows, windows_of
 
 __all__ = [
     "CRASH",

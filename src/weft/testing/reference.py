@@ -32,9 +32,9 @@ from weft.testing.values import (
     is_nan,
     microseconds,
     position,
+    shared_windows,
     shifted,
 )
-from weft.testing.windows import shared_windows
 
 Row = tuple[Any, ...]
 Pair = tuple[int, int]

@@ -1,4 +1,4 @@
-"""Rows of the in-process stream engine on their way into the kernel and out of it, and to files."""
+"""Rows of the in-process stream engine on their way into the kernel, a table or files, and out of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from weft.core.frozen import FrozenMap
 from weft.core.types import Decimal as DecimalType
 from weft.core.types import DType, Scalar
+from weft.expr import evaluate
+from weft.streams.checkpoint.ledger import COUNTS
+from weft.streams.checkpoint.manifest import Counts
 from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.pairs import arrow_type
 from weft.streams.kernel.spec import JoinTask, Side
 from weft.streams.plan.kernel_spec import Child, Layout
-from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn
+from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn, TableStep
 from weft.testing.values import EPOCH, as_type, microseconds
 
 Values = dict[Hashable, Any]
@@ -143,3 +147,34 @@ def _typed(value: Any, dtype: DType) -> Any:
     if isinstance(dtype, Scalar) and dtype.name == "date":
         return dt.date.fromisoformat(value)
     return value
+
+
+def looked_up(
+    step: TableStep, rows: Sequence[Flowing], table: Sequence[Values], turned_away: int
+) -> tuple[list[Flowing], Counts]:
+    """Return rows with what they meet in the table, and the counts of the left side.
+
+    `turned_away` are rows that did not read and that nothing before this join has counted.
+    """
+    counts = dict.fromkeys(COUNTS, 0)
+    counts["in"] = counts["rejected"] = turned_away
+    out: list[Flowing] = []
+    for row in rows:
+        if row.unread is not None:
+            out.append(row)
+            continue
+        found = [other for other in table if _meets(step, row.values, other)]
+        counts["in"] += 1
+        counts["matched" if found else "unmatched"] += 1
+        out.extend(Flowing({**row.values, **other}) for other in found)
+        if not found and step.how == "left":
+            out.append(row)
+    return out, FrozenMap(counts)
+
+
+def _meets(step: TableStep, left: Values, right: Values) -> bool:
+    for key in step.keys:
+        mine, other = as_type(left.get(key.left), key.dtype), as_type(right.get(key.right), key.dtype)
+        if mine is None or mine != other:
+            return False
+    return step.residual is None or evaluate(step.residual, {**left, **right}.get) is True

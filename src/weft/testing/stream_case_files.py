@@ -11,12 +11,13 @@ from weft.core.names import listed, near
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP
 from weft.errors import CODES, CaseFileError, Code, Diagnostic
+from weft.pipelines.model.yaml_nodes import Item, Node
+from weft.testing.cases import compose, plain
 from weft.testing.cells import Cell
 from weft.testing.cells import read as read_cell
 from weft.testing.stream_cases import ARRIVALS, StreamCase, StreamRows
 from weft.testing.tables import T, Table
 from weft.testing.values import microseconds
-from weft.testing.yaml_values import Item, Node, compose, plain
 
 _NEEDED = ("id", "why", "sql", "streams")
 _KEYS = (

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.core.crash import crash_point
+from weft.core.crash import Crash, crash_point
 from weft.core.frozen import FrozenMap
-from weft.core.injected_crash import Crash
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
 from weft.streams.checkpoint.commit import STAGING, check_open, commit, seal
@@ -42,9 +41,18 @@ from weft.streams.plan.clocks import clocks, watermark
 from weft.streams.plan.identity import parts
 from weft.streams.plan.kernel_spec import is_raw, kernel_spec, layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
-from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, read, stable_hash, unpacked, written
+from weft.testing.stream_arrow import (
+    Flowing,
+    HashOf,
+    Packed,
+    Values,
+    looked_up,
+    read,
+    stable_hash,
+    unpacked,
+    written,
+)
 from weft.testing.stream_items import Row, of_stream, of_table
-from weft.testing.stream_lookup import looked_up
 
 Batch = Mapping[str, Sequence[Row]]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]

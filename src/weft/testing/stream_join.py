@@ -21,8 +21,7 @@ from weft.streams.plan.resolved import (
     event_time,
 )
 from weft.testing.stream_items import Count, Item, Rejected
-from weft.testing.values import EPOCH, as_type, compare
-from weft.testing.windows import Window, shared_windows, windows_of
+from weft.testing.values import EPOCH, Window, as_type, compare, shared_windows, windows_of
 
 
 class SideReference:

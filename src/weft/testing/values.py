@@ -1,4 +1,4 @@
-"""How two values compare, in plain Python: NULL, NaN, -0.0, exact numbers, points in time.
+"""How two values compare, in plain Python: NULL, NaN, -0.0, exact numbers, points in time, windows of a time.
 
 The reference engine reads its meaning of "equal", "before" and "how far" from here alone.
 """
@@ -8,14 +8,15 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.core import types
 from weft.core.types import DType, Scalar
 from weft.errors import ArgumentError
+from weft.joins.resolve.resolved import SameWindow
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -152,3 +153,55 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (str, "string"), (bytes, "binary"), (bytearray, "binary"), (dt.date, "date"), (dt.timedelta, "interval"),
     (Mapping, "map"), (tuple, "struct"), (list, "array"),
 )  # fmt: skip
+
+
+class Window(NamedTuple):
+    """A stretch of an axis, from `start` to just before `end`."""
+
+    start: Position
+    end: Position
+
+
+def windows_of(
+    match: SameWindow, time: Position | None, events: Sequence[Position] = ()
+) -> tuple[Window, ...]:
+    """Return the windows that hold `time`, first one first.
+
+    `events` are the times of both sides under one key; sessions alone need them.
+
+    >>> minutes = SameWindow(left=0, right=0, kind="sliding", size=60, slide=30, gap=None, per_window=False)
+    >>> windows_of(minutes, 95)
+    (Window(start=60, end=120), Window(start=90, end=150))
+    """
+    if time is None or is_nan(time):
+        return ()
+    if match.kind == "session":
+        return (_session(time, events, match.gap or 0),)
+    size = match.size or 0
+    slide = size if match.kind == "tumbling" else match.slide or size
+    found = []
+    number = math.floor(time / slide) if isinstance(time, float) else time // slide
+    while number * slide + size > time:
+        found.append(Window(number * slide, number * slide + size))
+        number -= 1
+    return tuple(reversed(found))
+
+
+def _session(time: Position, events: Sequence[Position], gap: int) -> Window:
+    """Return the burst of events around `time`: each at most `gap` after the one before it."""
+    first = last = time
+    for event in sorted(events):
+        if event > last and event - last <= gap:
+            last = event
+    for event in sorted(events, reverse=True):
+        if event < first and first - event <= gap:
+            first = event
+    return Window(first, last + gap)
+
+
+def shared_windows(
+    match: SameWindow, left: Position | None, right: Position | None, events: Sequence[Position] = ()
+) -> tuple[Window, ...]:
+    """Return the windows that hold both times, first one first."""
+    others = windows_of(match, right, events)
+    return tuple(window for window in windows_of(match, left, events) if window in others)

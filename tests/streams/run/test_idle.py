@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stream_checkpoints import SQL, START, order, run, shipment
+from weft.core.crash import CRASH
 from weft.core.duration import Duration
-from weft.core.injected_crash import CRASH
 from weft.streams.checkpoint.manifest import read_heartbeat
 from weft.streams.plan.clocks import idle_sides, timeouts
 from weft.streams.plan.resolve import plan_job

@@ -29,7 +29,7 @@ from weft.core.types import (
 )
 from weft.errors import ResolutionError
 from weft.expr.casts import kind_of
-from weft.expr.patterns import TEXT_FORMS, text_form
+from weft.expr.literals import TEXT_FORMS, text_form
 from weft.expr.spark.types import to_spark
 
 MARK = "[WEFT_DATA]"

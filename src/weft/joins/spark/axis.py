@@ -20,8 +20,7 @@ from pyspark.sql import Column
 
 from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Decimal, DType
 from weft.errors import JoinTypeError
-from weft.expr.spark.casts import literal
-from weft.expr.spark.types import to_spark
+from weft.expr.spark.types import literal, to_spark
 from weft.joins.resolve.axis import DAY, Axis, Step
 from weft.joins.resolve.resolved import Side
 from weft.joins.spark.sides import Sides

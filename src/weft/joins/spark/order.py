@@ -32,9 +32,8 @@ from weft.core.types import (
     common_type,
 )
 from weft.errors import JoinTypeError
-from weft.expr.spark.casts import literal
-from weft.expr.spark.functions import negated
-from weft.expr.spark.types import to_spark
+from weft.expr.spark.columns import negated
+from weft.expr.spark.types import literal, to_spark
 from weft.joins.resolve.axis import Axis as Line
 from weft.joins.resolve.resolved import Amount, AsOf, ResolvedJoin, Slot
 from weft.joins.spark.sides import Sides

@@ -9,7 +9,7 @@ from typing import Any
 from weft.core import types
 from weft.core.fingerprint import fingerprint
 from weft.core.names import listed, near
-from weft.core.sites import NOWHERE, Sites
+from weft.core.source import NOWHERE, Sites
 from weft.core.types import DType, Field, Schema
 from weft.errors import UnknownColumnError
 from weft.io.datasource import EntityStatus

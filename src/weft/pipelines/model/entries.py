@@ -11,8 +11,7 @@ from pydantic import WithJsonSchema
 
 from weft.core.frozen import FrozenMap
 from weft.core.paths import name_problem
-from weft.core.sites import Sites
-from weft.core.source import Source
+from weft.core.source import Sites, Source
 from weft.core.spec import LOCATIONS, Written, WrittenAs
 from weft.errors import Code, Diagnostic, Severity
 from weft.pipelines.model.reference import DatasetRef, Said

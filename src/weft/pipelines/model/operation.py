@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.frozen import FrozenMap
-from weft.core.sites import NOWHERE, Sites
+from weft.core.source import NOWHERE, Sites
 from weft.io.datasource import FileFormat, WriteMode
 from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, DatasetRef, Said
 from weft.pipelines.model.words import OnMultiple, OperationType

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.sites import NOWHERE, Sites
+from weft.core.source import NOWHERE, Sites
 from weft.pipelines.model.operation import Operation, Output
 from weft.pipelines.model.reference import DatasetRef, Said
 from weft.pipelines.model.words import Materialization, ProjectStatus, Visibility

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.core.names import listed, near
 from weft.core.period import GREGORIAN
-from weft.core.sites import Sites
+from weft.core.source import Sites
 from weft.errors import Code, Diagnostic
 from weft.io.location import PUBLISHED
 from weft.pipelines.model.operation import Output

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.sites import NOWHERE
+from weft.core.source import NOWHERE
 from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, Spec, Text, WrittenAs, key
 from weft.io.datasource import EntityStatus
 from weft.io.location import ANY_LEVEL

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.period import Period
-from weft.core.sites import NOWHERE, Sites
+from weft.core.source import NOWHERE, Sites
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.reference import Said
 

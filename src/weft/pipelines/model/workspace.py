@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.period import Calendar
-from weft.core.sites import NOWHERE, Sites
+from weft.core.source import NOWHERE, Sites
 from weft.io.datasource import DataSource
 from weft.io.settings import SparkSettings
 from weft.pipelines.model.dataset import Dataset

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from weft.core.names import listed, near
-from weft.core.sites import NOWHERE, Sites
+from weft.core.source import NOWHERE, Sites
 from weft.core.types import NULL, Field, Schema
 from weft.errors import Code, Diagnostic, OperationError
 from weft.expr import Column

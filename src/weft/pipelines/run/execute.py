@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from weft.core import engine_version
 from weft.core.period import Period
-from weft.core.version import engine_version
 from weft.errors import Diagnostic, StoreError, WeftError
 from weft.io.spark.session import Session
 from weft.pipelines.model.dataset import DatasetRef

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from weft.core.period import Period
 from weft.core.types import TIMESTAMP, Field, Schema
 from weft.expr import Typed
-from weft.expr.spark.casts import literal
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
-from weft.expr.spark.types import cast_to
+from weft.expr.spark.types import cast_to, literal
 from weft.pipelines.plan.operations.joining import column_name
 from weft.pipelines.plan.operations.resolved import Working
 from weft.pipelines.plan.reads import Read

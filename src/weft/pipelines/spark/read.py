@@ -32,9 +32,8 @@ from weft.core.frozen import EMPTY
 from weft.core.names import listed, near, quote
 from weft.core.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DType, Field
 from weft.errors import Diagnostic, ResolutionError
-from weft.expr.spark.casts import literal
 from weft.expr.spark.frames import functions_of, schema_of
-from weft.expr.spark.types import to_spark
+from weft.expr.spark.types import literal, to_spark
 from weft.io.datasource import PERIOD, DataSource
 from weft.io.location import Location
 from weft.io.spark.connector import ByPosition, Part, Scan, missing_columns, spark_connector

@@ -24,9 +24,8 @@ from pyspark.sql import Column, DataFrame
 
 from weft.core.names import quote
 from weft.core.types import STRING, TIMESTAMP, DType, Scalar
-from weft.expr.spark.casts import literal
 from weft.expr.spark.frames import functions_of, window_of
-from weft.expr.spark.types import to_spark
+from weft.expr.spark.types import literal, to_spark
 from weft.io.datasource import PERIOD
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.words import KNOWN_FROM, PERIOD_FROM, SYSTEM_COLUMNS, temporal_columns

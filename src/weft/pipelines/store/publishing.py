@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from weft.core.names import listed, near, shell_word
-from weft.core.sites import Sites
+from weft.core.source import Sites
 from weft.errors import Diagnostic, EntityError, StoreError, WeftError
 from weft.io.datasource import EntityStatus
 from weft.pipelines.model.compose import compose

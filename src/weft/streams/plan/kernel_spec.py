@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from weft.core.names import fold
 from weft.core.types import LONG, DType, Scalar
 from weft.expr import Typed
-from weft.expr.row_condition import RowCondition
+from weft.expr.evaluate import RowCondition
 from weft.streams.kernel.spec import JoinTask, Limits, Residual, SideTask
 from weft.streams.plan.resolved import (
     WINDOW_END,

@@ -10,7 +10,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.core.injected_crash import Crash
+from weft.core.crash import Crash
 from weft.core.names import listed, near
 from weft.errors import Diagnostic, StreamError
 from weft.io.spark.session import cores_of

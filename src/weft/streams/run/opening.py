@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from weft.core import engine_version
 from weft.core.frozen import FrozenMap
 from weft.core.mistakes import Mistakes
 from weft.core.names import listed
-from weft.core.version import engine_version
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import check_open, is_sealed
 from weft.streams.checkpoint.folder import (

@@ -29,7 +29,7 @@ from typing import Any
 
 from weft.core.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DType, Field
 from weft.errors import Code, ConnectorError, StreamError, WeftError
-from weft.expr.patterns import text_form
+from weft.expr.literals import text_form
 from weft.expr.spark.types import to_spark
 from weft.io.spark.strict import exact
 from weft.streams.sql.spec import MESSAGE_TIME, StreamSpec

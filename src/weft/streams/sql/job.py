@@ -15,9 +15,8 @@ from weft.core.source import Source
 from weft.core.substitution import Spelled, substituted
 from weft.errors import ArgumentError, Diagnostic, Place, StreamSqlError, WeftError
 from weft.expr.ast import Origin, Span
-from weft.expr.cursor import ends
+from weft.expr.cursor import describe_refused, ends
 from weft.expr.dialect import tokenize, without_comments
-from weft.expr.cursor import describe_refused
 from weft.streams.sql.reading import STATEMENTS
 from weft.streams.sql.select import Selects
 from weft.streams.sql.syntax import (

@@ -25,8 +25,7 @@ from weft.core.documents import WORD, Document
 from weft.core.frozen import FrozenMap
 from weft.core.names import listed, near
 from weft.core.period import Calendar, Period
-from weft.core.sites import Sites
-from weft.core.source import Source
+from weft.core.source import Sites, Source
 from weft.errors import Diagnostic, ResolutionError
 from weft.io.location import ANY_LEVEL, Location
 from weft.pipelines.model.dataset import Dataset, TableDef
