@@ -78,6 +78,20 @@ SESSION_MAKERS: frozenset[str] = frozenset({"weft.io.spark.session"})
 # Reads the optimiser's size estimate, which classic Spark shows through no public door.
 PLAN_READERS = frozenset({"weft.joins.spark.facts"})
 
+# What is loaded by name when it is first needed, and what one folder registers in another.  Nothing else does either.
+LATE: dict[str, frozenset[str]] = {
+    "weft": frozenset({"weft.streams", COMPUTED}),  # public names that need pyspark: `weft._LAZY` lists them
+    "weft.streams": frozenset({"weft.streams.api"}),
+    "weft.expr.spark.frames": frozenset({COMPUTED}),  # classic or Connect, as the frame at hand
+    "weft.io.spark.connector": frozenset({COMPUTED}),  # the Spark half that a connector registers
+    "weft.io.spark.lakehouse": frozenset({COMPUTED}),  # optional packages
+    "weft.io.spark.files": frozenset({"pyarrow.parquet"}),
+    "weft.io.spark.database": frozenset({"psycopg"}),
+    "weft.pipelines.run.tables": frozenset({"psycopg", "weft.io.spark.catalog_table"}),
+    "weft.cli.commands.doctor": frozenset({COMPUTED}),  # packages that may be missing
+}
+HOOKS: dict[str, frozenset[str]] = {"weft.joins.resolve.join": frozenset({"JoinSpec._resolver"})}
+
 MOST_FILE_LINES = 600
 MOST_FUNCTION_LINES = 60
 BUILT_IN_ERRORS = frozenset(
@@ -229,6 +243,25 @@ def numbers_stay_in_the_kernel(module: Module) -> Iterator[str]:
             yield f"{module.name}:{line} imports {name}: take weft.streams.kernel.spec"
 
 
+def what_loads_late_is_declared(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call):
+            for line, name in imported(iter((node,))):
+                if name not in LATE.get(module.name, ()):
+                    yield f"{module.name}:{line} loads {name} by its name: import it, or declare it in LATE"
+    brought = {
+        alias.asname or alias.name
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in module.tree.body:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            hook = ast.unparse(target)
+            if hook.partition(".")[0] in brought and hook not in HOOKS.get(module.name, ()):
+                yield f"{module.name}:{node.lineno} sets {hook} of another module: declare it in HOOKS"
+
+
 def imports_are_absolute(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -335,6 +368,7 @@ RULES: tuple[Rule, ...] = (
     pyspark_stays_below_the_line,
     the_kernel_travels_alone,
     numbers_stay_in_the_kernel,
+    what_loads_late_is_declared,
     imports_are_absolute,
     files_stay_short,
     functions_stay_short,
@@ -434,6 +468,17 @@ def test_the_house_is_in_order(rule: Rule) -> None:
     assert not problems, "\n".join(problems)
 
 
+def test_everything_that_is_declared_as_late_is_there() -> None:
+    trees = {m.name: m.tree for m in MODULES}
+    for name, loaded in LATE.items():
+        calls = (node for node in ast.walk(trees[name]) if isinstance(node, ast.Call))
+        assert {target for _, target in imported(calls)} == loaded, name
+    for name, hooks in HOOKS.items():
+        assert hooks <= {
+            ast.unparse(t) for n in trees[name].body if isinstance(n, ast.Assign) for t in n.targets
+        }
+
+
 def test_there_is_a_house() -> None:
     assert {"weft", "weft.errors", "weft.core.types"} <= NAMES
 
@@ -487,6 +532,14 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (numbers_stay_in_the_kernel, "weft.pipelines.store.a", "def f():\n    import pyarrow.fs"),
     (numbers_stay_in_the_kernel, "weft.pipelines.plan.a", "from weft.streams.kernel.pairs import expand"),
     (numbers_stay_in_the_kernel, "weft.pipelines.plan.a", "from weft.streams.kernel import pairs"),
+    (what_loads_late_is_declared, "weft.joins.spark.a", "importlib.import_module('psycopg')"),
+    (what_loads_late_is_declared, "weft.cli.a", "def f(name):\n    return import_module(name)"),
+    (what_loads_late_is_declared, "weft.streams", "importlib.import_module('weft.streams.run.job')"),
+    (
+        what_loads_late_is_declared,
+        "weft.joins.resolve.join",
+        "from weft.joins.spec.join import JoinSpec\nJoinSpec.bind = f",
+    ),
     (imports_are_absolute, "weft.pipelines.plan.a", "from .resolved import Slot"),
     (imports_are_absolute, "weft.pipelines.plan.a", "from .. import core"),
     (files_stay_short, "weft.core.a", "\n" * (MOST_FILE_LINES + 1)),
@@ -554,6 +607,12 @@ GOOD: tuple[tuple[Rule, str, str], ...] = (
         "import numpy\nfrom weft.streams.kernel.pairs import expand",
     ),
     (numbers_stay_in_the_kernel, "weft.joins.spark.a", "import numpy"),
+    (what_loads_late_is_declared, "weft.streams", "importlib.import_module('weft.streams.api')"),
+    (
+        what_loads_late_is_declared,
+        "weft.joins.resolve.join",
+        "from weft.joins.spec.join import JoinSpec\nJoinSpec._resolver = staticmethod(resolve_join)",
+    ),
     (files_stay_short, "weft.core.a", "\n" * MOST_FILE_LINES),
     (
         functions_stay_short,

@@ -29,7 +29,7 @@ from weft.errors import (
     WeftError,
     WorkerError,
 )
-from weft.joins.resolve import join as _resolve_join  # noqa: F401  # makes JoinSpec.bind work
+from weft.joins.resolve import join as _resolve_join  # noqa: F401  # registers what JoinSpec.bind calls
 from weft.joins.spec import (
     AsofOrder,
     AsofSpec,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from weft.core.names import listed, near
+from weft.core.names import listed, suggest
 from weft.errors import PeriodError
 
 Status = Literal["open", "closed", "locked"]
@@ -150,11 +150,10 @@ class Calendar(ABC):
         """Return the level of that name."""
         names = [level.name for level in self.levels]
         if name not in names:
-            close = near(name, names, most=1)
             raise PeriodError(
                 f"the calendar {self.name!r} has no level {name!r}",
                 code="W0403",
-                help=f"did you mean {close[0]!r}?" if close else f"its levels are {listed(names)}",
+                help=suggest(name, names, "its levels are", most=1),
             )
         return self.levels[names.index(name)]
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any, get_args
 
 from weft.core.calendar import ONE_DAY, Calendar, Level, Period, Status
-from weft.core.names import listed, near
+from weft.core.names import listed, near, suggest
 from weft.errors import Code, Diagnostic, PeriodError
 
 _STATUSES: tuple[str, ...] = get_args(Status)
@@ -45,10 +45,7 @@ class ListedCalendar(Calendar):
 
     def suggestions(self, identifier: str) -> str:
         """Return the names that resemble one that is not there."""
-        close = near(identifier, self._by_name)
-        return (
-            f"did you mean {' or '.join(map(repr, close))}?" if close else f"it has {listed(self._by_name)}"
-        )
+        return suggest(identifier, self._by_name, "it has")
 
     def _of(self, level: str) -> Iterator[Period]:
         name = self.level(level).name
@@ -138,11 +135,7 @@ class _Builder:
     ) -> bool:
         for key in entry:
             if key not in allowed:
-                close = near(str(key), allowed, most=1)
-                self.find(
-                    f"{what} has no {key!r}",
-                    f"did you mean {close[0]!r}?" if close else f"it has {listed(allowed)}",
-                )
+                self.find(f"{what} has no {key!r}", suggest(str(key), allowed, "it has", most=1))
         missing = [key for key in needed if entry.get(key) is None]
         if missing:
             self.find(f"{what} needs {listed(missing)}: {dict(entry)!r}")
@@ -157,8 +150,7 @@ class _Builder:
         for name in names:
             parent = above[name]
             if parent is not None and parent not in names:
-                close = near(str(parent), names, most=1)
-                help = f"did you mean {close[0]!r}?" if close else f"levels are {listed(names)}"
+                help = suggest(str(parent), names, "levels are", most=1)
                 self.find(f"level {name!r} has the unknown parent {parent!r}", help, "W0403")
             elif _is_its_own_ancestor(name, above):
                 self.find(f"level {name!r} lies inside itself", "a level's parents must end at a top level")
@@ -171,8 +163,7 @@ class _Builder:
         name = self.text(entry["identifier"], "the identifier of a period")
         levels = [level.name for level in self.levels]
         if entry["level"] not in levels:
-            close = near(str(entry["level"]), levels, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"levels are {listed(levels)}"
+            help = suggest(str(entry["level"]), levels, "levels are", most=1)
             self.find(f"period {name!r} has the unknown level {entry['level']!r}", help, "W0403")
         if name in self.periods:
             self.find(f"two periods have the identifier {name!r}", "identifiers are unique in a calendar")

@@ -1,12 +1,12 @@
-"""Mistakes: errors gathered one after another, so that one raise tells all of them."""
+"""Mistakes and Findings: errors and diagnostics gathered one after another, so that all are reported at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from weft.errors import Diagnostic, WeftError
+from weft.errors import Code, Diagnostic, Place, Severity, WeftError
 
 MOST_FINDINGS = 100
 """How many errors of one file are shown: a file with more has one cause, or is something else."""
@@ -71,3 +71,42 @@ def _hinted(error: WeftError, hint: str) -> WeftError:
     hinted = type(error)(told)
     hinted.__cause__ = error.__cause__
     return hinted
+
+
+@dataclass(slots=True)
+class Findings:
+    """Diagnostics gathered one after another, each once; warnings too, so nothing is raised here."""
+
+    said: list[Diagnostic] = field(default_factory=list)
+
+    def add(
+        self,
+        code: Code,
+        message: str,
+        at: Place | None,
+        help: str = "",
+        *,
+        severity: Severity = "error",
+    ) -> None:
+        """Note a finding, once."""
+        finding = Diagnostic(code, message, help=help, severity=severity, at=at)
+        if finding not in self.said:
+            self.said.append(finding)
+
+    def take(self, error: WeftError, at: Place | None = None) -> None:
+        """Note what an error tells; findings without a place get `at`."""
+        self.extend(d if d.at is not None else replace(d, at=at) for d in error.diagnostics)
+
+    def extend(self, findings: Iterable[Diagnostic]) -> None:
+        """Note findings that are made already."""
+        self.said.extend(f for f in findings if f not in self.said)
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The findings that no plan can be made with."""
+        return tuple(d for d in self.said if d.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """The findings that a plan can be made with."""
+        return tuple(d for d in self.said if d.severity != "error")

@@ -127,6 +127,19 @@ def near(wanted: str, available: Iterable[str], *, most: int = 3) -> tuple[str, 
     return tuple(folded[f] for f in found)
 
 
+def suggest(wanted: str, available: Iterable[str], otherwise: str, *, most: int = 3) -> str:
+    """Return the next step for a name that is not available: the nearest ones, or `otherwise` and what there is.
+
+    >>> suggest("custmer", ["customer", "total"], "columns are")
+    "did you mean 'customer'?"
+    >>> suggest("zzz", ["customer", "total"], "columns are")
+    "columns are 'customer', 'total'"
+    """
+    known = list(available)
+    close = near(wanted, known, most=most)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"{otherwise} {listed(known)}"
+
+
 def listed(names: Iterable[str], *, most: int = 12) -> str:
     """Return names for a message: quoted, comma-separated, cut when there are many."""
     shown = [repr(n) for n in names]

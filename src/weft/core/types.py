@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Literal, get_args
 
-from weft.core.names import fold, listed, near
+from weft.core.names import fold, listed, suggest
 from weft.errors import AmbiguousColumnError, ArgumentError, JoinSpecError, UnknownColumnError
 
 ScalarName = Literal[
@@ -205,10 +205,7 @@ class Schema:
         """Return the index of the column, or raise `UnknownColumnError` with near names."""
         found = self.find(name)
         if found is None:
-            close = near(name, self.names)
-            nearest = (
-                f"did you mean {' or '.join(map(repr, close))}?" if close else f"it has {listed(self.names)}"
-            )
+            nearest = suggest(name, self.names, "it has")
             raise UnknownColumnError(
                 f"the {side} has no column {name!r}", help="\n".join(filter(None, (nearest, hint)))
             )

@@ -56,7 +56,7 @@ from weft.expr.evaluate import evaluate, evaluate_aggregate
 from weft.expr.functions import FUNCTIONS, Function
 from weft.expr.read import parse
 from weft.expr.render import render
-from weft.expr.typed import Column, Scope, TableScope, Typed
+from weft.expr.typed import Column, Scope, TableScope, Typed, unknown_name
 
 __all__ = [
     "FUNCTIONS",
@@ -98,5 +98,6 @@ __all__ = [
     "references",
     "render",
     "selectors",
+    "unknown_name",
     "walk",
 ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from weft.core.names import fold, listed, near
-from weft.core.types import DType, Schema
+from weft.core.names import fold, suggest
+from weft.core.types import DType, Field, Schema
 from weft.errors import Diagnostic
 from weft.expr.ast import Expr
 
@@ -51,6 +51,19 @@ class Column:
     dtype: DType
     nullable: bool = True
 
+    @classmethod
+    def of(cls, slot: Hashable, field: Field, *, padded: bool = False) -> Column:
+        """Return the column of a field; `padded` says that an outer join may leave its row out."""
+        return cls(slot, field.dtype, field.nullable or padded)
+
+
+def unknown_name(message: str, wanted: str, known: Iterable[str], otherwise: str = "there is") -> Diagnostic:
+    """Return the finding of a scope for a name it does not have, with the nearest ones or all there are.
+
+    The checker adds the place where the name was written.
+    """
+    return Diagnostic("W0207", message, help=suggest(wanted, known, otherwise))
+
 
 class Scope(Protocol):
     """The columns an expression can name."""
@@ -91,10 +104,8 @@ class TableScope:
         schema = self.tables[table]
         index = schema.find(name)
         if index is None:
-            return Diagnostic(
-                "W0207", f"{qualifier!r} has no column {name!r}", help=_nearest(name, schema.names)
-            )
-        return _column(table, schema, index)
+            return unknown_name(f"{qualifier!r} has no column {name!r}", name, schema.names)
+        return Column.of((table, index), schema.fields[index])
 
     def names(self) -> tuple[str, ...]:
         """Return ``table.column`` for every column."""
@@ -110,14 +121,14 @@ class TableScope:
 
     def _no_table(self, qualifier: str) -> Diagnostic:
         known = (*self.tables, *self.aliases)
-        return Diagnostic("W0207", f"there is no table {qualifier!r} here", help=_nearest(qualifier, known))
+        return unknown_name(f"there is no table {qualifier!r} here", qualifier, known)
 
     def _bare(self, name: str) -> Column | Diagnostic:
         open_tables = self.tables if self.bare is None else self.bare
         found = [(t, i) for t in open_tables if (i := self.tables[t].find(name)) is not None]
         if len(found) == 1:
             table, index = found[0]
-            return _column(table, self.tables[table], index)
+            return Column.of((table, index), self.tables[table].fields[index])
         if found:
             could = [f"{table}.{self.tables[table].fields[index].name}" for table, index in found]
             return Diagnostic(
@@ -126,14 +137,4 @@ class TableScope:
                 help=f"write the table before it, as in {could[0]}",
             )
         columns = [c for table in open_tables for c in self.tables[table].names]
-        return Diagnostic("W0207", f"there is no column {name!r}", help=_nearest(name, columns))
-
-
-def _column(table: str, schema: Schema, index: int) -> Column:
-    column = schema.fields[index]
-    return Column((table, index), column.dtype, column.nullable)
-
-
-def _nearest(wanted: str, known: tuple[str, ...] | list[str]) -> str:
-    close = near(wanted, known)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"there is {listed(known)}"
+        return unknown_name(f"there is no column {name!r}", name, columns)

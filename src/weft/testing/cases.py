@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft.core.names import listed, near
+from weft.core.names import listed, suggest
 from weft.core.source import Source
 from weft.errors import CODES, CaseFileError, Code, Diagnostic, WeftError
 from weft.pipelines.model.compose import compose as compose_any
@@ -242,8 +242,7 @@ class _Reader:
         tables = {key: self.table(items[key]) for key in ("left", "right", "expect") if key in items}
         parts = self.spec(items["spec"]) if "spec" in items else None
         if "error" in texts and texts["error"] not in CODES:
-            close = near(texts["error"], CODES, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"codes are {listed(CODES)}"
+            help = suggest(texts["error"], CODES, "codes are", most=1)
             self.find(f"there is no code {texts['error']!r}", items["error"].value.place(), help)
         left, right = tables.get("left"), tables.get("right")
         if len(self.findings) > before or parts is None or left is None or right is None:
@@ -268,8 +267,7 @@ class _Reader:
             return
         for item in node.pairs():
             if item.name not in _KEYS:
-                close = near(item.name, _KEYS, most=1)
-                help = f"did you mean {close[0]!r}?" if close else f"a case has {listed(_KEYS)}"
+                help = suggest(item.name, _KEYS, "a case has", most=1)
                 self.find(f"a case has no {item.name!r}", item.key.place(), help)
             yield item.name, item
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near
+from weft.core.names import listed, near, suggest
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP
 from weft.errors import CODES, CaseFileError, Code, Diagnostic
@@ -98,8 +98,7 @@ class _Reader:
             return found
         for item in node.pairs():
             if known and item.name not in known:
-                close = near(item.name, known, most=1)
-                help = f"did you mean {close[0]!r}?" if close else f"{what} has {listed(known)}"
+                help = suggest(item.name, known, f"{what} has", most=1)
                 self.find(f"{what} has no {item.name!r}", item.key.place(), help)
             else:
                 found[item.name] = item

@@ -242,4 +242,4 @@ def _fingerprint(
     )
 
 
-JoinSpec._binder = staticmethod(resolve_join)  # noqa: SLF001  # how JoinSpec.bind finds its way down
+JoinSpec._resolver = staticmethod(resolve_join)  # noqa: SLF001  # see there: JoinSpec.bind calls it

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.core.mistakes import Mistakes
-from weft.core.names import canonical, fold, listed, near, parse_name
+from weft.core.names import canonical, fold, listed, near, parse_name, suggest
 from weft.core.types import Schema
 from weft.errors import NoJoinKeysError, UnknownColumnError
 from weft.joins.resolve.resolved import Origin
@@ -103,10 +103,9 @@ def _shared(
             name = parse_name(written, what="exclude_shared")
             excluded.add(folded(name))
             if folded(name) not in known:
-                close = near(name, shared)
                 raise UnknownColumnError(
                     f"exclude_shared names {written!r}, which is not a shared column",
-                    help=f"did you mean {close[0]!r}?" if close else f"shared columns are {listed(shared)}",
+                    help=suggest(name, shared, "shared columns are", most=1),
                 )
     if order is not None:
         excluded |= {folded(parse_name(order.left)), folded(parse_name(order.right))}

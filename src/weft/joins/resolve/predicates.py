@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from weft import expr
 from weft.core.mistakes import Mistakes
-from weft.core.names import is_keyword_name, listed, near, parse_name, quote, shown
+from weft.core.names import is_keyword_name, parse_name, quote, shown
 from weft.core.types import BOOLEAN, DATE, NULL, STRING, DType, Field, Map, Schema, common_type
 from weft.errors import (
     AmbiguousColumnError,
@@ -19,7 +19,7 @@ from weft.errors import (
     UnknownColumnError,
     WeftError,
 )
-from weft.expr import Column
+from weft.expr import Column, unknown_name
 from weft.expr.ast import Binary
 from weft.joins.resolve.matching import measure
 from weft.joins.resolve.resolved import ResolvedKey, ResolvedPredicate, Side, Slot
@@ -50,7 +50,8 @@ class JoinScope:
                 "W0216", f"both sides have a column {name!r}", help=f"write left.{name} or right.{name}"
             )
         if not found:
-            return self._unknown(name, "neither side has a column", (*self.left.names, *self.right.names))
+            names = (*self.left.names, *self.right.names)
+            return unknown_name(f"neither side has a column {name!r}", name, names, "there are")
         return self._on_side(found[0], name)
 
     def names(self) -> tuple[str, ...]:
@@ -64,15 +65,8 @@ class JoinScope:
         schema = self._schema(side)
         index = schema.find(name)
         if index is None:
-            return self._unknown(name, f"the {side} side has no column", schema.names)
-        field = schema.fields[index]
-        return Column(Slot(side, index), field.dtype, field.nullable)
-
-    @staticmethod
-    def _unknown(name: str, what: str, available: tuple[str, ...]) -> Diagnostic:
-        close = near(name, available)
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {listed(available)}"
-        return Diagnostic("W0207", f"{what} {name!r}", help=hint)
+            return unknown_name(f"the {side} side has no column {name!r}", name, schema.names, "there are")
+        return Column.of(Slot(side, index), schema.fields[index])
 
 
 _BOTH: tuple[Side, Side] = ("left", "right")

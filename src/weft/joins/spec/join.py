@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from weft.core.mistakes import Mistakes
 from weft.core.names import canonical, near, parse_name
@@ -22,6 +22,13 @@ _MIRRORED_UNMATCHED: dict[str, Unmatched] = {
     "both": "both",
     "error": "error",
 }
+
+
+class Resolver(Protocol):
+    """The function that turns a spec and two schemas into a resolved join."""
+
+    def __call__(self, spec: JoinSpec | None, left: Any, right: Any, *, how: How | None, project: Any) -> Any:
+        """Return the resolved join, or raise every mistake at once."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +50,9 @@ class JoinSpec(Serial):
     """
 
     TYPE: ClassVar[str] = "join"
-    # Specs are resolved one layer further down; weft.joins.resolve.join puts itself here.
-    _binder: ClassVar[Callable[..., Any]]
+    # A spec must not import the folder that resolves it, which is further down the map.  So `weft.joins.resolve.join`
+    # registers its function here; `import weft` loads it, and tests/test_layers.py lists this one hook.
+    _resolver: ClassVar[Resolver]
 
     equal_keys: Sequence[tuple[str, str]]
     predicates: Sequence[JoinPredicate] = ()
@@ -110,7 +118,7 @@ class JoinSpec(Serial):
         The result is a `weft.joins.resolve.resolved.ResolvedJoin`; no job runs.
         """
         schemas = (getattr(side, "schema", side) for side in (left, right))
-        return JoinSpec._binder(self, *schemas, how=how, project=project)
+        return JoinSpec._resolver(self, *schemas, how=how, project=project)
 
     def with_predicates(self, *predicates: JoinPredicate) -> Self:
         """Return the spec with more predicates, after those it has."""

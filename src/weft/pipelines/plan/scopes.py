@@ -28,9 +28,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from weft.core.names import listed, near
+from weft.core.names import listed, near, suggest
 from weft.core.source import NOWHERE, Sites
-from weft.core.types import NULL, Field, Schema
+from weft.core.types import NULL, Schema
 from weft.errors import Code, Diagnostic, OperationError
 from weft.expr import Column
 from weft.pipelines.model.dataset import Dataset, LookupDef, TableDef
@@ -188,7 +188,7 @@ class OperationScope:
                 help = f"did you mean {' or '.join(map(repr, elsewhere[:3]))}?"
                 return self._told(written, f"there is no column {name!r}", help)
             return self._unknown(written, f"there is no column {name!r}", name, self._own())
-        return _column(("w", self.working.schema.fields[index].name), self.working.schema.fields[index])
+        return Column.of(("w", self.working.schema.fields[index].name), self.working.schema.fields[index])
 
     def _own(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.working.business) or self.working.schema.names
@@ -199,9 +199,9 @@ class OperationScope:
             return Column(("j", alias, name), NULL)
         index = schema.find(name)
         if index is not None:
-            return _column(("j", alias, schema.fields[index].name), schema.fields[index], padded=True)
+            return Column.of(("j", alias, schema.fields[index].name), schema.fields[index], padded=True)
         written = f"{alias}.{name}"
-        help = _nearest(name, schema.names)
+        help = suggest(name, schema.names, "there is")
         if self.where == "assignment":
             return Diagnostic("W1208", f"Unknown column '{written}' in assignment expression", help=help)
         return self._told(written, f"join {alias!r} has no column {name!r}", help)
@@ -221,7 +221,7 @@ class OperationScope:
         if index is None:
             written = f"{alias}.{name}"
             return self._unknown(written, f"lookup {alias!r} has no column {name!r}", name, schema.names)
-        return _column(("l", node.path, schema.fields[index].name), schema.fields[index], padded=True)
+        return Column.of(("l", node.path, schema.fields[index].name), schema.fields[index], padded=True)
 
     def _no_table(self, qualifier: str, name: str) -> Diagnostic:
         known = (*self.joins, self.working.table, *self.lookups, self.working.dataset.name)
@@ -242,19 +242,10 @@ class OperationScope:
         return self._told(written, f"there is no table or join {qualifier!r} here", help)
 
     def _unknown(self, written: str, message: str, name: str, known: tuple[str, ...]) -> Diagnostic:
-        return self._told(written, message, _nearest(name, known))
+        return self._told(written, message, suggest(name, known, "there is"))
 
     def _told(self, written: str, message: str, help: str) -> Diagnostic:
         if self.where == "condition":
             return Diagnostic("W1207", f"Unknown column '{written}' in join condition", help=help)
         code: Code = "W0207"
         return Diagnostic(code, message, help=help)
-
-
-def _column(slot: Slot, field: Field, *, padded: bool = False) -> Column:
-    return Column(slot, field.dtype, field.nullable or padded)
-
-
-def _nearest(wanted: str, known: tuple[str, ...]) -> str:
-    close = near(wanted, known)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"there is {listed(known)}"

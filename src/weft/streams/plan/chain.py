@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weft.core.duration import Duration
+from weft.core.mistakes import Findings
 from weft.expr import Typed
 from weft.joins.resolve.resolved import ResolvedJoin, SameWindow, Within
 from weft.joins.spec.temporal import WindowSpec
@@ -28,7 +29,7 @@ from weft.streams.plan.joining import (
 )
 from weft.streams.plan.kernel_spec import is_vectorised
 from weft.streams.plan.resolved import KernelStep, Step, StepKey, TableStep, event_time
-from weft.streams.plan.scope import Found, FromSource, StatementScope, time_slots
+from weft.streams.plan.scope import FromSource, StatementScope, time_slots
 from weft.streams.sql.spec import Bounds, JobSpec, JoinStepSpec, StatementSpec, TableSpec
 
 
@@ -48,7 +49,7 @@ class Joining:
     times: Mapping[Hashable, int]
     default: Bounds | None
     is_last: bool
-    found: Found
+    found: Findings
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -243,7 +244,7 @@ class Chain:
     """Plans the joins of one statement; `moved` are the conditions of WHERE that went into a join."""
 
     def __init__(
-        self, job: JobSpec, statement: StatementSpec, members: Sequence[FromSource], found: Found
+        self, job: JobSpec, statement: StatementSpec, members: Sequence[FromSource], found: Findings
     ) -> None:
         self.job = job
         self.statement = statement

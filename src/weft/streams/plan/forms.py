@@ -14,13 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.core.duration import Duration
+from weft.core.mistakes import Findings
 from weft.core.names import shown
 from weft.core.source import Source
 from weft.errors import Place
 from weft.joins.spec.amount import size_of
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.plan.bounds import FoundBounds
-from weft.streams.plan.scope import Found, FromSource
+from weft.streams.plan.scope import FromSource
 from weft.streams.sql.spec import Bounds, JoinStepSpec
 
 
@@ -63,7 +64,7 @@ class Saying:
         return next(s for s in self.lefts if s.number == number)
 
 
-def settled_form(said: Saying, found: Found) -> Form | None:
+def settled_form(said: Saying, found: Findings) -> Form | None:
     """Return the time part of a stream-stream join, or None after noting what is wrong with it."""
     if said.bounds.is_empty:
         _nothing_left(said, found)
@@ -94,7 +95,7 @@ def _made(left: int, lower: int | None, upper: int | None, said_by: str) -> Inte
     return Interval(left=left, lower=lower, upper=upper, said_by=said_by)
 
 
-def _windowed(said: Saying, form: WindowSpec, found: Found) -> Windowed | None:
+def _windowed(said: Saying, form: WindowSpec, found: Findings) -> Windowed | None:
     if said.bounds.is_closed:
         found.add(
             "W2106",
@@ -106,7 +107,7 @@ def _windowed(said: Saying, form: WindowSpec, found: Found) -> Windowed | None:
     return Windowed(left=first_stream(said), window=form, said_by="WINDOW")
 
 
-def _interval(said: Saying, form: IntervalSpec, found: Found) -> Interval | None:
+def _interval(said: Saying, form: IntervalSpec, found: Findings) -> Interval | None:
     lower = None if form.lower is None else int(size_of(form.lower, "lower", signed=True))
     upper = None if form.upper is None else int(size_of(form.upper, "upper", signed=True))
     bounds, left = said.bounds, first_stream(said)
@@ -140,7 +141,7 @@ def _interval(said: Saying, form: IntervalSpec, found: Found) -> Interval | None
     return _made(left, lower, upper, by)
 
 
-def _default(said: Saying, default: Bounds, found: Found) -> Interval | None:
+def _default(said: Saying, default: Bounds, found: Findings) -> Interval | None:
     low, high = (end.microseconds for end in default)
     bounds = said.bounds
     lower = low if bounds.lower is None else max(low, bounds.lower)
@@ -157,7 +158,7 @@ def _default(said: Saying, default: Bounds, found: Found) -> Interval | None:
     return _made(first_stream(said), lower, upper, by)
 
 
-def _nothing_left(said: Saying, found: Found) -> None:
+def _nothing_left(said: Saying, found: Findings) -> None:
     low, high = said.bounds.places
     at = high or low or said.join.at
     other = low if at is high else None
@@ -170,7 +171,7 @@ def _nothing_left(said: Saying, found: Found) -> None:
     )
 
 
-def _unbounded(said: Saying, found: Found, *, lower: int | None = None, upper: int | None = None) -> None:
+def _unbounded(said: Saying, found: Findings, *, lower: int | None = None, upper: int | None = None) -> None:
     if said.is_misplaced:
         return
     lower = said.bounds.lower if lower is None else lower

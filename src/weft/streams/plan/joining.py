@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from weft.core.duration import Duration
+from weft.core.mistakes import Findings
 from weft.core.names import canonical, fold
 from weft.core.types import BOOLEAN, TIMESTAMP, Field, Schema, common_type
 from weft.errors import ExpressionError, WeftError
@@ -22,7 +23,7 @@ from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.plan.bounds import FoundBounds, place_of, time_condition
 from weft.streams.plan.forms import Form, Interval
 from weft.streams.plan.resolved import ColumnSlot, StepKey, column
-from weft.streams.plan.scope import Found, FromSource, StatementScope
+from weft.streams.plan.scope import FromSource, StatementScope
 from weft.streams.sql.spec import JoinStepSpec
 
 _TRUE, _FALSE, _NULL, _VALUE = "true", "false", "null", "value"
@@ -197,7 +198,7 @@ class JoinConditions:
     is_misplaced: bool = False
 
 
-def checked(expr: Expr, scope: StatementScope, found: Found) -> tuple[Typed, ...] | None:
+def checked(expr: Expr, scope: StatementScope, found: Findings) -> tuple[Typed, ...] | None:
     """Return the typed conjuncts of a condition; None after noting every mistake in it."""
     parts: list[Typed] = []
     good = True
@@ -235,7 +236,7 @@ def _flat(typed: Typed) -> Iterable[Typed]:
         yield typed
 
 
-def _keys_do_not_meet(part: Expr, scope: Scope, found: Found) -> bool:
+def _keys_do_not_meet(part: Expr, scope: Scope, found: Findings) -> bool:
     """Note two bare columns that are compared as keys but have no common type."""
     if not (isinstance(part, Binary) and part.op == "="):
         return False
@@ -261,7 +262,7 @@ def settled_keys(
     conditions: JoinConditions,
     lefts: Sequence[FromSource],
     right: FromSource,
-    found: Found,
+    found: Findings,
 ) -> tuple[StepKey, ...]:
     """Return the keys with their common types; notes what is wrong or risky about them."""
     if not conditions.keys:
@@ -304,7 +305,7 @@ def _no_key(
     conditions: JoinConditions,
     lefts: Sequence[FromSource],
     right: FromSource,
-    found: Found,
+    found: Findings,
 ) -> None:
     computed = [c for c in conditions.residual if is_key_expression(c, right.number)]
     if computed:
@@ -391,7 +392,7 @@ def resolved_join(
     residual: Typed | None,
     names: BatchNames,
     right: int,
-    found: Found,
+    found: Findings,
 ) -> ResolvedJoin | None:
     """Return the join over two schemas, as batch resolves it, or None after noting what it refuses."""
     pairs = [(names.name(k.left), names.name(k.right)) for k in keys]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from weft.core.mistakes import Findings
 from weft.core.names import fold
 from weft.core.paths import climbs_out, has_scheme, outside
 from weft.core.source import Source
@@ -27,7 +28,7 @@ from weft.streams.plan.resolved import (
     TableInput,
     column,
 )
-from weft.streams.plan.scope import Found, FromSource, StatementScope, read_sources
+from weft.streams.plan.scope import FromSource, StatementScope, read_sources
 from weft.streams.sql.job import in_order
 from weft.streams.sql.lower import Partly, read_partly
 from weft.streams.sql.spec import ItemSpec, JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
@@ -36,7 +37,7 @@ from weft.streams.sql.spec import ItemSpec, JobSpec, SinkSpec, StatementSpec, St
 class SelectList:
     """Reads the items of a SELECT one after another and keeps what they give."""
 
-    def __init__(self, scope: StatementScope, found: Found) -> None:
+    def __init__(self, scope: StatementScope, found: Findings) -> None:
         self.scope = scope
         self.found = found
         self.columns: list[OutputColumn] = []
@@ -121,7 +122,7 @@ class SelectList:
             self.keys.append(name)
 
 
-def fitted(columns: tuple[OutputColumn, ...], sink: SinkSpec, found: Found) -> tuple[OutputColumn, ...]:
+def fitted(columns: tuple[OutputColumn, ...], sink: SinkSpec, found: Findings) -> tuple[OutputColumn, ...]:
     """Return the columns in the types that the sink declares; notes where the two differ."""
     if sink.columns is None:
         return columns
@@ -172,7 +173,7 @@ def plan_job(spec: JobSpec, root: Path) -> JobPlan:
 
     `root` is the folder that relative paths of the job begin at.  Nothing is read or started.
     """
-    found = Found()
+    found = Findings()
     statements = [_planned(spec, statement, found) for statement in spec.statements]
     explains = [_planned(spec, statement, found) for statement in spec.explains]
     _check_paths(spec, root, found)
@@ -188,7 +189,7 @@ def plan_job(spec: JobSpec, root: Path) -> JobPlan:
     )
 
 
-def _check_paths(job: JobSpec, root: Path, found: Found) -> None:
+def _check_paths(job: JobSpec, root: Path, found: Findings) -> None:
     """Note relative paths that leave the workspace through a link; ``..`` is refused where it is written."""
     named: list[StreamSpec | TableSpec | SinkSpec] = [
         *job.streams.values(),
@@ -207,14 +208,14 @@ def _check_paths(job: JobSpec, root: Path, found: Found) -> None:
                 found.add("W2017", message, at, "write an absolute path where rows may come from or go to")
 
 
-def _planned(job: JobSpec, statement: StatementSpec, found: Found) -> StatementPlan | None:
-    own = Found()
+def _planned(job: JobSpec, statement: StatementSpec, found: Findings) -> StatementPlan | None:
+    own = Findings()
     plan = _plan(job, statement, own)
     found.extend(own.said)
     return None if plan is None or own.errors else replace(plan, warnings=own.warnings)
 
 
-def _plan(job: JobSpec, statement: StatementSpec, found: Found) -> StatementPlan | None:
+def _plan(job: JobSpec, statement: StatementSpec, found: Findings) -> StatementPlan | None:
     sources = read_sources(job, statement, found)
     if sources is None:
         return None
@@ -289,11 +290,11 @@ _KEPT_TABLE = (
 )
 
 
-def _where(statement: StatementSpec, chain: Chain, found: Found) -> tuple[Typed, ...] | None:
+def _where(statement: StatementSpec, chain: Chain, found: Findings) -> tuple[Typed, ...] | None:
     return () if statement.where is None else checked(statement.where, chain.scope(), found)
 
 
-def _select(statement: StatementSpec, chain: Chain, found: Found) -> SelectList:
+def _select(statement: StatementSpec, chain: Chain, found: Findings) -> SelectList:
     selected = SelectList(chain.scope(), found)
     for item in statement.items:
         selected.read(item)
@@ -301,7 +302,7 @@ def _select(statement: StatementSpec, chain: Chain, found: Found) -> SelectList:
 
 
 def _refuse_undone_joins(
-    statement: StatementSpec, sources: Sequence[FromSource], where: Sequence[Typed], found: Found
+    statement: StatementSpec, sources: Sequence[FromSource], where: Sequence[Typed], found: Findings
 ) -> None:
     """Note conditions of WHERE that no padded row of an outer join can pass."""
     for place, join in enumerate(statement.joins, start=1):
@@ -325,7 +326,7 @@ def _refuse_undone_joins(
 
 
 def _refuse_dedup_without_state(
-    sources: Sequence[FromSource], kernel: Sequence[KernelStep], found: Found
+    sources: Sequence[FromSource], kernel: Sequence[KernelStep], found: Findings
 ) -> None:
     for source in sources:
         if not kernel and isinstance(source.spec, StreamSpec) and source.spec.dedup:

@@ -3,55 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from weft.core.mistakes import Findings
 from weft.core.names import fold, listed, near
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ, DType, Field, Schema
-from weft.errors import Code, Diagnostic, Place, Severity, WeftError
+from weft.errors import Diagnostic
 from weft.expr import Column, Ref, render
 from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, column, event_time
 from weft.streams.sql.spec import MESSAGE_TIME, JobSpec, StatementSpec, StreamSpec, TableSpec
-
-
-@dataclass(slots=True)
-class Found:
-    """What planning has found so far; errors are raised together at the end."""
-
-    said: list[Diagnostic] = field(default_factory=list)
-
-    def add(
-        self,
-        code: Code,
-        message: str,
-        at: Place | None,
-        help: str = "",
-        *,
-        severity: Severity = "error",
-    ) -> None:
-        """Note a finding, once."""
-        finding = Diagnostic(code, message, help=help, severity=severity, at=at)
-        if finding not in self.said:
-            self.said.append(finding)
-
-    def take(self, error: WeftError, at: Place | None = None) -> None:
-        """Note what an error tells; findings without a place get `at`."""
-        self.extend(d if d.at is not None else replace(d, at=at) for d in error.diagnostics)
-
-    def extend(self, findings: Iterable[Diagnostic]) -> None:
-        """Note findings that are made already."""
-        self.said.extend(f for f in findings if f not in self.said)
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """The findings that no plan can be made with."""
-        return tuple(d for d in self.said if d.severity == "error")
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """The findings that a plan can be made with."""
-        return tuple(d for d in self.said if d.severity != "error")
-
 
 _WINDOW = {"window_start": WINDOW_START, "window_end": WINDOW_END}
 
@@ -182,8 +143,7 @@ class StatementScope:
 
 
 def _column(source: Named, index: int) -> Column:
-    field = source.columns.fields[index]
-    return Column(column(source.number, index), field.dtype, field.nullable or source.padded)
+    return Column.of(column(source.number, index), source.columns.fields[index], padded=source.padded)
 
 
 def _undeclared(name: str, sources: Sequence[Named]) -> str:
@@ -251,7 +211,7 @@ class FromSource:
         return render(Ref(self.alias, column))
 
 
-def read_sources(job: JobSpec, statement: StatementSpec, found: Found) -> tuple[FromSource, ...] | None:
+def read_sources(job: JobSpec, statement: StatementSpec, found: Findings) -> tuple[FromSource, ...] | None:
     """Return the sources in the order of FROM, or None after noting which are not there."""
     written = sorted(s.name for s in job.statements)
     said = [(*statement.first, statement.first_at or statement.at)]
@@ -280,7 +240,7 @@ def read_sources(job: JobSpec, statement: StatementSpec, found: Found) -> tuple[
     return tuple(sources) if len(sources) == len(said) else None
 
 
-def _timed(stream: StreamSpec, found: Found, *, wanted: bool) -> tuple[StreamSpec, int | None]:
+def _timed(stream: StreamSpec, found: Findings, *, wanted: bool) -> tuple[StreamSpec, int | None]:
     """Return the stream with its event time settled, and the column of it."""
     schema = stream.columns
     if stream.event_time is not None:
