@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from weft.core.documents import Document, Key
 from weft.errors import ArgumentError
 from weft.streams.plan.resolved import Input, TableInput, column, event_time
 from weft.testing.values import microseconds
@@ -31,28 +32,16 @@ class Item:
 
 
 @dataclass(slots=True)
-class Count:
+class Count(Document):
     """The ledger of one side; `waiting` is counted from the rows that are there."""
 
-    in_: int = 0
+    in_: Annotated[int, Key("in")] = 0
     matched: int = 0
     waiting: int = 0
     unmatched: int = 0
     late: int = 0
     rejected: int = 0
     evicted: int = 0
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the counts by the names of the ledger."""
-        return {
-            "in": self.in_,
-            "matched": self.matched,
-            "waiting": self.waiting,
-            "unmatched": self.unmatched,
-            "late": self.late,
-            "rejected": self.rejected,
-            "evicted": self.evicted,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weft.core.frozen import EMPTY, FrozenMap, frozen
+from weft.core.documents import Document
+from weft.core.frozen import EMPTY, FrozenMap
 from weft.streams.checkpoint.durable import damaged, read_document, write_document
 from weft.streams.checkpoint.folder import Checkpoint
+
+FORMAT = 1
+"""Number of the form of manifests, heartbeats and redrives."""
 
 Counts = FrozenMap[str, int]
 """``in``, ``matched``, ``waiting``, ``unmatched``, ``late``, ``rejected``, ``evicted`` of one side."""
@@ -29,7 +33,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class Heartbeat(Document):
     """What a batch is judged with, decided before it and read again when it is replayed.
 
     `idle` maps the alias of each side that is left out of the watermark to since when, `watermark`
@@ -45,7 +49,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(Document):
     """What a committed batch did.
 
     The ledger, `max_times`, `stats` and `total_rows` count from the first batch on; `rows` and `rows_in`
@@ -90,11 +94,8 @@ def last_manifest(checkpoint: Checkpoint) -> Manifest | None:
 
 def write_manifest(checkpoint: Checkpoint, manifest: Manifest) -> None:
     """Write a manifest; when this returns the batch has happened."""
-    said = _document(manifest)
-    said["sink"] = [
-        {"from": _shown(checkpoint, m.source), "to": _shown(checkpoint, m.to), "rows": m.rows}
-        for m in manifest.sink
-    ]
+    sink = moves_document(checkpoint, manifest.sink)
+    said = {"format": FORMAT, **manifest.to_dict(), "sink": sink}
     write_document(checkpoint.commit_file(manifest.batch), said)
 
 
@@ -103,11 +104,7 @@ def read_manifest(checkpoint: Checkpoint, batch: int) -> Manifest:
     path = checkpoint.commit_file(batch)
     said = read_document(path)
     try:
-        sink = tuple(
-            Move(source=_full(checkpoint, m["from"]), to=_full(checkpoint, m["to"]), rows=m["rows"])
-            for m in said["sink"]
-        )
-        return Manifest(**{**_known(Manifest, said), "sink": sink})
+        return replace(Manifest.from_dict(said), sink=read_moves(checkpoint, said["sink"]))
     except (KeyError, TypeError) as cause:
         raise damaged(path, f"{type(cause).__name__} {cause}") from cause
 
@@ -132,7 +129,7 @@ def with_aliases(manifest: Manifest, aliases: Mapping[str, str]) -> Manifest:
 
 def write_heartbeat(checkpoint: Checkpoint, heartbeat: Heartbeat) -> None:
     """Write what a batch is judged with."""
-    write_document(checkpoint.heartbeat_file(heartbeat.batch), _document(heartbeat))
+    write_document(checkpoint.heartbeat_file(heartbeat.batch), {"format": FORMAT, **heartbeat.to_dict()})
 
 
 def read_heartbeat(checkpoint: Checkpoint, batch: int) -> Heartbeat | None:
@@ -142,7 +139,7 @@ def read_heartbeat(checkpoint: Checkpoint, batch: int) -> Heartbeat | None:
         return None
     said = read_document(path)
     try:
-        return Heartbeat(**_known(Heartbeat, said))
+        return Heartbeat.from_dict(said)
     except TypeError as cause:
         raise damaged(path, str(cause)) from cause
 
@@ -153,12 +150,18 @@ def sink_files(checkpoint: Checkpoint) -> tuple[Path, ...]:
     return tuple(move.to for manifest in found for move in manifest.sink)
 
 
-def _document(value: Manifest | Heartbeat) -> dict[str, Any]:
-    return {"format": 1, **{name: getattr(value, name) for name in value.__slots__}}
+def moves_document(checkpoint: Checkpoint, moves: tuple[Move, ...]) -> list[dict[str, Any]]:
+    """Return moves as files of a checkpoint have them."""
+    return [
+        {"from": _shown(checkpoint, m.source), "to": _shown(checkpoint, m.to), "rows": m.rows} for m in moves
+    ]
 
 
-def _known(kind: type[Manifest | Heartbeat], said: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: frozen(said[name]) for name in kind.__slots__ if name in said}
+def read_moves(checkpoint: Checkpoint, said: Iterable[Mapping[str, Any]]) -> tuple[Move, ...]:
+    """Return the moves that `moves_document` wrote."""
+    return tuple(
+        Move(source=_full(checkpoint, m["from"]), to=_full(checkpoint, m["to"]), rows=m["rows"]) for m in said
+    )
 
 
 def _shown(checkpoint: Checkpoint, path: Path) -> str:

@@ -9,33 +9,35 @@ A redrive that was cut short before that file left nothing; one that was cut sho
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from weft.core.documents import Document
-from weft.core.frozen import EMPTY, FrozenMap, frozen
+from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import finish, is_sealed, seal, sync_staged
 from weft.streams.checkpoint.durable import damaged, read_document, remove, write_document
 from weft.streams.checkpoint.folder import Checkpoint, checkpoints_of, ids_of, record_of
 from weft.streams.checkpoint.manifest import (
+    FORMAT,
     Manifest,
     Move,
     batches,
     last_batch,
+    moves_document,
     read_heartbeat,
     read_manifest,
+    read_moves,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RedriveRecord:
+class RedriveRecord(Document):
     """One redrive: rejected rows it took, by file and place; `taken_back` counts partners by fingerprint."""
 
     number: int
@@ -68,12 +70,8 @@ def redrives(checkpoint: Checkpoint) -> tuple[RedriveRecord, ...]:
 def write_redrive(checkpoint: Checkpoint, record: RedriveRecord) -> None:
     """Let a redrive happen and put its files into place; they are on the disk before its record is."""
     sync_staged(record.files)
-    said = {name: getattr(record, name) for name in record.__slots__}
-    said["files"] = [
-        {"from": _shown(checkpoint, m.source), "to": _shown(checkpoint, m.to), "rows": m.rows}
-        for m in record.files
-    ]
-    write_document(_file(checkpoint, record.number), {"format": 1, **said})
+    files = moves_document(checkpoint, record.files)
+    write_document(_file(checkpoint, record.number), {"format": FORMAT, **record.to_dict(), "files": files})
     finish_redrive(record)
 
 
@@ -107,22 +105,9 @@ def _read(checkpoint: Checkpoint, number: int) -> RedriveRecord:
     path = _file(checkpoint, number)
     said: Mapping[str, Any] = read_document(path)
     try:
-        files = tuple(
-            Move(source=_full(checkpoint, m["from"]), to=_full(checkpoint, m["to"]), rows=m["rows"])
-            for m in said["files"]
-        )
-        known = {n: frozen(said[n]) for n in RedriveRecord.__slots__ if n in said}
-        return RedriveRecord(**{**known, "files": files})
+        return replace(RedriveRecord.from_dict(said), files=read_moves(checkpoint, said["files"]))
     except (KeyError, TypeError) as cause:
         raise damaged(path, f"{type(cause).__name__} {cause}") from cause
-
-
-def _shown(checkpoint: Checkpoint, path: Path) -> str:
-    return Path(os.path.relpath(path.absolute(), checkpoint.root.absolute())).as_posix()
-
-
-def _full(checkpoint: Checkpoint, said: str) -> Path:
-    return Path(os.path.normpath(checkpoint.root.absolute() / said))
 
 
 def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path | None = None) -> int | None:
