@@ -13,7 +13,7 @@ from weft.core.types import DType, parse_type
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import PERIOD_START, AsOfSaid, DatasetRef, Said
+from weft.pipelines.model.reference import PERIOD_START, AsOfSaid, Said
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule, Strategy
 from weft.pipelines.model.words import TemporalMode
 from weft.pipelines.model.workspace import Settings, Workspace
@@ -76,7 +76,7 @@ def project(**overrides: str) -> Project:
         name="reporting",
         version=1,
         status="active",
-        input=DatasetRef("sales"),
+        input_dataset_id="sales",
         operations=(),
         resolver_overrides=FrozenMap(overrides),
     )

@@ -14,7 +14,6 @@ from weft.joins.counts import JoinCounts
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.operation import Assignment, Destination, Operation, Output, Said, Update
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import DatasetRef
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.store.locks import this_process
@@ -68,7 +67,7 @@ def project(name: str = "fx_reporting", **changes: Any) -> Project:
         "name": name,
         "version": 1,
         "status": "active",
-        "input": DatasetRef("gl"),
+        "input_dataset_id": "gl",
         "operations": operations(),
     }
     return Project(**values | changes)

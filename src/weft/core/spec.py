@@ -5,7 +5,7 @@
     @dataclass(frozen=True, slots=True, kw_only=True)
     class PathStrategy(Spec):
         type: Literal["path"] = field(default="path", metadata=REQUIRED)
-        datasource: Text = field(metadata=key("datasource_id"))  # the key in files
+        datasource: Text = field(metadata=key_named("datasource_id"))  # the key in files
         path: Text
 
 The fields are the keys of the file.  pydantic checks a file against them and builds the value, the canonical form
@@ -36,7 +36,7 @@ LOCATIONS = "at"
 """The field with the source locations of a spec; no key of a file sets it."""
 
 
-def key(name: str) -> Mapping[str, Any]:
+def key_named(name: str) -> Mapping[str, Any]:
     """Return the metadata of a field whose key in files has another name."""
     return {"key": name}
 
@@ -127,18 +127,21 @@ class Spec:
         """Return the schema of the dataclass, for mappings that know where they were written."""
         from pydantic_core import core_schema  # noqa: PLC0415  # only readers of files need it
 
-        # In strict mode pydantic takes instances of a dataclass alone; its fields stay strict.
-        schema = handler(source) | {"strict": False}
+        schema = handler(source)
         known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
-        schema["fields"] = [name for name in schema["fields"] if name != LOCATIONS]
-        arguments = [a for a in schema["schema"]["fields"] if a["name"] != LOCATIONS]
-        for argument in arguments:
-            metadata = known[argument["name"]].metadata
-            if "key" in metadata:
-                argument["validation_alias"] = metadata["key"]
-            if "required" in metadata:
-                argument["schema"] = argument["schema"]["schema"]
-        schema["schema"] = schema["schema"] | {"fields": arguments}
+        # Where the class occurs again, pydantic refers to the schema that was changed here at first.
+        if schema["type"] == "dataclass":
+            # In strict mode pydantic takes instances of a dataclass alone; its fields stay strict.
+            schema["strict"] = False
+            schema["fields"] = [name for name in schema["fields"] if name != LOCATIONS]
+            arguments = [a for a in schema["schema"]["fields"] if a["name"] != LOCATIONS]
+            schema["schema"]["fields"] = arguments
+            for argument in arguments:
+                metadata = known[argument["name"]].metadata
+                if "key" in metadata:
+                    argument["validation_alias"] = metadata["key"]
+                if "required" in metadata:
+                    argument["schema"] = argument["schema"]["schema"]
         optional = {_key(f) for f in known.values() if _has_default(f) and "required" not in f.metadata}
 
         def read(value: Any, build: Callable[[Any], Any], info: Any) -> Any:
@@ -181,7 +184,7 @@ def _is_left_out(value: Any, default: Any) -> bool:
 
 def plain_form(value: Any) -> Any:
     """Return a value of a spec as JSON and YAML have it."""
-    if isinstance(value, Spec):
+    if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):
         return {name: plain_form(inner) for name, inner in value.items()}

@@ -117,7 +117,7 @@ def resolver(id: str, version: int = 1, *, default: bool = False) -> Resolver:
 
 def test_entities_are_found_by_id_or_name_in_their_newest_version() -> None:
     source = DataSource(id="s", name="Files", type="csv")
-    project = Project(id="p", name="P", version=1, status="draft", input=DatasetRef("fx"), operations=())
+    project = Project(id="p", name="P", version=1, status="draft", input_dataset_id="fx", operations=())
     held = catalog(resolvers=(resolver("r", 2), resolver("r", 1)), datasources=(source,), projects=(project,))
     assert held.resolver("r name") == held.resolver("r") == resolver("r", 2)
     assert held.datasource("Files") is held.datasource("s") is source

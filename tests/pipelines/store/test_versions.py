@@ -16,7 +16,7 @@ from weft.pipelines.store.writer import Store
 
 def test_every_version_is_kept_and_fetched_by_its_number(store: Store) -> None:
     old, new = dataset("gl", 1, "a"), dataset("gl", 2, "a", "b")
-    for version in (old, new, project(), project(version=2, input=DatasetRef("gl", 2))):
+    for version in (old, new, project(), project(version=2, input_dataset_version=2)):
         store.record(version)
     store.record(resolver(version=3))
     assert store.dataset("ds-gl", 1) == old
@@ -36,7 +36,7 @@ def test_selectors_and_overrides_are_kept_with_a_version(store: Store) -> None:
 
 CHANGED: tuple[tuple[Entity, Entity], ...] = (
     (dataset("gl", 1, "a"), dataset("gl", 1, "b")),
-    (project(), project(input=DatasetRef("gl", 7))),
+    (project(), project(input_dataset_version=7)),
     (project(), project(selectors={"S": Said("TRUE")})),
     (project(), project(resolver_overrides={"gl": "files"})),
     (resolver(), resolver(path="elsewhere.csv")),

@@ -21,22 +21,29 @@ from pydantic import BaseModel, ValidationError
 
 from weft.errors import Diagnostic, EntityError
 from weft.io.datasource import DataSource
-from weft.pipelines.model.dataset import Dataset
-from weft.pipelines.model.datasets_b import build_dataset
+from weft.pipelines.model.dataset import Dataset, LookupDef, check_dataset, check_lookup
 from weft.pipelines.model.datasource import check_datasource
 from weft.pipelines.model.entries import Findings, Rules, entity_id, said_of, written
 from weft.pipelines.model.findings import Path, Problem, Shape, adapter_of, problems_of
 from weft.pipelines.model.older import is_known_kind
-from weft.pipelines.model.operation import Operation, Unread
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.projects_b import build_project
+from weft.pipelines.model.operation import (
+    AggregateOperation,
+    AppendOperation,
+    DeleteOperation,
+    Operation,
+    Output,
+    OutputOperation,
+    Unread,
+    UpdateOperation,
+    as_operation,
+    check_output,
+)
+from weft.pipelines.model.project import Project, check_project
 from weft.pipelines.model.reference import NOT_SAID
 from weft.pipelines.model.resolver import CatalogStrategy, Resolver, check_catalog, check_resolver
 from weft.pipelines.model.scenario import Scenario
 from weft.pipelines.model.scenarios_b import build_scenario
 from weft.pipelines.model.shapes.calendar import CalendarShape
-from weft.pipelines.model.shapes.dataset import DatasetShape
-from weft.pipelines.model.shapes.project import ProjectShape
 from weft.pipelines.model.shapes.scenario import ScenarioShape
 from weft.pipelines.model.shapes.settings import SettingsShape
 from weft.pipelines.model.sources import (
@@ -71,8 +78,8 @@ SPECS: Mapping[Kind, Shape] = {
     "calendar": CalendarShape,
     "datasource": DataSource,
     "resolver": Resolver,
-    "dataset": DatasetShape,
-    "project": ProjectShape,
+    "dataset": Dataset,
+    "project": Project,
     "scenario": ScenarioShape,
 }
 
@@ -80,6 +87,15 @@ RULES: Rules = {
     DataSource: check_datasource,
     Resolver: check_resolver,
     CatalogStrategy: check_catalog,
+    LookupDef: check_lookup,
+    Dataset: check_dataset,
+    Output: check_output,
+    UpdateOperation: as_operation,
+    AggregateOperation: as_operation,
+    AppendOperation: as_operation,
+    DeleteOperation: as_operation,
+    OutputOperation: as_operation,
+    Project: check_project,
 }
 """What is checked about a spec besides its keys."""
 
@@ -305,8 +321,6 @@ def _scenario(node: Node, findings: Findings) -> Scenario | None:
 _BUILDERS: Mapping[Kind, Callable[[Node, Findings], Any]] = {
     "settings": build_settings,
     "calendar": build_calendar,
-    "dataset": build_dataset,
-    "project": build_project,
     "scenario": _scenario,
 }
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field as Rules
 
 from weft.core import types
 from weft.core.fingerprint import fingerprint
 from weft.core.names import listed, near
-from weft.core.source import NOWHERE, Sites
-from weft.core.types import DType, Field, Schema
-from weft.errors import UnknownColumnError
+from weft.core.source import NOWHERE, Source
+from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, Spec, Text, WrittenAs, key_named
+from weft.core.types import DType, Field, Schema, common_type, parse_type
+from weft.errors import UnknownColumnError, WeftError
 from weft.io.datasource import EntityStatus
-from weft.pipelines.model.reference import PERIOD_START, AsOfSaid, DatasetRef
+from weft.pipelines.model.entries import WORD, AsOf, Entries, Findings, identity
+from weft.pipelines.model.reference import PERIOD_START, DatasetRef
 from weft.pipelines.model.words import Check, Origin, TemporalMode
 
 __all__ = ["ColumnDef", "Dataset", "DatasetRef", "LookupDef", "TableDef", "type_text"]
@@ -28,66 +32,154 @@ def type_text(dtype: DType) -> str:
     return "integer" if dtype == types.LONG else str(dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnDef:
-    """A column that a table declares; `previous_name` is the one it had in an older version."""
+def _column_name(name: str, written: Any, findings: Findings) -> str:
+    if name.startswith("_"):
+        findings.add(
+            "W1017", f"column {name!r} starts with an underscore", written.node.place(),
+            "such names are Weft's own; system columns need no declaration",
+        )  # fmt: skip
+    elif not WORD.fullmatch(name):
+        findings.add(
+            "W1017", f"column {name!r} is not a plain name", written.node.place(), "use letters, digits and underscores"
+        )  # fmt: skip
+    return name
 
-    name: str
-    dtype: DType
-    nullable: bool = True
+
+def _type(text: str, written: Any, findings: Findings) -> DType:
+    try:
+        found = parse_type(text)
+    except WeftError as cause:
+        findings.add("W1004", cause.message, written.node.place(), cause.help)
+        # The type of nothing meets every other: one mistake is told once.
+        return types.NULL
+    return types.LONG if found.is_integer else found
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDef(Spec):
+    """A column of a table.
+
+    `previous_name` is the one it had in an older version.
+    """
+
+    name: Annotated[str, WrittenAs(Text, _column_name)]
+    dtype: Annotated[DType, WrittenAs(Text, _type)] = field(metadata=key_named("type"))
+    nullable: bool = field(default=True, metadata=ALWAYS)
     description: str = ""
-    previous_name: str | None = None
+    previous_name: Text | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form that a dataset file has."""
-        return _without_empty(
-            {
-                "name": self.name,
-                "type": type_text(self.dtype),
-                "nullable": self.nullable,
-                "description": self.description,
-                "previous_name": self.previous_name,
-            }
-        )
+        return Spec.to_dict(self) | {"type": type_text(self.dtype)}
+
+
+def _unique_columns(
+    columns: tuple[ColumnDef, ...], written: Any, findings: Findings
+) -> tuple[ColumnDef, ...]:
+    """Return the columns without those that have the name of an earlier one, which are noted."""
+    unique: dict[str, ColumnDef] = {}
+    for column, mapping in zip(columns, written, strict=True):
+        entries, name = Entries(mapping.node, findings), column.name
+        same = next((known for known in unique if known.casefold() == name.casefold()), None)
+        if same is None:
+            unique[name] = column
+        else:
+            but = "" if same == name else " but for case"
+            entries.find(
+                "W1018",
+                f"columns {same!r} and {name!r} have the same name{but}",
+                "name",
+                "rename one of them",
+            )
+    return tuple(unique.values())
+
+
+_Columns = Annotated[
+    tuple[ColumnDef, ...],
+    WrittenAs(Annotated[tuple[ColumnDef, ...], Limits(min_length=1)], _unique_columns),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableDef:
-    """A table: its columns, and how its rows are placed in time."""
+class TableDef(Spec):
+    """A table of a dataset.
 
-    name: str
-    columns: tuple[ColumnDef, ...]
-    temporal_mode: TemporalMode = "period"
+    `temporal_mode` says how its rows are placed in time.
+    """
+
+    name: Text
+    temporal_mode: TemporalMode = field(default="period", metadata=ALWAYS)
     overlap: Check = "off"
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    columns: _Columns
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def schema(self) -> Schema:
         """The declared columns; names are told apart by case."""
         return Schema(tuple(Field(c.name, c.dtype, c.nullable) for c in self.columns), case_sensitive=True)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a dataset file has."""
-        return {
-            "name": self.name,
-            "temporal_mode": self.temporal_mode,
-            **({} if self.overlap == "off" else {"overlap": self.overlap}),
-            "columns": [c.to_dict() for c in self.columns],
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTarget(TableDef):
+    """A lookup table that belongs to the dataset."""
+
+    type: Literal["table"] = field(default="table", metadata=REQUIRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookupDef:
-    """A table or dataset whose columns every operation may read as ``alias.column``.
+class DatasetTarget(Spec):
+    """A lookup that is a dataset of its own."""
 
-    `join_conditions` are pairs: a column of the main table, a column of the target.
+    SHORT: ClassVar = (("id", "dataset"),)
+    type: Literal["dataset"] = field(default="dataset", metadata=REQUIRED)
+    id: Text
+    version: Positive | None = None
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+
+
+_WrittenTarget = Annotated[TableTarget | DatasetTarget, Rules(discriminator="type")]
+
+
+def _target(target: TableTarget | DatasetTarget, _written: Any, _findings: Findings) -> TableDef | DatasetRef:
+    """Return what a lookup reads, without the key that says which of the two it is."""
+    if isinstance(target, DatasetTarget):
+        return DatasetRef(target.id, target.version, target.at.values.get("id"))
+    return TableDef(**{name: getattr(target, name) for name in TableDef.__slots__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition(Spec):
+    """A column of the main table that equals one of the target."""
+
+    source_column: Text
+    target_column: Text
+
+
+def _pairs(
+    conditions: tuple[Condition, ...], _written: Any, _findings: Findings
+) -> tuple[tuple[str, str], ...]:
+    return tuple((condition.source_column, condition.target_column) for condition in conditions)
+
+
+_Pairs = Annotated[
+    tuple[tuple[str, str], ...],
+    WrittenAs(Annotated[tuple[Condition, ...], Limits(min_length=1)], _pairs),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupDef(Spec):
+    """A table whose columns every operation may read.
+
+    They are read as ``alias.column``.  `join_conditions` are pairs: a column of the main table, a column of
+    the target.
     """
 
-    alias: str
-    target: TableDef | DatasetRef
-    join_conditions: tuple[tuple[str, str], ...]
-    as_of: AsOfSaid = PERIOD_START
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    alias: Text = field(default="", metadata=ALWAYS)
+    target: Annotated[TableDef | DatasetRef, WrittenAs(_WrittenTarget, _target)]
+    join_conditions: _Pairs
+    as_of: AsOf = PERIOD_START
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form that a dataset file has."""
@@ -96,16 +188,25 @@ class LookupDef:
             if isinstance(self.target, TableDef)
             else {"type": "dataset", **self.target.to_dict(dataset="id", version="version")}
         )
-        return {
-            "alias": self.alias,
-            "target": target,
-            "join_conditions": [{"source_column": s, "target_column": t} for s, t in self.join_conditions],
-            **({} if self.as_of == PERIOD_START else {"as_of": str(self.as_of)}),
-        }
+        conditions = [{"source_column": s, "target_column": t} for s, t in self.join_conditions]
+        return Spec.to_dict(self) | {"target": target, "join_conditions": conditions}
+
+
+def check_lookup(lookup: LookupDef, entries: Entries) -> LookupDef:
+    """Return a lookup with its alias, which must be a plain name."""
+    alias = lookup.alias or (
+        lookup.target.said if isinstance(lookup.target, DatasetRef) else lookup.target.name
+    )
+    if not WORD.fullmatch(alias):
+        entries.find(
+            "W1017", f"the alias {alias!r} is not a plain name", "alias" if entries.node.get("alias") else "target",
+            "use letters, digits and underscores",
+        )  # fmt: skip
+    return replace(lookup, alias=alias)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
+class Dataset(Spec):
     """One version of a dataset.
 
     >>> rates = TableDef(name="rates", columns=(ColumnDef("rate", types.Decimal(18, 6)),))
@@ -114,19 +215,24 @@ class Dataset:
     (('rate',), 'fx v1')
     """
 
-    id: str
-    name: str
-    version: int
-    status: EntityStatus
-    main_table: TableDef
-    lookups: tuple[LookupDef, ...] = ()
-    natural_key_columns: tuple[str, ...] = ()
-    resolver_id: str | None = None
-    check_keys: Check = "off"
+    SHORT: ClassVar = (("resolver_id", "resolver"),)
+    FIRST: ClassVar = (
+        "id", "name", "version", "status", "description", "owner", "resolver_id", "check_keys", "origin",
+    )  # fmt: skip
+    id: Text = ""
+    name: Text = ""
+    version: Positive = field(default=1, metadata=ALWAYS)
+    status: EntityStatus = field(default="active", metadata=ALWAYS)
     description: str = ""
     owner: str = ""
-    origin: Origin = "file"
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    resolver_id: Text | None = None
+    natural_key_columns: tuple[Text, ...] = field(default=(), metadata=ALWAYS)
+    check_keys: Check = "off"
+    main_table: TableDef
+    lookups: tuple[LookupDef, ...] = field(default=(), metadata=ALWAYS)
+    # Written by Weft into the store, never by people.
+    origin: Annotated[Origin, Rules(description="who made the version; file when it is left out")] = "file"
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
@@ -162,26 +268,8 @@ class Dataset:
 
     def structure(self) -> dict[str, Any]:
         """Return what a new version is about: tables, columns, types, keys, lookups."""
-        return {
-            "natural_key_columns": list(self.natural_key_columns),
-            "main_table": self.main_table.to_dict(),
-            "lookups": [lookup.to_dict() for lookup in self.lookups],
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the canonical form of a dataset file; the store keeps it."""
-        said = {
-            "id": self.id,
-            "name": self.name,
-            "version": self.version,
-            "status": self.status,
-            "description": self.description,
-            "owner": self.owner,
-            "resolver_id": self.resolver_id,
-            "check_keys": None if self.check_keys == "off" else self.check_keys,
-            "origin": None if self.origin == "file" else self.origin,
-        }
-        return _without_empty(said) | self.structure()
+        form = self.to_dict()
+        return {name: form[name] for name in ("natural_key_columns", "main_table", "lookups")}
 
     def fingerprint(self) -> str:
         """Return the hash of everything that can change a result; status and prose cannot."""
@@ -191,5 +279,52 @@ class Dataset:
         return fingerprint(said)
 
 
-def _without_empty(said: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in said.items() if value is not None and value != ""}
+def check_dataset(dataset: Dataset, entries: Entries) -> Dataset:
+    """Return a dataset with its id and name; keys and lookups that do not fit its tables are noted."""
+    id, name = identity(entries, "dataset")
+    findings, main = entries.findings, dataset.main_table
+    taken = {main.name.casefold(): "the main table"}
+    for lookup, written in zip(dataset.lookups, entries.parts("lookups"), strict=True):
+        for condition in written.parts("join_conditions"):
+            _check_condition(condition, main, lookup.target)
+        alias = lookup.alias.casefold()
+        if alias in taken:
+            written.find(
+                "W1018", f"the alias {lookup.alias!r} is taken by {taken[alias]}",
+                "alias" if written.node.get("alias") else "target", "give the lookup an alias of its own",
+            )  # fmt: skip
+        taken.setdefault(alias, "another lookup")
+    for i, said in enumerate(entries.texts("natural_key_columns")):
+        if said.text not in main.schema:
+            _no_column(findings, said.text, main, said.at)
+        elif said.text in dataset.natural_key_columns[:i]:
+            findings.add("W1018", f"the key names {said.text!r} twice", said.at, "name each column once")
+    return replace(dataset, id=id, name=name)
+
+
+def _check_condition(condition: Entries, main: TableDef, target: TableDef | DatasetRef) -> None:
+    """Both columns are there and can be compared; the columns of another dataset are checked with the catalog."""
+    sides = [("source_column", main)]
+    if isinstance(target, TableDef):
+        sides.append(("target_column", target))
+    met: list[DType] = []
+    for key, table in sides:
+        name = condition.text(key)
+        at = table.schema.find(name)
+        if at is None:
+            said = condition.said(key)
+            _no_column(condition.findings, name, table, said.at if said else None)
+        else:
+            met.append(table.schema.fields[at].dtype)
+    if len(met) == 2 and common_type(*met) is None and types.NULL not in met:
+        source, other = condition.text("source_column"), condition.text("target_column")
+        condition.find(
+            "W1019", f"{source!r} is {met[0]} and {other!r} is {met[1]}: they cannot be equal", "target_column",
+            "give both columns one type",
+        )  # fmt: skip
+
+
+def _no_column(findings: Findings, name: str, table: TableDef, at: Source | None) -> None:
+    close = near(name, table.schema.names, most=1)
+    help = f"did you mean {close[0]!r}?" if close else f"it has {listed(table.schema.names)}"
+    findings.add("W1019", f"table {table.name!r} has no column {name!r}", at, help)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -12,13 +13,15 @@ from pydantic import WithJsonSchema
 from weft.core.frozen import FrozenMap
 from weft.core.paths import name_problem
 from weft.core.source import Sites, Source
-from weft.core.spec import LOCATIONS, Written, WrittenAs
+from weft.core.spec import LOCATIONS, Text, Written, WrittenAs
 from weft.errors import Code, Diagnostic, Severity
-from weft.pipelines.model.reference import DatasetRef, Said
+from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, DatasetRef, Said
 from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The form of a name that expressions can hold without quotes."""
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 LONGEST_SHOWN = 60
 """How many characters of a value a message repeats."""
@@ -201,11 +204,38 @@ EXPRESSION_SCHEMA: dict[str, Any] = {
 ExpressionText = Annotated[str, WithJsonSchema(EXPRESSION_SCHEMA)]
 
 
-def expression(name: str) -> WrittenAs:
+Selector = WrittenAs(ExpressionText, lambda _value, raw, _findings: said_of(raw.node))
+"""How a selector is written: an expression that may be blank."""
+
+SaidText = Annotated[Said, WrittenAs(Text, lambda _value, raw, _findings: said_of(raw.node))]
+"""A string that is not blank, with its location."""
+
+
+def expression_under(name: str) -> WrittenAs:
     """Return how the expression under a key is written; one without a character in it is noted."""
     return WrittenAs(
         ExpressionText, lambda _value, raw, findings: expression_of(raw.node, repr(name), findings)
     )
+
+
+def _as_of(said: str, written: Any, findings: Findings) -> AsOfSaid:
+    if said == "period_start":
+        return PERIOD_START
+    if said == "period_end":
+        return PERIOD_END
+    if not _DAY.fullmatch(said):
+        return AsOfSaid("column", column=said)
+    try:
+        return AsOfSaid("date", date=dt.date.fromisoformat(said))
+    except ValueError:
+        findings.add(
+            "W1004", f"'as_of' {said!r} is no day", written.node.place(), "write for example 2026-01-31"
+        )
+        return PERIOD_START
+
+
+AsOf = Annotated[AsOfSaid, WrittenAs(Text, _as_of)]
+"""The day at which a table is read: a word, a date, or a column of the working set."""
 
 
 def identity(entries: Entries, kind: str) -> tuple[str, str]:

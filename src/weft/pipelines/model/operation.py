@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from weft.core.frozen import FrozenMap
-from weft.core.source import NOWHERE, Sites
+from weft.core.source import NOWHERE
+from weft.core.spec import ALWAYS, Limits, Locations, Positive, Spec, Text, WrittenAs, key_named
 from weft.io.datasource import FileFormat, WriteMode
+from weft.pipelines.model.entries import (
+    AsOf,
+    Entries,
+    ExpressionText,
+    Findings,
+    SaidText,
+    Selector,
+    expression_of,
+    expression_under,
+)
 from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, DatasetRef, Said
 from weft.pipelines.model.words import OnMultiple, OperationType
 
@@ -17,6 +29,7 @@ __all__ = [
     "PERIOD_START",
     "Aggregate",
     "Aggregation",
+    "AnyOperation",
     "Append",
     "Arguments",
     "AsOfSaid",
@@ -32,165 +45,164 @@ __all__ = [
     "Update",
 ]
 
+_DATASET = (("dataset_id", "dataset"),)
+
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Spec):
     """A column and the expression that gives its value."""
 
-    column: Said
-    expression: Said
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has."""
-        return {"column": self.column.text, "expression": self.expression.text}
+    column: SaidText
+    expression: Annotated[Said, expression_under("expression")]
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation:
+class Aggregation(Spec):
     """A column of summary rows and the aggregate that gives its value."""
 
-    column: Said
-    expression: Said
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has."""
-        return {"column": self.column.text, "expression": self.expression.text}
+    column: SaidText
+    expression: Annotated[Said, expression_under("expression")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeJoin:
-    """A dataset whose columns the assignments of one update may read as ``alias.column``."""
+class RuntimeJoin(Spec):
+    """A dataset that an update reads beside the working set.
 
-    alias: Said
-    dataset: DatasetRef
-    on: Said
-    table: str | None = None
-    as_of: AsOfSaid = PERIOD_START
+    The assignments of the update may read its columns as ``alias.column``.
+    """
+
+    SHORT: ClassVar = _DATASET
+    alias: SaidText
+    dataset_id: Text
+    dataset_version: Positive | None = None
+    on: Annotated[Said, expression_under("on")]
+    table: Text | None = None
+    as_of: AsOf = PERIOD_START
     on_multiple: OnMultiple = "error"
-    order_by: tuple[str, ...] = ()
+    order_by: tuple[Text, ...] = ()
     broadcast: bool | None = None
     nulls_equal: bool = False
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has; what nobody said is left out."""
-        said: dict[str, Any] = {"alias": self.alias.text, **self.dataset.to_dict(), "on": self.on.text}
-        return said | _said(
-            table=self.table,
-            as_of=None if self.as_of == PERIOD_START else str(self.as_of),
-            on_multiple=None if self.on_multiple == "error" else self.on_multiple,
-            order_by=list(self.order_by) or None,
-            broadcast=self.broadcast,
-            nulls_equal=self.nulls_equal or None,
-        )
+    @property
+    def dataset(self) -> DatasetRef:
+        """The dataset, with its version when one is pinned."""
+        return DatasetRef(self.dataset_id, self.dataset_version, self.at.values.get("dataset_id"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """Set columns of the rows that the selector matches, with joined datasets at hand."""
+class Update(Spec):
+    """What an update does.
 
-    assignments: tuple[Assignment, ...]
+    It sets columns of the rows that the selector matches, with joined datasets at hand.
+    """
+
     joins: tuple[RuntimeJoin, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has."""
-        joins = {"joins": [join.to_dict() for join in self.joins]} if self.joins else {}
-        return joins | {"assignments": [a.to_dict() for a in self.assignments]}
+    assignments: tuple[Assignment, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate:
-    """Add one summary row for each group."""
+class Grouping(Spec):
+    """How the rows of an append are summed up first."""
 
-    group_by: tuple[Said, ...]
-    aggregations: tuple[Aggregation, ...]
+    group_by: Annotated[tuple[SaidText, ...], Limits(min_length=1)]
+    aggregations: Annotated[tuple[Aggregation, ...], Limits(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(Grouping):
+    """What an aggregate does.
+
+    It adds one summary row for each group.
+    """
+
     include_summaries: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has."""
-        return {
-            "group_by": [column.text for column in self.group_by],
-            "aggregations": [a.to_dict() for a in self.aggregations],
-            **_said(include_summaries=self.include_summaries or None),
+
+def _aggregate(grouping: Grouping, _written: Any, _findings: Findings) -> Aggregate:
+    return Aggregate(group_by=grouping.group_by, aggregations=grouping.aggregations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetReference(Spec):
+    """A dataset by id or name."""
+
+    SHORT: ClassVar = _DATASET
+    dataset_id: Text
+    dataset_version: Positive | None = None
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+
+
+def _reference(written: DatasetReference, _written: Any, _findings: Findings) -> DatasetRef:
+    return DatasetRef(written.dataset_id, written.dataset_version, written.at.values.get("dataset_id"))
+
+
+def _columns(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, Said]:
+    return FrozenMap(
+        {
+            item.name: expression_of(item.value, f"the expression of {item.name!r}", findings)
+            for item in written.node.pairs()
         }
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
-    """Add the rows of another dataset, as they are, renamed by `columns`, or aggregated."""
+class Append(Spec):
+    """What an append does.
 
-    source: DatasetRef
-    source_selector: Said | None = None
-    aggregation: Aggregate | None = None
-    columns: FrozenMap[str, Said] | None = None
+    It adds the rows of another dataset, as they are, renamed by `columns`, or aggregated.
+    """
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has."""
-        return {"source": self.source.to_dict()} | _said(
-            source_selector=self.source_selector and self.source_selector.text,
-            aggregation=self.aggregation and self.aggregation.to_dict(),
-            columns=self.columns and {name: said.text for name, said in self.columns.items()},
-        )
+    source: Annotated[DatasetRef, WrittenAs(DatasetReference, _reference)]
+    source_selector: Annotated[Said | None, Selector] = None
+    aggregation: Annotated[Aggregate | None, WrittenAs(Grouping, _aggregate)] = None
+    columns: Annotated[FrozenMap[str, Said] | None, WrittenAs(dict[str, ExpressionText], _columns)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
-    """Mark the rows that the selector matches as deleted."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has."""
-        return {}
+class Delete(Spec):
+    """A delete has no arguments: its selector says which rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
-    """Where an output is written: a table of a datasource, or a path."""
+class Destination(Spec):
+    """A table of a datasource, or a path and a format."""
 
-    datasource: str | None = None
-    table: str | None = None
-    schema: str | None = None
-    path: str | None = None
+    SHORT: ClassVar = (("datasource_id", "datasource"),)
+    datasource: Text | None = field(default=None, metadata=key_named("datasource_id"))
+    table: Text | None = None
+    schema: Text | None = None
+    path: Text | None = None
     format: FileFormat | None = None
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has."""
-        return _said(
-            datasource_id=self.datasource,
-            table=self.table,
-            schema=self.schema,
-            path=self.path,
-            format=self.format,
-        )
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """Write rows and columns of the working set; the only operation that leaves something behind."""
+class Output(Spec):
+    """What an output writes, and where.
+
+    It is the only operation that leaves something behind.
+    """
 
     destination: Destination
-    columns: tuple[Said, ...] | None = None
+    columns: tuple[SaidText, ...] | None = None
     include_deleted: bool = False
     register_as_dataset: str | None = None
     mode: WriteMode = "replace_period"
-    order_by: tuple[Said, ...] = ()
+    order_by: tuple[SaidText, ...] = ()
     escape_formulas: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a project file has."""
-        return {"destination": self.destination.to_dict()} | _said(
-            columns=None if self.columns is None else [c.text for c in self.columns],
-            include_deleted=self.include_deleted or None,
-            register_as_dataset=self.register_as_dataset,
-            mode=None if self.mode == "replace_period" else self.mode,
-            order_by=[c.text for c in self.order_by] or None,
-            escape_formulas=self.escape_formulas or None,
-        )
+
+def check_output(output: Output, entries: Entries) -> Output:
+    """Return an output; ``columns:`` with nothing behind it names no column, and does not mean all of them."""
+    if output.columns is None and entries.node.get("columns") is not None:
+        return replace(output, columns=())
+    return output
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An operation that does not read; nobody knows which columns it makes.
+    """The arguments of an operation that cannot be read; nobody knows which columns it makes.
 
     Only projects that are checked hold one, never a project that runs.
     """
@@ -206,39 +218,72 @@ Arguments = Update | Aggregate | Append | Delete | Output | Unread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Spec):
     """One step of a project, on the rows that its selector matches."""
 
-    id: str
-    seq: int
-    name: str
+    FIRST: ClassVar = ("id", "seq", "name", "description", "type")
+    id: Text = field(default="", metadata=ALWAYS)
+    seq: Positive
+    name: Text
+    description: str = ""
+    selector: Annotated[Said | None, Selector] = None
+    checkpoint: bool = False
     type: OperationType
     arguments: Arguments
-    selector: Said | None = None
-    description: str = ""
-    checkpoint: bool = False
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.seq} {self.name}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the canonical form: seq, name, type, selector, arguments."""
-        return {
-            "id": self.id,
-            "seq": self.seq,
-            "name": self.name,
-            **_said(description=self.description or None),
-            "type": self.type,
-            **_said(selector=self.selector and self.selector.text, checkpoint=self.checkpoint or None),
-            "arguments": self.arguments.to_dict(),
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateOperation(Operation):
+    """Set columns of the rows that the selector matches."""
+
+    type: Literal["update"]
+    arguments: Update
 
 
-def _said(**parts: Any) -> dict[str, Any]:
-    """Return the parts that somebody said."""
-    return {key: value for key, value in parts.items() if value is not None and not _is_empty_map(value)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateOperation(Operation):
+    """Add a summary row for each group."""
+
+    type: Literal["aggregate"]
+    arguments: Aggregate
 
 
-def _is_empty_map(value: Any) -> bool:
-    return isinstance(value, Mapping) and not value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendOperation(Operation):
+    """Add the rows of another dataset."""
+
+    type: Literal["append"]
+    arguments: Append
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOperation(Operation):
+    """Mark the rows that the selector matches as deleted."""
+
+    type: Literal["delete"]
+    arguments: Delete = field(default=Delete(), metadata=ALWAYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOperation(Operation):
+    """Write rows and columns to a destination."""
+
+    type: Literal["output"]
+    arguments: Output
+
+
+AnyOperation = Annotated[
+    UpdateOperation | AggregateOperation | AppendOperation | DeleteOperation | OutputOperation,
+    Field(discriminator="type"),
+]
+"""An operation as files have it: its type says which arguments it takes."""
+
+
+def as_operation(operation: Operation, _entries: Entries) -> Operation:
+    """Return an operation of a file as the one type that plans know, with the id it has when none is written."""
+    values = {name: getattr(operation, name) for name in Operation.__slots__}
+    return Operation(**values | {"id": operation.id or f"op-{operation.seq}"})

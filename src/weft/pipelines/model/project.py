@@ -2,44 +2,119 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar
 
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.source import NOWHERE, Sites
-from weft.pipelines.model.operation import Operation, Output
+from weft.core.source import NOWHERE
+from weft.core.spec import ALWAYS, Limits, Locations, Positive, Spec, Text, WrittenAs, frozen_values
+from weft.pipelines.model.entries import (
+    WORD,
+    Entries,
+    ExpressionText,
+    Findings,
+    check_path_name,
+    expression_of,
+    identity,
+)
+from weft.pipelines.model.operation import AnyOperation, Operation, Output
 from weft.pipelines.model.reference import DatasetRef, Said
 from weft.pipelines.model.words import Materialization, ProjectStatus, Visibility
 
 DEFAULT_CHECKPOINT_EVERY = 200
+_STRUCTURE = ("input_dataset_id", "input_dataset_version", "materialization", "operations")
+_BEHAVIOUR = (*_STRUCTURE, "selectors", "resolver_overrides", "calendar")
+
+
+def _selectors(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, Said]:
+    named: dict[str, Said] = {}
+    for item in written.node.pairs():
+        if not WORD.fullmatch(item.name):
+            findings.add(
+                "W1021",
+                f"the selector name {item.name!r} cannot be written as {{{{NAME}}}}",
+                item.key.place(),
+                "use letters, digits and underscores",
+            )
+        named[item.name] = expression_of(item.value, f"selector {item.name!r}", findings)
+    return FrozenMap(named)
+
+
+def _operations(operations: tuple[Operation, ...], written: Any, findings: Findings) -> tuple[Operation, ...]:
+    """Return the operations; a seq or an id that two of them have is noted."""
+    first: dict[int, Operation] = {}
+    named: dict[str, Operation] = {}
+    for operation, mapping in zip(operations, written, strict=True):
+        part = Entries(mapping.node, findings)
+        other = first.setdefault(operation.seq, operation)
+        if other is not operation:
+            help = f"{_shown(other, 'seq')} has it: give each its own"
+            part.find("W1009", f"seq {operation.seq} is used twice", "seq", help)
+        if not part.node.text:  # the store holds projects from before ids were compared
+            continue
+        other = named.setdefault(operation.id, operation)
+        if other is not operation and (part.node.get("id") is not None or other.seq != operation.seq):
+            help = f"{_shown(other, 'id')} has it: give each its own, or leave `id` out"
+            part.find("W1023", f"operation id {operation.id!r} is used twice", "id", help)
+    return operations
+
+
+def _shown(operation: Operation, key: str) -> str:
+    place = operation.at.of(key)
+    return repr(operation.name) + (f" in line {place.line}" if place is not None else "")
+
+
+_Operations = Annotated[
+    tuple[Operation, ...],
+    WrittenAs(Annotated[tuple[AnyOperation, ...], Limits(min_length=1)], _operations),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
-    """One version of a project; its operations stand in the order of their seq."""
+class Project(Spec):
+    """A project: an input and the operations on it.
 
-    id: str
-    name: str
-    version: int
-    status: ProjectStatus
-    input: DatasetRef
-    operations: tuple[Operation, ...]
-    selectors: FrozenMap[str, Said] = EMPTY
-    resolver_overrides: FrozenMap[str, str] = EMPTY
-    materialization: Materialization = "eager"
-    visibility: Visibility = "private"
-    owner: str = ""
-    calendar: str = "gregorian"
-    checkpoint_every: int = DEFAULT_CHECKPOINT_EVERY
+    The operations stand in the order of their seq.
+    """
+
+    SHORT: ClassVar = (("input_dataset_id", "input"),)
+    FIRST: ClassVar = (
+        "id", "name", "version", "status", "description", "owner", "visibility", "checkpoint_every", *_BEHAVIOUR,
+    )  # fmt: skip
+    id: Text = ""
+    name: Text = ""
+    version: Positive = field(default=1, metadata=ALWAYS)
+    status: ProjectStatus = field(default="draft", metadata=ALWAYS)
     description: str = ""
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    owner: str = ""
+    visibility: Visibility = "private"
+    input_dataset_id: Text
+    input_dataset_version: Positive | None = None
+    materialization: Materialization = field(default="eager", metadata=ALWAYS)
+    calendar: Text = field(default="gregorian", metadata=ALWAYS)
+    checkpoint_every: Positive = DEFAULT_CHECKPOINT_EVERY
+    selectors: Annotated[FrozenMap[str, Said], WrittenAs(dict[str, ExpressionText], _selectors)] = field(
+        default=EMPTY, metadata=ALWAYS
+    )
+    resolver_overrides: Annotated[FrozenMap[str, str], WrittenAs(dict[str, Text], frozen_values)] = field(
+        default=EMPTY, metadata=ALWAYS
+    )
+    operations: _Operations
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "operations", tuple(sorted(self.operations, key=lambda op: op.seq)))
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
+
+    @property
+    def input(self) -> DatasetRef:
+        """The dataset that the operations start with, with its version when one is pinned."""
+        return DatasetRef(
+            self.input_dataset_id, self.input_dataset_version, self.at.values.get("input_dataset_id")
+        )
 
     @property
     def registers(self) -> tuple[str, ...]:
@@ -55,37 +130,20 @@ class Project:
 
     def structure(self) -> dict[str, Any]:
         """Return what makes a new version: operations, input, materialization."""
-        return {
-            **self.input.to_dict(dataset="input_dataset_id", version="input_dataset_version"),
-            "materialization": self.materialization,
-            "operations": [op.to_dict() for op in self.operations],
-        }
+        return {name: part for name, part in self.to_dict().items() if name in _STRUCTURE}
 
     def behaviour(self) -> dict[str, Any]:
         """Return everything that can change a result: the structure, selectors, overrides, the calendar."""
-        return {
-            **self.structure(),
-            "selectors": {name: said.text for name, said in self.selectors.items()},
-            "resolver_overrides": dict(self.resolver_overrides),
-            "calendar": self.calendar,
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the canonical form of a project file; the store keeps it."""
-        said = {
-            "id": self.id,
-            "name": self.name,
-            "version": self.version,
-            "status": self.status,
-            "description": self.description,
-            "owner": self.owner,
-            "visibility": "" if self.visibility == "private" else self.visibility,
-            "checkpoint_every": ""
-            if self.checkpoint_every == DEFAULT_CHECKPOINT_EVERY
-            else self.checkpoint_every,
-        }
-        return {key: value for key, value in said.items() if value != ""} | self.behaviour()
+        return {name: part for name, part in self.to_dict().items() if name in _BEHAVIOUR}
 
     def fingerprint(self) -> str:
         """Return the hash of the behaviour."""
         return fingerprint(self.behaviour())
+
+
+def check_project(project: Project, entries: Entries) -> Project:
+    """Return a project with its id and name; the name must be one that a folder can have."""
+    id, name = identity(entries, "project")
+    # Drafts write to <sandbox>/<name>.
+    check_path_name(entries, name, "name" if entries.said("name") else "id", "the project name")
+    return replace(project, id=id, name=name)

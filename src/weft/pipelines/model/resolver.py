@@ -10,11 +10,11 @@ from pydantic import Field
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.source import NOWHERE
-from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, Spec, Text, WrittenAs, key
+from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, Spec, Text, WrittenAs, key_named
 from weft.io.datasource import EntityStatus
 from weft.io.location import ANY_LEVEL
 from weft.pipelines.model.datasource import check_reference, check_secret
-from weft.pipelines.model.entries import Entries, expression, identity
+from weft.pipelines.model.entries import Entries, expression_under, identity
 from weft.pipelines.model.reference import Said
 
 _IN_SERVICE = "keep it outside: `auth: env:NAME` or `auth: file:path` goes into the Authorization header"
@@ -27,7 +27,7 @@ class PathStrategy(Spec):
 
     SHORT: ClassVar = _DATASOURCE
     type: Literal["path"] = field(default="path", metadata=REQUIRED)
-    datasource: Text = field(metadata=key("datasource_id"))
+    datasource: Text = field(metadata=key_named("datasource_id"))
     path: Text
     at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
@@ -38,7 +38,7 @@ class TableStrategy(Spec):
 
     SHORT: ClassVar = _DATASOURCE
     type: Literal["table"] = field(default="table", metadata=REQUIRED)
-    datasource: Text = field(metadata=key("datasource_id"))
+    datasource: Text = field(metadata=key_named("datasource_id"))
     table: Text
     schema: Text = ""
     at: Locations = field(default=NOWHERE, compare=False, repr=False)
@@ -66,7 +66,7 @@ class CatalogStrategy(Spec):
     auth: Text | None = None
     params: Texts = EMPTY
     headers: Texts = EMPTY
-    datasource: Text | None = field(default=None, metadata=key("datasource_id"))
+    datasource: Text | None = field(default=None, metadata=key_named("datasource_id"))
     at: Locations = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -91,7 +91,7 @@ class Rule(Spec):
     """
 
     name: Text
-    when: Annotated[Said | None, expression("when")] = None
+    when: Annotated[Said | None, expression_under("when")] = None
     data_level: Text = field(default=ANY_LEVEL, metadata=ALWAYS)
     missing: Literal["fail", "skip"] = "fail"
     strategy: Annotated[Strategy, Field(discriminator="type")]

@@ -97,7 +97,7 @@ def activate(
     """
     _expect(project, store, "draft", "activated")
     catalog = catalog_of(workspace, store)
-    chosen = replace(project, input=replace(project.input, version=dataset_version or project.input.version))
+    chosen = replace(project, input_dataset_version=dataset_version or project.input_dataset_version)
     failures = check_project(chosen, catalog)
     if failures:
         raise not_activated(project, failures)
@@ -121,7 +121,7 @@ def _pinned(project: Project, catalog: Catalog) -> Project:
     found = catalog.dataset(project.input)
     if not isinstance(found, DatasetFound):
         return project
-    return replace(project, input=replace(project.input, version=found.dataset.version))
+    return replace(project, input_dataset_version=found.dataset.version)
 
 
 def deactivate(workspace: Workspace, project: Project, store: Store) -> Project:
@@ -157,7 +157,7 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
     after = replace(project, status="draft")
     if project.input.said in named:
         keys |= pinned_keys(file, project, wanted)
-        after = replace(after, input=replace(after.input, version=wanted))
+        after = replace(after, input_dataset_version=wanted)
 
     def work(connection: Connection) -> None:
         put_state(connection, project.id, "draft", store.now(connection))

@@ -136,7 +136,9 @@ def test_every_dataset_needs_a_resolver(
 )
 def test_an_input_that_cannot_be_taken_is_told(tmp_path: Path, ref: DatasetRef, message: str) -> None:
     found = site(tmp_path, [update(x="1"), WRITE_ALL])
-    other = replace(found, project=replace(found.project, input=ref))
+    other = replace(
+        found, project=replace(found.project, input_dataset_id=ref.said, input_dataset_version=ref.version)
+    )
     (failure,) = other.failures()
     assert (failure.rule, failure.detail) == ("VAL-008", message)
 
