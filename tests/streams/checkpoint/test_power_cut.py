@@ -28,7 +28,7 @@ from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import RedriveRecord, write_redrive
 from weft.streams.checkpoint.rejects import read_rejects, reject_files
 from weft.streams.kernel.sums import checked_files
-from weft.streams.run.failing import told
+from weft.streams.run.failing import explain_failure
 from weft.testing.stream_engine import StreamResult, read_result
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # numbers of files are not used again there
@@ -204,7 +204,7 @@ def test_a_disk_without_room_at_any_step_loses_nothing(folder: Path, monkeypatch
             FullDisk(patched, number)
             with pytest.raises(OSError, match="No space left") as caught:
                 run(root, BATCHES[:3])
-        error = told(caught.value, "status")
+        error = explain_failure(caught.value, "status")
         assert (error.code, "make room" in error.help) == ("W2309", True)
         # Room was made, and the job was started again; a flush that was committed is sealed by then.
         try:

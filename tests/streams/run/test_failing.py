@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from weft.errors import StreamError
 from weft.streams.kernel.spec import KernelProblem
-from weft.streams.run.failing import everything_said, told
+from weft.streams.run.failing import collect_messages, explain_failure
 
 HEADER = """[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/b.csv.  SQLSTATE: KD001
 Caused by: org.apache.spark.SparkIllegalArgumentException: CSV header does not conform to the schema.
@@ -63,7 +63,7 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
     ids=lambda value: value if isinstance(value, str) and value.startswith("W") else "",
 )  # fmt: skip
 def test_a_failure_becomes_a_code(failure: Exception, code: str, message: str) -> None:
-    found = told(failure, "status")
+    found = explain_failure(failure, "status")
     assert (found.code, found.message) == (code, message)
     assert found.help
 
@@ -71,21 +71,21 @@ def test_a_failure_becomes_a_code(failure: Exception, code: str, message: str) -
 def test_a_worker_of_another_python_is_told_which_one_to_take() -> None:
     assert (
         f"before Spark starts, type: export PYSPARK_PYTHON={sys.executable}"
-        in told(RuntimeError(NO_PYARROW), "x").help
+        in explain_failure(RuntimeError(NO_PYARROW), "x").help
     )
 
 
 def test_the_help_of_a_worker_comes_with_its_message() -> None:
-    assert told(RuntimeError(WORKER), "status").help == "write 'late' = 'side_output'"
+    assert explain_failure(RuntimeError(WORKER), "status").help == "write 'late' = 'side_output'"
 
 
 def test_an_error_of_ours_stays_as_it_is() -> None:
     error = StreamError("as it is", code="W2210", help="keep it")
-    assert told(error, "status") is error
+    assert explain_failure(error, "status") is error
 
 
 def test_what_led_to_an_exception_is_looked_at_too() -> None:
     outer = RuntimeError("[STREAM_FAILED] Query terminated")
     outer.__cause__ = RuntimeError(HEADER)
-    assert "CSV header" in everything_said(outer)
-    assert told(outer, "status").code == "W2302"
+    assert "CSV header" in collect_messages(outer)
+    assert explain_failure(outer, "status").code == "W2302"

@@ -15,7 +15,7 @@ from weft.streams.checkpoint.commit import seal
 from weft.streams.checkpoint.folder import record_of
 from weft.streams.checkpoint.lock import holder
 from weft.streams.checkpoint.manifest import Manifest
-from weft.streams.run.opening import groups_of, open_checkpoint, sealed_already
+from weft.streams.run.opening import find_sealed, groups_of, open_checkpoint
 from weft.streams.run.statement import StoppedError, watch
 from weft.streams.spark.files import csv_rows, forget_staging, staging_of
 from weft.streams.sql.spec import SinkSpec
@@ -130,7 +130,7 @@ def ended(root: Path, names: tuple[str, ...], sql: str = TWO, **named: Any) -> s
             if plan.name in names:
                 seal(found, Manifest(batch=0))
     later = job_of(sql, root)
-    return set(sealed_already(later, later.statements, **named))
+    return set(find_sealed(later, later.statements, **named))
 
 
 def test_a_job_that_died_between_two_statements_goes_on_with_the_second(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.streams.checkpoint.offsets import give_back
+from weft.streams.checkpoint.offsets import drop_unplanned
 
 FILE = 'v1\n{"path":"file:///in/%d.json","timestamp":1600000000000,"batchId":%d}'
 KAFKA = 'v1\n{"orders":{"0":0}}'
@@ -54,7 +54,7 @@ def test_entries_beyond_the_newest_plan_go(
         b: ["-" if n is None else f'{{"logOffset":{n}}}' for n in numbers] for b, numbers in offsets.items()
     }
     root = checkpoint(tmp_path, plans, {0: noted(*entries)})
-    give_back(root)
+    drop_unplanned(root)
     assert left(root, 0) == wanted
     assert not [p for p in root.rglob(".*.crc") if not p.with_name(p.name[1:-4]).exists()]
 
@@ -63,7 +63,7 @@ def test_each_source_has_its_own_place(tmp_path: Path) -> None:
     root = checkpoint(
         tmp_path, {0: ['{"logOffset":3}', '{"logOffset":0}']}, {0: noted(0, 1, 2, 3, 4), 1: noted(0, 1)}
     )
-    give_back(root)
+    drop_unplanned(root)
     assert (left(root, 0), left(root, 1)) == (["0", "1", "2", "3"], ["0"])
 
 
@@ -83,24 +83,24 @@ def test_an_entry_that_gathers_others_goes_when_they_are_there(
     root = checkpoint(
         tmp_path, {0: [f'{{"logOffset":{last}}}']}, {0: dict.fromkeys(there.split(), FILE % (0, 0))}
     )
-    give_back(root)
+    drop_unplanned(root)
     assert left(root, 0) == wanted.split()
 
 
 @pytest.mark.parametrize("offsets", [{}, {0: ['{"orders":{"0":5}}']}], ids=["no plan", "a plan"])
 def test_the_first_offsets_of_kafka_stay(tmp_path: Path, offsets: dict[int, list[str]]) -> None:
     root = checkpoint(tmp_path, offsets, {0: {"0": KAFKA}})
-    give_back(root)
+    drop_unplanned(root)
     assert left(root, 0) == ["0"]
 
 
 def test_a_plan_in_another_format_is_left_alone(tmp_path: Path) -> None:
     root = checkpoint(tmp_path, {}, {0: noted(0, 1)})
     _write(root / "offsets" / "0", 'v9\n{}\n{"logOffset":0}')
-    give_back(root)
+    drop_unplanned(root)
     assert left(root, 0) == ["0", "1"]
 
 
 def test_nothing_there_is_nothing_to_do(tmp_path: Path) -> None:
-    give_back(tmp_path / "none")
+    drop_unplanned(tmp_path / "none")
     assert not (tmp_path / "none").exists()

@@ -155,10 +155,10 @@ def _ran(
 ) -> tuple[JobReport, Rows]:
     from weft.io.spark.session import session_for
     from weft.streams.run.job import chosen_statements
-    from weft.streams.run.opening import sealed_already
+    from weft.streams.run.opening import find_sealed
 
     if mode != "batch":  # what keeps a job from running is told before Spark starts
-        sealed_already(plan, chosen_statements(plan, only), fresh=fresh, keep=keep)
+        find_sealed(plan, chosen_statements(plan, only), fresh=fresh, keep=keep)
     with session_for(settings_of(plan.root).spark, plan.root, spark=call.spark) as session:
         report = _reported(
             call, session.spark, plan, mode, fresh=fresh, keep=keep, only=only, to=to, stop=stop

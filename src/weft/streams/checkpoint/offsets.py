@@ -12,7 +12,7 @@ a checkpoint whose halves are of different times would pass over rows that nothi
 
 Spark's file source notes its next files, source by source, before the batch as a whole has its offsets.  A process
 that ends in between would find entry 4 noted when it starts again and take one portion more into the batch: rows that
-would have been late would come in time.  `give_back` removes such entries, and the source lists the same files again.
+would have been late would come in time.  `drop_unplanned` removes such entries, and the source lists the same files again.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def _disagree(checkpoint: Checkpoint, reached: int, batch: int, why: str) -> Str
 _NOTHING = -1
 
 
-def give_back(checkpoint: Path) -> None:
+def drop_unplanned(checkpoint: Path) -> None:
     """Remove the entries of file sources that no planned batch has, from a checkpoint that no query uses."""
     planned = _planned(checkpoint)
     for number, source in numbered(checkpoint / "sources").items():

@@ -49,7 +49,7 @@ class Joining:
     times: Mapping[Hashable, int]
     default: Bounds | None
     is_last: bool
-    found: Findings
+    findings: Findings
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -70,26 +70,26 @@ class _Settled:
         return self.residual is None or is_vectorised(self.residual)
 
 
-def stream_step(said: Joining) -> KernelStep | None:
+def stream_step(joining: Joining) -> KernelStep | None:
     """Return the join of two streams, or None after noting what is wrong with it."""
-    bounds = said.conditions.bounds
+    bounds = joining.conditions.bounds
     form = settled_form(
         Saying(
-            join=said.join,
+            join=joining.join,
             bounds=bounds,
-            default=said.default,
-            lefts=said.lefts,
-            right=said.right,
-            is_misplaced=said.conditions.is_misplaced,
+            default=joining.default,
+            lefts=joining.lefts,
+            right=joining.right,
+            is_misplaced=joining.conditions.is_misplaced,
         ),
-        said.found,
+        joining.findings,
     )
-    rest = said.conditions.residual
+    rest = joining.conditions.residual
     if isinstance(form, Windowed):
-        rest = (*rest, *(u for u in bounds.used if not _among(u, said.conditions.moved)))
+        rest = (*rest, *(u for u in bounds.used if not _among(u, joining.conditions.moved)))
     if form is not None:
-        _note_loose_times(said, rest)
-    settled = _settled(said, form, rest)
+        _note_loose_times(joining, rest)
+    settled = _settled(joining, form, rest)
     if form is None or settled is None:
         return None
     match = settled.resolved.match
@@ -97,18 +97,18 @@ def stream_step(said: Joining) -> KernelStep | None:
         return None
     return KernelStep(
         number=0,
-        left=said.numbers,
-        right=said.right.number,
-        how=said.how,
+        left=joining.numbers,
+        right=joining.right.number,
+        how=joining.how,
         keys=settled.keys,
         reach=_reach(match),
-        axis=(event_time(form.left), event_time(said.right.number)),
+        axis=(event_time(form.left), event_time(joining.right.number)),
         residual=settled.residual,
         vectorised=settled.vectorised,
-        limits=said.join.limits,
-        missing_event_time=said.join.missing_event_time,
+        limits=joining.join.limits,
+        missing_event_time=joining.join.missing_event_time,
         resolved=settled.resolved,
-        bound_from=_said_by(form, said.conditions),
+        bound_from=_said_by(form, joining.conditions),
     )
 
 
@@ -125,14 +125,16 @@ def _reach(match: Within | SameWindow) -> Reach:
     )
 
 
-def _settled(said: Joining, form: Form | None, rest: Sequence[Typed]) -> _Settled | None:
-    keys = settled_keys(said.join, said.conditions, said.lefts, said.right, said.found)
-    needs_form = said.right.is_stream and form is None
-    if needs_form or not keys or len(keys) < len(said.conditions.keys):
+def _settled(joining: Joining, form: Form | None, rest: Sequence[Typed]) -> _Settled | None:
+    keys = settled_keys(joining.join, joining.conditions, joining.lefts, joining.right, joining.findings)
+    needs_form = joining.right.is_stream and form is None
+    if needs_form or not keys or len(keys) < len(joining.conditions.keys):
         return None
     residual = all_of(rest)
-    names = batch_names(said.lefts, said.right)
-    resolved = resolved_join(said.join, said.how, keys, form, residual, names, said.right.number, said.found)
+    names = batch_names(joining.lefts, joining.right)
+    resolved = resolved_join(
+        joining.join, joining.how, keys, form, residual, names, joining.right.number, joining.findings
+    )
     return (
         None
         if resolved is None
@@ -152,12 +154,12 @@ def _among(part: Typed, parts: Sequence[Typed]) -> bool:
     return any(part is p for p in parts)
 
 
-def _note_loose_times(said: Joining, rest: Sequence[Typed]) -> None:
-    right = said.right.number
+def _note_loose_times(joining: Joining, rest: Sequence[Typed]) -> None:
+    right = joining.right.number
     for part in rest:
-        timed = {said.times[s] for s in part.slots if s in said.times}
-        if right in timed and len(timed) > 1 and comparison(part, said.times, right) is None:
-            said.found.add(
+        timed = {joining.times[s] for s in part.slots if s in joining.times}
+        if right in timed and len(timed) > 1 and comparison(part, joining.times, right) is None:
+            joining.findings.add(
                 "W2115",
                 "this condition on times is asked of each pair, it bounds nothing",
                 place_of(part),
@@ -166,28 +168,28 @@ def _note_loose_times(said: Joining, rest: Sequence[Typed]) -> None:
             )
 
 
-def table_step(said: Joining) -> Step | None:
+def table_step(joining: Joining) -> Step | None:
     """Return the join of a stream with a table, or None after noting what is wrong with it."""
-    table = said.right.spec
+    table = joining.right.spec
     assert isinstance(table, TableSpec)  # noqa: S101  # the caller's own branch
-    if said.join.form is not None:
-        said.found.add(
+    if joining.join.form is not None:
+        joining.findings.add(
             "W2119",
             f"{table.name!r} is a table: its rows have no time, so WITHIN and WINDOW say nothing",
-            said.join.form_at or said.join.at,
+            joining.join.form_at or joining.join.at,
             "leave it out; the keys alone decide",
         )
-    settled = _settled(said, None, said.conditions.residual)
+    settled = _settled(joining, None, joining.conditions.residual)
     if settled is None:
         return None
-    if said.how in ("right", "full"):
-        return _kept_table(said, table, settled)
+    if joining.how in ("right", "full"):
+        return _kept_table(joining, table, settled)
     return TableStep(
         number=0,
-        left=said.numbers,
-        right=said.right.number,
+        left=joining.numbers,
+        right=joining.right.number,
         table=table,
-        how="left" if said.how == "left" else "inner",
+        how="left" if joining.how == "left" else "inner",
         keys=settled.keys,
         residual=settled.residual,
         reason=_lookup_reason(table),
@@ -195,20 +197,20 @@ def table_step(said: Joining) -> Step | None:
     )
 
 
-def _kept_table(said: Joining, table: TableSpec, settled: _Settled) -> KernelStep | None:
+def _kept_table(joining: Joining, table: TableSpec, settled: _Settled) -> KernelStep | None:
     """Return the step of a join whose unmatched table rows come out at the end."""
-    at = said.join.how_at or said.join.at
-    word = said.join.how.upper()
+    at = joining.join.how_at or joining.join.at
+    word = joining.join.how.upper()
     if table.reload == "batch":
-        said.found.add(
+        joining.findings.add(
             "W2119",
             f"{word} JOIN keeps the rows of {table.name!r} that no row met, but they are read again each batch",
             at,
             "write 'reload'='start' for the table, or a join that keeps the stream's rows only",
         )
         return None
-    if not said.is_last:
-        said.found.add(
+    if not joining.is_last:
+        joining.findings.add(
             "W2119",
             f"{word} JOIN of the table {table.name!r} stands before a join of two streams",
             at,
@@ -217,15 +219,15 @@ def _kept_table(said: Joining, table: TableSpec, settled: _Settled) -> KernelSte
         return None
     return KernelStep(
         number=0,
-        left=said.numbers,
-        right=said.right.number,
-        how=said.how,
+        left=joining.numbers,
+        right=joining.right.number,
+        how=joining.how,
         keys=settled.keys,
         reach=Reach(kind="table"),
         axis=None,
         residual=settled.residual,
         vectorised=settled.vectorised,
-        limits=replace(said.join.limits, max_state_rows=None, max_rows_per_key=None),
+        limits=replace(joining.join.limits, max_state_rows=None, max_rows_per_key=None),
         resolved=settled.resolved,
         bound_from="table",
     )
@@ -244,12 +246,12 @@ class Chain:
     """Plans the joins of one statement; `moved` are the conditions of WHERE that went into a join."""
 
     def __init__(
-        self, job: JobSpec, statement: StatementSpec, members: Sequence[FromSource], found: Findings
+        self, job: JobSpec, statement: StatementSpec, members: Sequence[FromSource], findings: Findings
     ) -> None:
         self.job = job
         self.statement = statement
         self.members = tuple(members)
-        self.found = found
+        self.findings = findings
         self.times = time_slots(members)
         self.moved: list[Typed] = []
 
@@ -308,7 +310,7 @@ class Chain:
             times=self.times,
             default=join.default_bound or self.job.settings.get("join.default_bound"),
             is_last=not any(self._is_stream_join(p) for p in range(place + 1, len(self.members))),
-            found=self.found,
+            findings=self.findings,
         )
         if not self.members[right].is_stream:
             return table_step(said)
@@ -321,7 +323,7 @@ class Chain:
     def _begins_with_a_stream(self) -> bool:
         if any(m.is_stream for m in self.members[:2]):
             return True
-        self.found.add(
+        self.findings.add(
             "W2119",
             "a statement reads at least one stream, and it stands first or second in FROM",
             self.statement.first_at or self.statement.at,
@@ -332,7 +334,7 @@ class Chain:
     def _conditions(
         self, place: int, right: int, lefts: Sequence[int], join: JoinStepSpec, where: Sequence[Typed]
     ) -> JoinConditions | None:
-        parts = checked(join.on, self.scope(place), self.found)
+        parts = checked(join.on, self.scope(place), self.findings)
         if parts is None:
             return None
         own_times = [p for p in parts if comparison(p, self.times, right) is not None]
@@ -366,7 +368,7 @@ class Chain:
         joins = self.statement.joins
         for place in places[:-1]:
             if self._window(place, joins[place - 1]) == "session":
-                self.found.add(
+                self.findings.add(
                     "W2113",
                     "a session join stands before another join of streams: nobody knows how long it lasts",
                     joins[place - 1].form_at or joins[place - 1].at,
@@ -374,7 +376,7 @@ class Chain:
                 )
         if len(places) > 1 and self.statement.emit == "final":
             last = self.members[places[-1]].alias
-            self.found.add(
+            self.findings.add(
                 "W2112",
                 f"EMIT FINAL holds for the last join of streams, that of {last}; the joins before it give"
                 " their pairs at once",
@@ -406,7 +408,7 @@ class Chain:
             return replace(step, needed=needs, retention=needs)
         said = join.retention.microseconds
         if said < max(needs):
-            self.found.add(
+            self.findings.add(
                 "W2107",
                 f"join.retention {Duration(said)} is below the {Duration(max(needs))} that the join needs",
                 join.retention_at or join.at,

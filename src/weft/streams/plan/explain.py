@@ -68,9 +68,9 @@ def time_name(plan: StatementPlan, number: int) -> str:
     return f"{source.alias}.{source.stream.event_time}"
 
 
-def state_said(plan: StatementPlan, step: KernelStep) -> str:
+def describe_state(plan: StatementPlan, step: KernelStep) -> str:
     """Return how long rows stay, about how much event time that is, and what a row costs."""
-    sizes = " and ".join(_row_said(plan, step, side) for side in ("left", "right"))
+    sizes = " and ".join(_describe_row(plan, step, side) for side in ("left", "right"))
     right = plan.source(step.right).alias
     if step.axis is None:
         return f"{right} kept until the end; rows of the stream are not kept; {sizes}"
@@ -123,7 +123,7 @@ def _span(length: int) -> str:
     return f"{seconds / 60:.1f} min" if seconds >= 60 else f"{seconds:g} s"
 
 
-def _row_said(plan: StatementPlan, step: KernelStep, side: str) -> str:
+def _describe_row(plan: StatementPlan, step: KernelStep, side: str) -> str:
     children = layout(plan, step)
     mine = children.left if side == "left" else children.right
     if step.axis is None and side == "left":
@@ -147,7 +147,7 @@ def _width(dtype: DType) -> int:
     return _OFFSET
 
 
-def unmatched_said(plan: StatementPlan, step: KernelStep) -> str:
+def describe_unmatched(plan: StatementPlan, step: KernelStep) -> str:
     """Return when rows without a match come out, or what becomes of them."""
     right = plan.source(step.right).alias
     left = left_name(plan, step).split(" ")[-1] if len(step.left) == 1 else left_name(plan, step)
@@ -193,7 +193,7 @@ def _passed(plan: StatementPlan, step: KernelStep, side: int, again: bool = Fals
     return f"{who} {source.stream.event_time}" + (f" + {Duration(span)}" if span else "")
 
 
-def emit_said(plan: StatementPlan) -> str:
+def describe_emit(plan: StatementPlan) -> str:
     """Return when pairs come out."""
     last = [s for s in plan.kernel_steps if s.axis is not None][-1]
     if last.emit == "changes":
@@ -227,14 +227,14 @@ def explain_job(plan: JobPlan, sink: str | None = None) -> JobExplanation:
 
 
 def _statement(plan: StatementPlan, word: str = "statement") -> str:
-    return "\n".join((f"{word} {plan.name} -> {sink_said(plan.sink)}", *_joins(plan)))
+    return "\n".join((f"{word} {plan.name} -> {describe_sink(plan.sink)}", *_joins(plan)))
 
 
 def _long(plan: StatementPlan, word: str = "statement") -> str:
-    lines = [f"{word} {plan.name} -> {sink_said(plan.sink)}"]
-    lines.extend(f"  input   {source_name(plan, i.number)}: {_input_said(i)}" for i in plan.inputs)
+    lines = [f"{word} {plan.name} -> {describe_sink(plan.sink)}"]
+    lines.extend(f"  input   {source_name(plan, i.number)}: {_describe_input(i)}" for i in plan.inputs)
     lines.extend(
-        f"  table   {source_name(plan, t.number)}: {_source_said(t.table.connector)}, {_reload(t.table.reload)}"
+        f"  table   {source_name(plan, t.number)}: {_describe_source(t.table.connector)}, {_reload(t.table.reload)}"
         for t in plan.tables
     )
     lines.extend(_joins(plan))
@@ -245,16 +245,16 @@ def _long(plan: StatementPlan, word: str = "statement") -> str:
     if plan.key_columns:
         lines.append(f"  key     {', '.join(plan.key_columns)}")
     if plan.has_watermark:
-        lines.append(f"  emit    {emit_said(plan)}")
+        lines.append(f"  emit    {describe_emit(plan)}")
     return "\n".join(lines)
 
 
-def sink_said(sink: SinkSpec) -> str:
+def describe_sink(sink: SinkSpec) -> str:
     """Return where a statement writes, in a few words."""
-    return _source_said(sink.connector)
+    return _describe_source(sink.connector)
 
 
-def _source_said(connector: FrozenMap[str, Any]) -> str:
+def _describe_source(connector: FrozenMap[str, Any]) -> str:
     said = [str(connector.get("connector", ""))]
     said += [redact(str(connector[k])) for k in ("path", "topic") if connector.get(k) is not None]
     said += [f"({connector['format']})"] if connector.get("format") is not None else []
@@ -265,14 +265,14 @@ def _reload(word: str) -> str:
     return "read again for each batch" if word == "batch" else "read at the first start"
 
 
-def _input_said(source: Input) -> str:
+def _describe_input(source: Input) -> str:
     stream = source.stream
     names = ", ".join(stream.columns.fields[i].name for i in source.columns)
     time = f"event time {stream.event_time} ({stream.time_format})" if stream.event_time else "no event time"
     policies = [f"late {stream.late}", f"malformed {stream.malformed}"]
     policies += [f"one row for each {', '.join(stream.dedup)}"] if stream.dedup else []
     policies += [f"idle after {stream.idle}"] if stream.idle is not None else []
-    said = _source_said(stream.connector)
+    said = _describe_source(stream.connector)
     return f"{said}, {time}, {', '.join(policies)}; reads {names or 'no column'}"
 
 
@@ -303,10 +303,10 @@ def _lines(plan: StatementPlan, step: Step) -> Iterator[tuple[str, str]]:
         yield "condition", _condition(step)
     if step.axis is not None:
         yield "watermark", _watermark(plan)
-    yield "state", state_said(plan, step)
+    yield "state", describe_state(plan, step)
     if any(v is not None for v in (step.limits.max_state_rows, step.limits.max_rows_per_key)):
         yield "limits", _limits(step)
-    yield "unmatched", unmatched_said(plan, step)
+    yield "unmatched", describe_unmatched(plan, step)
     yield "executor", f"{plan.executor}, format {FORMAT}: {plan.reason}"
 
 
@@ -393,7 +393,7 @@ def _join_data(plan: StatementPlan, step: Step) -> dict[str, Any]:
         "vectorised": step.vectorised,
         "retention_us": {"left": step.retention[0], "right": step.retention[1]},
         "emit": step.emit,
-        "unmatched": unmatched_said(plan, step),
+        "unmatched": describe_unmatched(plan, step),
         "executor": plan.executor,
         "reason": plan.reason,
     }

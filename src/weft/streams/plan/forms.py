@@ -64,22 +64,22 @@ class Saying:
         return next(s for s in self.lefts if s.number == number)
 
 
-def settled_form(said: Saying, found: Findings) -> Form | None:
+def settled_form(said: Saying, findings: Findings) -> Form | None:
     """Return the time part of a stream-stream join, or None after noting what is wrong with it."""
     if said.bounds.is_empty:
-        _nothing_left(said, found)
+        _nothing_left(said, findings)
         return None
     form = said.join.form
     if isinstance(form, WindowSpec):
-        return _windowed(said, form, found)
+        return _windowed(said, form, findings)
     if form is not None:
-        return _interval(said, form, found)
+        return _interval(said, form, findings)
     bounds = said.bounds
     if bounds.left is not None and bounds.is_closed:
         return _made(bounds.left, bounds.lower, bounds.upper, "ON")
     if said.default is not None:
-        return _default(said, said.default, found)
-    _unbounded(said, found)
+        return _default(said, said.default, findings)
+    _unbounded(said, findings)
     return None
 
 
@@ -95,9 +95,9 @@ def _made(left: int, lower: int | None, upper: int | None, said_by: str) -> Inte
     return Interval(left=left, lower=lower, upper=upper, said_by=said_by)
 
 
-def _windowed(said: Saying, form: WindowSpec, found: Findings) -> Windowed | None:
+def _windowed(said: Saying, form: WindowSpec, findings: Findings) -> Windowed | None:
     if said.bounds.is_closed:
-        found.add(
+        findings.add(
             "W2106",
             f"the join has a {form.window} window and the bound {_range(said.bounds)} in its condition",
             said.join.form_at or said.join.at,
@@ -107,14 +107,14 @@ def _windowed(said: Saying, form: WindowSpec, found: Findings) -> Windowed | Non
     return Windowed(left=first_stream(said), window=form, said_by="WINDOW")
 
 
-def _interval(said: Saying, form: IntervalSpec, found: Findings) -> Interval | None:
+def _interval(said: Saying, form: IntervalSpec, findings: Findings) -> Interval | None:
     lower = None if form.lower is None else int(size_of(form.lower, "lower", signed=True))
     upper = None if form.upper is None else int(size_of(form.upper, "upper", signed=True))
     bounds, left = said.bounds, first_stream(said)
     if bounds.is_closed:
         if (lower, upper) in ((bounds.lower, bounds.upper), (None, bounds.upper), (bounds.lower, None)):
             return _made(left, bounds.lower, bounds.upper, "ON")
-        found.add(
+        findings.add(
             "W2106",
             f"the condition says {_range(bounds)}, WITHIN or the options say {_ends(lower, upper)}",
             said.join.form_at or said.join.at,
@@ -128,10 +128,10 @@ def _interval(said: Saying, form: IntervalSpec, found: Findings) -> Interval | N
         highs = [b for b in (upper, bounds.upper) if b is not None]
         lower, upper = max(lows, default=None), min(highs, default=None)
     if lower is None or upper is None:
-        _unbounded(said, found, lower=lower, upper=upper)
+        _unbounded(said, findings, lower=lower, upper=upper)
         return None
     if lower > upper:
-        found.add(
+        findings.add(
             "W2105",
             f"no time lies in {_ends(lower, upper)}: the condition and WITHIN or the options leave nothing",
             said.join.form_at or said.join.at,
@@ -141,13 +141,13 @@ def _interval(said: Saying, form: IntervalSpec, found: Findings) -> Interval | N
     return _made(left, lower, upper, by)
 
 
-def _default(said: Saying, default: Bounds, found: Findings) -> Interval | None:
+def _default(said: Saying, default: Bounds, findings: Findings) -> Interval | None:
     low, high = (end.microseconds for end in default)
     bounds = said.bounds
     lower = low if bounds.lower is None else max(low, bounds.lower)
     upper = high if bounds.upper is None else min(high, bounds.upper)
     if lower > upper:
-        found.add(
+        findings.add(
             "W2105",
             f"join.default_bound {_ends(low, high)} and the condition {_range(bounds)} leave nothing",
             said.join.at,
@@ -158,11 +158,11 @@ def _default(said: Saying, default: Bounds, found: Findings) -> Interval | None:
     return _made(first_stream(said), lower, upper, by)
 
 
-def _nothing_left(said: Saying, found: Findings) -> None:
+def _nothing_left(said: Saying, findings: Findings) -> None:
     low, high = said.bounds.places
     at = high or low or said.join.at
     other = low if at is high else None
-    found.add(
+    findings.add(
         "W2105",
         f"no time lies in {_range(said.bounds)}: the lower end is above the upper one",
         at,
@@ -171,7 +171,9 @@ def _nothing_left(said: Saying, found: Findings) -> None:
     )
 
 
-def _unbounded(said: Saying, found: Findings, *, lower: int | None = None, upper: int | None = None) -> None:
+def _unbounded(
+    said: Saying, findings: Findings, *, lower: int | None = None, upper: int | None = None
+) -> None:
     if said.is_misplaced:
         return
     lower = said.bounds.lower if lower is None else lower
@@ -187,7 +189,7 @@ def _unbounded(said: Saying, found: Findings, *, lower: int | None = None, upper
     else:
         missing = f"{other} may lie any time after {one}: there is no upper end"
         clause = f"AND {other} <= {one} + INTERVAL '1' HOUR"
-    found.add(
+    findings.add(
         "W2104",
         f"the join of {shown(said.right.alias)} would keep its rows for ever: {missing}",
         said.join.at,

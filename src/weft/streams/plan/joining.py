@@ -198,7 +198,7 @@ class JoinConditions:
     is_misplaced: bool = False
 
 
-def checked(expr: Expr, scope: StatementScope, found: Findings) -> tuple[Typed, ...] | None:
+def checked(expr: Expr, scope: StatementScope, findings: Findings) -> tuple[Typed, ...] | None:
     """Return the typed conjuncts of a condition; None after noting every mistake in it."""
     parts: list[Typed] = []
     good = True
@@ -207,13 +207,13 @@ def checked(expr: Expr, scope: StatementScope, found: Findings) -> tuple[Typed, 
         if times is not None:
             parts.extend(_flat(times))
             continue
-        if _keys_do_not_meet(part, scope, found):
+        if _keys_do_not_meet(part, scope, findings):
             good = False
             continue
         try:
             typed = check(part, scope, expect=BOOLEAN)
         except ExpressionError as cause:
-            found.take(cause)
+            findings.take(cause)
             good = False
         else:
             parts.extend(_flat(typed))
@@ -236,7 +236,7 @@ def _flat(typed: Typed) -> Iterable[Typed]:
         yield typed
 
 
-def _keys_do_not_meet(part: Expr, scope: Scope, found: Findings) -> bool:
+def _keys_do_not_meet(part: Expr, scope: Scope, findings: Findings) -> bool:
     """Note two bare columns that are compared as keys but have no common type."""
     if not (isinstance(part, Binary) and part.op == "="):
         return False
@@ -248,7 +248,7 @@ def _keys_do_not_meet(part: Expr, scope: Scope, found: Findings) -> bool:
     a, b = Field(written(part.left), one.dtype), Field(written(part.right), other.dtype)
     if common_type(a.dtype, b.dtype) is not None:
         return False
-    found.add(
+    findings.add(
         "W2121",
         f"key {a.name} is {a.dtype} but {b.name} is {b.dtype}",
         part.span.place if part.span else None,
@@ -262,17 +262,17 @@ def settled_keys(
     conditions: JoinConditions,
     lefts: Sequence[FromSource],
     right: FromSource,
-    found: Findings,
+    findings: Findings,
 ) -> tuple[StepKey, ...]:
     """Return the keys with their common types; notes what is wrong or risky about them."""
     if not conditions.keys:
-        _no_key(join, conditions, lefts, right, found)
+        _no_key(join, conditions, lefts, right, findings)
         return ()
     settled = []
     for key in conditions.keys:
         dtype = key.typed.args[0].dtype
         if dtype.is_fraction:
-            found.add(
+            findings.add(
                 "W2102",
                 f"key {_said(key.typed)} compares {dtype} values",
                 place_of(key.typed),
@@ -281,7 +281,7 @@ def settled_keys(
             continue
         if key.is_cast:
             types = " and ".join(str(_uncast(a).dtype) for a in key.typed.args)
-            found.add(
+            findings.add(
                 "W2111",
                 f"key {_said(key.typed)} compares {types} as {dtype}",
                 place_of(key.typed),
@@ -305,11 +305,11 @@ def _no_key(
     conditions: JoinConditions,
     lefts: Sequence[FromSource],
     right: FromSource,
-    found: Findings,
+    findings: Findings,
 ) -> None:
     computed = [c for c in conditions.residual if is_key_expression(c, right.number)]
     if computed:
-        found.add(
+        findings.add(
             "W2110",
             f"{_said(computed[0])} compares a computed value: a key is a column on each side",
             place_of(computed[0]),
@@ -317,7 +317,7 @@ def _no_key(
         )
         return
     null_safe = next((c for c in conditions.residual if c.op == "<=>"), None)
-    found.add(
+    findings.add(
         "W2101",
         f"the join of {right.alias} has no equal key",
         join.on.span.place if join.on.span else join.at,
@@ -392,7 +392,7 @@ def resolved_join(
     residual: Typed | None,
     names: BatchNames,
     right: int,
-    found: Findings,
+    findings: Findings,
 ) -> ResolvedJoin | None:
     """Return the join over two schemas, as batch resolves it, or None after noting what it refuses."""
     pairs = [(names.name(k.left), names.name(k.right)) for k in keys]
@@ -406,7 +406,7 @@ def resolved_join(
             project=JoinProjection(right_keys="keep"),
         )
     except WeftError as cause:
-        found.take(cause, join.form_at or join.at)
+        findings.take(cause, join.form_at or join.at)
         return None
     if residual is None:
         return resolved

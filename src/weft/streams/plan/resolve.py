@@ -37,9 +37,9 @@ from weft.streams.sql.spec import ItemSpec, JobSpec, SinkSpec, StatementSpec, St
 class SelectList:
     """Reads the items of a SELECT one after another and keeps what they give."""
 
-    def __init__(self, scope: StatementScope, found: Findings) -> None:
+    def __init__(self, scope: StatementScope, findings: Findings) -> None:
         self.scope = scope
-        self.found = found
+        self.findings = findings
         self.columns: list[OutputColumn] = []
         self.keys: list[str] = []
         self.event_time: Typed | None = None
@@ -54,7 +54,7 @@ class SelectList:
 
     def _star(self, item: ItemSpec) -> None:
         if item.star_of is not None and self.scope.find(item.star_of) is None:
-            self.found.extend([replace(self.scope.unknown_alias(item.star_of), at=item.at)])
+            self.findings.extend([replace(self.scope.unknown_alias(item.star_of), at=item.at)])
             return
         renamed: list[tuple[str, str]] = []
         for source, index, field in self.scope.star(item.star_of):
@@ -68,7 +68,7 @@ class SelectList:
             self._take(name, typed, item)
         if renamed:
             told = ", ".join(f"{column} is called {name}" for column, name in renamed)
-            self.found.add(
+            self.findings.add(
                 "W2116",
                 f"in the result {told}: the name{'s are' if len(renamed) > 1 else ' is'} taken",
                 item.at,
@@ -81,7 +81,7 @@ class SelectList:
         try:
             typed = check(item.expr, self.scope, today=False)
         except ExpressionError as cause:
-            self.found.take(cause, item.at)
+            self.findings.take(cause, item.at)
             return
         if item.is_event_time:
             self._time(item, typed)
@@ -94,14 +94,14 @@ class SelectList:
 
     def _time(self, item: ItemSpec, typed: Typed) -> None:
         if typed.dtype != TIMESTAMP and not typed.dtype.is_integer:
-            self.found.add(
+            self.findings.add(
                 "W2014",
                 f"_EVENT_TIME is {typed.dtype}, a timestamp or whole milliseconds are wanted",
                 item.at,
                 "write a TIMESTAMP column or CAST(... AS timestamp)",
             )
         elif self.event_time is not None:
-            self.found.add("W2103", "_EVENT_TIME is given twice", item.at, "leave one of them out")
+            self.findings.add("W2103", "_EVENT_TIME is given twice", item.at, "leave one of them out")
         else:
             self.event_time = typed
 
@@ -109,7 +109,7 @@ class SelectList:
         if fold(name) in self._taken:
             first = self._taken[fold(name)]
             where = f"; the first is in line {first.line}, column {first.column}" if first else ""
-            self.found.add(
+            self.findings.add(
                 "W2103",
                 f"two columns of the result are called {name!r}",
                 item.at,
@@ -122,14 +122,14 @@ class SelectList:
             self.keys.append(name)
 
 
-def fitted(columns: tuple[OutputColumn, ...], sink: SinkSpec, found: Findings) -> tuple[OutputColumn, ...]:
+def fitted(columns: tuple[OutputColumn, ...], sink: SinkSpec, findings: Findings) -> tuple[OutputColumn, ...]:
     """Return the columns in the types that the sink declares; notes where the two differ."""
     if sink.columns is None:
         return columns
     declared: Schema = sink.columns
     names, wanted = [c.name for c in columns], list(declared.names)
     if [fold(n) for n in names] != [fold(n) for n in wanted]:
-        found.add(
+        findings.add(
             "W2120",
             f"sink {sink.name!r} declares {', '.join(wanted)} but the SELECT gives {', '.join(names)}",
             sink.at,
@@ -140,7 +140,7 @@ def fitted(columns: tuple[OutputColumn, ...], sink: SinkSpec, found: Findings) -
     for given, field in zip(columns, declared, strict=True):
         typed = given.typed
         if not _widens(typed.dtype, field.dtype):
-            found.add(
+            findings.add(
                 "W2120",
                 f"column {field.name!r} of sink {sink.name!r} is declared {field.dtype}"
                 f" but the SELECT gives {typed.dtype}",
@@ -148,7 +148,7 @@ def fitted(columns: tuple[OutputColumn, ...], sink: SinkSpec, found: Findings) -
                 f"write CAST(... AS {field.dtype}) AS {field.name}, or declare it {typed.dtype}",
             )
         elif typed.nullable and not field.nullable:
-            found.add(
+            findings.add(
                 "W2120",
                 f"column {field.name!r} of sink {sink.name!r} is NOT NULL but the SELECT may give NULL",
                 sink.at,
@@ -189,7 +189,7 @@ def plan_job(spec: JobSpec, root: Path) -> JobPlan:
     )
 
 
-def _check_paths(job: JobSpec, root: Path, found: Findings) -> None:
+def _check_paths(job: JobSpec, root: Path, findings: Findings) -> None:
     """Note relative paths that leave the workspace through a link; ``..`` is refused where it is written."""
     named: list[StreamSpec | TableSpec | SinkSpec] = [
         *job.streams.values(),
@@ -205,32 +205,32 @@ def _check_paths(job: JobSpec, root: Path, found: Findings) -> None:
             led = outside(root, root / path)
             if led is not None:
                 message = f"the path {path!r} leads out of the workspace, to {str(led)!r}"
-                found.add("W2017", message, at, "write an absolute path where rows may come from or go to")
+                findings.add("W2017", message, at, "write an absolute path where rows may come from or go to")
 
 
-def _planned(job: JobSpec, statement: StatementSpec, found: Findings) -> StatementPlan | None:
+def _planned(job: JobSpec, statement: StatementSpec, findings: Findings) -> StatementPlan | None:
     own = Findings()
     plan = _plan(job, statement, own)
-    found.extend(own.said)
+    findings.extend(own.said)
     return None if plan is None or own.errors else replace(plan, warnings=own.warnings)
 
 
-def _plan(job: JobSpec, statement: StatementSpec, found: Findings) -> StatementPlan | None:
-    sources = read_sources(job, statement, found)
+def _plan(job: JobSpec, statement: StatementSpec, findings: Findings) -> StatementPlan | None:
+    sources = read_sources(job, statement, findings)
     if sources is None:
         return None
-    chain = Chain(job, statement, sources, found)
-    where = _where(statement, chain, found)
+    chain = Chain(job, statement, sources, findings)
+    where = _where(statement, chain, findings)
     steps = chain.steps(where)
     kept = tuple(w for w in where or () if not any(w is moved for moved in chain.moved))
-    _refuse_undone_joins(statement, sources, kept, found)
-    selected = _select(statement, chain, found)
+    _refuse_undone_joins(statement, sources, kept, findings)
+    selected = _select(statement, chain, findings)
     if steps is None or where is None:
         return None
-    output = fitted(tuple(selected.columns), statement.sink, found)
+    output = fitted(tuple(selected.columns), statement.sink, findings)
     kernel = [s for s in steps if isinstance(s, KernelStep)]
-    _refuse_dedup_without_state(sources, kernel, found)
-    if found.errors:
+    _refuse_dedup_without_state(sources, kernel, findings)
+    if findings.errors:
         return None
     executor = KERNEL if kernel else LOOKUP if steps else PASS
     return _assembled(statement, sources, steps, in_microseconds(all_of(kept)), output, selected, executor)
@@ -290,19 +290,19 @@ _KEPT_TABLE = (
 )
 
 
-def _where(statement: StatementSpec, chain: Chain, found: Findings) -> tuple[Typed, ...] | None:
-    return () if statement.where is None else checked(statement.where, chain.scope(), found)
+def _where(statement: StatementSpec, chain: Chain, findings: Findings) -> tuple[Typed, ...] | None:
+    return () if statement.where is None else checked(statement.where, chain.scope(), findings)
 
 
-def _select(statement: StatementSpec, chain: Chain, found: Findings) -> SelectList:
-    selected = SelectList(chain.scope(), found)
+def _select(statement: StatementSpec, chain: Chain, findings: Findings) -> SelectList:
+    selected = SelectList(chain.scope(), findings)
     for item in statement.items:
         selected.read(item)
     return selected
 
 
 def _refuse_undone_joins(
-    statement: StatementSpec, sources: Sequence[FromSource], where: Sequence[Typed], found: Findings
+    statement: StatementSpec, sources: Sequence[FromSource], where: Sequence[Typed], findings: Findings
 ) -> None:
     """Note conditions of WHERE that no padded row of an outer join can pass."""
     for place, join in enumerate(statement.joins, start=1):
@@ -316,7 +316,7 @@ def _refuse_undone_joins(
         for part in where:
             for group, said in padded:
                 if null_rejects(part, group):
-                    found.add(
+                    findings.add(
                         "W2109",
                         f"this condition drops every row without {said}: the {join.how.upper()} JOIN of"
                         f" {alias} keeps them for nothing",
@@ -326,11 +326,11 @@ def _refuse_undone_joins(
 
 
 def _refuse_dedup_without_state(
-    sources: Sequence[FromSource], kernel: Sequence[KernelStep], found: Findings
+    sources: Sequence[FromSource], kernel: Sequence[KernelStep], findings: Findings
 ) -> None:
     for source in sources:
         if not kernel and isinstance(source.spec, StreamSpec) and source.spec.dedup:
-            found.add(
+            findings.add(
                 "W2119",
                 f"{source.alias} tells duplicates by {', '.join(source.spec.dedup)}, but no join of this"
                 " statement keeps rows to compare them with",

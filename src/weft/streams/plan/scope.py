@@ -211,7 +211,7 @@ class FromSource:
         return render(Ref(self.alias, column))
 
 
-def read_sources(job: JobSpec, statement: StatementSpec, found: Findings) -> tuple[FromSource, ...] | None:
+def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> tuple[FromSource, ...] | None:
     """Return the sources in the order of FROM, or None after noting which are not there."""
     written = sorted(s.name for s in job.statements)
     said = [(*statement.first, statement.first_at or statement.at)]
@@ -221,7 +221,7 @@ def read_sources(job: JobSpec, statement: StatementSpec, found: Findings) -> tup
     for number, (name, alias, at) in enumerate(said):
         spec: StreamSpec | TableSpec | None = job.streams.get(name) or job.tables.get(name)
         if spec is None and name in written:
-            found.add(
+            findings.add(
                 "W2108",
                 f"{name!r} is written by this job, it cannot be read in it",
                 at,
@@ -231,16 +231,16 @@ def read_sources(job: JobSpec, statement: StatementSpec, found: Findings) -> tup
             known = [*job.streams, *job.tables]
             close = near(name, known)
             help = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there is {listed(known)}"
-            found.add("W2010", f"there is no stream or table {name!r}", at, help)
+            findings.add("W2010", f"there is no stream or table {name!r}", at, help)
         elif isinstance(spec, StreamSpec):
-            spec, time = _timed(spec, found, wanted=streams > 1)
+            spec, time = _timed(spec, findings, wanted=streams > 1)
             sources.append(FromSource(number=number, alias=alias, spec=spec, time=time, at=at))
         else:
             sources.append(FromSource(number=number, alias=alias, spec=spec, at=at))
     return tuple(sources) if len(sources) == len(said) else None
 
 
-def _timed(stream: StreamSpec, found: Findings, *, wanted: bool) -> tuple[StreamSpec, int | None]:
+def _timed(stream: StreamSpec, findings: Findings, *, wanted: bool) -> tuple[StreamSpec, int | None]:
     """Return the stream with its event time settled, and the column of it."""
     schema = stream.columns
     if stream.event_time is not None:
@@ -252,7 +252,7 @@ def _timed(stream: StreamSpec, found: Findings, *, wanted: bool) -> tuple[Stream
                 if close
                 else f"it has {listed(schema.names)}"
             )
-            found.add(
+            findings.add(
                 "W2114",
                 f"the event time {stream.event_time!r} is no column of stream {stream.name!r}",
                 stream.at,
@@ -264,7 +264,7 @@ def _timed(stream: StreamSpec, found: Findings, *, wanted: bool) -> tuple[Stream
     times = [i for i, f in enumerate(schema) if f.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
     if len(times) == 1:
         name = schema.fields[times[0]].name
-        found.add(
+        findings.add(
             "W2114",
             f"stream {stream.name!r} says no event time: {name!r} is taken, its only TIMESTAMP column",
             stream.at,
@@ -273,7 +273,7 @@ def _timed(stream: StreamSpec, found: Findings, *, wanted: bool) -> tuple[Stream
         )
         return replace(stream, event_time=name), times[0]
     names = listed(schema.fields[i].name for i in times) if times else "none"
-    found.add(
+    findings.add(
         "W2114",
         f"stream {stream.name!r} is joined by time but says no event time; its TIMESTAMP columns: {names}",
         stream.at,

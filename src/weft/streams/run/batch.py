@@ -23,7 +23,7 @@ from weft.streams.checkpoint.durable import remove
 from weft.streams.checkpoint.folder import checkpoints_of, current, statement_folder
 from weft.streams.checkpoint.manifest import Move, sink_files
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan, TableInput
-from weft.streams.run.failing import told
+from weft.streams.run.failing import explain_failure
 from weft.streams.run.job import chosen_statements
 from weft.streams.run.opening import checkpoint_base
 from weft.streams.run.report import JobReport, QueryReport, side_names
@@ -31,7 +31,7 @@ from weft.streams.spark.batch_frame import batch_frame
 from weft.streams.spark.files import prepare, sink_folder, stage, staging_of
 from weft.streams.spark.memory import write_memory
 from weft.streams.spark.paths import located
-from weft.streams.spark.readable import told_by_spark
+from weft.streams.spark.readable import find_refused_row
 from weft.streams.spark.table_stage import write_memory_table
 from weft.streams.sql.spec import SinkSpec
 
@@ -65,7 +65,7 @@ def run_batch(
             rows = batch_frame(spark, ready, plan.root, started=started)
             queries.append(_written(plan, statement, rows, sink))
         except PySparkException as cause:
-            raise told_by_spark(cause) or told(cause, statement.name) from cause
+            raise find_refused_row(cause) or explain_failure(cause, statement.name) from cause
         if statement.sink.connector["connector"] == "console" and to is None:
             _show(spark, queries[-1], show)
     return JobReport(queries=tuple(queries), sealed=False, warnings=plan.warnings, spark=spark)

@@ -10,7 +10,7 @@ from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.joins.spark.workers import worker_problem
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.spark.kafka import kafka_failure
-from weft.streams.spark.readable import told_by_spark
+from weft.streams.spark.readable import find_refused_row
 
 _PROBLEM = re.compile(r"KernelProblem: (W\d{4}): (.+?) \(help: (.+?)\)\s*(?:\n|$)", re.DOTALL)
 _HEADER = re.compile(
@@ -46,13 +46,13 @@ _AGAIN = (
 )
 
 
-def told(failure: BaseException, statement: str) -> WeftError:
+def explain_failure(failure: BaseException, statement: str) -> WeftError:
     """Return what an exception in the middle of a streaming query means to a user."""
     if isinstance(failure, WeftError):
         return failure
     if isinstance(failure, KernelProblem):
         return _problem(failure.code, failure.message, failure.help)
-    text = everything_said(failure)
+    text = collect_messages(failure)
     found = _PROBLEM.search(text)
     if found is not None:
         return _problem(found[1], " ".join(found[2].split()), " ".join(found[3].split()))
@@ -64,7 +64,7 @@ def told(failure: BaseException, statement: str) -> WeftError:
     )
 
 
-def everything_said(failure: BaseException) -> str:
+def collect_messages(failure: BaseException) -> str:
     """Return the texts of an exception and of everything that led to it."""
     found: list[str] = []
     seen: Any = failure
@@ -95,7 +95,7 @@ def _of_source(text: str) -> WeftError | None:
             code="W2303",
             help=f"write all files of a stream with the same types; {_AGAIN}",
         )
-    return told_by_spark(StreamError(text, help=_AGAIN))
+    return find_refused_row(StreamError(text, help=_AGAIN))
 
 
 def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError | None:

@@ -19,8 +19,8 @@ from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.lock import held
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.resolved import JobPlan, StatementPlan
-from weft.streams.run.failing import told
-from weft.streams.run.opening import Keep, checkpoint_base, open_checkpoint, sealed_already
+from weft.streams.run.failing import explain_failure
+from weft.streams.run.opening import Keep, checkpoint_base, find_sealed, open_checkpoint
 from weft.streams.run.report import JobReport, Listener, QueryReport
 from weft.streams.run.sources import Reader
 from weft.streams.run.statement import Mode, Running, Statement, refuse_connect, watch
@@ -71,7 +71,7 @@ def run_job(
         KernelProblem,
         Py4JError,
     ) as cause:  # the disk, damaged state or the JVM, before the first batch
-        failure = told(cause, plan.name)
+        failure = explain_failure(cause, plan.name)
         heard.on_failed(failure)
         raise failure from cause
     except Exception as error:
@@ -153,7 +153,7 @@ def _run(
     running: Running, chosen: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> tuple[QueryReport, ...]:
     """Run the statements that no earlier run has ended: one after another, or side by side without end."""
-    ended = sealed_already(running.job, chosen, fresh=fresh, keep=keep)
+    ended = find_sealed(running.job, chosen, fresh=fresh, keep=keep)
     if fresh:
         remove(running.reader.memory_folder)
     found = {name: _report_of(running, chosen, name, checkpoint) for name, checkpoint in ended.items()}

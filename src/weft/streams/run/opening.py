@@ -61,7 +61,7 @@ def checkpoint_base(job: JobPlan) -> Path:
     return job.root / (str(said) if said else f".weft/streams/{job.name}")
 
 
-def sealed_already(
+def find_sealed(
     job: JobPlan, chosen: Sequence[StatementPlan], *, fresh: bool = False, keep: Keep | None = None
 ) -> FrozenMap[str, Checkpoint]:
     """Return the checkpoints of statements that an earlier final run has ended: they are not run again.

@@ -43,7 +43,7 @@ from weft.streams.checkpoint.rejects import RejectFile, read_rejects, reject_fil
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.identity import parts, verdict
 from weft.streams.plan.resolved import JobPlan, StatementPlan
-from weft.streams.run.failing import told
+from weft.streams.run.failing import explain_failure
 from weft.streams.run.opening import checkpoint_base
 from weft.streams.run.redrive_rows import looked_up, whole_difference
 from weft.streams.spark.files import prepare, sink_folder, stage
@@ -76,7 +76,7 @@ def redrive_job(
         try:
             done = _redriven(spark, plan, statement, wanted, time_column, dry_run=dry_run)
         except (OSError, KernelProblem) as cause:
-            raise told(cause, statement.name) from cause
+            raise explain_failure(cause, statement.name) from cause
         if done is not None:
             found.append(done)
     if not found:

@@ -38,7 +38,7 @@ from weft.streams.checkpoint.manifest import (
 from weft.streams.checkpoint.offsets import (
     add_source,
     check_reading,
-    give_back,
+    drop_unplanned,
     planned_sources,
     reading_of,
 )
@@ -47,7 +47,7 @@ from weft.streams.kernel.spec import FOREVER, Clock, KernelProblem
 from weft.streams.plan.clocks import clocks, idle_sides, timeouts, watermark
 from weft.streams.plan.kernel_spec import is_raw, kernel_spec
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan
-from weft.streams.run.failing import told
+from weft.streams.run.failing import explain_failure
 from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, side_names
 from weft.streams.run.sinks import Sink, Written
 from weft.streams.run.sources import Reader
@@ -136,7 +136,7 @@ class Statement:
         self._check_places()
         endless = self.running.mode == "continuous"
         frame = self.running.reader.batches(self.plan, with_ticks=self._ticks())
-        give_back(self.checkpoint.spark)
+        drop_unplanned(self.checkpoint.spark)
         writer = (
             frame.writeStream.queryName(query_name(self.running.job, self.checkpoint))
             .foreachBatch(lambda rows, number: self._take(run_batch, rows, number))
@@ -149,7 +149,7 @@ class Statement:
         try:
             self.query = writer.start()
         except _NOT_STARTED as cause:
-            raise told(cause, self.plan.name) from cause
+            raise explain_failure(cause, self.plan.name) from cause
 
     def _take(self, run_batch: RunBatch, rows: DataFrame, number: int) -> None:
         """Run a batch that Spark brings; what goes wrong is kept, for Spark would wrap it in text."""
@@ -210,7 +210,7 @@ class Statement:
         """Return what stopped the query: what its batches raised, as it was, unless it is Spark's or the disk's."""
         kept = self.error or cause
         foreign = isinstance(kept, _FOREIGN) or type(kept).__module__.startswith("py4j")
-        return told(kept, self.plan.name) if foreign else kept
+        return explain_failure(kept, self.plan.name) if foreign else kept
 
     def end(self) -> None:
         """End the query between two batches."""
@@ -334,7 +334,7 @@ class Statement:
             seal(self.checkpoint, read_manifest(self.checkpoint, number))
             self.sink.forget_staging()
         except _FOREIGN as cause:
-            raise told(cause, self.plan.name) from cause
+            raise explain_failure(cause, self.plan.name) from cause
 
     def report(self) -> QueryReport:
         """Return what the statement has done since its checkpoint began."""

@@ -15,7 +15,7 @@ is declared.  Event times are the same whatever the session's zone and mode::
     %d.%m.%Y %H:%M  a pattern
 
 A text that is no time gives NULL, never an error: the row is rejected, not the query.  Where a policy refuses a row,
-Spark raises a message that `told_by_spark` turns into a coded error.
+Spark raises a message that `find_refused_row` turns into a coded error.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _NEXT: dict[str, str] = {
 }
 
 
-def told_by_spark(failure: BaseException) -> WeftError | None:
+def find_refused_row(failure: BaseException) -> WeftError | None:
     """Return the refused row that a failed Spark job tells of, or None.
 
-    >>> print(told_by_spark(RuntimeError("[STREAM_TABLE] W2303 table 'p': row {} SQLSTATE: P0001")))
+    >>> print(find_refused_row(RuntimeError("[STREAM_TABLE] W2303 table 'p': row {} SQLSTATE: P0001")))
     error[W2303]: table 'p': row {}
      = help: correct the row, or declare the column with the type that its values have
     """

@@ -33,7 +33,7 @@ from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
 from weft.streams.spark.files import declared_values, reading_of
 from weft.streams.spark.memory import Rows, write_memory
 from weft.streams.spark.paths import check_there, escaped, files_of, is_remote, located
-from weft.streams.spark.readable import RAW, TABLE, column_name, readable, told_by_spark
+from weft.streams.spark.readable import RAW, TABLE, column_name, find_refused_row, readable
 from weft.streams.spark.select_stage import lookup, slot_name
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
@@ -111,7 +111,7 @@ def pinned_table(
             read().write.parquet(str(unfinished))
         except PySparkException as cause:
             shutil.rmtree(unfinished, ignore_errors=True)
-            raise told_by_spark(cause) or cause from cause
+            raise find_refused_row(cause) or cause from cause
         for file in unfinished.iterdir():
             sync_folder(file)  # a file is brought to the disk in the same way
         sync_folder(unfinished)
