@@ -84,6 +84,17 @@ class WrittenAs:
         return core_schema.with_info_wrap_validator_function(read, handler.generate_schema(self.written))
 
 
+@dataclass(frozen=True, slots=True, eq=False)  # unions hash what annotates their members
+class ShownAs:
+    """What the JSON Schema says about a value, where files may write it in more ways than are checked."""
+
+    schema: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Return the schema that editors get."""
+        return dict(self.schema)
+
+
 def frozen_values(value: Any, _written: Any = None, _reader: Any = None) -> Any:
     """Return what a file has under a free key as values that nobody can change, without their nodes."""
     if isinstance(value, Mapping):

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.spec import ShownAs, Spec, Text, WrittenAs, frozen_values
+
+_Value = Annotated[str, ShownAs({"type": ["string", "number", "boolean"]})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkSettings:
-    """Where Spark runs: a master, a Connect server (`remote`), or, with neither, this machine."""
+class SparkSettings(Spec):
+    """Where Spark runs, and how it is set.
 
-    master: str | None = None
-    remote: str | None = None
-    conf: FrozenMap[str, str] = EMPTY
+    It runs at a master, at a Connect server (`remote`), or, with neither, on this machine.
+    """
+
+    master: Text | None = None
+    remote: Text | None = None
+    conf: Annotated[FrozenMap[str, str], WrittenAs(dict[str, _Value], frozen_values)] = EMPTY

@@ -13,18 +13,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from weft.core.spec import Spec
 from weft.errors import Diagnostic, EntityError
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import Dataset, LookupDef, check_dataset, check_lookup
 from weft.pipelines.model.datasource import check_datasource
-from weft.pipelines.model.entries import Findings, Rules, entity_id, said_of, written
-from weft.pipelines.model.findings import Path, Problem, Shape, adapter_of, problems_of
+from weft.pipelines.model.entries import Entries, Findings, Rules, entity_id, said_of, written
+from weft.pipelines.model.findings import Path, Problem, adapter_of, problems_of
 from weft.pipelines.model.older import is_known_kind
 from weft.pipelines.model.operation import (
     AggregateOperation,
@@ -41,18 +42,16 @@ from weft.pipelines.model.operation import (
 from weft.pipelines.model.project import Project, check_project
 from weft.pipelines.model.reference import NOT_SAID
 from weft.pipelines.model.resolver import CatalogStrategy, Resolver, check_catalog, check_resolver
-from weft.pipelines.model.scenario import Scenario
-from weft.pipelines.model.scenarios_b import build_scenario
-from weft.pipelines.model.shapes.calendar import CalendarShape
-from weft.pipelines.model.shapes.scenario import ScenarioShape
-from weft.pipelines.model.shapes.settings import SettingsShape
-from weft.pipelines.model.sources import (
-    build_calendar,
-    build_settings,
-)
+from weft.pipelines.model.scenario import Scenario, WrittenScenario, build_scenario
 from weft.pipelines.model.sugar import Kind, canonical, unwrapped
-from weft.pipelines.model.workspace import CalendarFile, Settings
-from weft.pipelines.model.yaml_nodes import Item, Node, made, plain
+from weft.pipelines.model.workspace import (
+    CalendarFile,
+    Settings,
+    WrittenCalendar,
+    build_calendar,
+    check_settings,
+)
+from weft.pipelines.model.yaml_nodes import Item, Node, made
 
 __all__ = [
     "SPECS",
@@ -73,31 +72,15 @@ __all__ = [
 Entity = Dataset | Project | Resolver | DataSource | CalendarFile | Settings | Scenario
 E = TypeVar("E", bound=Entity)
 
-SPECS: Mapping[Kind, Shape] = {
-    "settings": SettingsShape,
-    "calendar": CalendarShape,
+SPECS: Mapping[Kind, type[Spec]] = {
+    "settings": Settings,
+    "calendar": WrittenCalendar,
     "datasource": DataSource,
     "resolver": Resolver,
     "dataset": Dataset,
     "project": Project,
-    "scenario": ScenarioShape,
+    "scenario": WrittenScenario,
 }
-
-RULES: Rules = {
-    DataSource: check_datasource,
-    Resolver: check_resolver,
-    CatalogStrategy: check_catalog,
-    LookupDef: check_lookup,
-    Dataset: check_dataset,
-    Output: check_output,
-    UpdateOperation: as_operation,
-    AggregateOperation: as_operation,
-    AppendOperation: as_operation,
-    DeleteOperation: as_operation,
-    OutputOperation: as_operation,
-    Project: check_project,
-}
-"""What is checked about a spec besides its keys."""
 
 _ROUNDS = 6
 _SEQ = re.compile(r"[0-9]{1,18}")
@@ -134,8 +117,6 @@ def read(kind: Kind, root: Node) -> Reading:
         dropped = ()
     built = _built(node, SPECS[kind], told)
     entity = built.entity
-    if kind in _BUILDERS and entity is not None:
-        entity = _BUILDERS[kind](built.node, built.findings)
     if isinstance(entity, Project):
         entity = _with_unread(entity, node, built.lost, dropped)
     return Reading(entity, tuple(built.findings.told))
@@ -146,12 +127,11 @@ class _Built:
     """What a node says as far as it fits its spec, None when that is too little, and what was left out."""
 
     entity: Any
-    node: Node
     findings: Findings
     lost: tuple[Path, ...] = ()
 
 
-def _built(node: Node, spec: Shape, told: list[Diagnostic]) -> _Built:
+def _built(node: Node, spec: type[Spec], told: list[Diagnostic]) -> _Built:
     """Return what is built from the part of a node that fits the spec, with every finding about the rest."""
     wrong: tuple[Diagnostic, ...] = ()
     lost: list[Path] = []
@@ -160,8 +140,7 @@ def _built(node: Node, spec: Shape, told: list[Diagnostic]) -> _Built:
         findings = Findings([*told, *wrong], RULES)
         findings.partial = bool(wrong)
         try:
-            value = plain(left) if issubclass(spec, BaseModel) else written(left)
-            entity = adapter_of(spec).validate_python(value, context=findings)
+            entity = adapter_of(spec).validate_python(written(left), context=findings)
         except ValidationError as error:
             problems = problems_of(error, left, spec)
             # What goes missing by leaving parts out is no finding of the file.
@@ -171,8 +150,8 @@ def _built(node: Node, spec: Shape, told: list[Diagnostic]) -> _Built:
                 break
             left = pruned
         else:
-            return _Built(entity, left, findings, tuple(lost))
-    return _Built(None, node, Findings([*told, *wrong]))
+            return _Built(entity, findings, tuple(lost))
+    return _Built(None, Findings([*told, *wrong]))
 
 
 def _known_operations(node: Node, told: list[Diagnostic]) -> tuple[Node, tuple[Node, ...]]:
@@ -308,21 +287,36 @@ def _kind(operation: Node) -> str:
     return str(said.value) if said is not None else ""
 
 
-def _scenario(node: Node, findings: Findings) -> Scenario | None:
+def _scenario(written: WrittenScenario, entries: Entries) -> Scenario | None:
+    """Return the scenario that a file writes; a project inside it is read like one of its own file."""
+    node, findings = entries.node, entries.findings
     said = node.get("project")
     if said is None or not said.is_mapping:
-        return build_scenario(node, findings, said_of(said or node))
+        return build_scenario(written, entries, said_of(said or node))
     inner = read("project", said)
     for finding in inner.findings:
         findings.add(finding.code, finding.message, finding.at, finding.help, finding.severity)  # type: ignore[arg-type]
-    return build_scenario(node, findings, inner.entity) if isinstance(inner.entity, Project) else None
+    return build_scenario(written, entries, inner.entity) if isinstance(inner.entity, Project) else None
 
 
-_BUILDERS: Mapping[Kind, Callable[[Node, Findings], Any]] = {
-    "settings": build_settings,
-    "calendar": build_calendar,
-    "scenario": _scenario,
+RULES: Rules = {
+    DataSource: check_datasource,
+    Resolver: check_resolver,
+    CatalogStrategy: check_catalog,
+    LookupDef: check_lookup,
+    Dataset: check_dataset,
+    Output: check_output,
+    UpdateOperation: as_operation,
+    AggregateOperation: as_operation,
+    AppendOperation: as_operation,
+    DeleteOperation: as_operation,
+    OutputOperation: as_operation,
+    Project: check_project,
+    WrittenScenario: _scenario,
+    WrittenCalendar: build_calendar,
+    Settings: check_settings,
 }
+"""What is checked about a spec besides its keys; the entity of a file whose form differs is built here."""
 
 
 def _sound(kind: Kind, node: Node, wanted: type[E]) -> E:

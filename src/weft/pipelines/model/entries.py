@@ -8,14 +8,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import WithJsonSchema
-
 from weft.core.frozen import FrozenMap
 from weft.core.paths import name_problem
 from weft.core.source import Sites, Source
-from weft.core.spec import LOCATIONS, Text, Written, WrittenAs
+from weft.core.spec import LOCATIONS, ShownAs, Text, Written, WrittenAs
 from weft.errors import Code, Diagnostic, Severity
-from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, DatasetRef, Said
+from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, Said
 from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -106,21 +104,10 @@ class Entries:
         said = self.said(name)
         return None if said is None else said.text
 
-    def whole(self, name: str, default: int) -> int:
-        """Return a whole number, the default when nothing is said."""
-        return int(self.value(name, default))
-
     def said(self, name: str) -> Said | None:
         """Return a text with its place, or None."""
         found = self.node.get(name)
         return None if found is None or plain(found) is None else said_of(found)
-
-    def expression(self, name: str) -> Said:
-        """Return an expression; one without a character in it is noted."""
-        found = self.node.get(name)
-        if found is None:
-            return Said("")
-        return expression_of(found, repr(name), self.findings)
 
     def parts(self, name: str) -> Iterator[Entries]:
         """Yield the mappings of a list."""
@@ -144,12 +131,6 @@ class Entries:
         found = self.node.get(name)
         if found is not None and found.is_mapping:
             yield from found.pairs()
-
-    def reference(self, name: str, version: str) -> DatasetRef:
-        """Return a dataset with the version that is said beside it."""
-        said = self.said(name) or Said("")
-        pinned = self.value(version)
-        return DatasetRef(said.text, None if pinned is None else int(pinned), said.at)
 
     def find(self, code: Code, message: str, name: str, help: str = "") -> None:
         """Note a finding about the value under a name."""
@@ -201,8 +182,11 @@ EXPRESSION_SCHEMA: dict[str, Any] = {
         },
     ],
 }
-ExpressionText = Annotated[str, WithJsonSchema(EXPRESSION_SCHEMA)]
+ExpressionText = Annotated[str, ShownAs(EXPRESSION_SCHEMA)]
 
+
+Name = Annotated[Text, ShownAs({"type": ["string", "number"]})]
+"""A string that may look like a number, as the identifier of a year does."""
 
 Selector = WrittenAs(ExpressionText, lambda _value, raw, _findings: said_of(raw.node))
 """How a selector is written: an expression that may be blank."""

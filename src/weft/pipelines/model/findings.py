@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from weft.core.names import listed, near
@@ -22,9 +22,6 @@ from weft.core.spec import Spec
 from weft.errors import Code, Diagnostic
 from weft.pipelines.model.older import REFUSED_KEYS
 from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, plain, read_plain
-
-Shape = type[Spec] | type[BaseModel]
-"""The declaration that a mapping of a file is checked against."""
 
 Path = tuple[str | int, ...]
 """Keys and positions that lead from the root of a file to a part of it."""
@@ -35,19 +32,19 @@ _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One place of a file that does not fit its shape."""
+    """One place of a file that does not fit its spec."""
 
     path: Path
     kind: Literal["unknown", "missing", "wrong"]
     finding: Diagnostic
 
 
-def problems_of(error: ValidationError, root: Node, shape: Shape) -> tuple[Problem, ...]:
+def problems_of(error: ValidationError, root: Node, spec: type[Spec]) -> tuple[Problem, ...]:
     """Return every problem with its path; what several members of a union say about one value is one problem."""
     wrong: dict[Path, list[Any]] = {}
     for told in error.errors(include_url=False):
         wrong.setdefault((*_path(told["loc"], root), told["type"] in (*_UNKNOWN, "missing")), []).append(told)
-    problems = [_problem(told, root, shape) for told in wrong.values()]
+    problems = [_problem(told, root, spec) for told in wrong.values()]
     # A mapping that fails as a mapping is not also told what else could stand there.
     inner = {p.path[:i] for p in problems for i in range(len(p.path))}
     return tuple(p for p in problems if p.kind != "wrong" or p.path not in inner)
@@ -95,20 +92,20 @@ def node_at(root: Node, path: Path) -> Node | None:
     return at
 
 
-def _problem(told: list[Any], root: Node, shape: Shape) -> Problem:
+def _problem(told: list[Any], root: Node, spec: type[Spec]) -> Problem:
     first = told[0]
     path = _path(first["loc"], root)
     if first["type"] in _UNKNOWN:
-        return _unknown(first, path, root, shape)
+        return _unknown(first, path, root, spec)
     if first["type"] == "missing":
-        return _missing(first, path, root, shape)
+        return _missing(first, path, root, spec)
     node = node_at(root, path)
     # A union's tag that is no key of the file stands behind the value it is about.
     while node is None:
         path = path[:-1]
         node = node_at(root, path)
     if first["type"] in ("union_tag_invalid", "union_tag_not_found") and node.is_mapping:
-        return _tag(first, path, node, shape)
+        return _tag(first, path, node, spec)
     subject = _subject(path)
     wanted = " or ".join(dict.fromkeys(_wanted(error) for error in told))
     kind: Code = "W1010" if path[-1:] == ("seq",) and first["type"] == "greater_than" else "W1004"
@@ -121,11 +118,11 @@ def _at(node: Node) -> Source:
     return node.place() if node.kind == "scalar" else node.head()
 
 
-def _unknown(told: Any, path: Path, root: Node, shape: Shape) -> Problem:
+def _unknown(told: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
     name = str(told["loc"][-1])
     holder = node_at(root, path[:-1])
     key = holder.key(name) if holder is not None else None
-    noun, allowed = _described_shape(shape, told["loc"][:-1])
+    noun, allowed = _described_shape(spec, told["loc"][:-1])
     close = near(name, allowed, most=1)
     if name in REFUSED_KEYS:
         help = REFUSED_KEYS[name]
@@ -137,22 +134,22 @@ def _unknown(told: Any, path: Path, root: Node, shape: Shape) -> Problem:
     return Problem(path, "unknown", Diagnostic("W1002", f"{noun} has no key {name!r}", help=help, at=at))
 
 
-def _missing(told: Any, path: Path, root: Node, shape: Shape) -> Problem:
+def _missing(told: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
     name = str(told["loc"][-1])
     holder = node_at(root, path[:-1]) or root
-    noun, _ = _described_shape(shape, told["loc"][:-1])
+    noun, _ = _described_shape(spec, told["loc"][:-1])
     help = f"add `{name}: ...` here"
     return Problem(
         path, "missing", Diagnostic("W1003", f"{noun} needs {name!r}", help=help, at=holder.head())
     )
 
 
-def _tag(told: Any, path: Path, node: Node, shape: Shape) -> Problem:
+def _tag(told: Any, path: Path, node: Node, spec: type[Spec]) -> Problem:
     tags = [tag.strip(" '") for tag in str(told["ctx"].get("expected_tags", "")).split(",") if tag.strip()]
     said = node.get("type")
     if said is None:
-        noun, _ = _described_shape(shape, told["loc"])
-        words = tags or _tags(shape, told["loc"])
+        noun, _ = _described_shape(spec, told["loc"])
+        words = tags or _tags(spec, told["loc"])
         finding = Diagnostic(
             "W1003", f"{noun} needs 'type'", help=f"write one of {listed(words)}", at=node.head()
         )
@@ -165,8 +162,8 @@ def _tag(told: Any, path: Path, node: Node, shape: Shape) -> Problem:
     return Problem((*path, "type"), "wrong", finding)
 
 
-def _tags(shape: Shape, loc: Iterable[str | int]) -> list[str]:
-    at = _schema_at(shape, loc)[1]
+def _tags(spec: type[Spec], loc: Iterable[str | int]) -> list[str]:
+    at = _schema_at(spec, loc)[1]
     return list(at.get("discriminator", {}).get("mapping", {}))
 
 
@@ -267,27 +264,27 @@ _NOUNS: Mapping[str, str] = {
     "Dataset": "a dataset", "TableDef": "a table", "TableTarget": "a table", "DatasetTarget": "a dataset target",
     "ColumnDef": "a column", "LookupDef": "a lookup", "Condition": "a join condition", "Project": "a project",
     "Resolver": "a resolver", "Rule": "a rule", "PathStrategy": "a path strategy",
-    "TableStrategy": "a table strategy", "CatalogStrategy": "a catalog strategy", "CalendarShape": "a calendar",
-    "LevelShape": "a level", "PeriodShape": "a period", "DataSource": "a datasource",
-    "SettingsShape": "weft.yml", "SparkShape": "'spark'", "SandboxShape": "'sandbox'",
-    "ScenarioShape": "a scenario", "ExpectShape": "'expect'", "RowsShape": "a table of rows",
-    "TraceShape": "a trace entry", "ScenarioPeriod": "a period",
+    "TableStrategy": "a table strategy", "CatalogStrategy": "a catalog strategy", "WrittenCalendar": "a calendar",
+    "WrittenLevel": "a level", "WrittenCalendarPeriod": "a period", "DataSource": "a datasource",
+    "Settings": "weft.yml", "SparkSettings": "'spark'", "Sandbox": "'sandbox'",
+    "WrittenScenario": "a scenario", "WrittenExpect": "'expect'", "WrittenRows": "a table of rows",
+    "TraceExpected": "a trace entry", "WrittenPeriod": "a period",
 }  # fmt: skip
 
 
-def _described_shape(shape: Shape, loc: Iterable[str | int]) -> tuple[str, tuple[str, ...]]:
+def _described_shape(spec: type[Spec], loc: Iterable[str | int]) -> tuple[str, tuple[str, ...]]:
     """Return what the mapping at a location is called, and the keys it may have."""
-    name, schema = _schema_at(shape, loc)
+    name, schema = _schema_at(spec, loc)
     nouns = {"operations": "an operation", "strategy": "a strategy", "target": "a lookup target"}
     noun = _NOUNS.get(name) or next((nouns[s] for s in reversed(tuple(loc)) if s in nouns), "the mapping")
     return noun, tuple(schema.get("properties", ()))
 
 
-def _schema_at(shape: Shape, loc: Iterable[str | int]) -> tuple[str, Mapping[str, Any]]:
-    if shape not in _SCHEMAS:
-        _SCHEMAS[shape] = schema_of(shape)
-    root = _SCHEMAS[shape]
-    name: str = shape.__name__
+def _schema_at(spec: type[Spec], loc: Iterable[str | int]) -> tuple[str, Mapping[str, Any]]:
+    if spec not in _SCHEMAS:
+        _SCHEMAS[spec] = schema_of(spec)
+    root = _SCHEMAS[spec]
+    name: str = spec.__name__
     at: Mapping[str, Any] = root
     for step in loc:
         name, at = _inner(root, name, at, step)
@@ -350,17 +347,17 @@ _REFERENCE: Mapping[str, str] = {
 }
 
 
-_ADAPTERS: dict[Shape, TypeAdapter[Any]] = {}
-_SCHEMAS: dict[Shape, dict[str, Any]] = {}
+_ADAPTERS: dict[type[Spec], TypeAdapter[Any]] = {}
+_SCHEMAS: dict[type[Spec], dict[str, Any]] = {}
 
 
-def adapter_of(shape: Shape) -> TypeAdapter[Any]:
+def adapter_of(spec: type[Spec]) -> TypeAdapter[Any]:
     """Return what pydantic checks mappings with, and builds values of the declaration."""
-    if shape not in _ADAPTERS:
-        _ADAPTERS[shape] = TypeAdapter(shape)
-    return _ADAPTERS[shape]
+    if spec not in _ADAPTERS:
+        _ADAPTERS[spec] = TypeAdapter(spec)
+    return _ADAPTERS[spec]
 
 
-def schema_of(shape: Shape) -> dict[str, Any]:
+def schema_of(spec: type[Spec]) -> dict[str, Any]:
     """Return the JSON Schema of a declaration."""
-    return adapter_of(shape).json_schema(schema_generator=_Schemas)
+    return adapter_of(spec).json_schema(schema_generator=_Schemas)

@@ -118,7 +118,7 @@ def _catalogue() -> dict[str, Any]:
         "properties": {
             "name": {"type": "string"},
             "description": {"type": "string"},
-            "periods": {"type": "array", "items": {"$ref": "#/$defs/ScenarioPeriod"}, "minItems": 1},
+            "periods": {"type": "array", "items": {"$ref": "#/$defs/WrittenPeriod"}, "minItems": 1},
             "period": {"type": ["string", "number"]},
             "project": {"type": ["string", "object"]},
             "input": {

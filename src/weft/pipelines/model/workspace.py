@@ -1,42 +1,108 @@
-"""Workspace: everything that the files of one folder say."""
+"""Workspace: everything that the files of one folder say; its settings and its calendars."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from weft.core.period import Calendar
-from weft.core.source import NOWHERE, Sites
+from weft.core.mistakes import MOST_FINDINGS
+from weft.core.paths import climbs_out
+from weft.core.period import GREGORIAN, Calendar, calendar_from_dict
+from weft.core.source import NOWHERE, Sites, Source
+from weft.core.spec import NEVER, REQUIRED, Limits, Locations, Spec, Text, WrittenAs, frozen_values
+from weft.errors import PeriodError
 from weft.io.datasource import DataSource
 from weft.io.settings import SparkSettings
 from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.datasource import check_secret
+from weft.pipelines.model.entries import Entries, Findings, Name, check_path_name, sites_of
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.scenario import Scenario
 from weft.pipelines.model.words import CalendarStatus, Conformance
+from weft.pipelines.model.yaml_nodes import Node, plain
 
 DEFAULT_STORE = "sqlite:///.weft/weft.db"
+_IN_SPARK = "set it where Spark runs: in the environment, in spark-defaults.conf or in core-site.xml"
+_IN_STORE = "use PGPASSWORD, ~/.pgpass, or `store: env:NAME`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sandbox:
-    """Where the outputs of draft projects go."""
+class Sandbox(Spec):
+    """Where draft projects write."""
 
-    path: str = ".weft/sandbox"
+    path: Text = field(default=".weft/sandbox", metadata=REQUIRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What ``weft.yml`` says; every key has a default."""
+class Settings(Spec):
+    """The settings of a workspace; every key may be left out."""
 
-    store: str = DEFAULT_STORE
+    weft: Literal[1] | None = field(default=None, compare=False, repr=False, metadata=NEVER)
+    store: Text = DEFAULT_STORE
     spark: SparkSettings = field(default_factory=SparkSettings)
-    default_resolver: str | None = None
+    default_resolver: Text | None = None
     sandbox: Sandbox = Sandbox()
     conformance: Conformance = "extended"
-    notify: tuple[Any, ...] = ()
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    notify: Annotated[tuple[Any, ...], WrittenAs(tuple[Any, ...], frozen_values)] = ()
+    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+
+
+def check_settings(settings: Settings, entries: Entries) -> Settings:
+    """Return settings; secrets in them and keys that contradict each other are noted."""
+    spark, sandbox = entries.part("spark"), entries.part("sandbox")
+    if spark is not None and spark.said("master") is not None and spark.said("remote") is not None:
+        spark.find("W1006", "'master' and 'remote' say different things", "remote", "keep one of them")
+    if sandbox is not None and climbs_out(sandbox.text("path")):
+        sandbox.find(
+            "W1311",
+            f"the sandbox {sandbox.text('path')!r} leads out of the workspace",
+            "path",
+            "write a folder of the workspace, or an absolute path",
+        )
+    for item in entries.node.pairs():
+        if item.name == "store":
+            check_secret("the setting", item, _IN_STORE, entries.findings, "warning")
+    if spark is not None:
+        for item in spark.node.pairs():
+            check_secret("the setting", item, _IN_SPARK, entries.findings)
+    return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenLevel(Spec):
+    """A size of period, inside periods of its parent."""
+
+    name: Text
+    parent: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCalendarPeriod(Spec):
+    """A named stretch of days; the end date is its last day."""
+
+    identifier: Name
+    level: Text
+    start_date: Text
+    end_date: Text
+    parent: Name | None = None
+    status: Literal["open", "closed", "locked"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCalendar(Spec):
+    """Levels and the periods in them."""
+
+    id: Text | None = None
+    name: Text
+    description: str | None = None
+    status: CalendarStatus | None = None
+    is_default: bool | None = None
+    levels: Annotated[tuple[WrittenLevel, ...], Limits(min_length=1)]
+    periods: Annotated[tuple[WrittenCalendarPeriod, ...], Limits(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +114,51 @@ class CalendarFile:
     status: CalendarStatus = "active"
     is_default: bool = False
     at: Sites = field(default=NOWHERE, compare=False, repr=False)
+
+
+def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
+    """Return the calendar that a file writes; what breaks a rule is noted at the period it is about."""
+    node, findings = entries.node, entries.findings
+    name = written.name
+    if name == GREGORIAN.name:
+        entries.find("W1013", f"the calendar {name!r} is built in", "name", "choose another name")
+    for period in entries.parts("periods"):
+        # Outputs in files write to period=<identifier>.
+        check_path_name(period, period.text("identifier"), "identifier", "the period", prefix="period=")
+    data = plain(node)
+    said = {"name": name, "levels": data["levels"], "periods": data["periods"]}
+    try:
+        calendar = calendar_from_dict(said)
+    except PeriodError as cause:
+        places = _named_places(node)
+        for finding in cause.diagnostics[:MOST_FINDINGS]:
+            place = _calendar_place(finding.message, places, node)
+            findings.add(finding.code, finding.message, place, finding.help)
+        calendar = None
+    return CalendarFile(
+        name=name,
+        calendar=GREGORIAN if calendar is None else calendar,
+        status=written.status or "active",
+        is_default=written.is_default or False,
+        at=sites_of(node),
+    )
+
+
+def _named_places(node: Node) -> Mapping[str, Source]:
+    """Return where each level and period has its name; of two with one name, the last period."""
+    places: dict[str, Source] = {}
+    for part, key in (("levels", "name"), ("periods", "identifier")):
+        for inner in Entries(node, Findings()).parts(part):
+            said = inner.node.get(key)
+            if said is not None and said.kind == "scalar":
+                places[said.value] = said.place()
+    return places
+
+
+def _calendar_place(message: str, places: Mapping[str, Source], node: Node) -> Source:
+    """Return the place of the first period or level that the message names, else of the calendar."""
+    named = re.findall(r"'([^']*)'", message)
+    return next((places[name] for name in named if name in places), node.head())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,0 @@
-"""The shapes of the files of a workspace: which keys they have, and what each may hold."""
