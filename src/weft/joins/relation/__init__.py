@@ -102,8 +102,20 @@ class Relation(Shims):
 def relation(df: DataFrame, *, session: SparkSession | None = None) -> Relation:
     """Wrap a DataFrame, batch or streaming.
 
-    Two columns whose names are equal under the session's case policy are refused.
-    `session` says which session the frame counts to; only foreachBatch code needs it.
+    Parameters
+    ----------
+    df
+        A DataFrame of a classic or Connect session.  Two columns whose names are equal under the session's
+        case policy are refused.
+    session
+        The session that the frame belongs to; by default its own.  Only foreachBatch code needs it.
+
+    Examples
+    --------
+    ::
+
+        trades = weft.relation(spark.read.parquet("trades"))
+        trades.natural_left(instruments).show()
     """
     frame = a_frame(df)
     return Relation(frame, schema_of(frame), session or frame.sparkSession)

@@ -15,8 +15,7 @@ from weft.core.mistakes import Mistakes
 from weft.core.names import is_keyword_name, near, parse_name
 from weft.errors import ArgumentError
 from weft.joins.relation.frame import Frame
-from weft.joins.relation.joining import settled_projection
-from weft.joins.spark.stats import MatchStats
+from weft.joins.relation.joining import check_stats, settled_projection
 from weft.joins.spec.amount import check_distance
 from weft.joins.spec.asof import UNBOUNDED, AsofHow, AsofOrder, name_list
 from weft.joins.spec.join import JoinSpec, alias_pairs, checked_predicates
@@ -54,14 +53,6 @@ def _word(words: Any) -> Check:
     return lambda value, name: one_of(value, words, name)
 
 
-def _stats(value: Any, name: str) -> None:
-    if not isinstance(value, MatchStats):
-        raise ArgumentError(
-            f"{name} must be a MatchStats, not {type(value).__name__}",
-            help="write stats = weft.MatchStats(), and stats=stats",
-        )
-
-
 def _order(value: Any, name: str) -> None:
     if not isinstance(value, AsofOrder):
         raise ArgumentError(
@@ -92,7 +83,7 @@ _CHECKS: Mapping[str, Check] = {
     "nulls_equal": a_bool,
     "relationship": _optional(_word(Relationship)),
     "unmatched": _optional(_word(Unmatched)),
-    "stats": _optional(_stats),
+    "stats": lambda value, _: check_stats(value),
     "order": _order,
     "direction": _word(Direction),
     "tolerance": _optional(_tolerance),

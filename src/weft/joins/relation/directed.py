@@ -154,8 +154,9 @@ class DirectedJoins(Frame):
         spec
             The keys, predicates and promises; see `JoinSpec`.
         project, suffixes
-            Columns and names of the result; ``suffixes=("", "_r")`` is short for
-            ``project=JoinProjection(suffixes=("", "_r"))``.
+            Columns and names of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.  By default all left columns, then the right ones
+            without the keys; a right column with the name of a left one is an error.
         stats
             A `MatchStats` that counts matches while the job runs.
         """
@@ -220,7 +221,19 @@ class DirectedJoins(Frame):
         suffixes: tuple[str, str] | None = None,
         stats: MatchStats | None = None,
     ) -> Self:
-        """Every pair of rows; the only join without a key or predicate."""
+        """Every pair of rows; the only join without a key or predicate.
+
+        ``days.cross_join(accounts)``
+
+        Parameters
+        ----------
+        other
+            The right relation.
+        project, suffixes
+            Columns and names of the result, as in `inner_join`.
+        stats
+            A `MatchStats` that counts rows while the job runs.
+        """
         right = a_relation(other, "cross_join")
         return join_frames(
             self, right, None, how="cross", project=settled_projection(project, suffixes), stats=stats

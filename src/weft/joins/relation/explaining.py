@@ -38,8 +38,30 @@ def explain_join(
 ) -> JoinExplanation:
     """Print what a join does and return it as a value; no job runs.
 
-    Takes a spec alone (``explain_join(spec)``), two relations and a spec, or a relation
-    that came out of a join.  `file` is where to print; standard output by default.
+    Takes a spec alone, two relations and a spec, or a relation that came out of a join.
+
+    Parameters
+    ----------
+    left
+        The left relation, a relation that came out of a join, or a spec alone.
+    right
+        The right relation; None (default) with a spec alone or a joined relation.
+    spec
+        What to explain; None (default) explains the natural join of the two relations.
+    how
+        ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"``, ``"anti"`` or ``"cross"``.
+    project
+        The `JoinProjection` of the join; None by default.
+    file
+        Where to print; standard output by default.
+
+    Examples
+    --------
+    ::
+
+        weft.explain_join(JoinSpec([("customer_id", "id")]))
+        weft.explain_join(orders, customers, JoinSpec([("customer_id", "id")]), how="left")
+        weft.explain_join(orders.natural_left(customers, customer_ref="id"))
     """
     explanation = _explained(left, right, spec, how, project)
     print(explanation, file=file)  # printing is what the function is for
@@ -102,6 +124,21 @@ def build_join_spec(
     """Return the spec that a natural join of the two relations would use.
 
     ``orders.left_outer(customers, build_join_spec(orders, customers, customer_ref="id"))``
+
+    Parameters
+    ----------
+    left, right
+        The two relations.
+    strict
+        True (default) refuses aliases that name no column; False drops them, with a `JoinKeyWarning`.
+    keys
+        Aliases as a mapping or as pairs, for names that cannot be written as a keyword.
+    predicates, nulls_equal, relationship, unmatched
+        Become part of the spec; see `JoinSpec`.
+    exclude_shared
+        Shared columns that are not keys.
+    **aliases
+        ``left_name="right_name"`` adds a pair of keys, or replaces the partner of a shared column.
     """
     found = infer(
         a_relation(left, "build_join_spec"),
@@ -129,6 +166,15 @@ def inspect_keys(left: Relation, right: Relation, spec: JoinSpec | None = None) 
     Columns are the keys under their left names, ``left_count``, ``right_count``,
     ``pair_count`` (rows an inner join gives) and ``shared``.  Sort by ``pair_count`` to
     find the keys that make a join explode.
+
+    ``inspect_keys(orders, customers).order_by(("pair_count", False)).show(5)``
+
+    Parameters
+    ----------
+    left, right
+        The two relations.
+    spec
+        Its equal keys are counted; None (default) takes those of the natural join.
     """
     source, target = a_relation(left, "inspect_keys"), a_relation(right, "inspect_keys")
     check_one_session(source.session, target.session)

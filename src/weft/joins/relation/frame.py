@@ -102,17 +102,39 @@ class Frame:
         return compile_expr(typed, column, functions_of(self.df)), typed.dtype
 
     def filter(self, condition: Column | str) -> Self:
-        """Keep the rows for which `condition` is true: a Column or an expression text."""
+        """Keep the rows for which `condition` is true: a Column or an expression text.
+
+        ``orders.filter("total > 100 AND status = 'open'")``
+
+        Parameters
+        ----------
+        condition
+            A boolean Spark Column, or a text of the expression language.
+        """
         column, _ = self._compiled(condition, boolean=True)
         return self._rows(self.df.filter(column), self.ordering)
 
     def limit(self, rows: int) -> Self:
-        """Keep at most `rows` rows."""
+        """Keep at most `rows` rows.
+
+        Parameters
+        ----------
+        rows
+            A whole number from 0.
+        """
         _a_count(rows, "limit", least=0)
         return self._rows(self.df.limit(rows), self.ordering)
 
     def select(self, *names: str) -> Self:
-        """Keep the named columns, in the order given."""
+        """Keep the named columns, in the order given.
+
+        ``orders.select("order_id", "total")``
+
+        Parameters
+        ----------
+        *names
+            Column names, each once; a name with a dot goes in backticks.
+        """
         kept = self._names(names)
         if not kept:
             raise ArgumentError("select needs a column name", help=f"the columns are {listed(self.columns)}")
@@ -126,7 +148,15 @@ class Frame:
         return self._with(self.df.select(*map(self._column, kept)), schema, self._surviving(schema))
 
     def drop(self, *names: str) -> Self:
-        """Leave out the named columns."""
+        """Leave out the named columns.
+
+        ``orders.drop("note")``
+
+        Parameters
+        ----------
+        *names
+            Column names; one that is not there is an error.
+        """
         dropped = set(self._names(names))
         return self.select(*(quote(n) for i, n in enumerate(self.columns) if i not in dropped))
 
@@ -140,7 +170,15 @@ class Frame:
         return tuple(kept)
 
     def rename(self, names: Mapping[str, str] | None = None, /, **aliases: str) -> Self:
-        """Give columns new names: ``rename(old="new")`` or ``rename({"old name": "new"})``."""
+        """Give columns new names: ``rename(old="new")`` or ``rename({"old name": "new"})``.
+
+        Parameters
+        ----------
+        names
+            A mapping from old to new names, for those that cannot be written as a keyword; None by default.
+        **aliases
+            ``old="new"``.
+        """
         new = dict(enumerate(self.columns))
         for old, name in {**(names or {}), **aliases}.items():
             if not isinstance(name, str) or not name:
@@ -161,6 +199,13 @@ class Frame:
         """Add or replace columns: each a Column or an expression text.
 
         ``orders.with_columns(total="price * quantity")``
+
+        Parameters
+        ----------
+        columns
+            A mapping from names to columns, for names that cannot be written as a keyword; None by default.
+        **more
+            ``name=column``: a Spark Column, or a text of the expression language.
         """
         added = {**(columns or {}), **more}
         compiled = {name: self._compiled(what) for name, what in added.items()}
@@ -194,6 +239,13 @@ class Frame:
 
         The marker stays through filter, limit, rename and columns added; a select that
         drops a sort column cuts it there; joins, unions and shuffles clear it.
+
+        ``quotes.order_by("symbol", ("quote_ts", False))``
+
+        Parameters
+        ----------
+        *columns
+            Names, ascending, or pairs of a name and whether it ascends.
         """
         if not columns:
             raise ArgumentError(
@@ -211,6 +263,13 @@ class Frame:
 
         NULLs come first and equal rows may stand in any order; with no columns, those of the
         order marker are meant.  An order marker is what `order_by` said; this looks at the rows.
+
+        ``quotes.check_sorted("symbol", "quote_ts")``
+
+        Parameters
+        ----------
+        *columns
+            Names, all ascending; by default those of the order marker.
         """
         marked = [] if columns else [quote(n) for n, up in self.ordering if up]
         if not columns and (not marked or len(marked) < len(self.ordering)):
@@ -230,7 +289,15 @@ class Frame:
             return is_sorted(self.df, [self.columns[i] for i in indices])
 
     def union(self, other: Frame) -> Self:
-        """Append the rows of a relation with the same columns, matched by name."""
+        """Append the rows of a relation with the same columns, matched by name.
+
+        ``january.union(february)``
+
+        Parameters
+        ----------
+        other
+            A relation of the same session whose types meet.
+        """
         if not isinstance(other, Frame):
             raise ArgumentError(
                 f"union takes a Relation, not {type(other).__name__}", help="wrap it: weft.relation(df)"
@@ -258,14 +325,34 @@ class Frame:
         return self._with(self.df.distinct(), self.schema)
 
     def repartition(self, partitions: int, *columns: str) -> Self:
-        """Spread the rows over partitions, by columns if named."""
+        """Spread the rows over partitions, by columns if named.
+
+        ``trades.repartition(8, "symbol")``
+
+        Parameters
+        ----------
+        partitions
+            How many, from 1.
+        *columns
+            Rows with equal values in these go to one partition; by default rows are dealt out in turn.
+        """
         _a_count(partitions, "repartition", least=1)
         return self._with(
             self.df.repartition(partitions, *map(self._column, self._names(columns))), self.schema
         )
 
     def sample(self, fraction: float, seed: int | None = None) -> Self:
-        """Keep about `fraction` of the rows, without replacement."""
+        """Keep about `fraction` of the rows, without replacement.
+
+        ``trades.sample(0.1, seed=7)``
+
+        Parameters
+        ----------
+        fraction
+            A number from 0 to 1.
+        seed
+            The same seed takes the same rows of the same frame; None (default) takes others each time.
+        """
         if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
             raise ArgumentError(
                 f"sample takes a fraction between 0 and 1, not {fraction!r}",
@@ -333,14 +420,26 @@ class Actions(Frame):
             return self.df.collect()
 
     def head(self, n: int = 5) -> list[Row]:
-        """Return up to `n` rows."""
+        """Return up to `n` rows.
+
+        Parameters
+        ----------
+        n
+            A whole number from 0; 5 by default.
+        """
         limited = self.limit(n)
         check_not_streaming(self.df, "head")
         with coded_errors():
             return limited.df.collect()
 
     def show(self, n: int = 20) -> None:
-        """Print up to `n` rows as a table, as Spark does."""
+        """Print up to `n` rows as a table, as Spark does.
+
+        Parameters
+        ----------
+        n
+            How many rows; 20 by default.
+        """
         check_not_streaming(self.df, "show")
         with coded_errors():
             self.df.show(n)

@@ -1,4 +1,4 @@
-"""The one place where relations are joined: resolve, lower, remember."""
+"""The one place where relations are joined: resolve, choose, lower, remember."""
 
 from __future__ import annotations
 
@@ -64,6 +64,15 @@ def settled_projection(project: object, suffixes: object) -> JoinProjection | No
     return JoinProjection(suffixes=suffixes)  # type: ignore[arg-type]  # JoinProjection checks it
 
 
+def check_stats(stats: object) -> None:
+    """Raise unless `stats` is a MatchStats or None."""
+    if stats is not None and not isinstance(stats, MatchStats):
+        raise ArgumentError(
+            f"stats must be a MatchStats, not {type(stats).__name__}",
+            help="write stats = weft.MatchStats(), and stats=stats",
+        )
+
+
 def _facts(
     left: Frame, right: Frame, join: ResolvedJoin, strategy: str, statistics: Statistics | None
 ) -> Facts | None:
@@ -109,29 +118,35 @@ def join_frames(
     statistics: Statistics | None = None,
     on_null_time: NullTime | None = None,
 ) -> R:
-    """Join two frames by a spec; every check runs before Spark is asked for anything."""
+    """Return the join of two frames by a spec: the walk that every join method takes.
+
+    ::
+
+        spec -> resolve -> choose -> lower -> Relation
+
+    A spec says what is wanted.  Everything that can be wrong is raised before Spark is asked for anything, and no
+    job runs unless ``statistics="sample"`` asks for one.
+    """
+    # The spec was built and checked by the method; here two relations meet it.
     check_one_session(left.session, right.session)
-    if stats is not None and not isinstance(stats, MatchStats):
-        raise ArgumentError(
-            f"stats must be a MatchStats, not {type(stats).__name__}",
-            help="write stats = weft.MatchStats(), and stats=stats",
-        )
+    check_stats(stats)
+    # Resolve: names become columns, types meet, the columns of the result are settled.
     resolved = resolve_join(spec, left.schema, right.schema, how=how, project=project, inference=inference)
     check_promises(left.df, right.df, resolved)
     check_static_side(left.df, right.df, resolved)
     observation = stats.attach(left.df, right.df) if stats is not None else None
     if is_stream_join(left.df, right.df, resolved):
+        # Two streams: Spark's own join is the one strategy there is.
         choice = stream_choice(left.df, right.df, resolved)
         df = streams.lower(left.df, right.df, resolved, on_null_time=_settled_null_time(on_null_time))
     else:
         _refuse_null_time(on_null_time)
-        choice = choose(
-            resolved,
-            strategy,
-            facts=_facts(left, right, resolved, strategy, statistics),
-            ground=_ground(left, right, resolved, strategy),
-        )
+        # Choose: a strategy, with the reason that `explain_join` prints.
+        facts = _facts(left, right, resolved, strategy, statistics)
+        choice = choose(resolved, strategy, facts=facts, ground=_ground(left, right, resolved, strategy))
+        # Lower: the strategy builds a lazy DataFrame.
         df = lower(left.df, right.df, resolved, choice, observation=observation)
+    # Relation: the result remembers how it came about, and has no order of its own.
     lineage = JoinLineage(
         spec=spec,
         project=project,

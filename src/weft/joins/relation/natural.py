@@ -139,20 +139,35 @@ class NaturalJoins(Frame):
         other
             The right relation.
         strict
-            False drops aliases that name no column, with a `JoinKeyWarning`.
+            True (default) refuses aliases that name no column; False drops them, with a `JoinKeyWarning`.
         project, suffixes
-            Columns and names of the result; ``suffixes=("", "_r")`` is short for
-            ``project=JoinProjection(suffixes=("", "_r"))``.
+            Columns and names of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.  By default all left columns, then the right ones
+            without the keys; a right column with the name of a left one is an error.
         predicates
             Further conditions, in order; see `ColumnPredicate` and `ExpressionPredicate`.
         keys
-            Aliases as a mapping or pairs, for names that are no Python keyword.
+            Aliases as a mapping ``{"left name": "right name"}`` or as pairs, for names that cannot be
+            written as a keyword.
         exclude_shared
             Shared columns that are not keys.
-        nulls_equal, relationship, unmatched
-            See `JoinSpec`.
+        nulls_equal
+            True lets a NULL key equal a NULL key; False by default.
+        relationship
+            A promise about matches: ``"m:1"`` (each left row has at most one), ``"1:m"``, ``"1:1"`` or ``"m:m"``.
+            The job fails when the data breaks it.  None (default) promises nothing.
+        unmatched
+            Which side must have a match for every row: ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the
+            side that the join keeps.  The job fails otherwise.  None (default) checks nothing.
         stats
             A `MatchStats` that counts matches while the job runs.
+        **key_aliases
+            ``left_name="right_name"`` adds a pair of keys, or replaces the partner of a shared column.
+
+        Returns
+        -------
+        Relation
+            The joined rows; nothing runs until they are needed.
         """
         given = (
             strict, project, predicates, suffixes, keys, exclude_shared,

@@ -58,7 +58,15 @@ class SeveralJoins(Frame):
         keys and the same left order column; direction, tolerance and all else may differ.
 
         ``trades.asof_join_all([(quotes, AsofSpec(...)), (rates, AsofSpec(...))])``
+
+        Parameters
+        ----------
+        parts
+            Tuples of a right relation, its `AsofSpec` and, if columns collide, a `JoinProjection`.
+        order_check
+            ``"warn"`` or ``"error"`` when the left side has no order marker that fits; ``"ignore"`` by default.
         """
+        # The walk of `join_frames` for several right sides: specs, resolve, choose, lower, Relation.
         said = [_part(part, number) for number, part in enumerate(_parts(parts), start=1)]
         for right, _, _ in said:
             check_one_session(self.session, right.session)

@@ -134,11 +134,92 @@ class TemporalJoins(Frame):
     ) -> Self:
         """For each left row the nearest right row among those with equal shared columns.
 
-        Keys are inferred as in the natural joins, but order columns are never keys.  See
-        `AsofSpec` for what a match is; ``strategy=`` takes a name of `weft.asof_strategies`, and
-        ``statistics="sample"`` runs one small job first, whose facts decide when nothing is forced.
+        Keys are inferred as in the natural joins, but order columns are never keys.  Candidates are filtered
+        first and the choice is made second; `AsofSpec` says what a match is.
 
-        ``trades.natural_asof(quotes, order=AsofOrder(left="event_ts", right="quote_ts"), tolerance="5 seconds")``
+        Parameters
+        ----------
+        other
+            The right relation.
+        order
+            The columns that are compared: ``AsofOrder(left="event_ts", right="quote_ts")``.  Required.
+        direction
+            ``"backward"`` (default) takes the last right row at or before the left one, ``"forward"`` the first
+            at or after it, ``"nearest"`` the nearer of the two.
+        tolerance
+            The greatest distance: ``"5 seconds"`` or a timedelta for times, a number for numbers.  None (default)
+            is any distance; ``"nearest"`` needs a tolerance, and ``"unbounded"`` says that any will do.
+        how
+            ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` leaves them out.
+        allow_exact_matches
+            False leaves out right rows with an equal order value; True by default.
+        nearest_tie
+            Of two equally near rows the earlier (``"backward"``, default) or the later one (``"forward"``).
+        tie_break
+            Right columns that decide between right rows with equal order value: the greatest wins.  What is
+            still equal falls to all right columns in order.
+        range_predicates
+            Conditions that name order columns and keys only.
+        known
+            A second time axis: of ``AsofOrder(left="as_known_at", right="known_from")`` a right row counts when it
+            was known by then, and of equal event times the one known last wins.
+        tombstone
+            A boolean right column: when the chosen row has it true, there is no match.
+        until
+            A right column with the end of a state, exclusive: a chosen row that has ended is no match.
+        skip_nulls
+            Right columns that take the nearest value that is not NULL, each for itself.
+        order_check
+            ``"warn"`` or ``"error"`` when the left side has no order marker that fits; ``"ignore"`` by default,
+            because the rows are right either way.
+        strategy
+            ``"auto"`` (default) or a name of `weft.asof_strategies`.
+        statistics
+            ``"sample"`` runs one small job first, whose facts decide when no strategy is forced.
+        strict
+            True (default) refuses aliases that name no column; False drops them, with a `JoinKeyWarning`.
+        project, suffixes
+            Columns and names of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.  By default all left columns, then the right ones
+            without the keys; a right column with the name of a left one is an error.
+        predicates
+            Further conditions on a pair, in order; see `ColumnPredicate` and `ExpressionPredicate`.
+        keys
+            Aliases as a mapping ``{"left name": "right name"}`` or as pairs, for names that cannot be
+            written as a keyword.
+        exclude_shared
+            Shared columns that are not keys.
+        nulls_equal
+            True lets a NULL key equal a NULL key; False by default.
+        unmatched
+            Which side must have a match for every row: ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the
+            side that the join keeps.  The job fails otherwise.  None (default) checks nothing.
+        stats
+            A `MatchStats` that counts matches while the job runs.
+        **key_aliases
+            ``left_name="right_name"`` adds a pair of keys, or replaces the partner of a shared column.
+
+        Returns
+        -------
+        Relation
+            The left columns, then the right ones without the keys.
+
+        Examples
+        --------
+        ::
+
+            trades                          quotes
+            symbol  event_ts  quantity      symbol  quote_ts  bid
+            A       10:00:03  100           A       10:00:01  9.5
+            B       10:00:04  50            A       10:00:05  9.7
+
+            trades.natural_asof(
+                quotes, order=AsofOrder(left="event_ts", right="quote_ts"), tolerance="5 seconds"
+            )
+
+            symbol  event_ts  quantity  quote_ts  bid
+            A       10:00:03  100       10:00:01  9.5
+            B       10:00:04  50        NULL      NULL
         """
         said: dict[str, Any] = {
             "order": order, "direction": direction, "tolerance": tolerance, "how": how,
@@ -185,8 +266,25 @@ class TemporalJoins(Frame):
     ) -> Self:
         """For each left row the nearest right row that the spec allows, at most one.
 
-        ``strategy=`` takes a name of `weft.asof_strategies`; ``statistics="sample"`` runs one small
-        job first, whose facts decide when nothing is forced.
+        ``trades.asof_join(quotes, AsofSpec([("symbol", "symbol")], order=AsofOrder("event_ts", "quote_ts")))``
+
+        Parameters
+        ----------
+        other
+            The right relation.
+        spec
+            Keys, order columns, direction, tolerance and the rest; see `AsofSpec`.
+        project, suffixes
+            Columns and names of the result; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.  By default a collision of names is an error.
+        order_check
+            ``"warn"`` or ``"error"`` when the left side has no order marker that fits; ``"ignore"`` by default.
+        strategy
+            ``"auto"`` (default) or a name of `weft.asof_strategies`.
+        statistics
+            ``"sample"`` runs one small job first, whose facts decide when no strategy is forced.
+        stats
+            A `MatchStats` that counts matches while the job runs.
         """
         right = a_relation(other, "asof_join")
         refuse_foreign("asof_join", self, right, {"suffixes": suffixes, "strategy": strategy, **unexpected})
@@ -215,11 +313,25 @@ class TemporalJoins(Frame):
         on_null_time: NullTime | None = None,
         **unexpected: Any,
     ) -> Self:
-        """Pairs whose times lie within bounds of each other, or whose ranges meet.
+        """Pairs whose times are within bounds of each other, or whose ranges meet.
 
-        Order columns with one name do not collide: the right one gets the right suffix.  Two streams
-        need a watermark on their order columns; ``on_null_time`` says what happens to a row of an outer
-        side without a time: it fails the query (``"error"``) or is left out (``"drop"``).
+        ``orders.interval_join(shipments, IntervalSpec([("id", "id")], order=AsofOrder("at", "at"), upper="24h"))``
+
+        Parameters
+        ----------
+        other
+            The right relation.
+        spec
+            Keys, order columns and bounds or end columns; see `IntervalSpec`.
+        project, suffixes
+            Columns and names of the result; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.  Order columns with one name do not collide: the
+            right one gets the right suffix.
+        stats
+            A `MatchStats` that counts matches while the job runs.
+        on_null_time
+            Two streams only, which need a watermark on their order columns: a row of an outer side without a time
+            fails the query (``"error"``, default) or is left out (``"drop"``).
         """
         _expect(spec, IntervalSpec, "interval_join", unexpected)
         right = a_relation(other, "interval_join")
@@ -246,9 +358,23 @@ class TemporalJoins(Frame):
     ) -> Self:
         """Pairs whose times fall into one tumbling, sliding or session window.
 
-        Order columns with one name do not collide: the right one gets the right suffix.  Two streams
-        need a watermark on their order columns; ``on_null_time`` says what happens to a row of an outer
-        side without a time: it fails the query (``"error"``) or is left out (``"drop"``).
+        ``clicks.window_join(views, WindowSpec(order=AsofOrder("at", "at"), window="tumbling", size="1 hour"))``
+
+        Parameters
+        ----------
+        other
+            The right relation.
+        spec
+            Keys, order columns and the window; see `WindowSpec`.
+        project, suffixes
+            Columns and names of the result; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.  Order columns with one name do not collide: the
+            right one gets the right suffix.
+        stats
+            A `MatchStats` that counts matches while the job runs.
+        on_null_time
+            Two streams only, which need a watermark on their order columns: a row of an outer side without a time
+            fails the query (``"error"``, default) or is left out (``"drop"``).
         """
         _expect(spec, WindowSpec, "window_join", unexpected)
         right = a_relation(other, "window_join")

@@ -22,7 +22,20 @@ UNBOUNDED = "unbounded"
 class AsofOrder(Serial):
     """The two columns that are compared in order: one of the left side, one of the right.
 
-    `tie_break` names right columns; of right rows with equal time the greatest wins.
+    Parameters
+    ----------
+    left
+        The left column: a time, a date or a number.
+    right
+        The right column, of a type that meets the left one.
+    tie_break
+        Right columns of an as-of join; of right rows with an equal order value the greatest wins.
+        None by default.
+
+    Examples
+    --------
+    >>> AsofOrder("event_ts", "quote_ts").reversed()
+    AsofOrder(left='quote_ts', right='event_ts', tie_break=())
     """
 
     TYPE: ClassVar[str] = "order"
@@ -108,12 +121,41 @@ class AsofSpec(TemporalSpec):
     direction and the tolerance hold, and `predicates` and `range_predicates` are true;
     among the candidates the choice is made afterwards.
 
-    `known` adds a second time axis: a right row counts when its knowledge time is not later
-    than the left one's; of rows with equal event time the one known last wins.  When the
-    chosen row is a `tombstone` (a boolean right column), or its state has ended (`until`, a
-    right column, exclusive), the left row has no match.  The tolerance serves as time to live.
-    `skip_nulls` names right columns that take the nearest value that is not NULL, each for itself.
+    Parameters
+    ----------
+    equal_keys, predicates, nulls_equal, relationship, unmatched
+        See `JoinSpec`; an as-of join may do without keys.
+    order
+        The columns that are compared, an `AsofOrder`.  Required.
+    direction
+        ``"backward"`` (default) takes the last right row at or before the left one, ``"forward"`` the first
+        at or after it, ``"nearest"`` the nearer of the two.
+    tolerance
+        The greatest distance, ends included: ``"5 seconds"`` or a timedelta for times, a number for numbers.
+        None (default) is any distance; ``"nearest"`` needs a tolerance, and ``"unbounded"`` says that any
+        will do.  It serves as time to live.
+    range_predicates
+        Conditions that name order columns and keys only.  None by default.
+    allow_exact_matches
+        False leaves out right rows with an equal order value; True by default.
+    nearest_tie
+        Of two equally near rows the earlier (``"backward"``, default) or the later one (``"forward"``).
+    how
+        ``"left"`` (default) keeps left rows without a match, ``"inner"`` leaves them out.
+    tie_break
+        Right columns that decide between right rows with an equal order value: the greatest wins.
+    known
+        A second time axis, an `AsofOrder`: a right row counts when its knowledge time is not later than
+        the left one's; of rows with equal event time the one known last wins.
+    tombstone
+        A boolean right column: when the chosen row has it true, the left row has no match.
+    until
+        A right column, exclusive: when the state of the chosen row has ended, the left row has no match.
+    skip_nulls
+        Right columns that take the nearest value that is not NULL, each for itself.
 
+    Examples
+    --------
     >>> spec = AsofSpec(
     ...     equal_keys=[("symbol", "symbol")],
     ...     order=AsofOrder("event_ts", "quote_ts"),

@@ -35,12 +35,27 @@ class Resolver(Protocol):
 class JoinSpec(Serial):
     """What matches what: pairs ``(left, right)`` of equal columns, and predicates.
 
-    `relationship` (``"m:1"``: each left row has at most one match, ``"1:m"``, ``"1:1"``,
-    ``"m:m"``) and `unmatched` are promises about the data; the job that breaks one fails with
-    the offending keys.  `unmatched` says which side must have a match for every row:
-    ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the side that the join keeps (the
-    right one of a right join, both of a full join, otherwise the left one).  `nulls_equal` lets a NULL key equal a NULL key.
+    `relationship` and `unmatched` are promises about the data; the job that breaks one fails with
+    the offending keys.
 
+    Parameters
+    ----------
+    equal_keys
+        Pairs ``(left column, right column)`` that must be equal.
+    predicates
+        Further conditions, in order: `ColumnPredicate` and `ExpressionPredicate`.  None by default.
+    nulls_equal
+        True lets a NULL key equal a NULL key; False by default.
+    relationship
+        ``"m:1"`` (each left row has at most one match), ``"1:m"``, ``"1:1"`` or ``"m:m"``; None (default)
+        promises nothing.
+    unmatched
+        Which side must have a match for every row: ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the
+        side that the join keeps (the right one of a right join, both of a full join, otherwise the left
+        one); None (default) promises nothing.
+
+    Examples
+    --------
     >>> spec = JoinSpec(
     ...     equal_keys=[("order_id", "id")],
     ...     predicates=[ColumnPredicate("order_date", ">=", "customer_since")],
@@ -116,6 +131,24 @@ class JoinSpec(Serial):
         """Return the spec resolved against two relations or schemas; every mistake raises here.
 
         The result is a `weft.joins.resolve.resolved.ResolvedJoin`; no job runs.
+
+        Parameters
+        ----------
+        left, right
+            A relation or a `Schema` each.
+        how
+            ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``; a spec with an order
+            has its own `how`.
+        project
+            A `JoinProjection`; by default all left columns, then the right ones without the keys.
+
+        Examples
+        --------
+        >>> import weft
+        >>> from weft.core.types import Schema
+        >>> orders, customers = Schema.of(ref="long"), Schema.of(id="long", name="string")
+        >>> weft.JoinSpec([("ref", "id")]).bind(orders, customers, how="left").schema.names
+        ('ref', 'name')
         """
         schemas = (getattr(side, "schema", side) for side in (left, right))
         return JoinSpec._resolver(self, *schemas, how=how, project=project)

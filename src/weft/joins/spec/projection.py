@@ -21,20 +21,31 @@ class JoinProjection(Serial):
     Parameters
     ----------
     suffixes
-        ``(left, right)``, added to columns that collide; giving them allows collisions.
+        ``(left, right)``, added to columns that collide; giving them allows collisions.  None by default.
     allow_collisions
-        Collide without naming suffixes: ``("", "_right")`` are used.
+        True lets columns collide without naming suffixes: ``("", "_right")`` are used.  False by default.
     right_keys
-        ``"auto"`` drops right keys, and on right and full joins puts
+        ``"auto"`` (default) drops right keys, and on right and full joins puts
         ``coalesce(left, right)`` under the left name; ``"keep"`` and ``"drop"`` do what they say.
-    keep, drop
-        Columns by ``left.x``, ``right.x`` or a bare name that one side alone has.
+    keep
+        Columns by ``left.x``, ``right.x`` or a bare name that one side alone has; None (default) keeps all.
+    drop
+        Columns to leave out, named in the same way.  None by default.
     keep_right_order
-        False drops the right order column of an as-of join.
+        False drops the right order column of an as-of join; True by default.
     rename
         From ``left.x``, ``right.x`` or a bare name to the name in the result.
     indicator
-        Name of an extra column that says ``both``, ``left_only`` or ``right_only``.
+        Name of an extra column that says ``both``, ``left_only`` or ``right_only``; None (default) adds none.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft.core.types import Schema
+    >>> orders, customers = Schema.of(ref="long", name="string"), Schema.of(id="long", name="string")
+    >>> named = JoinProjection(suffixes=("", "_customer"), indicator="found")
+    >>> weft.JoinSpec([("ref", "id")]).bind(orders, customers, project=named).schema.names
+    ('ref', 'name', 'name_customer', 'found')
     """
 
     TYPE: ClassVar[str] = "projection"

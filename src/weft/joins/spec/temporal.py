@@ -18,13 +18,30 @@ _MIRRORED_HOW: dict[str, TemporalHow] = {"inner": "inner", "left": "right", "rig
 
 @dataclass(frozen=True)
 class IntervalSpec(TemporalSpec):
-    """Pairs whose times are near, or of which one lies in the other.
+    """Pairs whose times are near, or of which one is within the other.
 
-    With `lower` and `upper` the right time lies in ``[left + lower, left + upper]``, both ends
-    included.  With `right_end` the left time lies in the right range, with `left_end` the other
-    way round, with both the two ranges overlap.  A range starts at the order column and ends
-    before its end column; a NULL end is open, and ``closed=True`` includes the end.
+    With bounds the right time is in ``[left + lower, left + upper]``, both ends included.  With
+    end columns a side is a range that starts at its order column; a NULL end is open.
 
+    Parameters
+    ----------
+    equal_keys, predicates, nulls_equal, relationship, unmatched
+        See `JoinSpec`; an interval join may do without keys.
+    order
+        The columns that are compared, or where ranges start: an `AsofOrder`.  Required.
+    lower, upper
+        Bounds of the right time, counted from the left one: a duration such as ``"-1 hour"`` or a timedelta
+        for times, a number for numbers.  None (default) is no bound.
+    left_end, right_end
+        The column with the end of a range.  With `right_end` the left time is in the right range, with
+        `left_end` the other way round, with both the two ranges overlap.  None by default.
+    closed
+        True includes the end of a range; False by default.
+    how
+        ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``.
+
+    Examples
+    --------
     >>> from weft.joins.spec.asof import AsofOrder
     >>> print(
     ...     IntervalSpec(
@@ -156,9 +173,27 @@ def _mirrored_how(how: str) -> TemporalHow:
 class WindowSpec(TemporalSpec):
     """Both times fall into one window: tumbling (`size`), sliding (`size`, `slide`), session (`gap`).
 
-    A sliding join gives each pair once, whichever windows it shares; ``per_window=True`` gives
-    it once for every shared window.
+    Parameters
+    ----------
+    equal_keys, predicates, nulls_equal, relationship, unmatched
+        See `JoinSpec`; a window join may do without keys.
+    order
+        The columns with the two times, an `AsofOrder`.  Required.
+    window
+        ``"tumbling"``, ``"sliding"`` or ``"session"``.  Required.
+    size
+        How long a tumbling or sliding window is: a duration such as ``"1 hour"``, a timedelta or a number.
+    slide
+        How far apart sliding windows begin, at most `size`.
+    gap
+        A session ends when no row of its key, on either side, comes for longer than this.
+    how
+        ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``.
+    per_window
+        False (default) gives each pair once, whichever windows it shares; True once for every shared window.
 
+    Examples
+    --------
     >>> from weft.joins.spec.asof import AsofOrder
     >>> print(WindowSpec(order=AsofOrder("t", "t"), window="session", gap="30m"))
     left.t and right.t in one session window (gap 30m)
