@@ -119,7 +119,7 @@ def read(kind: Kind, root: Node) -> Reading:
     entity = built.entity
     if isinstance(entity, Project):
         entity = _with_unread(entity, node, built.lost, dropped)
-    return Reading(entity, tuple(built.findings.told))
+    return Reading(entity, tuple(built.findings.said))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,7 @@ def _built(node: Node, spec: type[Spec], told: list[Diagnostic]) -> _Built:
     lost: list[Path] = []
     left = node
     for round_number in range(_ROUNDS):
-        findings = Findings([*told, *wrong], RULES)
-        findings.partial = bool(wrong)
+        findings = Findings([*told, *wrong], RULES, partial=bool(wrong))
         try:
             entity = adapter_of(spec).validate_python(written(left), context=findings)
         except ValidationError as error:
@@ -294,8 +293,7 @@ def _scenario(written: WrittenScenario, entries: Entries) -> Scenario | None:
     if said is None or not said.is_mapping:
         return build_scenario(written, entries, said_of(said or node))
     inner = read("project", said)
-    for finding in inner.findings:
-        findings.add(finding.code, finding.message, finding.at, finding.help, finding.severity)  # type: ignore[arg-type]
+    findings.extend(inner.findings)
     return build_scenario(written, entries, inner.entity) if isinstance(inner.entity, Project) else None
 
 

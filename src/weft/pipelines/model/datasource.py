@@ -34,9 +34,11 @@ def check_secret(what: str, item: Item, help: str, findings: Findings, severity:
             check_secret(what, part, help, findings, severity)
     elif is_secret_name(name):
         if not is_placeholder(str(value.value)):
-            findings.add("W1015", f"{what} {name!r} looks like a secret", key.place(), help, severity)
+            findings.add(
+                "W1015", f"{what} {name!r} looks like a secret", key.place(), help, severity=severity
+            )
     elif holds_secret(name, str(value.value)):
-        findings.add("W1015", f"{what} {name!r} holds a secret", value.place(), help, severity)
+        findings.add("W1015", f"{what} {name!r} holds a secret", value.place(), help, severity=severity)
 
 
 def check_reference(entries: Entries, name: str) -> None:

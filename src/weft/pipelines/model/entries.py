@@ -6,13 +6,15 @@ import datetime as dt
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from weft.core import mistakes
 from weft.core.frozen import FrozenMap
 from weft.core.paths import name_problem
 from weft.core.source import Sites, Source
 from weft.core.spec import LOCATIONS, ShownAs, Text, Written, WrittenAs
-from weft.errors import Code, Diagnostic, Severity
+from weft.errors import Code
 from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, Said
 from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
 
@@ -25,24 +27,13 @@ LONGEST_SHOWN = 60
 """How many characters of a value a message repeats."""
 
 
-class Findings:
-    """What was found in a file, in the order it was found."""
+@dataclass(slots=True)
+class Findings(mistakes.Findings):
+    """What is found in a file, while pydantic builds specs from it."""
 
-    __slots__ = ("partial", "rules", "told")
-
-    def __init__(self, told: list[Diagnostic] | None = None, rules: Rules | None = None) -> None:
-        self.told: list[Diagnostic] = [] if told is None else told
-        self.rules: Rules = rules or {}
-        self.partial = False
-        """Whether parts of the file were left out, so that nothing follows from what is not there."""
-
-    def add(
-        self, code: Code, message: str, at: Source | None, help: str = "", severity: Severity = "error"
-    ) -> None:
-        """Note one finding."""
-        found = Diagnostic(code, message, help=help, severity=severity, at=at)
-        if found not in self.told:
-            self.told.append(found)
+    rules: Rules = field(default_factory=dict)
+    partial: bool = False
+    """Whether parts of the file were left out, so that nothing follows from what is not there."""
 
     def finish(self, spec: Any, node: Node, *, located: bool) -> Any:
         """Return a spec that pydantic built from a node, with its locations; the rules of its type are checked."""
