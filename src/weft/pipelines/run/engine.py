@@ -34,7 +34,7 @@ from weft.pipelines.run.moving import (
     steps_folder,
     table_stage,
 )
-from weft.pipelines.run.progress import Progress, watched
+from weft.pipelines.run.progress import Interrupts, Progress, watched
 from weft.pipelines.spark.counts import Counts
 from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame, started
 from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, lower_output, opened
@@ -121,6 +121,7 @@ class Work:
     moment: RunMoment
     progress: Progress
     heartbeat: Heartbeat
+    interrupts: Interrupts
     sizes: dict[str, int | None] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
     merged: dict[int, Listing] = field(default_factory=dict)

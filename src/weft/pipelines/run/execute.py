@@ -4,7 +4,7 @@
 
     recover -> admit -> plan -> fingerprint inputs -> snapshot + lock -> operations -> staged -> published
 
-Until the snapshot is written nothing exists of the run, and what stands against it is raised.  From then on
+Until the snapshot is written nothing exists of the run, and what prevents it is raised.  From then on
 a run ends as completed, failed or cancelled, and its report says which.
 """
 
@@ -13,10 +13,10 @@ from __future__ import annotations
 import getpass
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from weft.core import engine_version
 from weft.core.period import Period
@@ -35,14 +35,14 @@ from weft.pipelines.run.failing import OperationFailedError, told
 from weft.pipelines.run.moving import Move, crash_point, remove_stage
 from weft.pipelines.run.prepare import Prepared, locations_of, prepare
 from weft.pipelines.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # asked for together with a run
-from weft.pipelines.run.progress import Interrupts, Progress, Silent, cancellable
+from weft.pipelines.run.progress import Progress, Silent, cancellable
 from weft.pipelines.run.publish import first_of, moves_of, publish, recover, registrations
 from weft.pipelines.run.report import RunReport, report_of
 from weft.pipelines.run.tables import database_tables
 from weft.pipelines.spark.frame import RunMoment
 from weft.pipelines.store.lifecycle import catalog_of, impact_of
 from weft.pipelines.store.locks import this_process
-from weft.pipelines.store.records import NewRun, RunFailure, RunRecord
+from weft.pipelines.store.records import NewRun, OutputRecord, RunFailure, RunRecord
 from weft.pipelines.store.records import run_id as new_run_id
 from weft.pipelines.store.snapshot import snapshot_of
 from weft.pipelines.store.writer import Store
@@ -66,20 +66,46 @@ def run_project(
 ) -> RunReport:
     """Run a project for a period and return what became of it; a draft writes into the sandbox only.
 
-    Raises what stands against the run before it exists: `ActivationError`, `ResolutionError`, `RunError`
+    Raises what prevents the run before it exists: `ActivationError`, `ResolutionError`, `RunError`
     with W1501, W1505, W1506, W1507 or W1514.
     """
+    root = workspace.root
+    # Without Spark: complete what a crash left unfinished, admit the project, plan it once, fingerprint its inputs.
     prepared = prepare(workspace, project, period, store=store, options=options)
+    # Only a session can complete outputs that are tables of Spark's catalog.
     opened = session() if callable(session) else session
-    recovered = recover(store, workspace.root, session=opened.spark)
+    recovered = recover(store, root, session=opened.spark)
     prepared = replace(prepared, warnings=(*(r.note for r in recovered), *prepared.warnings))
-    return begin(prepared, workspace.root, store, opened, options, progress or Silent())
+    # One transaction writes the snapshot and takes the lock of project and period: from here on the run exists.
+    run = create_run(prepared, store, opened, options)
+    with (
+        open_work(prepared, run, root, store, opened, progress or Silent()) as work,
+        record_end(work) as findings,
+    ):
+        # Read the inputs, chain the operations, stage every output where nobody sees it.
+        outputs = run_operations(work)
+        # All outputs come to their targets together; then one transaction registers datasets and completes the run.
+        publish_outputs(work, outputs)
+    return report_run(work, prepared, findings)
 
 
-def begin(
-    prepared: Prepared, root: Path, store: Store, session: Session, options: RunOptions, progress: Progress
+def carry_on(
+    prepared: Prepared,
+    run: RunRecord,
+    root: Path,
+    store: Store,
+    session: Session,
+    progress: Progress,
+    kept: Kept | None = None,
 ) -> RunReport:
-    """Write the snapshot, take the lock and carry the run out."""
+    """Carry out a run that exists, a rerun or one that is resumed from what an earlier try has kept."""
+    with open_work(prepared, run, root, store, session, progress) as work, record_end(work) as findings:
+        publish_outputs(work, run_operations(work, kept))
+    return report_run(work, prepared, findings)
+
+
+def create_run(prepared: Prepared, store: Store, session: Session, options: RunOptions) -> RunRecord:
+    """Write the snapshot of a run and take its lock."""
     plan = prepared.plan
     snapshot = snapshot_of(
         plan,
@@ -111,7 +137,7 @@ def begin(
         )
     )
     crash_point("snapshot_written")
-    return carry(prepared, run, root, store, session, progress)
+    return run
 
 
 def _record(plan: ProjectPlan, catalog: Catalog, store: Store) -> None:
@@ -132,18 +158,13 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def carry(
-    prepared: Prepared,
-    run: RunRecord,
-    root: Path,
-    store: Store,
-    session: Session,
-    progress: Progress,
-    kept: Kept | None = None,
-) -> RunReport:
-    """Carry out a run that exists, from its first operation or from what an earlier try left."""
+@contextmanager
+def open_work(
+    prepared: Prepared, run: RunRecord, root: Path, store: Store, session: Session, progress: Progress
+) -> Iterator[Work]:
+    """Open a run for work: its heartbeat keeps the lock alive, and Ctrl-C cancels it."""
     with store.heartbeat(run.id) as heartbeat, cancellable(session, run.id) as interrupts:
-        work = Work(
+        yield Work(
             plan=prepared.plan,
             catalog=prepared.catalog,
             root=root,
@@ -160,50 +181,65 @@ def carry(
             ),
             progress=progress,
             heartbeat=heartbeat,
+            interrupts=interrupts,
             sizes={read.name: bytes_of(read, prepared.catalog, root) for read in prepared.plan.reads},
             warnings=list(prepared.warnings),
         )
-        diagnostics = _attempt(work, interrupts, kept)
-    return _report(work, prepared, diagnostics)
 
 
-def _attempt(work: Work, interrupts: Interrupts, kept: Kept | None) -> tuple[Diagnostic, ...]:
-    """Do the work; return what it failed with, after the store knows."""
-    store, run_id, progress = work.store, work.run.id, work.progress
+@contextmanager
+def record_end(work: Work) -> Iterator[list[Diagnostic]]:
+    """Record a failure or a cancellation in the store; the list holds what the run failed with.
+
+    Errors of the store itself are raised, and so is W1516: such a run has not ended, the next command completes it.
+    """
+    findings: list[Diagnostic] = []
     try:
-        if work.run.status == "queued":
-            store.set_running(run_id)
-        crash_point("running")
-        progress.opened(work.run, work.plan)
-        progress.started(stages(work.plan))
-        with work.session.tagged(run_id):
-            keep_rows_seen(work)
-            outputs = carry_out(work, kept)
-            work.heartbeat.check()
-            with interrupts.held():
-                _publish(work, outputs)
+        yield findings
     except KeyboardInterrupt:
-        return _cancelled(work)
+        findings += _cancelled(work)
     except OperationFailedError as problem:
-        if interrupts.count:
-            return _cancelled(work)
-        return _failed(work, problem.failure(), problem.error)
+        cancelled = work.interrupts.count
+        findings += _cancelled(work) if cancelled else _failed(work, problem.failure(), problem.error)
     except StoreError:
         raise
     except Exception as problem:
-        if interrupts.count:  # py4j replaces KeyboardInterrupt by an error of its own when the JVM has gone
-            return _cancelled(work)
-        if isinstance(problem, WeftError) and problem.code == "W1516":
-            raise  # the run has not ended: the next command completes it
-        error = told(problem, "the run")
-        failure = RunFailure(operation_order=None, code=error.code, message=error.message, detail=str(error))
-        return _failed(work, failure, error)
+        if (
+            work.interrupts.count
+        ):  # py4j replaces KeyboardInterrupt by an error of its own when the JVM has gone
+            findings += _cancelled(work)
+        elif isinstance(problem, WeftError) and problem.code == "W1516":
+            raise
+        else:
+            error = told(problem, "the run")
+            failure = RunFailure(
+                operation_order=None, code=error.code, message=error.message, detail=str(error)
+            )
+            findings += _failed(work, failure, error)
     finally:
-        progress.finished()
-    return ()
+        work.progress.finished()
 
 
-def _publish(work: Work, outputs: tuple[Any, ...]) -> None:
+def run_operations(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, ...]:
+    """Run the operations of the plan and return the staged outputs."""
+    if work.run.status == "queued":
+        work.store.set_running(work.run.id)
+    crash_point("running")
+    work.progress.opened(work.run, work.plan)
+    work.progress.started(stages(work.plan))
+    with work.session.tagged(work.run.id):
+        keep_rows_seen(work)
+        return carry_out(work, kept)
+
+
+def publish_outputs(work: Work, outputs: Sequence[OutputRecord]) -> None:
+    """Bring the staged outputs to their targets together; Ctrl-C waits until they are committed."""
+    work.heartbeat.check()
+    with work.session.tagged(work.run.id), work.interrupts.held():
+        _publish(work, outputs)
+
+
+def _publish(work: Work, outputs: Sequence[OutputRecord]) -> None:
     plan, catalog, store = work.plan, work.catalog, work.store
     modes = {op.seq: op.mode for op in plan.operations if isinstance(op, ResolvedOutput)}
     wanted = registrations(plan, catalog, work.run.id, work.root)
@@ -257,7 +293,8 @@ def _stopped(work: Work) -> None:
     work.store.let_go(work.run.id)
 
 
-def _report(work: Work, prepared: Prepared, diagnostics: tuple[Diagnostic, ...]) -> RunReport:
+def report_run(work: Work, prepared: Prepared, diagnostics: Sequence[Diagnostic]) -> RunReport:
+    """Return what the store holds of a run, with what it failed with."""
     store, run_id = work.store, work.run.id
     return report_of(
         store.run(run_id),
@@ -266,6 +303,6 @@ def _report(work: Work, prepared: Prepared, diagnostics: tuple[Diagnostic, ...])
         store.snapshot(run_id),
         locations=locations_of(work.plan, work.root),
         warnings=tuple(dict.fromkeys(work.warnings)),
-        diagnostics=diagnostics,
+        diagnostics=tuple(diagnostics),
         identical=prepared.identical,
     )

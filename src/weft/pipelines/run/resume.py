@@ -20,7 +20,7 @@ from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.engine import Kept, whole_steps
-from weft.pipelines.run.execute import Opener, begin, carry
+from weft.pipelines.run.execute import Opener, carry_on, create_run
 from weft.pipelines.run.failing import told
 from weft.pipelines.run.moving import Move, move_back, verify
 from weft.pipelines.run.prepare import (
@@ -78,7 +78,7 @@ def resume(
     recover(store, root, session=opened.spark)
     resumed = store.resume(run.id)
     _put_back(resumed, store)
-    return carry(
+    return carry_on(
         prepared, resumed, root, store, opened, progress or Silent(), kept_of(resumed, plan, store, root)
     )
 
@@ -180,7 +180,8 @@ def rerun(
         _check_appended(plan, run, store)
     opened = open_session()
     recover(store, root, session=opened.spark)
-    return begin(prepared, root, store, opened, options, progress or Silent())
+    created = create_run(prepared, store, opened, options)
+    return carry_on(prepared, created, root, store, opened, progress or Silent())
 
 
 def _check_appended(plan: ProjectPlan, run: RunRecord, store: Store) -> None:
