@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from weft.joins.explain import JoinExplanation
     from weft.joins.relation import Relation, relation
     from weft.joins.relation.explaining import build_join_spec, explain_join, inspect_keys
-    from weft.joins.spark.contracts import coded_errors, contract_failure
+    from weft.joins.spark.failures import coded_errors, contract_failure
     from weft.joins.spark.stats import MatchStats
 
 __version__ = engine_version()
@@ -59,8 +59,8 @@ _LAZY = {
     "MatchStats": "weft.joins.spark.stats",
     "Relation": "weft.joins.relation",
     "build_join_spec": "weft.joins.relation.explaining",
-    "coded_errors": "weft.joins.spark.contracts",
-    "contract_failure": "weft.joins.spark.contracts",
+    "coded_errors": "weft.joins.spark.failures",
+    "contract_failure": "weft.joins.spark.failures",
     "explain_join": "weft.joins.relation.explaining",
     "inspect_keys": "weft.joins.relation.explaining",
     "relation": "weft.joins.relation",

@@ -21,7 +21,7 @@ from weft.joins.relation.temporal import check_order
 from weft.joins.resolve.join import resolve_join
 from weft.joins.several import resolve_several
 from weft.joins.spark import workers
-from weft.joins.spark.contracts import coded_errors, job_failure
+from weft.joins.spark.failures import coded_errors, job_failure
 
 LEFT = Schema.of(symbol="string", ts="timestamp", qty="long")
 RIGHT = Schema.of(symbol="string", ts="timestamp", bid="double", ask="double")

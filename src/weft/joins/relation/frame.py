@@ -15,7 +15,7 @@ from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import check_one_session, functions_of, schema_of
 from weft.joins.explain import JoinExplanation, explain_resolved
-from weft.joins.spark.contracts import coded_errors
+from weft.joins.spark.failures import coded_errors
 from weft.joins.spark.stats import is_sorted
 from weft.joins.spark.streams import check_not_streaming
 

@@ -1,4 +1,4 @@
-"""Promises of a join, checked inside the plan, and what Spark's failures of a job mean.
+"""Promises of a join, checked inside the plan; `weft.joins.spark.failures` turns a broken one into an error.
 
 Before::
 
@@ -18,19 +18,14 @@ a count per key says too much, so matches are counted per row of the joined resu
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.core.names import quote
 from weft.core.types import BINARY, Scalar
-from weft.errors import Code, JoinContractError, WeftError, WorkerError
 from weft.expr.spark.frames import window_of
 from weft.joins.resolve.resolved import Exact, Side
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
-from weft.joins.spark.workers import worker_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -141,69 +136,3 @@ def key_text(sides: Sides, side: Side) -> Column:
         parts.append(F.concat(F.lit(f"{label} = "), F.coalesce(shown, F.lit("null"))))
     text: Column = F.concat_ws(", ", *parts)
     return text
-
-
-_CONTRACT = re.compile(
-    re.escape(PREFIX) + r" (W050[12]|W2207) (.*?\(spec [0-9a-f]{12}, join [0-9a-f]{12}\))", re.DOTALL
-)
-
-_RELAX = "correct the data, or relax relationship= or unmatched="
-_NEXT = {"W2207": "correct the data, or leave such rows out: on_null_time='drop'"}
-
-
-_OURS = re.compile(r"\[(W0110|W1809)\] (.*?)\. Next: ([^\n]*)", re.DOTALL)
-
-
-def job_failure(failure: BaseException) -> WeftError | None:
-    """Return what a failed Spark job means where Weft can tell, or None.
-
-    A broken promise of a join (W0501, W0502), a group too large for the kernel (W0110), workers whose Python
-    cannot run it (W1809).
-    """
-    broken = contract_failure(failure)
-    if broken is not None:
-        return broken
-    text = str(failure)
-    ours = _OURS.search(text)
-    if ours is not None:
-        code: Code = ours[1]  # type: ignore[assignment]  # the pattern names our codes
-        return WorkerError(" ".join(ours[2].split()), code=code, help=ours[3].strip())
-    problem = worker_problem(text)
-    return None if problem is None else WorkerError(problem.message, help=problem.help)
-
-
-@contextmanager
-def coded_errors() -> Iterator[None]:
-    """Turn failures of Spark jobs into errors of Weft, where Weft can tell what they mean.
-
-    Spark's exception of a broken promise has a Java stack trace; the error of Weft has two lines::
-
-        with weft.coded_errors():
-            joined.df.write.parquet(path)
-    """
-    try:
-        yield
-    except WeftError:
-        raise
-    except Exception as failure:
-        told = job_failure(failure)
-        if told is None:
-            raise
-        raise told from None
-
-
-def contract_failure(failure: BaseException) -> JoinContractError | None:
-    """Return the broken promise that a failed Spark job tells of, or None.
-
-    ::
-
-        try:
-            relation.df.collect()
-        except Exception as failure:
-            broken = weft.contract_failure(failure)
-    """
-    found = _CONTRACT.search(str(failure))
-    if found is None:
-        return None
-    code: Code = found[1]  # type: ignore[assignment]  # the pattern names our codes
-    return JoinContractError(found[2], code=code, help=_NEXT.get(code, _RELAX))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weft.joins.facts import Facts, Ground, HeavyKey
 from weft.joins.resolve.conditions import folded
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
-from weft.joins.spark.contracts import coded_errors
+from weft.joins.spark.failures import coded_errors
 from weft.joins.spark.heavy_keys import HASHES, Survey
 from weft.joins.spark.sides import Sides
 from weft.joins.spark.streams import check_not_streaming

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import RunError, RuntimeJoinError, WeftError
 from weft.io.spark.failures import data_failure
-from weft.joins.spark.contracts import job_failure
+from weft.joins.spark.failures import Condition, conditions, disk_full_message, job_failure
 from weft.joins.spark.workers import worker_problem
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
 from weft.pipelines.run.moving import no_space
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from weft.pipelines.spark.frame import Lowering
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.+?)(?:\n|$)")
-_FULL = ("No space left on device", "Disk quota exceeded", "DISK_FULL")
 _HELP = {
     "ARITHMETIC_OVERFLOW": "give the column a wider type, or ROUND the value",
     "NUMERIC_VALUE_OUT_OF_RANGE": "give the column a wider type, or ROUND the value",
@@ -57,10 +54,8 @@ def told(failure: BaseException, where: str, env: Lowering | None = None) -> Wef
     if isinstance(failure, WeftError):
         return failure
     text = str(failure)
-    if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
-        return no_space(where, failure.strerror or text)
-    if any(mark in text for mark in _FULL):
-        return no_space(where, next(mark for mark in _FULL if mark in text))
+    if full := disk_full_message(failure, text):
+        return no_space(where, full)
     if problem := worker_problem(text):
         return RunError(f"{where} failed: {problem.message}", code="W1809", help=problem.help)
     known = multiple_matches(failure, env) if env is not None else None
@@ -69,12 +64,10 @@ def told(failure: BaseException, where: str, env: Lowering | None = None) -> Wef
 
 def _wrapped(failure: BaseException, where: str) -> RunError:
     text = str(failure).strip() or type(failure).__name__
-    found = _CONDITION.search(text)
-    condition = found[1] if found else ""
-    said = _SQLSTATE.sub("", found[2] if found else text.splitlines()[0]).strip()
+    condition, message = next(iter(conditions(failure)), Condition("", text.splitlines()[0]))
     help = next((hint for mark, hint in _HELP.items() if condition.startswith(mark)), "")
     return RunError(
-        f"{where} failed: {said}" + (f" ({condition})" if condition else ""),
+        f"{where} failed: {_SQLSTATE.sub('', message).strip()}" + (f" ({condition})" if condition else ""),
         code="W1513",
         help=help or "see the detail of the failure: `weft runs show LAST`",
     )

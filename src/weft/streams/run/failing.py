@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from typing import Any, cast, get_args
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
+from weft.joins.spark.failures import conditions, disk_full_message
 from weft.joins.spark.workers import worker_problem
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.spark.kafka import kafka_failure
@@ -21,7 +21,6 @@ _COLUMN_TYPE = re.compile(
     r"CANNOT_CONVERT_COLUMN|PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported"
 )
 _FILE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
-_FULL = ("No space left on device", "Disk quota exceeded")
 _LOST = (
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
@@ -38,7 +37,6 @@ _LOST = (
 )
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$", re.MULTILINE)
 _IN_WORKER = "PYTHON_EXCEPTION"
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\[\n]+)")
 _OUTER = ("STREAM_FAILED", "FAILED_READ_FILE", "TASK_WRITE_FAILED")
 _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _AGAIN = (
@@ -60,7 +58,7 @@ def explain_failure(failure: BaseException, statement: str) -> WeftError:
         _of_source(text)
         or _of_machine(failure, text, statement)
         or kafka_failure(text)
-        or _other(text, statement)
+        or _other(failure, text, statement)
     )
 
 
@@ -99,10 +97,9 @@ def _of_source(text: str) -> WeftError | None:
 
 
 def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError | None:
-    full = next((mark for mark in _FULL if mark in text), "")
-    if full or (isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)):
+    if full := disk_full_message(failure, text):
         return ConnectorError(
-            f"a batch of {statement!r} cannot be written: {full or failure}",
+            f"a batch of {statement!r} cannot be written: {full}",
             code="W2309",
             help=f"make room on the disk of the sink and of the checkpoint; {_AGAIN}",
         )
@@ -120,13 +117,13 @@ def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError 
     return None
 
 
-def _other(text: str, statement: str) -> StreamError:
-    conditions = [c for c in _CONDITION.finditer(text) if not c[1].startswith(_OUTER)]
+def _other(failure: BaseException, text: str, statement: str) -> StreamError:
+    inner = [c for c in conditions(failure, text) if not c.name.startswith(_OUTER)]
     raised = [r for r in _RAISED.findall(text) if not r.startswith("pyspark.")]
-    if conditions and conditions[0][1] == _IN_WORKER and raised:
+    if inner and inner[0].name == _IN_WORKER and raised:
         said = f"{raised[-1]} ({_IN_WORKER})"
-    elif conditions:
-        said = f"{_SQLSTATE.sub('', conditions[0][2]).strip()} ({conditions[0][1]})"
+    elif inner:
+        said = f"{inner[0].message.strip()} ({inner[0].name})"
     else:
         said = _SQLSTATE.sub("", text.strip().splitlines()[0]).strip()
     return StreamError(f"{statement!r} failed: {said}", code="W2201", help=_AGAIN)

@@ -32,6 +32,7 @@ from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.expr.literals import text_form
 from weft.expr.spark.types import to_spark
 from weft.io.spark.strict import exact
+from weft.joins.spark.failures import FailureRule, explain
 from weft.streams.sql.spec import MESSAGE_TIME, StreamSpec
 
 ROW = "[STREAM_ROW]"
@@ -39,14 +40,22 @@ ROW = "[STREAM_ROW]"
 TABLE = "[STREAM_TABLE]"
 """Begins the message of a row that a table cannot hold."""
 
-_TOLD = re.compile(
-    r"\[(STREAM_ROW|STREAM_TABLE)\] (W2207|W2208|W2303) (.*?)(?:\s*SQLSTATE: \w+|\n|\Z)", re.DOTALL
-)
-_NEXT: dict[str, str] = {
+
+def _refused(mark: str, error: type[WeftError], code: Code, help: str) -> FailureRule:
+    text = re.compile(rf"{re.escape(mark)} {code} (.*?)(?:\s*SQLSTATE: \w+|\n|\Z)", re.DOTALL)
+    return FailureRule(error=error, code=code, message="{0}", help=help, text=text)
+
+
+_NEXT: dict[Code, str] = {
     "W2207": "correct the data, or write 'join.missing_event_time'='reject'",
     "W2208": "correct the data, or write 'malformed'='reject'",
     "W2303": "correct the row, or declare the column with the type that its values have",
 }
+_REFUSED = tuple(
+    _refused(mark, error, code, help)
+    for mark, error in ((ROW, StreamError), (TABLE, ConnectorError))
+    for code, help in _NEXT.items()
+)
 
 
 def find_refused_row(failure: BaseException) -> WeftError | None:
@@ -56,12 +65,7 @@ def find_refused_row(failure: BaseException) -> WeftError | None:
     error[W2303]: table 'p': row {}
      = help: correct the row, or declare the column with the type that its values have
     """
-    found = _TOLD.search(str(failure))
-    if found is None:
-        return None
-    code: Code = found[2]  # type: ignore[assignment]  # the pattern names our codes
-    kind = ConnectorError if found[1] == "STREAM_TABLE" else StreamError
-    return kind(found[3].strip(), code=code, help=_NEXT[code])
+    return explain(failure, _REFUSED)
 
 
 UTC = "UTC"

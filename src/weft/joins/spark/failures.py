@@ -1,0 +1,180 @@
+"""Failures of Spark turned back into errors of Weft: one form of rule, which every product extends with its own.
+
+::
+
+    weft.joins.spark.failures       broken contracts, groups too large for a kernel, workers without its packages
+    weft.io.spark.failures          data that is missing, unreadable or not of its type; databases
+    weft.pipelines.run.failing      what is left, as a failed operation of a run
+    weft.streams.run.failing        what is left, as a failed batch of a stream
+
+A rule names error conditions of Spark.  It has a pattern of text instead where there is no condition: for messages that
+Weft itself raises inside of a query, which are all USER_RAISED_EXCEPTION or PYTHON_EXCEPTION, and for exceptions of
+Java, JDBC drivers and the operating system, which have none.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.errors import PySparkException
+
+from weft.errors import Code, JoinContractError, WeftError, WorkerError
+from weft.joins.spark.contracts import PREFIX
+from weft.joins.spark.workers import worker_problem
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]*?)(?=\s*\[[A-Z][A-Z0-9_.]+\]|\s*SQLSTATE|\n|\Z)")
+_FULL = ("No space left on device", "Disk quota exceeded", "DISK_FULL")
+
+
+class Condition(NamedTuple):
+    """An error condition of Spark, such as DIVIDE_BY_ZERO, with its message in one line."""
+
+    name: str
+    message: str
+
+
+def conditions(failure: BaseException, text: str | None = None) -> tuple[Condition, ...]:
+    """Return the error conditions of a failure: its own, then those that its text, or `text`, names.
+
+    Spark reports the failure of a task, and that of a streaming query, as an exception without a condition, or with one
+    that says only this much; what happened is then named in the text, in the form of every message of Spark.
+
+    >>> conditions(RuntimeError("Job aborted: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
+    (Condition(name='DIVIDE_BY_ZERO', message='Division by zero.'),)
+    """
+    named = [
+        Condition(name, message)
+        for name, message in _CONDITION.findall(str(failure) if text is None else text)
+    ]
+    own = None
+    if isinstance(failure, PySparkException):
+        with suppress(Exception):  # a JVM that has gone cannot be asked
+            own = failure.getCondition()
+    return tuple(sorted(named, key=lambda condition: condition.name != own))
+
+
+def disk_full_message(failure: BaseException, text: str) -> str:
+    """Return what a failure says about a full disk, an empty string when it is about something else.
+
+    There is no condition for it: the operating system says so to Python, Java or the database.
+    """
+    if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
+        return failure.strerror or text
+    return next((mark for mark in _FULL if mark in text), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRule:
+    """Which failures mean what: the error that conditions, or a text, become.
+
+    `conditions` are the beginnings of their names.  `message` and `help` are templates: ``{condition}`` and ``{message}``
+    of the condition, ``{0}``, ``{1}`` the groups of `text`.
+    """
+
+    error: type[WeftError]
+    code: Code
+    message: str
+    help: str
+    conditions: tuple[str, ...] = ()
+    text: re.Pattern[str] | None = None
+    clean: Callable[[str], str] = str.strip
+
+    def apply(self, known: Iterable[Condition], text: str) -> WeftError | None:
+        """Return the error for a failure with these conditions and this text, None when the rule is about another."""
+        for condition in known if self.conditions else ():
+            if condition.name.startswith(self.conditions):
+                return self._made(condition=condition.name, message=self.clean(condition.message))
+        found = None if self.text is None else self.text.search(text)
+        return None if found is None else self._made(*(self.clean(group or "") for group in found.groups()))
+
+    def _made(self, *groups: str, **parts: str) -> WeftError:
+        message = self.message.format(*groups, **parts).rstrip()
+        return self.error(message, code=self.code, help=self.help.format(*groups, **parts))
+
+
+def explain(failure: BaseException, rules: Iterable[FailureRule]) -> WeftError | None:
+    """Return what the first rule that applies makes of a failure, None when there is none."""
+    known, text = conditions(failure), str(failure)
+    return next((error for rule in rules if (error := rule.apply(known, text)) is not None), None)
+
+
+def _contract(code: Code, help: str) -> FailureRule:
+    text = rf"{re.escape(PREFIX)} {code} (.*?\(spec [0-9a-f]{{12}}, join [0-9a-f]{{12}}\))"
+    return FailureRule(
+        error=JoinContractError,
+        code=code,
+        message="{0}",
+        help=help,
+        text=re.compile(text, re.DOTALL),
+        clean=str,
+    )
+
+
+def _in_worker(code: Code) -> FailureRule:
+    text = re.compile(rf"\[{code}\] (.*?)\. Next: ([^\n]*)", re.DOTALL)
+    return FailureRule(error=WorkerError, code=code, message="{0}", help="{1}", text=text, clean=_one_line)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+_RELAX = "correct the data, or relax relationship= or unmatched="
+CONTRACTS = (
+    _contract("W0501", _RELAX),
+    _contract("W0502", _RELAX),
+    _contract("W2207", "correct the data, or leave such rows out: on_null_time='drop'"),
+)
+JOINS = (*CONTRACTS, _in_worker("W0110"), _in_worker("W1809"))
+
+
+def job_failure(failure: BaseException) -> WeftError | None:
+    """Return what a failed Spark job means where Weft can tell, or None.
+
+    A broken promise of a join (W0501, W0502), a group too large for the kernel (W0110), workers whose Python
+    cannot run it (W1809).
+    """
+    known = explain(failure, JOINS)
+    if known is not None:
+        return known
+    problem = worker_problem(str(failure))
+    return None if problem is None else WorkerError(problem.message, help=problem.help)
+
+
+@contextmanager
+def coded_errors() -> Iterator[None]:
+    """Turn failures of Spark jobs into errors of Weft, where Weft can tell what they mean.
+
+    Spark's exception of a broken promise has a Java stack trace; the error of Weft has two lines::
+
+        with weft.coded_errors():
+            joined.df.write.parquet(path)
+    """
+    try:
+        yield
+    except WeftError:
+        raise
+    except Exception as failure:
+        known = job_failure(failure)
+        if known is None:
+            raise
+        raise known from None
+
+
+def contract_failure(failure: BaseException) -> JoinContractError | None:
+    """Return the broken promise that a failed Spark job tells of, or None.
+
+    ::
+
+        try:
+            relation.df.collect()
+        except Exception as failure:
+            broken = weft.contract_failure(failure)
+    """
+    known = explain(failure, CONTRACTS)
+    return known if isinstance(known, JoinContractError) else None
