@@ -125,4 +125,4 @@ def _server(source: DataSource) -> tuple[str, ...]:
         port = at.port or 5432
     except ValueError:  # the url itself is checked with its datasource
         return ("jdbc", url)
-    return ("jdbc", (at.hostname or "localhost").lower(), str(port), unquote(at.path.strip("/")))
+    return ("jdbc", at.hostname or "localhost", str(port), unquote(at.path.strip("/")))
