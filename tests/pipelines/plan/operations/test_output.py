@@ -48,6 +48,21 @@ def output(found: Site, **options: Any) -> ResolvedOutput:
     return op
 
 
+@pytest.mark.parametrize("scheme", ["file://", "file:"])
+def test_a_file_url_is_the_path_that_it_names(tmp_path: Path, scheme: str) -> None:
+    folder = f"{tmp_path}/a b"
+    url = scheme + folder.replace(" ", "%20")
+    assert (
+        output(made(tmp_path / "w", f"{{path: '{url}/gl'}}")).target.location == f"{folder}/gl/period=2026-01"
+    )
+    there = f"datasource: {{id: there, name: there, type: parquet, options: {{path_prefix: '{url}'}}}}\n"
+    write = (
+        "- {seq: 20, name: Write, type: output, arguments: {destination: {datasource_id: there, table: gl}}}"
+    )
+    found = site(tmp_path / "w", [write], {"datasources/there.yml": there})
+    assert output(found).target.location == f"{folder}/gl/period=2026-01"
+
+
 # Columns.
 
 

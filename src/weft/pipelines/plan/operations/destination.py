@@ -24,12 +24,11 @@ from weft.errors import ResolutionError
 from weft.io.connectors import connector_of, file_kinds
 from weft.io.datasource import DataSource
 from weft.io.options import POSTGRES_BYTES, csv_options
+from weft.io.paths import plain_path
 from weft.pipelines.model.operation import Destination, Operation, Output
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import Target
 from weft.pipelines.plan.resolver.templates import PERIOD_TOKENS, render, template_problems
-
-"""The longest name in PostgreSQL; the server cuts off the rest with a mere notice."""
 
 _TOKEN = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -108,8 +107,11 @@ def _table_target(
         return None if kept is None else replace(kept, csv=csv_options(source), encoding=encoding)
     if sink == "files":
         prefix = str(source.options.get("path_prefix", ""))
-        location = _joined(prefix, table, f"period={period or '{{period}}'}")
-        if not _is_local(location, at, context) or not _stays(location, _joined(prefix, table), context, at):
+        if not _is_local(prefix, at, context):
+            return None
+        folder = _joined(plain_path(prefix), table)
+        location = _joined(folder, f"period={period or '{{period}}'}")
+        if not _stays(location, folder, context, at):
             return None
         return Target(
             kind="files",
@@ -180,7 +182,7 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     if not _is_local(path, at, context):
         return None
     named = any(token in PERIOD_TOKENS for token in _TOKEN.findall(path))
-    rendered = _rendered(path, context, at)
+    rendered = _rendered(plain_path(path), context, at)
     if rendered is None:
         return None
     if ".." in PurePosixPath(rendered).parts or not is_plain_text(rendered):

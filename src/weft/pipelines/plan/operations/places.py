@@ -76,7 +76,7 @@ class Place:
 def written(target: Target, catalog: Catalog) -> Place:
     """Return the place that an output writes to."""
     if target.kind in ("files", "file"):
-        return _files(catalog.workspace.root / plain_path(target.location))
+        return _files(catalog.workspace.root / target.location)
     source = None if target.datasource_id is None else catalog.datasource(target.datasource_id)
     return _table(target.table or "", target.schema, source)
 
