@@ -154,6 +154,15 @@ def test_an_output_never_overwrites_what_its_project_reads(
         prepare(workspace, workspace.projects[0], "2026-01", store=store)
 
 
+def test_an_input_that_is_named_by_a_url_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "data" / "transactions.csv"
+    rule = BY_FOLDER.replace("PATTERN", f"file://{tmp_path}/data/{{{{table_name}}}}.csv")
+    files = "datasource: {id: files, name: files, type: csv, options: {has_header: true}}\n"
+    changes = {"resolvers/files.yml": rule, "datasources/files.yml": files}
+    found = site(tmp_path / "w", [output(20, f"{{path: {file}}}")], changes)
+    assert [code for code, _ in found.told()] == ["W1420"]
+
+
 BY_FOLDER = """\
 resolver:
   id: files
