@@ -186,8 +186,6 @@ def move_in(move: Move) -> None:
     source, target, backup = move.source, move.target, move.backup
     if _is_in(move):
         return
-    if _is_marked(move, backup):  # taking it back was interrupted: the new files are still put aside
-        _renamed(move, backup, source)
     if not source.exists():
         if target.exists():
             return
@@ -311,7 +309,7 @@ def is_whole(move: Move) -> bool:
     if _is_in(move):
         return True
     try:
-        if _is_marked(move, move.backup):
+        if _is_marked(move, move.backup):  # taking it back was interrupted: the new files are still put aside
             _renamed(move, move.backup, move.source)
         verify(move)
     except RunError:
