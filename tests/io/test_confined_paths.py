@@ -15,12 +15,13 @@ from command_line import weft
 from engine_data import sample_workspace
 from entity_texts import entity, told
 from pipelines import Site, site
-from staged_runs import TARGETS, TWO_OUTPUTS, contents, opened, staged_run
+from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, opened, staged_run
 from weft.core.paths import climbs_out, name_problem, outside
 from weft.core.period import calendar_from_dict
 from weft.errors import ActivationError, ConnectorError, RunError, StreamPlanError, StreamSqlError
 from weft.pipelines.model.build import project_from_dict
 from weft.pipelines.plan.project import resolve_project
+from weft.pipelines.run.publish import recover
 from weft.streams.plan.resolve import plan_text
 from weft.streams.spark.paths import located
 from weft.streams.sql.lower import read_spec
@@ -170,6 +171,20 @@ def test_a_link_that_appears_while_the_run_works_is_found_before_anything_moves(
             run.publish()
         assert {o.state for o in store.outputs(run.run_id)} == {"staged"}
         assert (list(elsewhere.iterdir()), contents(root, TARGETS[1])) == ([], [])
+
+
+def test_recovery_follows_no_link_that_leaves_the_workspace(tmp_path: Path) -> None:
+    place = tmp_path / "w" / "fx" / "exports" / "gl"
+    text = TWO_OUTPUTS.replace("path: exports/gl", f"path: {place}")
+    root = sample_workspace(tmp_path / "w", {"projects/fx_reporting.yml": text})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    killed(root, "marked:2")
+    place.rmdir()
+    place.symlink_to(elsewhere, target_is_directory=True)
+    with opened(root) as store:
+        assert [r.outcome for r in recover(store, root)] == ["failed"]
+    assert (list(elsewhere.iterdir()), contents(root, TARGETS[0])) == ([], [])
 
 
 def test_a_sandbox_outside_is_said_with_an_absolute_path() -> None:

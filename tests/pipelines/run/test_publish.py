@@ -17,7 +17,7 @@ from staged_runs import TARGETS, TWO_OUTPUTS, contents, opened, staged_run
 from weft.errors import RunError
 from weft.io.staged import exchange
 from weft.pipelines.run import moving
-from weft.pipelines.run.moving import stage_root, staged_runs
+from weft.pipelines.run.moving import OLD, remove_old, stage_root, staged_runs
 from weft.pipelines.run.publish import recover
 from weft.pipelines.store.writer import Store
 
@@ -247,6 +247,27 @@ def test_a_target_is_put_back_without_being_absent(root: Path, store: Store, tmp
         stop.touch()
         out = reader.communicate()[0]
     assert out.split()[1:] == ["0", "0"]
+
+
+def test_a_move_that_was_taken_back_leaves_no_mark(root: Path, store: Store) -> None:
+    """The number in a mark is used again for other folders: an old mark could name one of them."""
+    staged_run(root, store, "old", number=1).publish()
+    move = staged_run(root, store, "new", number=2).moves[0]
+    moving.move_in(move)
+    assert move.mark.exists()
+    moving.move_back(move)
+    assert not move.mark.exists()
+
+
+def test_the_old_content_of_a_target_is_kept_for_a_minute(root: Path, store: Store) -> None:
+    for number, content in enumerate(("old", "new"), 1):
+        staged_run(root, store, content, number=number).publish()
+    remove_old(root / OLD)
+    assert contents(root, str(OLD)) == ["old 20", "old 30"]
+    for entry in (root / OLD).iterdir():
+        entry.rename(entry.with_name(f"1-{entry.name}"))  # put there in 1970
+    remove_old(root / OLD)
+    assert contents(root, str(OLD)) == []
 
 
 def test_a_disk_that_cannot_exchange_renames_twice(

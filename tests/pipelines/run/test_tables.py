@@ -42,31 +42,41 @@ def database(server: Server) -> Iterator[Any]:
         yield found
 
 
-def workspace(folder: Path, server: Server, query: str = "", more: str = "mode: append") -> Path:
+def workspace(
+    folder: Path, server: Server, query: str = "", more: str = "mode: append", *, second: bool = False
+) -> Path:
     url = "jdbc:" + server.url().replace("weft@", "") + f"?user=weft{query}"
     operations = f"""\
 - {{seq: 20, name: Table, type: output, arguments: {{destination: {{datasource_id: pg, table: gl}}, {more}, columns: [journal_id, amount_local]}}}}
 - {{seq: 30, name: Files, type: output, arguments: {{destination: {{path: out/files}}, columns: [journal_id]}}}}
 """
     pg = f'datasource: {{id: pg, name: pg, type: jdbc, options: {{url: "{url}"}}}}\n'
-    return sample_workspace(
-        folder, {"projects/fx_reporting.yml": project_text([operations]), "datasources/pg.yml": pg}
-    )
+    changes = {"datasources/pg.yml": pg, "datasources/pg2.yml": pg.replace("pg,", "pg2,")}
+    if second:
+        first = operations.splitlines(keepends=True)[0]
+        operations += first.replace("20, name: Table", "40, name: Other").replace(
+            "pg, table: gl", "pg2, table: other"
+        )
+    return sample_workspace(folder, {"projects/fx_reporting.yml": project_text([operations]), **changes})
 
 
 def staged(root: Path, store: Store, database: Any, *rows: tuple[str, str], number: int = 1) -> StagedRun:
     """Begin a run, stage rows in the database as Spark does, and a file."""
     run = staged_run(root, store, f"run {number}", number=number)
-    name = quoted(stage_name(run.run_id, 20))
-    stage(database, name, rows)
-    moves = tuple(replace(move, output=_in_table(move.output, name)) for move in run.moves)
+    moves = tuple(replace(move, output=_in_table(move.output)) for move in run.moves)
+    for move in moves:
+        if move.output.kind == "jdbc":
+            stage(database, move.output.stage, rows)
     for move in moves:
         store.output_staged(move.output)
     return replace(run, moves=moves)
 
 
-def _in_table(output: OutputRecord, name: str) -> OutputRecord:
-    return replace(output, stage=name, target="pg:gl", manifest=()) if output.kind == "jdbc" else output
+def _in_table(output: OutputRecord) -> OutputRecord:
+    if output.kind != "jdbc":
+        return output
+    name = quoted(stage_name(output.run_id, output.seq))
+    return replace(output, stage=name, target=f"pg:{output.seq}", manifest=())
 
 
 def stage(database: Any, name: str, rows: tuple[tuple[str, str], ...]) -> None:
@@ -109,6 +119,16 @@ def test_rows_that_are_appended_again_are_added_only_as_far_as_they_are_missing(
     assert added(again=True) == once
     assert added(again=False) == sorted(once * 2, key=lambda r: (r[0] or "z", r[1]))
     assert stages(database) == 0
+
+
+def test_a_merge_replaces_rows_whose_key_is_null(server: Server, database: Any) -> None:
+    stage(database, "gl", (("a", "1"), (None, "2")))  # type: ignore[arg-type]
+    stage(database, "s", ((None, "3"), ("b", "4")))  # type: ignore[arg-type]
+    swap = TableSwap(stage='"s"', schema="", table="gl", columns=COLUMNS, mode="merge", key=("journal_id",))
+    with psycopg.connect(server.url()) as connection:
+        assert publish(connection, swap)
+    found = database.execute("SELECT journal_id, amount_local::int FROM gl ORDER BY 1").fetchall()
+    assert found == [("a", 1), ("b", 4), (None, 3)]
 
 
 def test_a_stage_table_that_is_not_where_it_is_looked_for_stops_the_run(
@@ -156,6 +176,26 @@ def test_what_a_database_refuses_when_it_commits_is_taken_back_everywhere(
         database.execute("DROP TRIGGER refusing ON gl")
         run.publish()
     assert gl(database) == [("a", "1.0000")]
+    assert (root / FILES).exists()
+
+
+def test_what_a_second_database_refuses_after_the_first_has_committed_is_left_to_the_next_command(
+    tmp_path: Path, server: Server, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of the first cannot be taken back, so the files stay at their target as well."""
+    root = workspace(tmp_path, server, second=True)
+    database.execute("CREATE TABLE other (journal_id text, amount_local numeric(18,4))")
+    database.execute(REFUSING.replace("ON gl", "ON other"))
+    with opened(root) as store:
+        run = staged(root, store, database, ("a", "1"))
+        with pytest.raises(RunError, match=r"W1516.*no rows today"):
+            run.publish()
+        assert (gl(database), gl(database, "other")) == ([("a", "1.0000")], [])
+        assert {o.state for o in store.outputs(run.run_id)} == {"publishing"}
+        database.execute("DROP TRIGGER refusing ON other")
+        monkeypatch.setattr("weft.store.locks.stale", lambda *_: True)
+        assert [r.outcome for r in recover(store, root)] == ["completed"]
+    assert gl(database) == gl(database, "other") == [("a", "1.0000")]
     assert (root / FILES).exists()
 
 
