@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from weft.pipelines.plan.project import resolve_project
 from weft.pipelines.run.moving import staged_runs
 from weft.pipelines.run.progress import Silent
 from weft.pipelines.spark.counts import OperationCounts
+from weft.pipelines.spark.stage import stage as stage_output
 from weft.pipelines.store.lifecycle import catalog_of
 from weft.pipelines.store.snapshot import plan_fingerprint
 from weft.pipelines.store.writer import Store
@@ -197,6 +199,19 @@ def test_data_that_does_not_read_fails_the_run(
     wanted = {"value": "W1317", "column": "W1316", "folder": "W1318", "gone": "W1309"}
     assert code == wanted[damage], message
     assert seq in (10, 20)
+
+
+def test_fewer_rows_written_than_counted_fail_the_run(
+    root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stage(*said: Any, **named: Any) -> Any:
+        found = stage_output(*said, **named)
+        return replace(found, rows=found.rows - 1)
+
+    monkeypatch.setattr("weft.run.engine.stage_output", stage)
+    code, seq, message = failed(root, store, spark)
+    assert (code, seq) == ("W1512", 20)
+    assert "9 rows were written and 10 were counted" in message
 
 
 class Watching(Silent):
