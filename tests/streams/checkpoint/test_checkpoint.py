@@ -113,6 +113,15 @@ def test_a_pointer_that_is_missing_beside_a_used_checkpoint_is_refused(tmp_path:
     assert record_of(used).id in before
 
 
+def test_a_checkpoint_with_offsets_and_no_commit_counts_as_used(tmp_path: Path) -> None:
+    made = begin(tmp_path, JobRecord(groups=2, parts=PARTS))
+    assert not made.is_used
+    (made.spark / "offsets").mkdir(parents=True)
+    assert made.is_used
+    with pytest.raises(StreamError, match=r"current.json' is missing"):
+        current(tmp_path)
+
+
 def test_keys_of_a_later_version_in_job_json_do_no_harm(tmp_path: Path) -> None:
     made = begin(tmp_path, JobRecord(groups=2, parts=PARTS))
     said = json.loads(made.job_file.read_text())

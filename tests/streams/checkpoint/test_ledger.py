@@ -91,6 +91,13 @@ def test_counts_that_go_back_stop_the_batch() -> None:
     assert caught.value.code == "W2210"
 
 
+def test_a_batch_whose_counts_go_back_is_not_committed(checkpoint: Checkpoint) -> None:
+    commit(checkpoint, 0, [index(counts(in_=5, matched=5))], heartbeat=BEAT)
+    with pytest.raises(StreamError, match="goes back in batch 1"):
+        commit(checkpoint, 1, [index(counts(in_=4, matched=4))], heartbeat=replace(BEAT, batch=1))
+    assert last_batch(checkpoint) == 0
+
+
 def test_rows_that_wait_may_become_fewer() -> None:
     before: Ledger = FrozenMap(left=counts(in_=5, waiting=5))
     check_total(FrozenMap(left=counts(in_=5, matched=5)), 3, before)

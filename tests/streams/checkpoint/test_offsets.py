@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stream_checkpoints import run
+from stream_checkpoints import run, small_plan
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, begin, record_of
@@ -24,6 +24,8 @@ from weft.streams.checkpoint.offsets import (
     planned_sources,
     reading_of,
 )
+from weft.testing.stream_cases import Batches
+from weft.streams.run.report import Listener
 
 LAST = 3
 """The last batch that the checkpoint of the test has committed."""
@@ -185,6 +187,27 @@ def test_a_batch_that_read_something_else_than_its_commit_says_is_refused(
         check_reading(checkpoint, read_manifest(checkpoint, LAST))
     without_records(checkpoint)
     check_offsets(checkpoint)
+
+
+def test_a_committed_batch_that_comes_again_with_other_files_is_refused(checkpoint: Checkpoint) -> None:
+    nothing: Any = None
+    batches = Batches(
+        spark=nothing,
+        plan=small_plan(),
+        checkpoint=checkpoint,
+        record=record_of(checkpoint),
+        sink=nothing,
+        before=read_manifest(checkpoint, LAST),
+        joins={},
+        tables={},
+        idle=lambda _: EMPTY,
+        listener=Listener(),
+        show=print,
+    )
+    batches(nothing, LAST)
+    other_files(checkpoint.spark)
+    with pytest.raises(StreamError, match=f"disagree about batch {LAST}"):
+        batches(nothing, LAST)
 
 
 @pytest.mark.parametrize(("planned", "done"), [(LAST, LAST), (LAST, LAST - 1), (LAST + 1, LAST)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -85,6 +86,17 @@ def test_records_of_csv_files_are_counted_as_they_were_written(
     assert csv_rows(tmp_path / "a.csv", sink) == rows
 
 
+def test_files_whose_rows_are_not_counted_one_by_one_are_all_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of avro files the first one has the count of all."""
+    files = [(tmp_path / "part-0", 5), (tmp_path / "part-1", None)]
+    monkeypatch.setattr("weft.spark.streaming.sink_files._counted", lambda *_: files)
+    sink = SinkSpec(name="s", connector=FrozenMap({"connector": "files", "format": "avro"}))
+    moves = stage(MagicMock(), sink, tmp_path, checkpoint="cp", batch=0, keep_empty=False)
+    assert [(m.source, m.rows) for m in moves] == files
+
+
 def test_staging_that_another_checkpoint_uses_stays(tmp_path: Path) -> None:
     for name in ("mine", "theirs"):
         staging_of(tmp_path, name).mkdir(parents=True)
@@ -115,6 +127,26 @@ def test_beginning_again_is_the_way_out_of_a_damaged_checkpoint(tmp_path: Path) 
         pytest.fail("a damaged checkpoint is opened")
     with open_checkpoint(job, job.statements[0], cores=2, fresh=True) as fresh:
         assert fresh != found
+
+
+def test_a_checkpoint_that_takes_offsets_over_is_used_only_when_it_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_of(SQL, tmp_path)
+    with opened(job, job.statements[0], cores=2) as old:
+        old.spark.mkdir()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("weft.run.streams.opening.shutil.copytree", full)
+    wider = job_of(SQL.replace("'10' SECOND", "'15' SECOND"), tmp_path)
+    with (
+        pytest.raises(OSError, match="No space left"),
+        opened(wider, wider.statements[0], cores=2, keep="offsets"),
+    ):
+        pytest.fail("a checkpoint without offsets is opened")
+    assert current(old.root.parent) == old
 
 
 OTHER = "CREATE STREAM other WITH ('connector' = 'files', 'path' = 'other', 'format' = 'json') AS"

@@ -20,6 +20,8 @@ from weft.streams.checkpoint.rejects import last_rejects
 from weft.streams.run.job import run_job
 from weft.streams.run.report import BatchReport, Listener, QueryReport
 from weft.streams.spark.kafka import read_kafka, read_kafka_batch
+from weft.streams.checkpoint.manifest import Heartbeat
+from weft.streams.checkpoint.manifest import write_heartbeat
 from weft.testing import CRASH
 
 if TYPE_CHECKING:
@@ -134,6 +136,17 @@ def test_a_batch_that_was_committed_is_not_done_again(spark: SparkSession, tmp_p
     after = run_memory(spark, job_of(MEMORY, tmp_path), BATCHES)
     assert read_manifest(after.checkpoint, 1) == before
     assert as_set(after.rows) == as_set(run(tmp_path / "same").rows)
+
+
+def test_the_clock_of_a_batch_that_never_came_is_not_that_of_the_end(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A power cut may keep the heartbeat of a batch and lose what Spark planned for it."""
+    found = run_memory(spark, job_of(MEMORY, tmp_path), BATCHES[:1], final=False)
+    write_heartbeat(found.checkpoint, Heartbeat(batch=1, wall_clock=1, watermark=0, clocks=((0, 0),)))
+    done = run_memory(spark, job_of(MEMORY, tmp_path), BATCHES[:1])
+    assert done.report.sealed
+    assert as_set(done.rows) == as_set(run(tmp_path / "same", BATCHES[:1]).rows)
 
 
 def test_a_job_goes_on_until_it_is_told_to_stop(spark: SparkSession, tmp_path: Path) -> None:
