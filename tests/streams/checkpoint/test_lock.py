@@ -70,6 +70,18 @@ def test_the_lock_is_free_after_an_error_inside(tmp_path: Path) -> None:
         pass
 
 
+def test_a_process_that_is_started_meanwhile_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """A JVM may outlive the Python that started it; the next start must not be refused."""
+    lock = tmp_path / "lock"
+    with held(lock, "a"):
+        child = subprocess.Popen(["sleep", "600"], close_fds=False)
+    try:
+        assert holder(lock) is None
+    finally:
+        child.kill()
+        child.wait()
+
+
 def test_a_number_that_another_process_got_is_not_the_process() -> None:
     me = this_process()
     assert me.runs

@@ -267,6 +267,19 @@ def test_a_job_that_does_not_run_cannot_be_stopped(files: SupervisorFiles) -> No
         assert not files.stop.exists()
 
 
+def test_a_lock_without_a_name_in_it_is_still_held(files: SupervisorFiles) -> None:
+    """A supervisor that ends takes its name out of the lock; its child may still hold it."""
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        files.lock.write_text("")
+
+    with held(files.lock, "job"), pytest.raises(StreamError, match="did not end within") as caught:
+        stop_job(files, "job", timeout=1, world=World(now=lambda: clock.at, sleep=sleep))
+    assert caught.value.code == "W2215"
+
+
 def test_what_a_killed_child_has_started_is_killed_too(files: SupervisorFiles) -> None:
     """As a JVM does, the grandchild goes on for a while when its parent is killed."""
     code = "import subprocess, os; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); os.kill(os.getpid(), 9)"
