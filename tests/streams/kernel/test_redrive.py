@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import SCHEMA, Kernel, interval, joined
-from stream_checkpoints import BATCHES, run
+from stream_checkpoints import BATCHES, SQL, order, run, shipment
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
+from weft.streams.sql.lower import read_spec
+from weft.streams.plan.resolve import plan_job
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import (
     RedriveRecord,
@@ -26,6 +28,8 @@ from weft.streams.checkpoint.recover import (
 )
 from weft.streams.kernel.redrive import Redone, redone
 from weft.streams.kernel.spec import Clock, Limits, Reach, Residual, Side
+from weft.streams.checkpoint.rejects import reject_files
+from weft.testing.stream_engine import run_statement
 
 
 def again(
@@ -260,6 +264,25 @@ def test_the_state_is_read_and_not_changed() -> None:
     again(kernel, "right", [("a", 105, 9)])
     assert all((a == b).all() for a, b in zip(before, kernel.state.left.flags, strict=True))
     assert shown(again(kernel, "right", [("a", 105, 9)]).plus) == [(0, ("a", 1), ("a", 9))]
+
+
+def test_a_padded_row_is_taken_back_once_although_late_rows_are_in_two_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_job(read_spec(SQL.rstrip() + " WITH ('join.retention' = '1h')"), tmp_path).statements[0]
+    batches = [
+        {"orders": [order("a", 0), order("x", 100)], "shipments": [shipment("x", 100)]},
+        {"orders": [order("y", 101)], "shipments": [shipment("y", 101)]},
+        {"shipments": [shipment("a", 5)]},
+        {"shipments": [shipment("a", 6)]},
+    ]
+    checkpoint = run_statement(plan, batches, root=tmp_path, groups=1, final=False).checkpoint
+    monkeypatch.setattr("weft.run.streams.redrive_state._selected", lambda *said: said[4])
+    files = reject_files(checkpoint)
+    assert [file.batch for file in files] == [2, 3]
+    no_session: Any = None
+    done = looked_up(no_session, plan, checkpoint, dict.fromkeys(files, (0,)), Counter())
+    assert [sum(b.num_rows for b in found) for found in (done.plus, done.minus)] == [2, 1]  # type: ignore[attr-defined]
 
 
 def test_a_redrive_has_happened_with_its_file_and_is_finished_after_a_crash(tmp_path: Path) -> None:

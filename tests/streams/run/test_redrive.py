@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from command_line import Ran, weft
+from weft.store.streams.checkpoint import current
+from weft.store.streams.redriven import redrives
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,9 +112,24 @@ def test_late_rows_become_corrections_before_and_after_the_end(spark: SparkSessi
     # The pair of a is new beside its first one; b was given padded and is no more.
     wanted = {("+I", "a", 3, ""): 1, ("+I", "b", 4, ""): 1, ("-D", "b", None, ""): 1}
     assert rows(spark, root / "out.corrections") == wanted
+    # A crash came before the files were renamed: the next redrive does that, and gives nothing again.
+    checkpoint = current(root / ".weft" / "streams" / "job" / "shipped")
+    assert checkpoint is not None
+    (record,) = redrives(checkpoint)
+    for move in record.files:
+        move.source.parent.mkdir(parents=True, exist_ok=True)
+        move.to.rename(move.source)
     again = run(root, spark, "redrive", "job.sql").data["redriven"][0]
+    assert rows(spark, root / "out.corrections") == wanted
     assert (again["taken"], again["plus"], again["minus"], again["undecided"]) == (0, 0, 0, 1)
     run(root, spark, "run", "job.sql", "--final")
+    # Corrections that cannot be read would come again.
+    gone = record.files[0].to
+    gone.rename(root / "gone")
+    refused = weft("stream", "redrive", "job.sql", "--json", root=root, spark=spark)
+    assert (refused.code, refused.codes) == (1, ["W2216"])
+    assert str(gone) in refused.document["diagnostics"][0]["message"]
+    (root / "gone").rename(gone)
     whole = run(root, spark, "redrive", "job.sql").data["redriven"][0]
     # What was corrected before is not corrected twice.
     assert (whole["taken"], whole["plus"], whole["minus"], whole["undecided"]) == (1, 0, 0, 0)
