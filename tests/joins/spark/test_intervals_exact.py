@@ -180,6 +180,22 @@ def test_times_in_long_and_short_ranges_give_what_a_nested_loop_gives(spark: Spa
         assert Counter(map(tuple, found.collect())) == Counter(map(tuple, wanted.collect()))
 
 
+@pytest.mark.parametrize("how", ["left", "right"])
+def test_ranges_that_began_in_an_earlier_bin_are_met(spark: SparkSession, how: Any) -> None:
+    """Short ranges without open ends fall into many bins, and some reach over the end of their bin."""
+    starts, times = range(0, 4000, 8), range(0, 4000, 3)
+    wanted = {(a, c) for a in starts for c in times if a <= c < a + 10}
+    ranges = weft.relation(spark.createDataFrame([(a, a + 10) for a in starts], "a long, b long"))
+    points = weft.relation(spark.createDataFrame([(c,) for c in times], "c long"))
+    if how == "left":
+        spec: Any = IntervalSpec(order=AsofOrder("a", "c"), left_end="b", how=how)
+        found = ranges.interval_join(points, spec)
+    else:
+        spec = IntervalSpec(order=AsofOrder("c", "a"), right_end="b", how=how)
+        found = points.interval_join(ranges, spec)
+    assert {(row.a, row.c) for row in found.df.collect() if row.c is not None} == wanted
+
+
 def test_the_long_tail_of_these_tests_needs_several_levels(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
