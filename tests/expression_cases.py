@@ -159,6 +159,11 @@ VALUES: list[tuple[str, Any] | tuple[str, Any, str]] = [
         "CAST('31270583243164488388.85519493' AS decimal(38,18)) * CAST('861793521653.6714838968571695' AS decimal(38,18))",
         D("26948786057291012181674663112023.937751"), "decimal(38,6)",
     ),
+    # 4.9996e-38 is nearer to 0 than to 1e-37; rounded at 39 places first it would be half of it.
+    (
+        "CAST('0.00000000000000000024998' AS decimal(38,38)) * CAST('0.0000000000000000002' AS decimal(38,38))",
+        D(0), "decimal(38,37)",
+    ),
     ("wide + 1", D("1234567890123456789012345679.123456789"), "decimal(38,9)"),
     ("price + weight", 15.1, "double"),
     ("-price", D("-12.60"), "decimal(18,2)"),

@@ -36,7 +36,7 @@ def test_a_sound_scenario_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scenario", "code", "marked"),
     [
-        (text(period="2026-13"), "W0401", ""),
+        (text(period="2026-13"), "W0401", "2026-13"),
         (text(GIVEN.replace("exchange_rates:", "exchange_rate:")), "W1702", "exchange_rate"),
         (text(GIVEN.replace('amount_local: "10.00"', "amount_local: ten")), "W1702", "ten"),
         (text(GIVEN.replace('amount_local: "10.00"', 'amount_local: "10.001"')), "W1702", '"10.001"'),
