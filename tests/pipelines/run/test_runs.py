@@ -208,7 +208,7 @@ def test_fewer_rows_written_than_counted_fail_the_run(
         found = stage_output(*said, **named)
         return replace(found, rows=found.rows - 1)
 
-    monkeypatch.setattr("weft.run.engine.stage_output", stage)
+    monkeypatch.setattr("weft.pipelines.run.engine.stage_output", stage)
     code, seq, message = failed(root, store, spark)
     assert (code, seq) == ("W1512", 20)
     assert "9 rows were written and 10 were counted" in message

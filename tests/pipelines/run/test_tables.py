@@ -193,7 +193,7 @@ def test_what_a_second_database_refuses_after_the_first_has_committed_is_left_to
         assert (gl(database), gl(database, "other")) == ([("a", "1.0000")], [])
         assert {o.state for o in store.outputs(run.run_id)} == {"publishing"}
         database.execute("DROP TRIGGER refusing ON other")
-        monkeypatch.setattr("weft.store.locks.stale", lambda *_: True)
+        monkeypatch.setattr("weft.pipelines.store.locks.stale", lambda *_: True)
         assert [r.outcome for r in recover(store, root)] == ["completed"]
     assert gl(database) == gl(database, "other") == [("a", "1.0000")]
     assert (root / FILES).exists()

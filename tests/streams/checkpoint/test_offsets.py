@@ -24,8 +24,7 @@ from weft.streams.checkpoint.offsets import (
     planned_sources,
     reading_of,
 )
-from weft.testing.stream_cases import Batches
-from weft.streams.run.report import Listener
+from weft.streams.run.statement import Statement
 
 LAST = 3
 """The last batch that the checkpoint of the test has committed."""
@@ -191,8 +190,8 @@ def test_a_batch_that_read_something_else_than_its_commit_says_is_refused(
 
 def test_a_committed_batch_that_comes_again_with_other_files_is_refused(checkpoint: Checkpoint) -> None:
     nothing: Any = None
-    batches = Batches(
-        spark=nothing,
+    statement = Statement(
+        running=nothing,
         plan=small_plan(),
         checkpoint=checkpoint,
         record=record_of(checkpoint),
@@ -200,14 +199,12 @@ def test_a_committed_batch_that_comes_again_with_other_files_is_refused(checkpoi
         before=read_manifest(checkpoint, LAST),
         joins={},
         tables={},
-        idle=lambda _: EMPTY,
-        listener=Listener(),
-        show=print,
+        places=(),
     )
-    batches(nothing, LAST)
+    statement.finish_commit(LAST)
     other_files(checkpoint.spark)
     with pytest.raises(StreamError, match=f"disagree about batch {LAST}"):
-        batches(nothing, LAST)
+        statement.finish_commit(LAST)
 
 
 @pytest.mark.parametrize(("planned", "done"), [(LAST, LAST), (LAST, LAST - 1), (LAST + 1, LAST)])

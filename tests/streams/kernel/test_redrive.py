@@ -15,8 +15,6 @@ from kernel_runs import SCHEMA, Kernel, interval, joined
 from stream_checkpoints import BATCHES, SQL, order, run, shipment
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.sql.lower import read_spec
-from weft.streams.plan.resolve import plan_job
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import (
     RedriveRecord,
@@ -26,9 +24,12 @@ from weft.streams.checkpoint.recover import (
     taken_before,
     write_redrive,
 )
+from weft.streams.checkpoint.rejects import reject_files
 from weft.streams.kernel.redrive import Redone, redone
 from weft.streams.kernel.spec import Clock, Limits, Reach, Residual, Side
-from weft.streams.checkpoint.rejects import reject_files
+from weft.streams.plan.resolve import plan_job
+from weft.streams.run import redrive_rows
+from weft.streams.sql.lower import read_spec
 from weft.testing.stream_engine import run_statement
 
 
@@ -277,11 +278,11 @@ def test_a_padded_row_is_taken_back_once_although_late_rows_are_in_two_files(
         {"shipments": [shipment("a", 6)]},
     ]
     checkpoint = run_statement(plan, batches, root=tmp_path, groups=1, final=False).checkpoint
-    monkeypatch.setattr("weft.run.streams.redrive_state._selected", lambda *said: said[4])
+    monkeypatch.setattr(redrive_rows, "_selected", lambda *said: said[4])
     files = reject_files(checkpoint)
     assert [file.batch for file in files] == [2, 3]
     no_session: Any = None
-    done = looked_up(no_session, plan, checkpoint, dict.fromkeys(files, (0,)), Counter())
+    done = redrive_rows.looked_up(no_session, plan, checkpoint, dict.fromkeys(files, (0,)), Counter())
     assert [sum(b.num_rows for b in found) for found in (done.plus, done.minus)] == [2, 1]  # type: ignore[attr-defined]
 
 

@@ -8,15 +8,10 @@ from typing import Any
 import pytest
 
 from stream_spark import job_of
-from weft.errors import StreamPlanError
+from weft.errors import StreamError, StreamPlanError
+from weft.streams.checkpoint.folder import JobRecord, begin, use
+from weft.streams.checkpoint.manifest import Manifest, Move, write_manifest
 from weft.streams.run.batch import run_batch
-from weft.streams.checkpoint.folder import JobRecord
-from weft.streams.checkpoint.manifest import Manifest
-from weft.streams.checkpoint.manifest import Move
-from weft.errors import StreamError
-from weft.pipelines.run.execute import begin
-from weft.streams.checkpoint.folder import use
-from weft.streams.checkpoint.manifest import write_manifest
 
 NO_SESSION: Any = None
 ORDERS = "CREATE STREAM orders (id STRING, t TIMESTAMP) WITH ('path'='in', 'format'='json', 'event.time.field'='t');"

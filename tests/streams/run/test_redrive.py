@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from command_line import Ran, weft
-from weft.store.streams.checkpoint import current
-from weft.store.streams.redriven import redrives
+from weft.streams.checkpoint.folder import current
+from weft.streams.checkpoint.recover import redrives
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

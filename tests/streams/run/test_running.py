@@ -13,12 +13,14 @@ from stream_spark import job_of
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import seal
-from weft.streams.checkpoint.folder import record_of
+from weft.streams.checkpoint.folder import current, record_of
 from weft.streams.checkpoint.lock import holder
 from weft.streams.checkpoint.manifest import Manifest
+from weft.streams.run import opening
 from weft.streams.run.opening import find_sealed, groups_of, open_checkpoint
 from weft.streams.run.statement import StoppedError, watch
-from weft.streams.spark.files import csv_rows, forget_staging, staging_of
+from weft.streams.spark import files as files_of_sinks
+from weft.streams.spark.files import csv_rows, forget_staging, stage, staging_of
 from weft.streams.sql.spec import SinkSpec
 
 
@@ -91,7 +93,7 @@ def test_files_whose_rows_are_not_counted_one_by_one_are_all_shown(
 ) -> None:
     """Of avro files the first one has the count of all."""
     files = [(tmp_path / "part-0", 5), (tmp_path / "part-1", None)]
-    monkeypatch.setattr("weft.spark.streaming.sink_files._counted", lambda *_: files)
+    monkeypatch.setattr(files_of_sinks, "_counted", lambda *_: files)
     sink = SinkSpec(name="s", connector=FrozenMap({"connector": "files", "format": "avro"}))
     moves = stage(MagicMock(), sink, tmp_path, checkpoint="cp", batch=0, keep_empty=False)
     assert [(m.source, m.rows) for m in moves] == files
@@ -133,17 +135,17 @@ def test_a_checkpoint_that_takes_offsets_over_is_used_only_when_it_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_of(SQL, tmp_path)
-    with opened(job, job.statements[0], cores=2) as old:
+    with open_checkpoint(job, job.statements[0], cores=2) as old:
         old.spark.mkdir()
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("weft.run.streams.opening.shutil.copytree", full)
+    monkeypatch.setattr(opening.shutil, "copytree", full)
     wider = job_of(SQL.replace("'10' SECOND", "'15' SECOND"), tmp_path)
     with (
         pytest.raises(OSError, match="No space left"),
-        opened(wider, wider.statements[0], cores=2, keep="offsets"),
+        open_checkpoint(wider, wider.statements[0], cores=2, keep="offsets"),
     ):
         pytest.fail("a checkpoint without offsets is opened")
     assert current(old.root.parent) == old

@@ -15,13 +15,18 @@ from stream_spark import job_of, run_memory
 from weft.errors import ConnectorError, StreamError
 from weft.streams.checkpoint.folder import Checkpoint, current, record_of
 from weft.streams.checkpoint.lock import held
-from weft.streams.checkpoint.manifest import batches, last_batch, read_heartbeat, read_manifest
+from weft.streams.checkpoint.manifest import (
+    Heartbeat,
+    batches,
+    last_batch,
+    read_heartbeat,
+    read_manifest,
+    write_heartbeat,
+)
 from weft.streams.checkpoint.rejects import last_rejects
 from weft.streams.run.job import run_job
 from weft.streams.run.report import BatchReport, Listener, QueryReport
 from weft.streams.spark.kafka import read_kafka, read_kafka_batch
-from weft.streams.checkpoint.manifest import Heartbeat
-from weft.streams.checkpoint.manifest import write_heartbeat
 from weft.testing import CRASH
 
 if TYPE_CHECKING:
