@@ -16,7 +16,6 @@ from weft.streams.checkpoint.commit import seal
 from weft.streams.checkpoint.folder import current, record_of
 from weft.streams.checkpoint.lock import holder
 from weft.streams.checkpoint.manifest import Manifest
-from weft.streams.run import opening
 from weft.streams.run.opening import find_sealed, groups_of, open_checkpoint
 from weft.streams.run.statement import StoppedError, watch
 from weft.streams.spark import files as files_of_sinks
@@ -141,7 +140,7 @@ def test_a_checkpoint_that_takes_offsets_over_is_used_only_when_it_has_them(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(opening.shutil, "copytree", full)
+    monkeypatch.setattr("shutil.copytree", full)
     wider = job_of(SQL.replace("'10' SECOND", "'15' SECOND"), tmp_path)
     with (
         pytest.raises(OSError, match="No space left"),
