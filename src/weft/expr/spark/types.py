@@ -40,7 +40,8 @@ _SCALARS: tuple[tuple[type[st.DataType], ScalarName], ...] = (
     (st.DateType, "date"),
     (st.TimestampType, "timestamp"),
     (st.TimestampNTZType, "timestamp_ntz"),
-    (st.TimeType, "time"),
+    # Spark 4.0 has no type for the time of day.
+    *(((st.TimeType, "time"),) if hasattr(st, "TimeType") else ()),
     (st.DayTimeIntervalType, "interval"),
     (st.YearMonthIntervalType, "interval_ym"),
     (st.VariantType, "variant"),
@@ -106,7 +107,8 @@ def to_spark(dtype: DType) -> st.DataType:
     if isinstance(dtype, Scalar):
         if dtype.name == "string":
             return st.StringType(dtype.collation) if dtype.collation else st.StringType()
-        return _TO_SPARK[dtype.name]()
+        if dtype.name in _TO_SPARK:
+            return _TO_SPARK[dtype.name]()
     raise JoinTypeError(f"{dtype} has no Spark type", help="use a type that weft.core.types.parse_type reads")
 
 
