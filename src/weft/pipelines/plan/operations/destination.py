@@ -75,10 +75,8 @@ def _incomplete(problem: str, help: str, at: Source | None, context: PlanContext
 def _table_target(
     source: DataSource, destination: Destination, context: PlanContext, at: Source | None
 ) -> Target | None:
-    table, schema = (
-        str(destination.table),
-        destination.schema or str(source.options.get("schema", "")) or None,
-    )
+    table = str(destination.table)
+    schema = destination.schema or str(source.options.get("schema", "")) or None
     sink = connector_of(source.type).sink
     for name in filter(None, (table, schema)):
         if not _is_plain(name) or (sink == "files" and name_problem(name, patterns=False)):
