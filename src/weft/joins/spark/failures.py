@@ -130,7 +130,7 @@ CONTRACTS = (
     _contract("W0502", _RELAX),
     _contract("W2207", "correct the data, or leave such rows out: on_null_time='drop'"),
 )
-JOINS = (*CONTRACTS, _in_worker("W0110"), _in_worker("W1809"))
+WORKERS = (_in_worker("W0110"), _in_worker("W1809"))
 
 
 def job_failure(failure: BaseException) -> WeftError | None:
@@ -139,7 +139,7 @@ def job_failure(failure: BaseException) -> WeftError | None:
     A broken promise of a join (W0501, W0502), a group too large for the kernel (W0110), workers whose Python
     cannot run it (W1809).
     """
-    known = explain(failure, JOINS)
+    known = contract_failure(failure) or explain(failure, WORKERS)
     if known is not None:
         return known
     problem = worker_problem(str(failure))
@@ -176,5 +176,10 @@ def contract_failure(failure: BaseException) -> JoinContractError | None:
         except Exception as failure:
             broken = weft.contract_failure(failure)
     """
-    known = explain(failure, CONTRACTS)
+    text = str(failure)
+    marks = {rule: mark for rule in CONTRACTS if rule.text is not None and (mark := rule.text.search(text))}
+    if not marks:
+        return None
+    # The message quotes a key, and a key may look like a message: the first mark is that of the message itself.
+    known = min(marks, key=lambda rule: marks[rule].start()).apply((), text)
     return known if isinstance(known, JoinContractError) else None
