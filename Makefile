@@ -14,7 +14,7 @@ help: ## list the targets
 
 setup: $(READY) ## make .venv with weft and all that the tests need; check Java
 
-$(READY): pyproject.toml scripts/setup
+$(READY): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup $(VENV)
 	@touch $@
 

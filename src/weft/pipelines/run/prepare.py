@@ -72,7 +72,7 @@ def prepare(
     period: Period | str,
     *,
     store: Store,
-    options: RunOptions = RunOptions(),  # noqa: B008  # a frozen value
+    options: RunOptions = RunOptions(),  # a frozen value
 ) -> Prepared:
     """Plan a run and look at its inputs, without Spark."""
     recovered = recover(store, workspace.root)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, cast, get_args
 
+from py4j.protocol import Py4JError, Py4JJavaError
+
 from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.joins.spark.failures import conditions, disk_full_message
 from weft.joins.spark.workers import worker_problem
@@ -29,7 +31,6 @@ _LOST = (
     "Cannot call methods on a stopped SparkContext",
     "OutOfMemoryError",
     "Py4JNetworkError",
-    "Py4JError: An error occurred while calling",  # without an exception of Java: there was no answer
     "Answer from Java side is empty",
     "Error while sending or receiving",
     "Connection reset by peer",
@@ -108,6 +109,8 @@ def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError 
             f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}"
         )
     lost = next((mark for mark in _LOST if mark in text), "")
+    if not lost and _has_no_answer(failure):
+        lost = "Spark's JVM no longer answers"
     if lost:
         return StreamError(
             f"{statement!r} lost a worker: {lost}",
@@ -115,6 +118,20 @@ def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError 
             help="start the job again: it goes on after its last commit; with little memory choose more 'groups'",
         )
     return None
+
+
+def _has_no_answer(failure: BaseException) -> bool:
+    """Return whether a call into the JVM failed without an exception of Java: its process is gone.
+
+    A JVM that is alive answers with an exception (`Py4JJavaError`) or with the trace of why the call is invalid.  One
+    that is killed ends the call that is under way, whichever it is, so the messages of py4j vary with the moment.
+    """
+    seen: BaseException | None = failure
+    while seen is not None:
+        if isinstance(seen, Py4JError) and not isinstance(seen, Py4JJavaError):
+            return "Trace:" not in str(seen)
+        seen = seen.__cause__
+    return False
 
 
 def _other(failure: BaseException, text: str, statement: str) -> StreamError:
