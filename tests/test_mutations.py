@@ -26,7 +26,7 @@ from weft.pipelines.model import read_workspace as loading
 from weft.pipelines.model.compose import compose
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.resolve import plan_text
-from weft.streams.sql.job import text_of
+from weft.streams.sql.job import read_job_text
 
 SHARE, ALL, TOGETHER = 240, 10_000, 20
 BY_COMMAND = 12  # one in so many also goes through the command
@@ -76,7 +76,7 @@ def found_in(broken: Mutation, root: Path) -> tuple[Diagnostic, ...]:
     """Return the findings about a broken file; a job or project without errors is also planned."""
     if broken.file == JOB_FILE:
         try:
-            plan = plan_text(text_of(root / JOB_FILE, JOB_FILE), root, file=JOB_FILE, env={})
+            plan = plan_text(read_job_text(root / JOB_FILE, JOB_FILE), root, file=JOB_FILE, env={})
         except WeftError as error:
             return error.diagnostics
         assert explain_job(plan).long

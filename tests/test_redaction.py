@@ -25,7 +25,7 @@ from weft.pipelines.store.connections import Database, address_of, engine_of
 from weft.pipelines.store.records import RunFailure
 from weft.redaction import MASK, holds_secret, is_secret_name, redact
 from weft.streams.plan.explain import explain_job
-from weft.streams.plan.identity import parts, verdict
+from weft.streams.plan.identity import compare_parts, describe_parts
 from weft.streams.plan.resolve import plan_text
 from weft.streams.sql.lower import read_spec
 
@@ -230,12 +230,12 @@ def test_streams_print_no_secret(tmp_path: Path, words: tuple[str, ...], within:
 def test_a_checkpoint_keeps_no_secret_and_another_one_changes_nothing(tmp_path: Path) -> None:
     job = plan_text(plant(JOB % "WITHIN ('0s', '1h')"), tmp_path)
     (statement,) = job.statements
-    kept = parts(statement, groups=2)
+    kept = describe_parts(statement, groups=2)
     assert SECRET not in "".join(kept.values()) + explain_job(job).text + explain_job(job).long
     other = plan_text(plant(JOB % "WITHIN ('0s', '1h')").replace(SECRET, "Another7x"), tmp_path)
-    assert verdict(kept, parts(other.statements[0], groups=2)).keeps == "same"
+    assert compare_parts(kept, describe_parts(other.statements[0], groups=2)).keeps == "same"
     older = {**kept, "inputs": kept["inputs"].replace(MASK, SECRET)}  # as it was kept before
-    assert verdict(older, kept).keeps == "same"
+    assert compare_parts(older, kept).keeps == "same"
 
 
 def test_what_the_store_keeps_of_a_failure_has_no_secret() -> None:

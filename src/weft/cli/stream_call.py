@@ -50,17 +50,17 @@ class JobCall:
 
     def spec(self) -> JobSpec:
         """Return what the file says; every mistake in it is raised together."""
-        from weft.streams.sql.job import text_of
+        from weft.streams.sql.job import read_job_text
         from weft.streams.sql.lower import read_spec
 
-        return read_spec(text_of(self.file, self.shown), file=self.shown, env=self._env())
+        return read_spec(read_job_text(self.file, self.shown), file=self.shown, env=self._env())
 
     def plan(self) -> JobPlan:
         """Return the job with everything settled; every mistake is raised together."""
         from weft.streams.plan.resolve import plan_text
-        from weft.streams.sql.job import text_of
+        from weft.streams.sql.job import read_job_text
 
-        return plan_text(text_of(self.file, self.shown), self.root, file=self.shown, env=self._env())
+        return plan_text(read_job_text(self.file, self.shown), self.root, file=self.shown, env=self._env())
 
     def _env(self) -> dict[str, str]:
         return {**os.environ, **dict(self.variables)}

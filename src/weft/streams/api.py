@@ -23,7 +23,7 @@ from weft.streams.plan.resolve import plan_text
 from weft.streams.run.batch import run_batch
 from weft.streams.run.job import run_job
 from weft.streams.run.report import BatchReport, JobReport, Listener, QueryReport
-from weft.streams.sql.job import text_of
+from weft.streams.sql.job import read_job_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +113,7 @@ def _planned(sql: str | Path, root: str | Path, variables: Mapping[str, str] | N
     env = {**os.environ, **(variables or {})}
     folder = Path(root).absolute()
     if isinstance(sql, Path):
-        return plan_text(text_of(sql), folder, file=str(sql), env=env)
+        return plan_text(read_job_text(sql), folder, file=str(sql), env=env)
     if isinstance(sql, str) and not _is_a_path(sql):
         return plan_text(sql, folder, env=env)
     if isinstance(sql, str):

@@ -37,9 +37,9 @@ from weft.streams.checkpoint.recover import recover
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
 from weft.streams.kernel.state_files import GroupPlace, Places, open_group, save_group
 from weft.streams.kernel.transition import check_size, step
-from weft.streams.plan.clocks import clocks, watermark
-from weft.streams.plan.identity import parts
-from weft.streams.plan.kernel_spec import is_raw, kernel_spec, layout
+from weft.streams.plan.clocks import compute_clocks, compute_watermark
+from weft.streams.plan.identity import describe_parts
+from weft.streams.plan.kernel_spec import build_layout, build_task, is_raw
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
 from weft.testing.stream_arrow import (
     Flowing,
@@ -183,7 +183,7 @@ class _Run:
         folder = statement_folder(self.root / "streams", self.plan.name)
         found = current(folder) if resume else None
         if found is None:
-            record = JobRecord(groups=self.groups, parts=parts(self.plan, groups=self.groups))
+            record = JobRecord(groups=self.groups, parts=describe_parts(self.plan, groups=self.groups))
             found = begin(folder, record)
             use(found)
         self.checkpoint = found
@@ -247,9 +247,9 @@ class _Run:
             return known
         earlier = before or Manifest(batch=-1)
         idle = self.idle.get(number, ())
-        mark = watermark(self.plan, earlier.max_times, earlier.watermark, idle=idle)
+        mark = compute_watermark(self.plan, earlier.max_times, earlier.watermark, idle=idle)
         past = tuple(Clock(left=left, right=right) for left, right in earlier.clocks)
-        now = clocks(self.plan, FOREVER if final else mark, past)
+        now = compute_clocks(self.plan, FOREVER if final else mark, past)
         heartbeat = Heartbeat(
             batch=number,
             wall_clock=self.wall_clock,
@@ -308,7 +308,7 @@ class _Run:
         heartbeat: Heartbeat,
         before: Manifest | None,
     ) -> list[Flowing]:
-        task, children = kernel_spec(self.plan, one, groups=self.groups), layout(self.plan, one)
+        task, children = build_task(self.plan, one, groups=self.groups), build_layout(self.plan, one)
         ours = Packed(one, "left", children, task, heartbeat.wall_clock)
         theirs = Packed(one, "right", children, task, heartbeat.wall_clock)
         places = Places(str(self.checkpoint.root))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from weft.core.documents import Document, Key
 from weft.errors import ArgumentError
-from weft.streams.plan.resolved import Input, TableInput, column, event_time
+from weft.streams.plan.resolved import Input, TableInput, column_slot, time_slot
 from weft.testing.values import microseconds
 
 Row = Mapping[str, Any] | str
@@ -60,18 +60,18 @@ class Rejected:
 def of_stream(source: Input, row: Row, batch: int) -> Item:
     """Return a row of a stream as an item."""
     if isinstance(row, str):
-        return Item({event_time(source.number): None}, None, batch, unread=row)
+        return Item({time_slot(source.number): None}, None, batch, unread=row)
     values: dict[Hashable, Any] = {
-        column(source.number, i): row.get(f.name) for i, f in enumerate(source.stream.columns)
+        column_slot(source.number, i): row.get(f.name) for i, f in enumerate(source.stream.columns)
     }
     time = time_of(source, row)
-    values[event_time(source.number)] = time
+    values[time_slot(source.number)] = time
     return Item(values, time, batch)
 
 
 def of_table(source: TableInput, row: Mapping[str, Any]) -> Item:
     """Return a row of a table as an item."""
-    return Item({column(source.number, i): row.get(f.name) for i, f in enumerate(source.table.columns)})
+    return Item({column_slot(source.number, i): row.get(f.name) for i, f in enumerate(source.table.columns)})
 
 
 def time_of(source: Input, row: Mapping[str, Any]) -> int | None:

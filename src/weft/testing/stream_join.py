@@ -10,15 +10,15 @@ from weft.errors import Code, StreamError
 from weft.expr import Typed, evaluate
 from weft.joins.resolve.resolved import SameWindow, Within
 from weft.streams.kernel.spec import FOREVER, Clock
-from weft.streams.plan.kernel_spec import dedup_columns, is_raw, layout
+from weft.streams.plan.kernel_spec import build_layout, find_dedup_columns, is_raw
 from weft.streams.plan.resolved import (
     WINDOW_END,
     WINDOW_START,
     Input,
     KernelStep,
     StatementPlan,
-    column,
-    event_time,
+    column_slot,
+    time_slot,
 )
 from weft.testing.stream_items import Count, Item, Rejected
 from weft.testing.values import EPOCH, Window, as_type, compare, shared_windows, windows_of
@@ -36,7 +36,7 @@ class SideReference:
         self.rows: list[Item] = []
         self.count = Count()
         self.seen: list[tuple[tuple[Any, ...], int | None]] = []
-        children = layout(plan, step)
+        children = build_layout(plan, step)
         self.order = [c.slot for c in (children.left if side == "left" else children.right)]
 
     def key(self, item: Item) -> tuple[Any, ...]:
@@ -117,7 +117,7 @@ class JoinReference:
                 if self.step.missing_event_time == "reject":
                     self._reject(side, item, "NO_EVENT_TIME", batch, watermark)
                     continue
-                item.values[event_time(side.raw.number)] = wall_clock
+                item.values[time_slot(side.raw.number)] = wall_clock
             time = side.time(item)
             if watermark is not None and time is not None and time < watermark:
                 self._refuse(stream.late == "fail", "W2206", "a late row")
@@ -132,7 +132,7 @@ class JoinReference:
     ) -> list[Item]:
         """Return the rows without those whose dedup keys were there before."""
         assert side.raw is not None  # noqa: S101  # sides that are judged have a stream
-        slots = [column(side.raw.number, i) for i in dedup_columns(side.raw.stream)]
+        slots = [column_slot(side.raw.number, i) for i in find_dedup_columns(side.raw.stream)]
         if not slots:
             return items
         side.seen = [(k, t) for k, t in side.seen if watermark is None or t is None or t >= watermark]

@@ -12,8 +12,8 @@ from typing import Any
 
 from weft.expr import evaluate
 from weft.streams.kernel.spec import FOREVER, Clock
-from weft.streams.plan.clocks import clocks, watermark
-from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep, event_time
+from weft.streams.plan.clocks import compute_clocks, compute_watermark
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep, time_slot
 from weft.testing.stream_items import Count, Item, Rejected, Row, of_stream, of_table
 from weft.testing.stream_join import JoinReference, is_true
 from weft.testing.values import as_type, compare, microseconds
@@ -76,7 +76,7 @@ class _Run:
 
     def batch(self, number: int, batch: Batch, wall_clock: int, idle: Collection[str]) -> None:
         """Take one batch: all its rows are judged with the watermark of the batches before it."""
-        self.mark = watermark(self.plan, self.greatest, self.mark, idle=idle)
+        self.mark = compute_watermark(self.plan, self.greatest, self.mark, idle=idle)
         arrived = {
             i.number: [of_stream(i, row, number) for row in batch.get(i.stream.name, ())]
             for i in self.plan.inputs
@@ -96,7 +96,7 @@ class _Run:
         self, number: int, arrived: Mapping[int, list[Item]], mark: int | None, wall_clock: int
     ) -> None:
         before = self.clocks[-1] if self.clocks else ()
-        now = clocks(self.plan, mark, before)
+        now = compute_clocks(self.plan, mark, before)
         self.clocks.append(now)
         self.marks.append(mark)
         flowing = list(arrived[self._first().number])
@@ -174,7 +174,7 @@ class _Run:
     def _time(self, item: Item) -> int | None:
         """Return the event time of a row: what the statement says, else the greatest of its sources."""
         if self.plan.event_time is None:
-            told = (item.values.get(event_time(i.number)) for i in self.plan.inputs)
+            told = (item.values.get(time_slot(i.number)) for i in self.plan.inputs)
             return max((t for t in told if t is not None), default=None)
         value: Any = evaluate(self.plan.event_time, item.values.get)
         return value * 1000 if isinstance(value, int) else None if value is None else microseconds(value)

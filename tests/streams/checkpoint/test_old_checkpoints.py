@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stream_checkpoints import as_set, run, small_plan
 from weft.streams.checkpoint.folder import FORMAT, current, record_of
-from weft.streams.plan.identity import parts, verdict
+from weft.streams.plan.identity import compare_parts, describe_parts
 
 OLD = Path(__file__).parents[2] / "data" / "streams" / "format1"
 
@@ -21,7 +21,7 @@ def test_a_checkpoint_of_the_first_version_goes_on(tmp_path: Path) -> None:
     before = current(tmp_path / "old" / "streams" / "status")
     assert before is not None
     assert record_of(before).format == FORMAT == 1
-    assert verdict(record_of(before).parts, parts(small_plan(), groups=2)).keeps == "same"
+    assert compare_parts(record_of(before).parts, describe_parts(small_plan(), groups=2)).keeps == "same"
     found, whole = run(tmp_path / "old"), run(tmp_path / "whole")
     assert found.checkpoint == before
     assert as_set(found.rows) == as_set(whole.rows)

@@ -6,15 +6,15 @@ import pytest
 
 from stream_jobs import planned
 from weft.core.frozen import FrozenMap
-from weft.streams.plan.identity import Change, parts, verdict
+from weft.streams.plan.identity import Change, compare_parts, describe_parts
 
 BASE = "SELECT a.id, b.n FROM a LEFT JOIN b ON a.k = b.k AND a.n < b.n WITHIN ('0s', '1h')"
 
 
 def change(new: str, *, groups: int = 2, **jobs: object) -> Change:
     """Return what changes from the base statement to another one."""
-    before = parts(planned(BASE), groups=2)
-    return verdict(before, parts(planned(new, **jobs), groups=groups))  # type: ignore[arg-type]  # of planned
+    before = describe_parts(planned(BASE), groups=2)
+    return compare_parts(before, describe_parts(planned(new, **jobs), groups=groups))  # type: ignore[arg-type]  # of planned
 
 
 def test_the_same_statement_changes_nothing() -> None:
@@ -28,7 +28,7 @@ def test_every_part_is_there() -> None:
         "inputs schemas times delays keys match how residual emit select where state_columns sink limits"
         " policies dedup groups format"
     )
-    assert list(parts(planned(BASE), groups=2)) == wanted.split()
+    assert list(describe_parts(planned(BASE), groups=2)) == wanted.split()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,9 @@ def test_the_speed_of_reading_is_no_part_of_the_identity() -> None:
             "CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('path'='in', 'format'='json',"
             f" 'event.time.field'='t'{option});"
         )
-        return parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1)
+        return describe_parts(
+            planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1
+        )
 
     assert job("") == job(", 'max.files.per.trigger'='5'")
     assert job("") == job(", 'idle.timeout'='5s'")
@@ -99,13 +101,15 @@ def test_another_alias_or_a_column_without_its_alias_changes_nothing() -> None:
     assert change(new) == Change(keeps="same")
     alone = "SELECT tab.{name} FROM a JOIN tab ON a.k = tab.k WHERE {name} > 'x'"
     qualified = alone.replace("WHERE ", "WHERE tab.")
-    texts = [parts(planned(q.format(name="name")), groups=1) for q in (alone, qualified)]
+    texts = [describe_parts(planned(q.format(name="name")), groups=1) for q in (alone, qualified)]
     assert texts[0] == texts[1]
 
 
 def test_both_uses_of_a_stream_are_told_apart() -> None:
     text = "SELECT x.id FROM a x JOIN a y ON x.k = y.k AND x.n < y.n WITHIN '1m'"
-    one, other = (parts(planned(q), groups=1) for q in (text, text.replace("x.n < y.n", "y.n < x.n")))
+    one, other = (
+        describe_parts(planned(q), groups=1) for q in (text, text.replace("x.n < y.n", "y.n < x.n"))
+    )
     assert one["residual"] != other["residual"]
 
 
@@ -126,7 +130,7 @@ def test_a_changed_bound_is_told_as_it_is_explained() -> None:
 )
 def test_a_window_is_told_in_words(window: str, said: str) -> None:
     new = BASE.replace("WITHIN ('0s', '1h')", f"WINDOW {window}")
-    assert parts(planned(new), groups=1)["match"] == said
+    assert describe_parts(planned(new), groups=1)["match"] == said
 
 
 def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> None:
@@ -135,7 +139,9 @@ def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> N
             f"CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('topic'='{topic}', 'format'='json',"
             f" 'event.time.field'='t', 'bootstrap.servers'='one:9092'{option});"
         )
-        return parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1)
+        return describe_parts(
+            planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1
+        )
 
     before = job("f", "")
     options = (
@@ -144,9 +150,9 @@ def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> N
     assert job("f", options) == before
     assert "password" not in str(job("f", options))
     assert "one:9092" not in str(before)
-    assert verdict(before, job("g", "")).parts[0].part == "inputs"
+    assert compare_parts(before, job("g", "")).parts[0].part == "inputs"
 
 
 def test_a_part_that_only_one_side_has_is_a_change() -> None:
-    told = verdict({"format": "1"}, {"format": "1", "extra": "x"})
+    told = compare_parts({"format": "1"}, {"format": "1", "extra": "x"})
     assert [(p.part, p.old, p.new, p.keeps) for p in told.parts] == [("extra", "", "x", "offsets")]

@@ -9,7 +9,7 @@ from weft.core.source import Source
 from weft.errors import Code, Diagnostic, StreamPlanError
 from weft.joins.resolve.resolved import Exact, SameWindow, Within
 from weft.streams.kernel.spec import Limits
-from weft.streams.plan.kernel_spec import kernel_spec, layout
+from weft.streams.plan.kernel_spec import build_layout, build_task
 from weft.streams.plan.resolved import KernelStep, TableStep
 
 SECOND = 1_000_000
@@ -89,7 +89,7 @@ def test_a_one_sided_bound_of_where_stays_there_beside_a_window() -> None:
 def test_columns_that_nothing_reads_do_not_travel() -> None:
     plan = planned("SELECT a.id FROM a JOIN b ON a.k = b.k AND b.n > 1 WITHIN '1m' WHERE a.s = 'x'")
     assert [i.columns for i in plan.inputs] == [(0, 1, 4), (1, 2)]
-    children = layout(plan, plan.kernel_steps[0])
+    children = build_layout(plan, plan.kernel_steps[0])
     assert [c.name for c in children.left] == ["k0", "i0_0", "i0_4", "t0"]
     assert [c.name for c in children.right] == ["k0", "i1_2", "t1"]
     assert children.place(("i", 0, 1)) == ("left", "k0")
@@ -97,7 +97,7 @@ def test_columns_that_nothing_reads_do_not_travel() -> None:
 
 def test_a_key_that_is_cast_and_read_has_a_child_of_its_own() -> None:
     plan = planned("SELECT a.k, b.n FROM a JOIN b ON a.k = b.n WITHIN '1m'")
-    children = layout(plan, plan.kernel_steps[0])
+    children = build_layout(plan, plan.kernel_steps[0])
     assert [(c.name, str(c.dtype)) for c in children.right] == [
         ("k0", "long"),
         ("i1_2", "integer"),
@@ -111,7 +111,7 @@ def test_the_task_of_the_kernel_holds_policies_of_the_streams_and_limits() -> No
         "SELECT a.id FROM a RIGHT JOIN b ON a.k = b.k WITHIN ('2s', '1m')"
         " WITH ('join.max_state_rows'='101', 'join.max_rows_per_key'='7', 'join.missing_event_time'='wall_clock')",
     )
-    task = kernel_spec(plan, plan.kernel_steps[0], groups=2)
+    task = build_task(plan, plan.kernel_steps[0], groups=2)
     assert (task.reach.kind, task.reach.lower, task.reach.upper) == ("interval", -2 * SECOND, 60 * SECOND)
     assert (task.left.outer, task.right.outer) == (False, True)
     assert task.left.limits == Limits(max_state_rows=51, max_rows_per_key=7)
@@ -123,7 +123,7 @@ def test_only_the_first_join_of_a_stream_judges_its_rows() -> None:
     plan = planned(
         "SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1m' JOIN c ON c.k = a.k AND c.t = b.t JOIN tab ON tab.k = a.k"
     )
-    first, second = (kernel_spec(plan, s) for s in plan.kernel_steps)
+    first, second = (build_task(plan, s) for s in plan.kernel_steps)
     assert (first.left.raw, first.right.raw, second.left.raw, second.right.raw) == (True, True, False, True)
     assert second.left.name == "a + b"
     assert isinstance(plan.steps[2], TableStep)
@@ -132,7 +132,7 @@ def test_only_the_first_join_of_a_stream_judges_its_rows() -> None:
 
 def test_a_plain_condition_becomes_a_program_and_another_a_function_of_rows() -> None:
     plain = planned("SELECT a.id FROM a JOIN b ON a.k = b.k AND (a.n < b.k OR b.s IS NULL) WITHIN '1m'")
-    residual = kernel_spec(plain, plain.kernel_steps[0]).residual
+    residual = build_task(plain, plain.kernel_steps[0]).residual
     assert residual is not None
     assert residual.program == (
         "or",
@@ -141,7 +141,7 @@ def test_a_plain_condition_becomes_a_program_and_another_a_function_of_rows() ->
     )
     odd = planned("SELECT a.id FROM a JOIN b ON a.k = b.k AND a.n % 2 = b.n % 2 WITHIN '1m'")
     assert not odd.kernel_steps[0].vectorised
-    residual = kernel_spec(odd, odd.kernel_steps[0]).residual
+    residual = build_task(odd, odd.kernel_steps[0]).residual
     assert residual is not None
     assert residual.rows is not None
     assert residual.rows([{"i0_2": 3}, {"i0_2": 4}], [{"i1_2": 5}, {"i1_2": 5}]) == [True, False]

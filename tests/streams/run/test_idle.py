@@ -11,7 +11,7 @@ from stream_checkpoints import SQL, START, order, run, shipment
 from weft.core.crash import CRASH
 from weft.core.duration import Duration
 from weft.streams.checkpoint.manifest import read_heartbeat
-from weft.streams.plan.clocks import idle_sides, timeouts
+from weft.streams.plan.clocks import collect_timeouts, find_idle_sides
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.sql.lower import read_spec
@@ -33,36 +33,36 @@ def plan(orders: str = "", shipments: str = "") -> StatementPlan:
 def test_a_side_is_idle_when_it_showed_nothing_for_its_timeout() -> None:
     waiting = plan(shipments="10s")
     last = {"o": 100 * SECOND, "s": 100 * SECOND}
-    assert idle_sides(waiting, last, started=0, now=110 * SECOND - 1) == {}
-    assert idle_sides(waiting, last, started=0, now=110 * SECOND) == {"s": {"since": 100 * SECOND}}
+    assert find_idle_sides(waiting, last, started=0, now=110 * SECOND - 1) == {}
+    assert find_idle_sides(waiting, last, started=0, now=110 * SECOND) == {"s": {"since": 100 * SECOND}}
 
 
 def test_a_side_without_a_timeout_is_never_idle() -> None:
-    assert idle_sides(plan(), {}, started=0, now=10**15) == {}
-    assert timeouts(plan()) == {}
+    assert find_idle_sides(plan(), {}, started=0, now=10**15) == {}
+    assert collect_timeouts(plan()) == {}
 
 
 def test_the_timeout_of_the_job_is_that_of_streams_that_say_none() -> None:
     said = plan(orders="1m")
     job = Duration.parse("10s")
-    assert timeouts(said, job) == {"o": 60 * SECOND, "s": 10 * SECOND}
-    assert set(idle_sides(said, {}, started=0, now=30 * SECOND, default=job)) == {"s"}
+    assert collect_timeouts(said, job) == {"o": 60 * SECOND, "s": 10 * SECOND}
+    assert set(find_idle_sides(said, {}, started=0, now=30 * SECOND, default=job)) == {"s"}
 
 
 def test_time_in_which_the_job_was_stopped_makes_nobody_idle() -> None:
     waiting = plan(shipments="10s")
     last = {"s": 100 * SECOND}
-    assert idle_sides(waiting, last, started=5_000 * SECOND, now=5_009 * SECOND) == {}
-    found = idle_sides(waiting, last, started=5_000 * SECOND, now=5_010 * SECOND)
+    assert find_idle_sides(waiting, last, started=5_000 * SECOND, now=5_009 * SECOND) == {}
+    found = find_idle_sides(waiting, last, started=5_000 * SECOND, now=5_010 * SECOND)
     assert found == {"s": {"since": 5_000 * SECOND}}
 
 
 def test_a_side_that_never_showed_a_row_is_idle_after_its_timeout() -> None:
-    assert idle_sides(plan(shipments="10s"), {}, started=0, now=10 * SECOND) == {"s": {"since": 0}}
+    assert find_idle_sides(plan(shipments="10s"), {}, started=0, now=10 * SECOND) == {"s": {"since": 0}}
 
 
 def test_a_clock_that_goes_back_makes_nobody_idle() -> None:
-    assert idle_sides(plan(shipments="10s"), {"s": 100 * SECOND}, started=0, now=50 * SECOND) == {}
+    assert find_idle_sides(plan(shipments="10s"), {"s": 100 * SECOND}, started=0, now=50 * SECOND) == {}
 
 
 @pytest.mark.parametrize("crash", [False, True])

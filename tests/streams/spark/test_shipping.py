@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_checkpoints import SQL
-from weft.streams.plan.kernel_spec import kernel_spec
+from weft.streams.plan.kernel_spec import build_task
 from weft.streams.plan.resolve import plan_job
 from weft.streams.spark.shipping import carried
 from weft.streams.sql.lower import read_spec
@@ -30,7 +30,7 @@ print(task.residual.rows(left, [{"k0": "a"}, {"k0": "a"}]), clock(left=1, right=
 def test_a_condition_is_asked_where_weft_is_not(tmp_path: Path, condition: str) -> None:
     sql = SQL.replace("ON o.id = s.id", f"ON o.id = s.id AND {condition}")
     plan = plan_job(read_spec(sql, file="job.sql"), tmp_path).statements[0]
-    task = kernel_spec(plan, plan.kernel_steps[0])
+    task = build_task(plan, plan.kernel_steps[0])
     assert task.residual is not None
     assert task.residual.rows is not None
     (tmp_path / "carried").write_bytes(carried(task).payload)
@@ -47,9 +47,9 @@ def test_a_condition_is_asked_where_weft_is_not(tmp_path: Path, condition: str) 
 
 def test_the_same_join_is_carried_under_the_same_name(tmp_path: Path) -> None:
     plan = plan_job(read_spec(SQL, file="job.sql"), tmp_path).statements[0]
-    one, other = (carried(kernel_spec(plan, plan.kernel_steps[0])) for _ in range(2))
+    one, other = (carried(build_task(plan, plan.kernel_steps[0])) for _ in range(2))
     assert one == other
     wider = plan_job(
         read_spec(SQL.replace("'10' SECOND", "'11' SECOND"), file="job.sql"), tmp_path
     ).statements[0]
-    assert carried(kernel_spec(wider, wider.kernel_steps[0])).name != one.name
+    assert carried(build_task(wider, wider.kernel_steps[0])).name != one.name

@@ -24,7 +24,7 @@ from weft.streams.checkpoint.manifest import (
     read_heartbeat,
 )
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, keeper, read_record
-from weft.streams.plan.kernel_spec import layout
+from weft.streams.plan.kernel_spec import build_layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
 State = Literal["running", "stopped", "failed", "sealed"]
@@ -175,7 +175,7 @@ def _aliases(plan: StatementPlan) -> Iterator[tuple[str, str]]:
 def _children(plan: StatementPlan) -> Iterator[tuple[str, FrozenMap[str, str]]]:
     """Yield for each side of a join what the children of its rows are called by people."""
     for step in plan.kernel_steps:
-        made = layout(plan, step)
+        made = build_layout(plan, step)
         for side, children in (("left", made.left), ("right", made.right)):
             named = {c.name: _column(plan, c.slot[1], c.slot[2]) for c in children if c.slot[0] == "i"}
             yield side_name(step.number, side), FrozenMap(named)

@@ -37,7 +37,7 @@ from weft.errors import Diagnostic, ExpressionError
 from weft.expr import Between, Binary, Column, Expr, Lit, Negate, Typed, check
 from weft.expr.ast import Logic, Not, references
 from weft.joins.resolve.conditions import conjuncts as conjuncts  # noqa: PLC0414  # asked for together with bounds
-from weft.streams.plan.resolved import column, event_time
+from weft.streams.plan.resolved import column_slot, time_slot
 from weft.streams.plan.scope import Named, StatementScope
 from weft.streams.sql.spec import MESSAGE_TIME
 
@@ -240,7 +240,7 @@ class _Times:
         if source is None:
             return found
         nullable = found.nullable if isinstance(found, Column) else source.padded
-        return Column(event_time(source.number), TIMESTAMP, nullable)
+        return Column(time_slot(source.number), TIMESTAMP, nullable)
 
     def names(self) -> tuple[str, ...]:
         """Return every name as it can be written."""
@@ -251,7 +251,7 @@ class _Times:
         found = self.base.resolve(qualifier, name)
         if isinstance(found, Column):
             slots: dict[Hashable, Named] = {
-                column(s.number, s.time): s for s in self.base.sources if s.time is not None
+                column_slot(s.number, s.time): s for s in self.base.sources if s.time is not None
             }
             return slots.get(found.slot)
         source = None if qualifier is None else self.base.find(qualifier)
@@ -272,7 +272,7 @@ def time_condition(part: Expr, scope: StatementScope) -> Typed | None:
         typed = check(_measured(part, times), times, expect=BOOLEAN)
     except ExpressionError:
         return None  # the condition is read with the declared types, and that tells what is wrong
-    slots: dict[Hashable, int] = {event_time(s.number): s.number for s in said}
+    slots: dict[Hashable, int] = {time_slot(s.number): s.number for s in said}
     return typed if _compares_times(typed, slots) else None
 
 

@@ -15,7 +15,7 @@ from weft.joins.resolve.resolved import ResolvedJoin, SameWindow, Within
 from weft.joins.spec.temporal import WindowSpec
 from weft.streams.kernel.spec import Emit, Reach, StreamHow
 from weft.streams.plan.bounds import bounds_of, comparison, in_microseconds, place_of
-from weft.streams.plan.clocks import needed
+from weft.streams.plan.clocks import compute_needed
 from weft.streams.plan.forms import Form, Saying, Windowed, settled_form
 from weft.streams.plan.joining import (
     JoinConditions,
@@ -28,7 +28,7 @@ from weft.streams.plan.joining import (
     sources,
 )
 from weft.streams.plan.kernel_spec import is_vectorised
-from weft.streams.plan.resolved import KernelStep, Step, StepKey, TableStep, event_time
+from weft.streams.plan.resolved import KernelStep, Step, StepKey, TableStep, time_slot
 from weft.streams.plan.scope import FromSource, StatementScope, time_slots
 from weft.streams.sql.spec import Bounds, JobSpec, JoinStepSpec, StatementSpec, TableSpec
 
@@ -102,7 +102,7 @@ def stream_step(joining: Joining) -> KernelStep | None:
         how=joining.how,
         keys=settled.keys,
         reach=_reach(match),
-        axis=(event_time(form.left), event_time(joining.right.number)),
+        axis=(time_slot(form.left), time_slot(joining.right.number)),
         residual=settled.residual,
         vectorised=settled.vectorised,
         limits=joining.join.limits,
@@ -394,7 +394,7 @@ class Chain:
             if isinstance(changed, KernelStep) and step is (streams[-1] if streams else None):
                 changed = replace(changed, emit=self._emit(changed))
             numbered.append(changed)
-        needs = iter(needed(s for s in numbered if isinstance(s, KernelStep)))
+        needs = iter(compute_needed(s for s in numbered if isinstance(s, KernelStep)))
         return [self._retained(s, next(needs)) if isinstance(s, KernelStep) else s for s in numbered]
 
     def _emit(self, last: KernelStep) -> Emit:

@@ -23,7 +23,7 @@ from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 _MILLISECOND = 1000
 
 
-def watermark(
+def compute_watermark(
     plan: StatementPlan,
     greatest: Mapping[str, int | None],
     before: int | None,
@@ -50,7 +50,7 @@ def watermark(
     return min(marks) if before is None else max(before, min(marks))
 
 
-def held_back_by(
+def find_lagging_side(
     plan: StatementPlan, greatest: Mapping[str, int | None], *, idle: Collection[str] = ()
 ) -> str | None:
     """Return the alias whose rows keep the watermark where it is, None when there is no watermark."""
@@ -65,13 +65,13 @@ def held_back_by(
     return min(sides, key=lambda i: mark(i.alias, i.stream.delay.microseconds)).alias
 
 
-def timeouts(plan: StatementPlan, default: Duration | None = None) -> dict[str, int]:
+def collect_timeouts(plan: StatementPlan, default: Duration | None = None) -> dict[str, int]:
     """Return the timeout of each side that has one, in microseconds; `default` is the job's."""
     found = {i.alias: _timeout(i, default) for i in plan.inputs} if plan.has_watermark else {}
     return {alias: wait for alias, wait in found.items() if wait is not None}
 
 
-def idle_sides(
+def find_idle_sides(
     plan: StatementPlan,
     last_rows: Mapping[str, int],
     *,
@@ -85,7 +85,7 @@ def idle_sides(
     began.  Both are microseconds, as `now` is.
     """
     found: dict[str, FrozenMap[str, int]] = {}
-    for alias, wait in timeouts(plan, default).items():
+    for alias, wait in collect_timeouts(plan, default).items():
         since = max(started, last_rows.get(alias, started))
         if now - since >= wait:
             found[alias] = FrozenMap(since=since)
@@ -97,7 +97,7 @@ def _timeout(side: Input, default: Duration | None) -> int | None:
     return None if wait is None else wait.microseconds
 
 
-def clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ...]) -> tuple[Clock, ...]:
+def compute_clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ...]) -> tuple[Clock, ...]:
     """Return the clock of each stateful join for one batch.
 
     `now` is the watermark of the batch, None while there is none, ``FOREVER`` for the flush that ends
@@ -118,19 +118,19 @@ def clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ...]) -> t
         clock = Clock(left=floors[left], right=floors[right])
         earlier = before[place] if place < len(before) else Clock(left=NEVER, right=NEVER)
         found.append(clock)
-        floors[left] = min(clock.left, later(earlier.right, -step.reach.greatest))
-        floors[right] = min(clock.right, later(earlier.left, step.reach.least))
+        floors[left] = min(clock.left, shift_clock(earlier.right, -step.reach.greatest))
+        floors[right] = min(clock.right, shift_clock(earlier.left, step.reach.least))
         for other in step.left:
             if other != left and other in floors:
-                floors[other] = min(floors[other], later(floors[left], least.of(other, left)))
+                floors[other] = min(floors[other], shift_clock(floors[left], least.of(other, left)))
         least.add(left, right, step.reach.least, step.reach.greatest)
     return tuple(found)
 
 
-def later(clock: int, by: int) -> int:
+def shift_clock(clock: int, by: int) -> int:
     """Return the clock moved by a distance; the two ends of time stay where they are.
 
-    >>> later(NEVER, -5) == NEVER, later(FOREVER, -5) == FOREVER, later(10, -5)
+    >>> shift_clock(NEVER, -5) == NEVER, shift_clock(FOREVER, -5) == FOREVER, shift_clock(10, -5)
     (True, True, 5)
     """
     if clock in (NEVER, FOREVER):
@@ -157,7 +157,7 @@ class Differences:
             self._least[other, right] = to_left - upper
 
 
-def needed(steps: Iterable[KernelStep]) -> tuple[tuple[int, int], ...]:
+def compute_needed(steps: Iterable[KernelStep]) -> tuple[tuple[int, int], ...]:
     """Return, for each join, how long left and right rows must stay once the watermark reached them.
 
     In a chain the left side of a later join lags behind the watermark by what the joins before it

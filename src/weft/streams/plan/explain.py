@@ -21,7 +21,7 @@ from weft.core.types import Decimal, DType, Scalar
 from weft.expr.render import written
 from weft.redaction import redact
 from weft.streams.kernel.spec import FORMAT
-from weft.streams.plan.kernel_spec import Child, layout
+from weft.streams.plan.kernel_spec import Child, build_layout
 from weft.streams.plan.resolved import (
     ColumnSlot,
     Input,
@@ -124,7 +124,7 @@ def _span(length: int) -> str:
 
 
 def _describe_row(plan: StatementPlan, step: KernelStep, side: str) -> str:
-    children = layout(plan, step)
+    children = build_layout(plan, step)
     mine = children.left if side == "left" else children.right
     if step.axis is None and side == "left":
         return "nothing for a row of the stream"

@@ -19,7 +19,7 @@ from weft.expr import Expr, Ref, Typed, render
 from weft.expr.ast import map_children
 from weft.redaction import redact
 from weft.streams.kernel.spec import FORMAT
-from weft.streams.plan.kernel_spec import layout
+from weft.streams.plan.kernel_spec import build_layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, Step, TableInput
 
 Keeps = Literal["same", "all", "state", "offsets"]
@@ -67,7 +67,7 @@ class Change:
         return self.keeps in ("state", "offsets")
 
 
-def parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
+def describe_parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
     """Return each part of a statement as one text; equal texts are equal parts."""
     steps = plan.steps
     streams = plan.inputs
@@ -101,10 +101,10 @@ def parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
     )
 
 
-def verdict(old: Mapping[str, str], new: Mapping[str, str]) -> Change:
-    """Return what changed from one set of `parts` to another and the most that can be kept.
+def compare_parts(old: Mapping[str, str], new: Mapping[str, str]) -> Change:
+    """Return what changed from one set of parts to another and the most that can be kept.
 
-    >>> verdict({"where": "", "groups": "2"}, {"where": "a > 1", "groups": "2"}).keeps
+    >>> compare_parts({"where": "", "groups": "2"}, {"where": "a > 1", "groups": "2"}).keeps
     'state'
     """
     # Older checkpoints hold addresses as they were written: a secret is no part of a query.
@@ -239,7 +239,7 @@ def _columns(schema: Any) -> str:
 
 
 def _state(plan: StatementPlan, step: KernelStep) -> str:
-    children = layout(plan, step)
+    children = build_layout(plan, step)
     sides = (children.left, children.right)
     return " | ".join(", ".join(f"{c.name} {c.dtype}" for c in side) for side in sides)
 

@@ -22,7 +22,7 @@ from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.plan.bounds import FoundBounds, place_of, time_condition
 from weft.streams.plan.forms import Form, Interval
-from weft.streams.plan.resolved import ColumnSlot, StepKey, column
+from weft.streams.plan.resolved import ColumnSlot, StepKey, column_slot
 from weft.streams.plan.scope import FromSource, StatementScope
 from weft.streams.sql.spec import JoinStepSpec
 
@@ -367,7 +367,7 @@ def batch_names(lefts: Sequence[FromSource], right: FromSource) -> BatchNames:
         fields: list[Field] = []
         for source in members:
             for index, f in enumerate(source.columns):
-                slots[column(source.number, index)] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right
+                slots[column_slot(source.number, index)] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right
                 fields.append(Field(_free(f"{source.alias}__{f.name}", taken), f.dtype, f.nullable))
             if source.is_stream:
                 slots["t", source.number] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right

@@ -28,14 +28,14 @@ from weft.streams.plan.resolved import (
     Step,
     StepKey,
     TableInput,
-    column,
-    event_time,
+    column_slot,
+    time_slot,
 )
 from weft.streams.plan.scope import FromSource
 from weft.streams.sql.spec import StreamSpec
 
 
-def read_columns(
+def find_read_columns(
     sources: Sequence[FromSource],
     steps: Sequence[Step],
     where: Typed | None,
@@ -50,11 +50,11 @@ def read_columns(
             slots |= {key.left, key.right}
     for source in sources:
         if isinstance(source.spec, StreamSpec):
-            slots.update(("i", source.number, i) for i in dedup_columns(source.spec))
+            slots.update(("i", source.number, i) for i in find_dedup_columns(source.spec))
     return {s.number: tuple(i for i in range(len(s.columns)) if ("i", s.number, i) in slots) for s in sources}
 
 
-def dedup_columns(stream: StreamSpec) -> tuple[int, ...]:
+def find_dedup_columns(stream: StreamSpec) -> tuple[int, ...]:
     """Return the columns by which a stream tells duplicates, by their index."""
     wanted = {fold(name) for name in stream.dedup}
     return tuple(i for i, f in enumerate(stream.columns) if fold(f.name) in wanted)
@@ -88,7 +88,7 @@ class Layout:
         return "", ""
 
 
-def layout(plan: StatementPlan, step: KernelStep) -> Layout:
+def build_layout(plan: StatementPlan, step: KernelStep) -> Layout:
     """Return the children of the structs of `step`."""
     read = _read_behind(plan, step)
     left = [_key(i, k, k.left) for i, k in enumerate(step.keys)]
@@ -117,7 +117,7 @@ def _columns(
     keys = {(k.left if side == "left" else k.right): k.dtype for k in step.keys}
     found = []
     for index in source.columns:
-        slot = column(number, index)
+        slot = column_slot(number, index)
         dtype = schema.fields[index].dtype
         if slot in read and keys.get(slot) != dtype:
             found.append(Child(name=f"i{number}_{index}", slot=slot, dtype=dtype))
@@ -127,7 +127,7 @@ def _columns(
 def _times(plan: StatementPlan, numbers: tuple[int, ...] | list[int]) -> list[Child]:
     streams = [n for n in numbers if isinstance(plan.source(n), Input)]
     timed = [n for n in streams if plan.source(n).stream.event_time is not None]  # type: ignore[union-attr]  # streams
-    return [Child(name=f"t{n}", slot=event_time(n), dtype=LONG) for n in timed]
+    return [Child(name=f"t{n}", slot=time_slot(n), dtype=LONG) for n in timed]
 
 
 def _read_behind(plan: StatementPlan, step: KernelStep) -> set[Hashable]:
@@ -142,7 +142,7 @@ def _read_behind(plan: StatementPlan, step: KernelStep) -> set[Hashable]:
         found.update(slot for key in other.keys for slot in (key.left, key.right))
     for source in plan.inputs:
         if is_raw(plan, step, source.number):
-            found.update(column(source.number, i) for i in dedup_columns(source.stream))
+            found.update(column_slot(source.number, i) for i in find_dedup_columns(source.stream))
     return found
 
 
@@ -223,9 +223,9 @@ _SCALARS = frozenset(
 )
 
 
-def kernel_spec(plan: StatementPlan, step: KernelStep, *, groups: int = 1) -> JoinTask:
+def build_task(plan: StatementPlan, step: KernelStep, *, groups: int = 1) -> JoinTask:
     """Return the task of a join; `groups` share the limit on rows evenly, rounded up."""
-    children = layout(plan, step)
+    children = build_layout(plan, step)
     return JoinTask(
         number=step.number,
         reach=step.reach,
@@ -255,7 +255,7 @@ def _side(
     if not raw:
         return task
     stream = raw[0].stream
-    slots = [column(raw[0].number, i) for i in dedup_columns(stream)]
+    slots = [column_slot(raw[0].number, i) for i in find_dedup_columns(stream)]
     return replace(
         task,
         late=stream.late,

@@ -17,7 +17,7 @@ from weft.expr.checking import convert
 from weft.streams.plan.bounds import in_microseconds, place_of
 from weft.streams.plan.chain import Chain
 from weft.streams.plan.joining import all_of, checked, null_rejects
-from weft.streams.plan.kernel_spec import read_columns
+from weft.streams.plan.kernel_spec import find_read_columns
 from weft.streams.plan.resolved import (
     Input,
     JobPlan,
@@ -26,7 +26,7 @@ from weft.streams.plan.resolved import (
     StatementPlan,
     Step,
     TableInput,
-    column,
+    column_slot,
 )
 from weft.streams.plan.scope import FromSource, StatementScope, read_sources
 from weft.streams.sql.job import in_order
@@ -64,7 +64,7 @@ class SelectList:
                 renamed.append((f"{source.alias}.{field.name}", name))
             expr = Ref(source.alias, field.name)
             nullable = field.nullable or source.padded
-            typed = Typed("ref", field.dtype, nullable, slot=column(source.number, index), expr=expr)
+            typed = Typed("ref", field.dtype, nullable, slot=column_slot(source.number, index), expr=expr)
             self._take(name, typed, item)
         if renamed:
             told = ", ".join(f"{column} is called {name}" for column, name in renamed)
@@ -245,7 +245,7 @@ def _assembled(
     selected: SelectList,
     executor: str,
 ) -> StatementPlan:
-    read = read_columns(sources, steps, where, (*(c.typed for c in output), selected.event_time))
+    read = find_read_columns(sources, steps, where, (*(c.typed for c in output), selected.event_time))
     inputs = tuple(
         Input(number=s.number, alias=s.alias, stream=s.spec, columns=read[s.number], time=s.time)
         for s in sources

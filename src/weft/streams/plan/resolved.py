@@ -28,16 +28,16 @@ WINDOW_START: WindowSlot = ("w", 0)
 WINDOW_END: WindowSlot = ("w", 1)
 
 
-def column(source: int, index: int) -> ColumnSlot:
+def column_slot(source: int, index: int) -> ColumnSlot:
     """Return the slot of a declared column.
 
-    >>> column(0, 2)
+    >>> column_slot(0, 2)
     ('i', 0, 2)
     """
     return ("i", source, index)
 
 
-def event_time(source: int) -> TimeSlot:
+def time_slot(source: int) -> TimeSlot:
     """Return the slot of a source's event time."""
     return ("t", source)
 

@@ -11,7 +11,7 @@ from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ, DType, Field, Schema
 from weft.errors import Diagnostic
 from weft.expr import Column, Ref, render
-from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, column, event_time
+from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, column_slot, time_slot
 from weft.streams.sql.spec import MESSAGE_TIME, JobSpec, StatementSpec, StreamSpec, TableSpec
 
 _WINDOW = {"window_start": WINDOW_START, "window_end": WINDOW_END}
@@ -143,7 +143,7 @@ class StatementScope:
 
 
 def _column(source: Named, index: int) -> Column:
-    return Column.of(column(source.number, index), source.columns.fields[index], padded=source.padded)
+    return Column.of(column_slot(source.number, index), source.columns.fields[index], padded=source.padded)
 
 
 def _undeclared(name: str, sources: Sequence[Named]) -> str:
@@ -285,5 +285,7 @@ def _timed(stream: StreamSpec, findings: Findings, *, wanted: bool) -> tuple[Str
 def time_slots(sources: Iterable[FromSource]) -> dict[Hashable, int]:
     """Return the slots of event times, as declared columns and as times, each with its source."""
     streams = [s for s in sources if s.is_stream]
-    columns: dict[Hashable, int] = {column(s.number, s.time): s.number for s in streams if s.time is not None}
-    return {**columns, **{event_time(s.number): s.number for s in streams}}
+    columns: dict[Hashable, int] = {
+        column_slot(s.number, s.time): s.number for s in streams if s.time is not None
+    }
+    return {**columns, **{time_slot(s.number): s.number for s in streams}}

@@ -34,7 +34,7 @@ from weft.streams.checkpoint.status import facts
 from weft.streams.kernel.spec import NEVER
 from weft.streams.kernel.state_files import GroupPlace, Places, save_rejects, waiting
 from weft.streams.plan.explain import explain_job
-from weft.streams.plan.identity import Change, parts, verdict
+from weft.streams.plan.identity import Change, compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.sinks import check_sink
 
@@ -93,7 +93,9 @@ def _checked(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | Non
     if found is None or fresh:
         return None
     record = record_of(found)
-    change = verdict(record.parts, parts(plan, groups=int(job.settings.get("groups") or record.groups)))
+    change = compare_parts(
+        record.parts, describe_parts(plan, groups=int(job.settings.get("groups") or record.groups))
+    )
     if is_sealed(found):
         if change.needs_consent:
             check_open(found, plan.name)
@@ -152,7 +154,7 @@ def _begun(
         folder,
         JobRecord(
             groups=groups,
-            parts=parts(plan, groups=groups),
+            parts=describe_parts(plan, groups=groups),
             plan=_shown(job, plan),
             weft=engine_version(),
             replaces=replaces,
@@ -178,8 +180,8 @@ def _continued(
     check_open(found, plan.name)
     record = record_of(found)
     groups = int(job.settings.get("groups") or record.groups)
-    now = parts(plan, groups=groups)
-    change = verdict(record.parts, now)
+    now = describe_parts(plan, groups=groups)
+    change = compare_parts(record.parts, now)
     if not _goes_on(change, keep):
         raise _changed(plan, found, change, keep)
     check_offsets(found)
@@ -203,7 +205,7 @@ def _with_offsets(
     last = last_batch(old)
     record = JobRecord(
         groups=groups,
-        parts=parts(plan, groups=groups),
+        parts=describe_parts(plan, groups=groups),
         plan=_shown(job, plan),
         weft=engine_version(),
         follows=old.name,

@@ -41,7 +41,7 @@ from weft.streams.checkpoint.recover import (
 )
 from weft.streams.checkpoint.rejects import RejectFile, read_rejects, reject_files
 from weft.streams.kernel.spec import KernelProblem
-from weft.streams.plan.identity import parts, verdict
+from weft.streams.plan.identity import compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.opening import checkpoint_base
@@ -163,7 +163,7 @@ def _redriven(
 def _check_same(plan: StatementPlan, checkpoint: Checkpoint) -> None:
     """Raise `StreamError` W2203 when the statement is not the one whose rows are in the sink."""
     record = record_of(checkpoint)
-    change = verdict(record.parts, parts(plan, groups=record.groups))
+    change = compare_parts(record.parts, describe_parts(plan, groups=record.groups))
     if change.keeps in ("same", "all"):
         return
     told = [p for p in change.parts if p.keeps not in ("same", "all")]

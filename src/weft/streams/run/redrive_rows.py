@@ -31,7 +31,7 @@ from weft.streams.kernel.redrive import redone
 from weft.streams.kernel.spec import JoinTask, KernelProblem, Side
 from weft.streams.kernel.state_files import GroupPlace, open_group
 from weft.streams.kernel.state_files import Places as Folder
-from weft.streams.plan.kernel_spec import Child, Layout, kernel_spec, layout
+from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame
 from weft.streams.spark.files import csv_options, read_batch, stage
@@ -63,8 +63,8 @@ def looked_up(
 ) -> LookedUp:
     """Return what rejected rows change, as far as the state tells."""
     step = only_join(plan)
-    task = kernel_spec(plan, step)
-    children = layout(plan, step)
+    task = build_task(plan, step)
+    children = build_layout(plan, step)
     batch = last_batch(checkpoint)
     plus: list[Any] = []
     minus: list[Any] = []
@@ -99,7 +99,7 @@ def only_join(plan: StatementPlan) -> KernelStep:
     why = ""
     if len(steps) != 1 or len(plan.steps) != 1 or not timed:
         why = "it is not one join of two streams"
-    elif kernel_spec(plan, steps[0]).reach.kind == "session":
+    elif build_task(plan, steps[0]).reach.kind == "session":
         why = "a late row may merge sessions whose rows are gone"
     if why:
         raise StreamError(

@@ -14,7 +14,7 @@ from weft.streams.checkpoint.ledger import SIDES, ShownLedger, side_name
 from weft.streams.checkpoint.manifest import Ledger, Manifest
 from weft.streams.checkpoint.status import sides_of
 from weft.streams.kernel.spec import NEVER, SideStats
-from weft.streams.plan.clocks import held_back_by
+from weft.streams.plan.clocks import find_lagging_side
 from weft.streams.plan.resolved import KernelStep, StatementPlan
 
 
@@ -144,7 +144,7 @@ def batch_report(plan: StatementPlan, manifest: Manifest) -> BatchReport:
         rows_in=manifest.rows_in,
         rows_out=manifest.rows,
         watermark=manifest.watermark,
-        held_back_by=held_back_by(plan, manifest.max_times),
+        held_back_by=find_lagging_side(plan, manifest.max_times),
         ledger=manifest.ledger,
         joins=join_reports(plan, manifest),
         seconds=manifest.seconds,

@@ -44,8 +44,8 @@ from weft.streams.checkpoint.offsets import (
 )
 from weft.streams.checkpoint.recover import recover
 from weft.streams.kernel.spec import FOREVER, Clock, KernelProblem
-from weft.streams.plan.clocks import clocks, idle_sides, timeouts, watermark
-from weft.streams.plan.kernel_spec import is_raw, kernel_spec
+from weft.streams.plan.clocks import collect_timeouts, compute_clocks, compute_watermark, find_idle_sides
+from weft.streams.plan.kernel_spec import build_task, is_raw
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, side_names
@@ -122,7 +122,7 @@ class Statement:
             record=record,
             sink=sink,
             before=_last(plan, checkpoint),
-            joins={s.number: carried(kernel_spec(plan, s, groups=record.groups)) for s in plan.kernel_steps},
+            joins={s.number: carried(build_task(plan, s, groups=record.groups)) for s in plan.kernel_steps},
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             places=running.reader.places(plan),
         )
@@ -189,7 +189,7 @@ class Statement:
         known = planned_sources(self.checkpoint.spark)
         if known is not None and known > len(self.plan.inputs):
             return True
-        wanted = bool(timeouts(self.plan, self.running.job.settings.get("idle.timeout")))
+        wanted = bool(collect_timeouts(self.plan, self.running.job.settings.get("idle.timeout")))
         if wanted and known is not None:
             add_source(self.checkpoint.spark)
         return wanted
@@ -260,9 +260,9 @@ class Statement:
             return known
         earlier = self.before or Manifest(batch=-1)
         idle = EMPTY if final else self._idle(earlier.last_rows)
-        mark = watermark(self.plan, earlier.max_times, earlier.watermark, idle=tuple(idle))
+        mark = compute_watermark(self.plan, earlier.max_times, earlier.watermark, idle=tuple(idle))
         past = tuple(Clock(left=left, right=right) for left, right in earlier.clocks)
-        now = clocks(self.plan, FOREVER if final else mark, past)
+        now = compute_clocks(self.plan, FOREVER if final else mark, past)
         heartbeat = Heartbeat(
             batch=number,
             wall_clock=time.time_ns() // 1000,
@@ -278,7 +278,7 @@ class Statement:
         """Return the sides that are left out of the watermark now, by when each last showed a row."""
         if self.running.mode != "continuous":
             return FrozenMap()  # a run over what there is ends by itself: nobody waits
-        return idle_sides(
+        return find_idle_sides(
             self.plan,
             last_rows,
             started=self.running.started,

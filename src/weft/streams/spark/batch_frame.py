@@ -35,8 +35,8 @@ from weft.streams.plan.resolved import (
     StatementPlan,
     Step,
     TableInput,
-    column,
-    event_time,
+    column_slot,
+    time_slot,
 )
 from weft.streams.spark.files import read_batch
 from weft.streams.spark.kafka import read_kafka_batch
@@ -112,8 +112,8 @@ def _taking_part(rows: DataFrame, plan: StatementPlan, source: Input, started: d
         rows = rows.filter(time.isNotNull())
     if stream.dedup:
         rows = _first_of_each(rows, stream)
-    columns = [F.col(column_name(i)).alias(slot_name(column(source.number, i))) for i in source.columns]
-    return rows.select(*columns, time.alias(slot_name(event_time(source.number))))
+    columns = [F.col(column_name(i)).alias(slot_name(column_slot(source.number, i))) for i in source.columns]
+    return rows.select(*columns, time.alias(slot_name(time_slot(source.number))))
 
 
 def _missing(plan: StatementPlan, source: Input) -> str | None:
@@ -173,9 +173,11 @@ def _slots(plan: StatementPlan, number: int) -> list[tuple[Slot, DType]]:
     """Return the columns of a source in the order in which a resolved join has them."""
     source = plan.source(number)
     declared = source.table.columns if isinstance(source, TableInput) else source.stream.columns
-    found: list[tuple[Slot, DType]] = [(column(number, i), f.dtype) for i, f in enumerate(declared.fields)]
+    found: list[tuple[Slot, DType]] = [
+        (column_slot(number, i), f.dtype) for i, f in enumerate(declared.fields)
+    ]
     if isinstance(source, Input):
-        found.append((event_time(number), declared.fields[0].dtype))
+        found.append((time_slot(number), declared.fields[0].dtype))
     return found
 
 

@@ -29,7 +29,7 @@ from weft.expr.spark.types import cast_to, to_spark
 from weft.joins.spark.hashing import balanced_group, even_numbers
 from weft.streams.kernel import arrow_task as worker
 from weft.streams.kernel.spec import NEVER, Clock, JoinTask
-from weft.streams.plan.kernel_spec import Child, Layout, layout
+from weft.streams.plan.kernel_spec import Child, Layout, build_layout
 from weft.streams.plan.resolved import Input, KernelStep, Slot, StatementPlan
 from weft.streams.spark.readable import RAW, TIME, column_name
 from weft.streams.spark.select_stage import slot_name
@@ -121,7 +121,7 @@ def kernel_stage(
     moment: Moment,
 ) -> DataFrame:
     """Return the joined rows as flat columns; `rows` come from `both_raw`, `side_rows` or their union."""
-    children = layout(plan, step)
+    children = build_layout(plan, step)
     work = worker_task(
         join,
         clock,
@@ -142,7 +142,7 @@ def kernel_stage(
 def both_raw(plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: Moment) -> DataFrame:
     """Return the rows of a join of two streams, both straight from the batch, in one pass."""
     F: Any = functions_of(batch)
-    children = layout(plan, step)
+    children = build_layout(plan, step)
     (left,), right = step.left, step.right
     ours = F.col(INPUT) == F.lit(left)
     kept = batch.filter(F.col(INPUT).isin(left, right))
@@ -241,7 +241,7 @@ def _one_side(
     raw: Column,
     moment: Moment,
 ) -> DataFrame:
-    children = layout(plan, step)
+    children = build_layout(plan, step)
     made = _side(F, step, children, side, column)
     other = children.right if side == "left" else children.left
     nothing = {c.name: F.lit(None).cast(to_spark(c.dtype)) for c in other}

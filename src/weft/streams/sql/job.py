@@ -261,10 +261,10 @@ def read_job(text: str, *, file: str | None = None, env: Mapping[str, str] = {})
 
 def load_job(path: Path, env: Mapping[str, str]) -> JobSyntax:
     """Read the job of a file."""
-    return read_job(text_of(path), file=str(path), env=env)
+    return read_job(read_job_text(path), file=str(path), env=env)
 
 
-def text_of(path: Path, shown: str | None = None) -> str:
+def read_job_text(path: Path, shown: str | None = None) -> str:
     """Return the text of a job file; findings name it as `shown`."""
     file = shown or str(path)
     try:

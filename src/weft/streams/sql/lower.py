@@ -22,7 +22,7 @@ from weft.core.names import listed, near
 from weft.core.paths import climbs_out
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, StreamSqlError
-from weft.streams.sql.job import in_order, read_with_mistakes, text_of
+from weft.streams.sql.job import in_order, read_job_text, read_with_mistakes
 from weft.streams.sql.options import read_options
 from weft.streams.sql.queries import Input, Names, printed, statement_spec
 from weft.streams.sql.relations import sink_spec, stream_spec, table_spec
@@ -111,7 +111,7 @@ def _places(spec: JobSpec, statement: StatementSpec) -> Iterator[Source | None]:
 
 def load_spec(path: Path, env: Mapping[str, str]) -> JobSpec:
     """Read the job of a file and look up its names."""
-    return read_spec(text_of(path), file=str(path), env=env)
+    return read_spec(read_job_text(path), file=str(path), env=env)
 
 
 def job_spec(syntax: JobSyntax) -> JobSpec:
