@@ -74,6 +74,14 @@ def ground(left: float | None, right: float | None, **said: Any) -> Ground:
         (KEYLESS, ground(None, None), None, "slices", "no equal key"),
         (KEYLESS, ground(1, 1), None, "union", "small sides"),
         (TWO_AXES, ground(100, 100), None, "rank", "two independent cut-offs"),
+        # Each limit belongs to the plan it is a limit of.
+        (JOIN, ground(8, 8), None, "union", "small sides of about 16 MB"),
+        (JOIN, ground(8, 8.1), None, "kernel", "sides of about 16 MB"),
+        (JOIN, ground(64, 32), None, "broadcast", "the right side is small, about 32 MB"),
+        (JOIN, ground(66, 32.1), None, "kernel", "sides of about 98 MB"),
+        (JOIN, ground(1 / 16, 500), None, "tiny_left", "the left side of about 64 KB"),
+        (JOIN, ground(320, 320), None, "kernel", "sides of about 640 MB"),
+        (JOIN, ground(320, 320.1), None, "slices", "sides of about 640 MB"),
     ],
 )
 def test_a_plan_is_chosen_from_sizes_statistics_and_options(
