@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from strategies import CASE, RandomJoin, seeded_join
-from weft.core.names import canonical
+from weft.core.names import canonical_name
 from weft.core.types import common_type
 from weft.errors import JoinKeyWarning, WeftError
 from weft.joins.resolve.join import Inference, resolve_join
@@ -73,7 +73,7 @@ def natural(pack: RandomJoin, how: Any) -> Plan:
     pairs = [(a, b) for a, b in spec.equal_keys if a != b]
     shared = [f for f in left if f.name in right and f.name != CASE]
     excluded = [
-        canonical(f.name)
+        canonical_name(f.name)
         for f in shared
         if common_type(f.dtype, right[f.name].dtype) is None or rng.random() < 0.6
     ]

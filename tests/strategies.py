@@ -25,7 +25,7 @@ from random_columns import (
     columns,
     order_values,
 )
-from weft.core.names import canonical, quote
+from weft.core.names import canonical_name, quote
 from weft.core.types import LONG, Field, Schema, common_type
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.testing import Table, reference_join
@@ -164,7 +164,7 @@ def _table(rng: random.Random, chosen: Sequence[RandomColumn], numbers: range, s
 
 
 def _base(rng: random.Random, sides: _Sides, kind: str) -> dict[str, Any]:
-    keys = [[CASE, CASE], *([canonical(a.name), canonical(b.name)] for a, b in sides.keys)]
+    keys = [[CASE, CASE], *([canonical_name(a.name), canonical_name(b.name)] for a, b in sides.keys)]
     spec: dict[str, Any] = {"type": kind, "equal_keys": keys}
     if predicates := [_predicate(rng, sides) for _ in range(rng.choice((0, 0, 0, 1, 1, 2)))]:
         spec["predicates"] = predicates
@@ -176,7 +176,7 @@ def _base(rng: random.Random, sides: _Sides, kind: str) -> dict[str, Any]:
 
 
 def _names(a: RandomColumn, b: RandomColumn) -> dict[str, str]:
-    return {"left": canonical(a.name), "right": canonical(b.name)}
+    return {"left": canonical_name(a.name), "right": canonical_name(b.name)}
 
 
 def _join(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
@@ -200,7 +200,7 @@ def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
         spec["tolerance"] = "unbounded"
     if rng.random() < 0.5:
         chosen = rng.sample(sides.right, rng.randint(1, 2))
-        spec["tie_break"] = [canonical(c.name) for c in chosen]
+        spec["tie_break"] = [canonical_name(c.name) for c in chosen]
     if rng.random() < 0.3:
         predicate = _compared(*sides.order, rng.choice(_ALONG[spec["direction"]]))
         if rng.random() < 0.5:
@@ -208,7 +208,7 @@ def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
         spec["range_predicates"] = [predicate]
     spec.update(_second_axis(rng, sides, backward=spec["direction"] == "backward"))
     if "tombstone" not in spec and "until" not in spec and rng.random() < 0.3:
-        spec["skip_nulls"] = [canonical(c.name) for c in rng.sample(sides.right, rng.randint(1, 2))]
+        spec["skip_nulls"] = [canonical_name(c.name) for c in rng.sample(sides.right, rng.randint(1, 2))]
     return spec, how
 
 
@@ -219,9 +219,9 @@ def _second_axis(rng: random.Random, sides: _Sides, *, backward: bool) -> dict[s
         asked = sides.order[0] if rng.random() < 0.6 else sides.second[0]
         said["known"] = {"type": "order", **_names(asked, sides.second[1])}
     elif sides.second is not None and backward:
-        said["until"] = canonical(sides.second[1].name)
+        said["until"] = canonical_name(sides.second[1].name)
     if rng.random() < 0.15:
-        said["tombstone"] = canonical(sides.flags[1].name)
+        said["tombstone"] = canonical_name(sides.flags[1].name)
     return said
 
 
@@ -242,9 +242,9 @@ def _ends(rng: random.Random, left: RandomColumn, right: RandomColumn) -> dict[s
     which = rng.choice(("left_end", "right_end", "both"))
     said: dict[str, Any] = {"closed": rng.random() < 0.4}
     if which != "right_end":
-        said["left_end"] = canonical(left.name)
+        said["left_end"] = canonical_name(left.name)
     if which != "left_end":
-        said["right_end"] = canonical(right.name)
+        said["right_end"] = canonical_name(right.name)
     return said
 
 

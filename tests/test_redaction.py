@@ -23,7 +23,7 @@ from weft.errors import Diagnostic, StoreError, StreamSqlError
 from weft.io.credentials import secret_text
 from weft.pipelines.store.connections import Database, address_of, engine_of
 from weft.pipelines.store.records import RunFailure
-from weft.redaction import MASK, holds_secret, is_secret_name, redact
+from weft.redaction import MASK, has_secret, is_secret_name, redact
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import compare_parts, describe_parts
 from weft.streams.plan.resolve import plan_text
@@ -80,8 +80,8 @@ def test_words_without_an_assignment_are_not_touched() -> None:
 )  # fmt: skip
 def test_a_name_says_whether_its_value_is_a_secret(name: str, *, secret: bool) -> None:
     assert is_secret_name(name) is secret
-    assert holds_secret(name, "abcdef1") is secret
-    assert not holds_secret(name, "${FROM_ELSEWHERE}")
+    assert has_secret(name, "abcdef1") is secret
+    assert not has_secret(name, "${FROM_ELSEWHERE}")
 
 
 # Messages and source lines.

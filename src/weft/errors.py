@@ -59,7 +59,7 @@ Severity = Literal["error", "warning", "note"]
 _LONGEST_WORD = 1_000
 
 
-class Spot(TypedDict):
+class Position(TypedDict):
     """A place in a text, 0-based, as editors count."""
 
     line: int
@@ -69,11 +69,11 @@ class Spot(TypedDict):
 class Range(TypedDict):
     """A part of a text; the end is behind its last character."""
 
-    start: Spot
-    end: Spot
+    start: Position
+    end: Position
 
 
-class Place(Protocol):
+class SourceLocation(Protocol):
     """Where something was written; ``core.source.Source`` is the real one."""
 
     @property
@@ -103,7 +103,7 @@ class Diagnostic:
     message: str
     help: str = ""
     severity: Severity = "error"
-    at: Place | None = None
+    at: SourceLocation | None = None
 
     def __post_init__(self) -> None:
         # A message may repeat an address or an option of the user: no secret gets further than here.
@@ -159,7 +159,7 @@ class WeftError(Exception):
         *,
         code: Code | None = None,
         help: str = "",
-        at: Place | None = None,
+        at: SourceLocation | None = None,
     ) -> None:
         if isinstance(what, str):
             what = (Diagnostic(code or self.default_code, what, help=help, at=at),)

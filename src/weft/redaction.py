@@ -157,7 +157,7 @@ def is_secret_name(name: str) -> bool:
     )
 
 
-def holds_secret(name: str, value: str) -> bool:
+def has_secret(name: str, value: str) -> bool:
     """Whether an option, by its name or inside its value, holds a secret that is written out."""
     if is_secret_name(name):
         return not is_placeholder(value)

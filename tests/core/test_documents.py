@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypedDict
 import jsonschema
 import pytest
 
-from weft.core.documents import WORD, Document, Key, json_schema, rounded, to_json
+from weft.core.documents import OPEN_WORD, Document, Key, json_schema, round_seconds, to_json
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import Diagnostic
 
@@ -42,8 +42,8 @@ class Report(Document):
 
     in_: Annotated[int, Key("in")]
     state: Literal["on", "off"]
-    kind: Annotated[Literal["a", "b"], WORD] = "a"
-    seconds: Annotated[float, rounded] | None = None
+    kind: Annotated[Literal["a", "b"], OPEN_WORD] = "a"
+    seconds: Annotated[float, round_seconds] | None = None
     parts: tuple[Part, ...] = ()
     first: Part | None = None
     by_name: FrozenMap[str, int] = EMPTY

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from weft.core.fingerprint import fingerprint
-from weft.core.frozen import EMPTY, FrozenMap, frozen, thawed
-from weft.core.source import NOWHERE, Sites, Source
+from weft.core.frozen import EMPTY, FrozenMap, freeze, thaw
+from weft.core.source import NO_SOURCES, Source, SourceMap
 
 
 def test_equal_maps_have_one_hash_in_any_order() -> None:
@@ -30,9 +30,9 @@ def test_a_map_cannot_be_changed_and_forgets_where_it_came_from() -> None:
 
 def test_frozen_and_thawed_turn_each_other_around() -> None:
     plain = {"a": [1, {"b": [None, "x"]}], "c": {}}
-    assert thawed(frozen(plain)) == plain
-    assert hash(frozen(plain)) == hash(frozen(dict(reversed(plain.items()))))
-    assert "a" in frozen(plain)
+    assert thaw(freeze(plain)) == plain
+    assert hash(freeze(plain)) == hash(freeze(dict(reversed(plain.items()))))
+    assert "a" in freeze(plain)
     assert len(EMPTY) == 0
 
 
@@ -41,7 +41,7 @@ def test_a_map_is_fingerprinted_as_a_mapping() -> None:
 
 
 TEXT = "arguments:\n  on: a = b\n"
-SITES = Sites(
+SITES = SourceMap(
     Source(TEXT, 0, 9),
     FrozenMap({"arguments": Source(TEXT, 13, 22), "arguments.on": Source(TEXT, 17, 22)}),
     FrozenMap({"arguments": Source(TEXT, 0, 9), "arguments.on": Source(TEXT, 13, 15)}),
@@ -68,7 +68,7 @@ def test_the_places_of_a_part_start_at_it() -> None:
     assert inner.of("on") == SITES.of("arguments.on")
     assert inner.key("on") == SITES.key("arguments.on")
     assert inner.whole == SITES.of("arguments")
-    assert NOWHERE.of("anything") is NOWHERE.key("anything") is None
+    assert NO_SOURCES.of("anything") is NO_SOURCES.key("anything") is None
 
 
 def test_offsets_say_where_each_character_stands() -> None:

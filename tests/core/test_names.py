@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from weft.core.names import (
     LEFT,
     RIGHT,
-    canonical,
+    canonical_name,
+    find_similar,
     fold,
-    internal,
+    format_list,
+    format_name,
+    internal_name,
     is_plain_text,
-    listed,
-    near,
     parse_name,
     quote,
-    shown,
 )
 from weft.errors import ArgumentError, JoinSpecError, WeftError
 
@@ -49,14 +49,14 @@ def test_a_written_name_means_one_column(written: str, name: str) -> None:
 
 @given(names | tricky)
 def test_the_canonical_text_of_a_name_reads_back(name: str) -> None:
-    assert parse_name(canonical(name)) == name
+    assert parse_name(canonical_name(name)) == name
     assert parse_name(quote(name)) == name
 
 
 @given(names | tricky)
 def test_the_canonical_text_is_the_name_where_that_is_enough(name: str) -> None:
-    assert canonical(name) in (name, quote(name))
-    assert canonical(parse_name(canonical(name))) == canonical(name)
+    assert canonical_name(name) in (name, quote(name))
+    assert canonical_name(parse_name(canonical_name(name))) == canonical_name(name)
 
 
 @given(st.text())
@@ -67,7 +67,7 @@ def test_any_text_is_a_name_or_an_error_of_ours(text: str) -> None:
         assert refused.code == "W0303"
         assert refused.help
     else:
-        assert parse_name(canonical(name)) == name
+        assert parse_name(canonical_name(name)) == name
 
 
 @pytest.mark.parametrize("written", ["", " ", "\t", "a\nb", "a\x00", "\x1b[0m", "a\x7f", "\ud800"])
@@ -92,7 +92,7 @@ def test_a_name_that_is_no_text_is_refused(written: object) -> None:
 
 @given(st.text(max_size=8))
 def test_a_name_in_an_expression_is_bare_only_when_it_is_a_word(name: str) -> None:
-    assert shown(name) == (name if name.isidentifier() else quote(name))
+    assert format_name(name) == (name if name.isidentifier() else quote(name))
 
 
 @pytest.mark.parametrize(
@@ -108,25 +108,25 @@ def test_names_fold_unless_case_counts() -> None:
 
 
 def test_internal_names_of_the_two_sides_never_meet() -> None:
-    made = {internal(side, i) for side in (LEFT, RIGHT) for i in range(200)}
+    made = {internal_name(side, i) for side in (LEFT, RIGHT) for i in range(200)}
     assert len(made) == 400
 
 
 def test_near_names_come_nearest_first_and_ignore_case() -> None:
-    assert near("CUSTOMER", ["order_id", "customer_id", "Customer"]) == ("Customer", "customer_id")
-    assert near("zzz", ["order_id"]) == ()
-    assert near("a", []) == ()
-    assert len(near("name", [f"name{i}" for i in range(9)])) == 3
-    assert len(near("name", [f"name{i}" for i in range(9)], most=1)) == 1
+    assert find_similar("CUSTOMER", ["order_id", "customer_id", "Customer"]) == ("Customer", "customer_id")
+    assert find_similar("zzz", ["order_id"]) == ()
+    assert find_similar("a", []) == ()
+    assert len(find_similar("name", [f"name{i}" for i in range(9)])) == 3
+    assert len(find_similar("name", [f"name{i}" for i in range(9)], most=1)) == 1
 
 
 @given(st.text(max_size=10), st.lists(st.text(max_size=10), max_size=6))
 def test_near_names_are_some_of_the_available_ones(wanted: str, available: list[str]) -> None:
-    assert set(near(wanted, available)) <= set(available)
+    assert set(find_similar(wanted, available)) <= set(available)
 
 
 def test_a_list_of_names_is_quoted_and_cut() -> None:
-    assert listed([]) == "none"
-    assert listed(["a", "b c"]) == "'a', 'b c'"
-    assert listed("abcdef", most=4) == "'a', 'b', 'c', 'd' and 2 more"
-    assert listed("abcd", most=4) == "'a', 'b', 'c', 'd'"
+    assert format_list([]) == "none"
+    assert format_list(["a", "b c"]) == "'a', 'b c'"
+    assert format_list("abcdef", most=4) == "'a', 'b', 'c', 'd' and 2 more"
+    assert format_list("abcd", most=4) == "'a', 'b', 'c', 'd'"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.source import Source
-from weft.errors import Spot
+from weft.errors import Position
 
 texts = st.text(alphabet="ab\n\r\té ", max_size=30)
 
@@ -37,7 +37,7 @@ def test_a_range_finds_the_same_text_again(place: Source) -> None:
     lines = place.text.split("\n")
     start, end = place.range["start"], place.range["end"]
 
-    def offset(at: Spot) -> int:
+    def offset(at: Position) -> int:
         return sum(len(line) + 1 for line in lines[: at["line"]]) + at["character"]
 
     assert place.text[offset(start) : offset(end)] == place.text[place.start : place.end]

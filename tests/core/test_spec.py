@@ -9,29 +9,29 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from weft.core.frozen import FrozenMap
-from weft.core.source import NOWHERE, Sites, Source
+from weft.core.source import NO_SOURCES, Source, SourceMap
 from weft.core.spec import (
     ALWAYS,
     NEVER,
     Limits,
     Locations,
     Positive,
+    RawMapping,
+    ReadAs,
     Spec,
     Text,
-    Written,
-    WrittenAs,
-    frozen_values,
-    key_named,
+    freeze_values,
+    yaml_key,
 )  # fmt: skip
 
-PLACES = Sites(Source("size: 3", 0, 7))
+PLACES = SourceMap(Source("size: 3", 0, 7))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part(Spec):
     """A part."""
 
-    size: Positive = field(metadata=key_named("size_mm"))
+    size: Positive = field(metadata=yaml_key("size_mm"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,11 @@ class Machine(Spec):
     name: Text = ""
     speed: int = field(default=1, metadata=ALWAYS)
     owner: str = field(default="", compare=False, metadata=NEVER)
-    options: Annotated[FrozenMap[str, Any], WrittenAs(dict[str, Any], frozen_values)] = field(
+    options: Annotated[FrozenMap[str, Any], ReadAs(dict[str, Any], freeze_values)] = field(
         default_factory=FrozenMap
     )
     parts: Annotated[tuple[Part, ...], Limits(min_length=1)]
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 class Reader:
@@ -54,8 +54,8 @@ class Reader:
         return replace(spec, at=node) if located else spec
 
 
-def written(**keys: Any) -> Written:
-    mapping = Written(keys)
+def written(**keys: Any) -> RawMapping:
+    mapping = RawMapping(keys)
     mapping.node = PLACES
     return mapping
 
@@ -69,7 +69,7 @@ def test_a_mapping_becomes_the_value_with_its_locations() -> None:
     machine = read(name="press", owner="me", parts=(written(size_mm=3),), options={"a": [1]})
     assert machine == Machine(name="press", parts=(Part(size=3),), options=FrozenMap(a=(1,)))
     assert machine.at == PLACES
-    assert hash(machine) == hash(replace(machine, at=NOWHERE, owner=""))
+    assert hash(machine) == hash(replace(machine, at=NO_SOURCES, owner=""))
 
 
 def test_the_canonical_form_leaves_out_defaults_and_has_the_keys_of_files() -> None:

@@ -16,7 +16,7 @@ from engine_data import sample_workspace
 from entity_texts import entity, told
 from pipelines import Site, site
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, opened, staged_run
-from weft.core.paths import climbs_out, name_problem, outside
+from weft.core.paths import escapes_folder, name_problem, resolve_outside
 from weft.core.period import calendar_from_dict
 from weft.errors import ActivationError, ConnectorError, RunError, StreamPlanError, StreamSqlError
 from weft.pipelines.model.build import project_from_dict
@@ -211,7 +211,7 @@ def test_a_stream_or_table_whose_name_cannot_be_a_folder_is_refused(name: str, s
     "path", ["../x", "../../x/*.json", "a/../../x", "./../x", "{..,in}/x", "s3a://b/../x"]
 )
 def test_a_stream_path_that_climbs_out_is_refused_at_its_place(tmp_path: Path, path: str) -> None:
-    assert climbs_out(path)
+    assert escapes_folder(path)
     for text in (
         JOB % (path, "out"),
         JOB % ("in", path),
@@ -229,7 +229,7 @@ def test_a_stream_path_that_climbs_out_is_refused_at_its_place(tmp_path: Path, p
     "path", ["in", "in/../orders", "/data/../x", "/data/orders", "s3a://b/x", "a..b", "x/..y", "{a,b}/x"]
 )
 def test_a_stream_path_that_stays_or_is_absolute_is_fine(tmp_path: Path, path: str) -> None:
-    assert not climbs_out(path)
+    assert not escapes_folder(path)
     assert plan_text(JOB % (path, "out"), tmp_path).statements
 
 
@@ -258,5 +258,5 @@ def test_a_job_is_not_looked_for_outside_its_folder(tmp_path: Path) -> None:
 def test_outside_follows_links_of_both(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").symlink_to(tmp_path / "a", target_is_directory=True)
-    assert outside(tmp_path / "b", tmp_path / "a" / "x") is None
-    assert outside(tmp_path / "a", tmp_path / "c") == (tmp_path / "c").resolve()
+    assert resolve_outside(tmp_path / "b", tmp_path / "a" / "x") is None
+    assert resolve_outside(tmp_path / "a", tmp_path / "c") == (tmp_path / "c").resolve()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, EntityError, WeftError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -148,20 +148,22 @@ def project_of(workspace: Workspace, said: str | None) -> Project:
         raise WorkspaceError(
             "name a project" if names else "the workspace has no project",
             code="W1802",
-            help=f"it has {listed(names)}" if names else "write one in projects/, or see `weft init`",
+            help=f"it has {format_list(names)}" if names else "write one in projects/, or see `weft init`",
         )
     found = [p for p in workspace.projects if p.id == said] or [
         p for p in workspace.projects if p.name == said
     ]
     if found:
         return max(found, key=lambda p: p.version)
-    close = near(said, names, most=1)
+    close = find_similar(said, names, most=1)
     raise WorkspaceError(
         f"there is no project {said!r}",
         code="W1802",
         help=f"did you mean {close[0]!r}?"
         if close
-        else (f"projects are {listed(names)}" if names else "write one in projects/, or see `weft init`"),
+        else (
+            f"projects are {format_list(names)}" if names else "write one in projects/, or see `weft init`"
+        ),
     )
 
 

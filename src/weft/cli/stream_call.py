@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.call import Call
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import StreamSqlError, WeftError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ def job_of(call: Call, said: str, defined: Sequence[str] | None = None) -> JobCa
 def _unknown(said: str, root: Path, start: Path) -> WorkspaceError:
     named = sorted(p.stem for p in (root / STREAMS).glob("*.sql"))
     beside = sorted(p.name for p in start.glob("*.sql"))
-    close = near(said, [*named, *beside], most=1)
+    close = find_similar(said, [*named, *beside], most=1)
     known = [*named, *beside]
     if close:
         help = f"did you mean {close[0]!r}?"
     else:
-        help = f"there are {listed(known)}" if known else "write one as streams/NAME.sql"
+        help = f"there are {format_list(known)}" if known else "write one as streams/NAME.sql"
     return WorkspaceError(f"there is no stream job {said!r}", code="W1802", help=help)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from weft.core.names import listed, suggest
+from weft.core.names import format_list, suggest
 from weft.errors import PeriodError
 
 Status = Literal["open", "closed", "locked"]
@@ -179,7 +179,7 @@ class Calendar(ABC):
                 if level
                 else f"a {period.level} does not divide into smaller periods",
                 code="W0404",
-                help=f"below {period.level!r} there is {listed(lower)}",
+                help=f"below {period.level!r} there is {format_list(lower)}",
             )
         found = self.within(period.start, period.end, level)
         if not found:
@@ -198,7 +198,7 @@ class Calendar(ABC):
             raise PeriodError(
                 f"a {period.level} is not part of a {above}",
                 code="W0404",
-                help=f"below {above!r} there is {listed(self.below(above))}",
+                help=f"below {above!r} there is {format_list(self.below(above))}",
             )
         found = self.at(period.start, above)
         return found if found is not None and found.covers(period) else None

@@ -8,8 +8,8 @@
         ok: bool
         seconds: Annotated[float, rounded]
 
-An annotation may carry the function that makes the value of the document (``rounded``), the schema of the value
-(``WORD``) or another key (``Key("in")``).
+An annotation may carry the function that makes the value of the document (``round_seconds``), the schema of the value
+(``OPEN_WORD``) or another key (``Key("in")``).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from typing import (
     is_typeddict,
 )
 
-from weft.core.frozen import FrozenMap, frozen, thawed
+from weft.core.frozen import FrozenMap, freeze, thaw
 
 Schema = dict[str, Any]
-WORD = FrozenMap({"type": "string"})
+OPEN_WORD = FrozenMap({"type": "string"})
 """The schema of a word of a set that later versions may add to."""
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null", Path: "string"}
@@ -151,15 +151,15 @@ def to_json(value: Any) -> Any:
     return str(value) if isinstance(value, Decimal) else value
 
 
-def rounded(seconds: float) -> float:
+def round_seconds(seconds: float) -> float:
     """Return seconds to the millisecond."""
     return round(seconds, 3)
 
 
-def iso_moment(micros: int) -> str | None:
+def format_micros(micros: int) -> str | None:
     """Return microseconds since 1970 as text to the millisecond, None when no calendar has that moment.
 
-    >>> iso_moment(1736848800123000)
+    >>> format_micros(1736848800123000)
     '2025-01-14T10:00:00.123Z'
     """
     try:
@@ -182,7 +182,7 @@ def _read(hint: Any, value: Any) -> Any:
         return tuple(_read(inner[0], one) for one in value)
     if isinstance(hint, type) and issubclass(hint, Document):
         return hint.from_dict(value)
-    return frozen(value)
+    return freeze(value)
 
 
 def json_schema(hint: Any) -> Schema:
@@ -215,7 +215,7 @@ def json_schema(hint: Any) -> Schema:
 def _annotated(hint: Any) -> Schema:
     for extra in hint.__metadata__:
         if isinstance(extra, Mapping):
-            return dict(thawed(extra))
+            return dict(thaw(extra))
         if callable(extra):
             return json_schema(_returned(extra))
     return json_schema(hint.__origin__)

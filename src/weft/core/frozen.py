@@ -50,27 +50,27 @@ EMPTY: FrozenMap[Any, Any] = FrozenMap()
 """The map without entries."""
 
 
-def frozen(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """Return `value` with every mapping in it as a FrozenMap and every list as a tuple.
 
-    >>> frozen({"a": [1, {"b": 2}]})
+    >>> freeze({"a": [1, {"b": 2}]})
     {'a': (1, {'b': 2})}
     """
     if isinstance(value, Mapping):
-        return FrozenMap({k: frozen(v) for k, v in value.items()})
+        return FrozenMap({k: freeze(v) for k, v in value.items()})
     if isinstance(value, list | tuple):
-        return tuple(frozen(v) for v in value)
+        return tuple(freeze(v) for v in value)
     return value
 
 
-def thawed(value: Any) -> Any:
+def thaw(value: Any) -> Any:
     """Return `value` with every mapping as a dict and every tuple as a list, as JSON and YAML have them.
 
-    >>> thawed(FrozenMap(a=(1, 2)))
+    >>> thaw(FrozenMap(a=(1, 2)))
     {'a': [1, 2]}
     """
     if isinstance(value, Mapping):
-        return {k: thawed(v) for k, v in value.items()}
+        return {k: thaw(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [thawed(v) for v in value]
+        return [thaw(v) for v in value]
     return value

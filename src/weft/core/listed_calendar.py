@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any, get_args
 
 from weft.core.calendar import ONE_DAY, Calendar, Level, Period, Status
-from weft.core.names import listed, near, suggest
+from weft.core.names import find_similar, format_list, suggest
 from weft.errors import Code, Diagnostic, PeriodError
 
 _STATUSES: tuple[str, ...] = get_args(Status)
@@ -138,7 +138,7 @@ class _Builder:
                 self.find(f"{what} has no {key!r}", suggest(str(key), allowed, "it has", most=1))
         missing = [key for key in needed if entry.get(key) is None]
         if missing:
-            self.find(f"{what} needs {listed(missing)}: {dict(entry)!r}")
+            self.find(f"{what} needs {format_list(missing)}: {dict(entry)!r}")
         return not missing
 
     def read_levels(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[Level]:
@@ -169,7 +169,9 @@ class _Builder:
             self.find(f"two periods have the identifier {name!r}", "identifiers are unique in a calendar")
         status: Any = entry.get("status") or "open"
         if status not in _STATUSES:
-            self.find(f"period {name!r} has the status {status!r}", f"a status is one of {listed(_STATUSES)}")
+            self.find(
+                f"period {name!r} has the status {status!r}", f"a status is one of {format_list(_STATUSES)}"
+            )
         start, last = (self.day(entry[key], name, key) for key in ("start_date", "end_date"))
         if start > last:
             self.find(
@@ -205,7 +207,7 @@ class _Builder:
         for entry in entries:
             period, named = self.periods[entry["identifier"]], entry.get("parent")
             if named is not None and named not in self.periods:
-                close = near(str(named), self.periods, most=1)
+                close = find_similar(str(named), self.periods, most=1)
                 help = f"did you mean {close[0]!r}?" if close else ""
                 self.find(f"period {period.identifier!r} has the unknown parent {named!r}", help, "W0401")
             elif named is not None and self.periods[named].level != above[period.level]:

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from weft.errors import Code, Diagnostic, Place, Severity, WeftError
+from weft.errors import Code, Diagnostic, Severity, SourceLocation, WeftError
 
-MOST_FINDINGS = 100
+MAX_FINDINGS = 100
 """How many errors of one file are shown: a file with more has one cause, or is something else."""
 
 
-class Mistakes:
+class ErrorCollector:
     """Errors that are noted where they happen and raised together.
 
     >>> from weft.errors import JoinSpecError
-    >>> mistakes = Mistakes()
+    >>> mistakes = ErrorCollector()
     >>> for word in ("up", "down"):
     ...     with mistakes.noted():
     ...         raise JoinSpecError(f"direction {word!r}", help="write 'backward'")
@@ -49,7 +49,7 @@ class Mistakes:
         """Note an error that was not raised."""
         self._errors.append(error)
 
-    def take(self, others: Mistakes) -> None:
+    def take(self, others: ErrorCollector) -> None:
         """Note everything that `others` hold."""
         self._errors.extend(others._errors)
 
@@ -83,7 +83,7 @@ class Findings:
         self,
         code: Code,
         message: str,
-        at: Place | None,
+        at: SourceLocation | None,
         help: str = "",
         *,
         severity: Severity = "error",
@@ -93,7 +93,7 @@ class Findings:
         if finding not in self.said:
             self.said.append(finding)
 
-    def take(self, error: WeftError, at: Place | None = None) -> None:
+    def take(self, error: WeftError, at: SourceLocation | None = None) -> None:
         """Note what an error tells; findings without a place get `at`."""
         self.extend(d if d.at is not None else replace(d, at=at) for d in error.diagnostics)
 

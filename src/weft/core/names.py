@@ -13,7 +13,7 @@ LEFT = "__weft_l"
 RIGHT = "__weft_r"
 
 
-def internal(prefix: str, index: int) -> str:
+def internal_name(prefix: str, index: int) -> str:
     """Return the positional name a column has while a join is being built.
 
     Every column of a side is renamed, so no user column is left that it could meet.
@@ -35,10 +35,10 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def shell_word(text: object) -> str:
+def quote_for_shell(text: object) -> str:
     """Return a name or path as one word of a shell: what a message tells people to type.
 
-    >>> shell_word("orders"), shell_word("my jobs/day 1.sql")
+    >>> quote_for_shell("orders"), quote_for_shell("my jobs/day 1.sql")
     ('orders', "'my jobs/day 1.sql'")
     """
     return shlex.quote(str(text))
@@ -53,10 +53,10 @@ def is_plain_text(text: str) -> bool:
     return not any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) <= 0xDFFF for c in text)
 
 
-def shown(name: str) -> str:
+def format_name(name: str) -> str:
     """Return the name as an expression writes it: a plain word bare, all others in backticks.
 
-    >>> shown("order_id"), shown("order id"), shown("1 = 1 OR x")
+    >>> format_name("order_id"), format_name("order id"), format_name("1 = 1 OR x")
     ('order_id', '`order id`', '`1 = 1 OR x`')
     """
     return name if name.isidentifier() else quote(name)
@@ -104,20 +104,20 @@ def parse_name(written: object, *, what: str = "column name") -> str:
     return written
 
 
-def canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
     """Return the shortest text that `parse_name` reads as the column `name`.
 
-    >>> canonical("id"), canonical("a.b")
+    >>> canonical_name("id"), canonical_name("a.b")
     ('id', '`a.b`')
     """
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
     return quote(name) if "." in name or quoted or not name.strip() else name
 
 
-def near(wanted: str, available: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
+def find_similar(wanted: str, available: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
     """Return up to `most` of the available names that resemble the wanted one.
 
-    >>> near("custmer_id", ["customer_id", "order_id", "total"])
+    >>> find_similar("custmer_id", ["customer_id", "order_id", "total"])
     ('customer_id',)
     """
     folded: dict[str, str] = {}
@@ -136,11 +136,11 @@ def suggest(wanted: str, available: Iterable[str], otherwise: str, *, most: int 
     "columns are 'customer', 'total'"
     """
     known = list(available)
-    close = near(wanted, known, most=most)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"{otherwise} {listed(known)}"
+    close = find_similar(wanted, known, most=most)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"{otherwise} {format_list(known)}"
 
 
-def listed(names: Iterable[str], *, most: int = 12) -> str:
+def format_list(names: Iterable[str], *, most: int = 12) -> str:
     """Return names for a message: quoted, comma-separated, cut when there are many."""
     shown = [repr(n) for n in names]
     rest = len(shown) - most

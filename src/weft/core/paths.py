@@ -53,10 +53,15 @@ def has_scheme(path: str) -> bool:
     return _SCHEME.match(path) is not None
 
 
-def climbs_out(path: str) -> bool:
+def escapes_folder(path: str) -> bool:
     """Whether a relative path, or one with a scheme, leaves the folder it starts at by ``..``.
 
-    >>> climbs_out("in/../orders"), climbs_out("../orders"), climbs_out("{..,in}/orders"), climbs_out("/a/..")
+    >>> (
+    ...     escapes_folder("in/../orders"),
+    ...     escapes_folder("../orders"),
+    ...     escapes_folder("{..,in}/orders"),
+    ...     escapes_folder("/a/.."),
+    ... )
     (False, True, True, False)
     """
     if path.startswith("/"):
@@ -68,7 +73,7 @@ def climbs_out(path: str) -> bool:
     return Path(os.path.normpath(path)).parts[0] == ".."
 
 
-def outside(base: Path, path: Path) -> Path | None:
+def resolve_outside(base: Path, path: Path) -> Path | None:
     """Return where `path` leads, links followed, when that is not below `base`; None when it is below.
 
     The parts of `path` that do not exist yet are taken as they are written.

@@ -141,13 +141,13 @@ def _cut(line: str, char: int) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sites:
+class SourceMap:
     """Places by path: ``arguments.joins.0.on`` is the `on` of the first join.
 
     `values` holds the places of what was written, `keys` those of the names in front of it.
 
     >>> text = "seq: 10"
-    >>> sites = Sites(
+    >>> sites = SourceMap(
     ...     Source.whole(text), FrozenMap(seq=Source(text, 5, 7)), FrozenMap(seq=Source(text, 0, 3))
     ... )
     >>> (
@@ -171,10 +171,10 @@ class Sites:
         """Return the place of the key at `path`, else of the nearest part around it, else of the whole."""
         return self.keys.get(path) or self._nearest(self.values, path)
 
-    def below(self, prefix: str) -> Sites:
+    def below(self, prefix: str) -> SourceMap:
         """Return the places of the part at `prefix`, under paths that start there."""
         dotted = f"{prefix}."
-        return Sites(
+        return SourceMap(
             self.of(prefix),
             FrozenMap({p[len(dotted) :]: s for p, s in self.values.items() if p.startswith(dotted)}),
             FrozenMap({p[len(dotted) :]: s for p, s in self.keys.items() if p.startswith(dotted)}),
@@ -188,5 +188,5 @@ class Sites:
         return self.whole
 
 
-NOWHERE = Sites()
+NO_SOURCES = SourceMap()
 """The places of something that came from no file."""

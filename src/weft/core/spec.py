@@ -5,7 +5,7 @@
     @dataclass(frozen=True, slots=True, kw_only=True)
     class PathStrategy(Spec):
         type: Literal["path"] = field(default="path", metadata=REQUIRED)
-        datasource: Text = field(metadata=key_named("datasource_id"))  # the key in files
+        datasource: Text = field(metadata=yaml_key("datasource_id"))  # the key in files
         path: Text
 
 The fields are the keys of the file.  pydantic checks a file against them and builds the value, the canonical form
@@ -21,7 +21,7 @@ from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
 from weft.core.frozen import FrozenMap
-from weft.core.source import Sites
+from weft.core.source import SourceMap
 
 ALWAYS: Mapping[str, Any] = {"always": True}
 """Metadata of a field that the canonical form holds even where it has its default."""
@@ -36,12 +36,12 @@ LOCATIONS = "at"
 """The field with the source locations of a spec; no key of a file sets it."""
 
 
-def key_named(name: str) -> Mapping[str, Any]:
+def yaml_key(name: str) -> Mapping[str, Any]:
     """Return the metadata of a field whose key in files has another name."""
     return {"key": name}
 
 
-class Written(dict[str, Any]):
+class RawMapping(dict[str, Any]):
     """A mapping of a file on its way into a spec, with the node that it was read from."""
 
     __slots__ = ("node",)
@@ -65,7 +65,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenAs:
+class ReadAs:
     """How a value is written in files: checked as `written`, then converted.
 
     `convert` takes the checked value, what the file has there and the reader, which collects findings.
@@ -85,7 +85,7 @@ class WrittenAs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # unions hash what annotates their members
-class ShownAs:
+class WithJsonSchema:
     """What the JSON Schema says about a value, where files may write it in more ways than are checked."""
 
     schema: Mapping[str, Any]
@@ -95,12 +95,12 @@ class ShownAs:
         return dict(self.schema)
 
 
-def frozen_values(value: Any, _written: Any = None, _reader: Any = None) -> Any:
+def freeze_values(value: Any, _written: Any = None, _reader: Any = None) -> Any:
     """Return what a file has under a free key as values that nobody can change, without their nodes."""
     if isinstance(value, Mapping):
-        return FrozenMap({name: frozen_values(inner) for name, inner in value.items()})
+        return FrozenMap({name: freeze_values(inner) for name, inner in value.items()})
     if isinstance(value, list | tuple):
-        return tuple(frozen_values(inner) for inner in value)
+        return tuple(freeze_values(inner) for inner in value)
     return str(value) if isinstance(value, str) else value
 
 
@@ -109,7 +109,7 @@ Text = Annotated[str, Limits(pattern=r"\S")]
 
 Positive = Annotated[int, Limits(gt=0)]
 
-Locations = Annotated[Sites, WrittenAs(Any, lambda value, _raw, _reader: value)]
+Locations = Annotated[SourceMap, ReadAs(Any, lambda value, _raw, _reader: value)]
 """The type of the field with the source locations; pydantic need not know what is in it."""
 
 
@@ -156,7 +156,7 @@ class Spec:
         optional = {_key(f) for f in known.values() if _has_default(f) and "required" not in f.metadata}
 
         def read(value: Any, build: Callable[[Any], Any], info: Any) -> Any:
-            if not isinstance(value, Written):
+            if not isinstance(value, RawMapping):
                 return build(value)
             # `key: null` says the same as no key.
             built = build({k: v for k, v in value.items() if v is not None or k not in optional})

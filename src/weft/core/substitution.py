@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.errors import Diagnostic
 
@@ -25,7 +25,7 @@ _FORMS = "write ${NAME}, ${NAME:-default}, ${NAME:?message}, or $${ for the two 
 
 
 @dataclass(frozen=True, slots=True)
-class Spelled:
+class SubstitutedText:
     """A text with its variables filled in, and the place in the file of each of its characters.
 
     `offsets` has one entry more than `text` has characters: the end.  `source` is the whole file
@@ -38,17 +38,17 @@ class Spelled:
     mistakes: tuple[Diagnostic, ...] = ()
 
 
-def substituted(text: str, env: Mapping[str, str], file: str | None = None) -> Spelled:
+def substitute_variables(text: str, env: Mapping[str, str], file: str | None = None) -> SubstitutedText:
     """Return `text` with the variables of `env` filled in; those without a value are mistakes.
 
-    >>> substituted("'${A}', ${B:-2}, $${C}", {"A": "it's"}).text
+    >>> substitute_variables("'${A}', ${B:-2}, $${C}", {"A": "it's"}).text
     "'it''s', 2, ${C}"
     """
     writer = _Writer(text, env, file)
     writer.run()
     offsets = (*writer.offsets, len(text))
     source = Source(text, 0, len(text), file, offsets)
-    return Spelled("".join(writer.pieces), offsets, source, tuple(writer.mistakes))
+    return SubstitutedText("".join(writer.pieces), offsets, source, tuple(writer.mistakes))
 
 
 class _Writer:
@@ -117,8 +117,8 @@ class _Writer:
         return str(name)  # so that the rest of the text reads, and its own mistakes are found
 
     def advice(self, name: str) -> str:
-        close = near(name, self.env, most=1)
-        hint = f"did you mean {listed(close)}?\n" if close else ""
+        close = find_similar(name, self.env, most=1)
+        hint = f"did you mean {format_list(close)}?\n" if close else ""
         return f"{hint}give it with -D {name}=value, in the environment, or a default: ${{{name}:-value}}"
 
     def mistake(self, message: str, help: str, stop: re.Match[str]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Literal, get_args
 
-from weft.core.names import fold, listed, suggest
+from weft.core.names import fold, format_list, suggest
 from weft.errors import AmbiguousColumnError, ArgumentError, JoinSpecError, UnknownColumnError
 
 ScalarName = Literal[
@@ -79,7 +79,7 @@ class Scalar(DType):
     def __post_init__(self) -> None:
         if self.name not in _SCALARS:
             raise JoinSpecError(
-                f"unknown type {self.name!r}", help=f"types are {listed(sorted(_SCALARS), most=30)}"
+                f"unknown type {self.name!r}", help=f"types are {format_list(sorted(_SCALARS), most=30)}"
             )
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal as Number
 
 from weft.core.duration import Duration
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import ArgumentError, Diagnostic, ExpressionError
 from weft.expr.ast import Expr, Lit, Placeholder, Selector, children, map_children, placeholders
 from weft.expr.cursor import DEEPEST
@@ -123,13 +123,15 @@ def _misnamed(found: tuple[Placeholder, ...], args: Mapping[str, object]) -> lis
     errors = []
     for node in found:
         if node.name not in args:
-            close = near(str(node.name), map(str, args))
-            help = f"did you mean {' or '.join(close)}?" if close else f"there is {listed(map(str, args))}"
+            close = find_similar(str(node.name), map(str, args))
+            help = (
+                f"did you mean {' or '.join(close)}?" if close else f"there is {format_list(map(str, args))}"
+            )
             errors.append(_problem(f"there is no value for {_shown(node)}", node, help))
     unused = [name for name in args if name not in {p.name for p in found}]
     if unused:
         errors.append(
-            _problem(f"no placeholder uses {listed(map(str, unused))}", None, "leave the value out")
+            _problem(f"no placeholder uses {format_list(map(str, unused))}", None, "leave the value out")
         )
     return errors
 
@@ -204,8 +206,8 @@ def _at(node: Selector, finding: Diagnostic) -> Diagnostic:
 
 
 def _unknown(name: str, known: Mapping[str, Expr]) -> Diagnostic:
-    close = near(name, known)
-    help = f"did you mean {' or '.join(close)}?" if close else f"selectors are {listed(known)}"
+    close = find_similar(name, known)
+    help = f"did you mean {' or '.join(close)}?" if close else f"selectors are {format_list(known)}"
     return Diagnostic("W0212", f"there is no selector {name!r}", help=help)
 
 

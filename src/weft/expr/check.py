@@ -38,7 +38,7 @@ from weft.expr.checking import (
     negate,
 )
 from weft.expr.functions import FUNCTIONS
-from weft.expr.render import written
+from weft.expr.render import format_literal
 from weft.expr.typed import Scope, Typed
 
 
@@ -123,9 +123,9 @@ class _Checker:
         if self.aggregates and self.inside is None:
             self.findings.add(
                 "W0218",
-                f"column {written(node)} stands outside an aggregate",
+                f"column {format_literal(node)} stands outside an aggregate",
                 node,
-                f"write SUM({written(node)}), MIN_AGG({written(node)}) or another aggregate of it",
+                f"write SUM({format_literal(node)}), MIN_AGG({format_literal(node)}) or another aggregate of it",
             )
             return None
         return Typed("ref", found.dtype, found.nullable, slot=found.slot, expr=node)
@@ -265,7 +265,7 @@ class _Checker:
         if not castable(arg.dtype, node.dtype):
             message = f"{arg.dtype} cannot be cast to {node.dtype}"
             help = (
-                f"write IF({written(node.arg)}, 1, 0)"
+                f"write IF({format_literal(node.arg)}, 1, 0)"
                 if arg.dtype == BOOLEAN and node.dtype.is_numeric
                 else ""
             )
@@ -277,9 +277,11 @@ class _Checker:
 
     def unfilled(self, node: Placeholder | Selector) -> None:
         if isinstance(node, Selector):
-            self.findings.add("W0212", f"selector {written(node)} is not filled in", node)
+            self.findings.add("W0212", f"selector {format_literal(node)} is not filled in", node)
         else:
-            self.findings.add("W0214", f"parameter {written(node)} has no value", node, "give it a value")
+            self.findings.add(
+                "W0214", f"parameter {format_literal(node)} has no value", node, "give it a value"
+            )
 
 
 def _scalar(name: str) -> str:

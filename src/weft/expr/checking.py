@@ -29,7 +29,7 @@ from weft.errors import Code, Diagnostic, EvaluationError, ExpressionError
 from weft.expr.ast import Binary, Call, Expr, Lit
 from weft.expr.casts import castable
 from weft.expr.literals import decimal_type, read_number
-from weft.expr.render import written
+from weft.expr.render import format_literal
 from weft.expr.typed import Typed
 from weft.expr.values import in_interval, result_type
 
@@ -149,12 +149,12 @@ def cast_help(arg: Typed, target: DType) -> str:
     if isinstance(target, Map) or arg.dtype == BOOLEAN or arg.dtype.is_nested:
         return ""
     if target == BOOLEAN:
-        return f"compare it with something, as in {written(arg.expr)} = ..."
+        return f"compare it with something, as in {format_literal(arg.expr)} = ..."
     if isinstance(arg.expr, Lit) and isinstance(arg.value, str) and target == Scalar("date"):
-        return f"write DATE({written(arg.expr)})"
+        return f"write DATE({format_literal(arg.expr)})"
     if arg.dtype.is_numeric and target.is_temporal:
         return ""
-    return f"write CAST({written(arg.expr)} AS {target})"
+    return f"write CAST({format_literal(arg.expr)} AS {target})"
 
 
 def meet_help(left: Typed, right: Typed) -> str:
@@ -172,13 +172,13 @@ def _text_help(text: Typed, other: Typed) -> str:
     target = other.dtype
     if isinstance(text.expr, Lit):
         if target.is_temporal:
-            return f"write {'DATE' if target == Scalar('date') else 'TIMESTAMP'} {written(text.expr)}"
+            return f"write {'DATE' if target == Scalar('date') else 'TIMESTAMP'} {format_literal(text.expr)}"
         if _reads_as(str(text.value), target):
             return f"write {text.value} without the quotes"
         if target == Scalar("interval"):
-            return f"write INTERVAL {written(text.expr)}"
+            return f"write INTERVAL {format_literal(text.expr)}"
         text, target = other, STRING
-    return f"write CAST({written(text.expr)} AS {target})" if castable(text.dtype, target) else ""
+    return f"write CAST({format_literal(text.expr)} AS {target})" if castable(text.dtype, target) else ""
 
 
 def _reads_as(text: str, target: DType) -> bool:
@@ -245,7 +245,7 @@ def _arithmetic(node: Binary, left: Typed, right: Typed, findings: Findings) -> 
         if help.endswith("AS string)"):
             help = f"texts are joined with ||; {help}"
         if node.op == "+" and all(a.dtype in (STRING, NULL) for a in (left, right)):
-            help = f"texts are joined with ||: {written(left.expr)} || {written(right.expr)}"
+            help = f"texts are joined with ||: {format_literal(left.expr)} || {format_literal(right.expr)}"
         findings.add("W0209", f"{_sides(node.op, left, right)}: {node.op} takes numbers", node, help)
         return None
     if left.dtype == NULL:
@@ -311,7 +311,7 @@ def _multiple(left: Typed, right: Typed) -> dt.timedelta | None:
 
 def _shift_help(node: Binary, left: Typed, right: Typed) -> str:
     a, b = left.dtype, right.dtype
-    first, second = written(left.expr), written(right.expr)
+    first, second = format_literal(left.expr), format_literal(right.expr)
     if node.op == "-" and a == b == DATE:
         return f"write DATEDIFF({first}, {second}) for the days between them"
     if node.op == "-" and a.is_temporal and b.is_temporal:

@@ -101,12 +101,12 @@ def tokenize(text: str, dialect: Dialect) -> tuple[list[Token], bool]:
         return list(tokenizer.tokens), False
 
 
-def without_comments(text: str) -> tuple[str, int | None]:
+def strip_comments(text: str) -> tuple[str, int | None]:
     r"""Return `text` with blanks for its comments, as long as before, and where one that never ends starts.
 
     Comments run from ``--`` to the end of the line, or from ``/*`` to its ``*/``; these may be nested.
 
-    >>> without_comments("a -- b\n/* c */ + '--'")
+    >>> strip_comments("a -- b\n/* c */ + '--'")
     ("a     \n        + '--'", None)
     """
     pieces: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from weft.core.names import near
+from weft.core.names import find_similar
 from weft.expr import rules
 from weft.expr.checking import CallCheck
 from weft.expr.typed import Typed
@@ -146,7 +146,7 @@ def refused(name: str, *, fragment: bool = False, stream: bool = False) -> tuple
 def nearest(name: str, *, fragment: bool = False) -> str:
     """Return the help for a name that is no function: only what can be called there."""
     usable = {n: f for n, f in _NAMES.items() if not fragment or in_fragments(f)}
-    close = near(name, usable)
+    close = find_similar(name, usable)
     if close:
         return f"did you mean {' or '.join(close)}?"
     return "functions are " + ", ".join(n for n, f in usable.items() if n == f.name)

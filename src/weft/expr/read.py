@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from sqlglot.tokenizer_core import Token
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.core.source import Source
 from weft.errors import ArgumentError, Diagnostic, ExpressionError
 from weft.expr.ast import Expr, Origin, Span
 from weft.expr.cursor import describe_refused
-from weft.expr.dialect import DIALECTS, Dialect, tokenize, without_comments
+from weft.expr.dialect import DIALECTS, Dialect, strip_comments, tokenize
 from weft.expr.grammar import Grammar
 
 LONGEST = 10_000
@@ -40,7 +40,7 @@ def parse(text: str, *, dialect: Dialect = "pipeline", source: Source | None = N
             f"an expression is a text, not {type(text).__name__}", help="write for example 'price * 2'"
         )
     if dialect not in DIALECTS:
-        raise ArgumentError(f"unknown dialect {dialect!r}", help=f"dialects are {listed(DIALECTS)}")
+        raise ArgumentError(f"unknown dialect {dialect!r}", help=f"dialects are {format_list(DIALECTS)}")
     if dialect == "stream":
         text = _uncommented(text, source)
     origin = Origin(text, source)
@@ -76,7 +76,7 @@ def _read(grammar: Grammar, read: Callable[[Grammar], Expr | None]) -> Expr:
 
 def _uncommented(text: str, source: Source | None) -> str:
     """Return the text with blanks for its comments."""
-    plain, unclosed = without_comments(text)
+    plain, unclosed = strip_comments(text)
     if unclosed is not None:
         raise ExpressionError(
             "the comment that starts here is not closed",

@@ -46,7 +46,7 @@ def render(expr: Expr | Typed, *, dialect: Dialect = "pipeline") -> str:
     return _Writer('"' if dialect == "pipeline" else "'").write(tree, 0)
 
 
-def written(expr: Expr) -> str:
+def format_literal(expr: Expr) -> str:
     """Return a part of an expression as the user wrote it, for help that can be pasted."""
     span = expr.span
     return render(expr) if span is None else span.origin.text[span.start : span.end]

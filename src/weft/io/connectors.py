@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import Code, Diagnostic, ResolutionError
 from weft.io.datasource import DataSource
 from weft.io.options import csv_options, is_encoding, is_set, jdbc_url
@@ -75,7 +75,7 @@ def connector_of(kind: str) -> Connector:
         raise ResolutionError(
             f"there is no connector for datasources of type {kind!r}",
             code="W1004",
-            help=f"types are {listed(_REGISTERED)}",
+            help=f"types are {format_list(_REGISTERED)}",
         )
     return found
 
@@ -107,8 +107,8 @@ def check_datasource(source: DataSource) -> tuple[Diagnostic, ...]:
     found = []
     for name, value in source.options.items():
         if name not in connector.options:
-            close = near(name, connector.options, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"options are {listed(connector.options)}"
+            close = find_similar(name, connector.options, most=1)
+            help = f"did you mean {close[0]!r}?" if close else f"options are {format_list(connector.options)}"
             message = f"a datasource of type {source.type} has no option {name!r}"
             found.append(Diagnostic("W1002", message, help=help, at=source.at.key(f"options.{name}")))
         elif (problem := _value_problem(name, value)) is not None:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from weft.core import types
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.source import NOWHERE
-from weft.core.spec import ALWAYS, NEVER, Locations, Spec, Text, WrittenAs, frozen_values
+from weft.core.source import NO_SOURCES
+from weft.core.spec import ALWAYS, NEVER, Locations, ReadAs, Spec, Text, freeze_values
 from weft.core.types import Field
 
 EntityStatus = Literal["active", "disabled"]
@@ -57,14 +57,14 @@ class DataSource(Spec):
     id: Text = field(default="", metadata=ALWAYS)
     name: Text = field(default="", metadata=ALWAYS)
     type: Annotated[str, _ConnectorKind()]
-    options: Annotated[FrozenMap[str, Any], WrittenAs(dict[str, Any], frozen_values)] = field(
+    options: Annotated[FrozenMap[str, Any], ReadAs(dict[str, Any], freeze_values)] = field(
         default=EMPTY, metadata=ALWAYS
     )
     status: EntityStatus = field(default="active", metadata=ALWAYS)
     credential_ref: Text | None = None
     description: str = ""
     owner: str = field(default="", compare=False, repr=False, metadata=NEVER)
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.name

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.errors import ResolutionError
 
 ANY_LEVEL = "any"
@@ -61,7 +61,7 @@ class Location(Document):
 def no_data(missing: Sequence[tuple[Location, str]]) -> ResolutionError:
     """Return the error for locations, with their whole paths, that have no data."""
     lines = [f"{at.period_identifier}: {path}" for at, path in missing]
-    periods = listed(dict.fromkeys(at.period_identifier for at, _ in missing))
+    periods = format_list(dict.fromkeys(at.period_identifier for at, _ in missing))
     return ResolutionError(
         f"there is no data for {periods}: {', '.join(path for _, path in missing)}",
         code="W1309",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.errors import ResolutionError
 from weft.io.datasource import DataSource
 
@@ -109,7 +109,7 @@ def header_of(file: Path, options: CsvOptions) -> tuple[str, ...]:
     twice = sorted({name for name in found if found.count(name) > 1})
     if options.has_header and twice:
         raise ResolutionError(
-            f"{str(file)!r} has two columns {listed(twice)}",
+            f"{str(file)!r} has two columns {format_list(twice)}",
             code="W1318",
             help="give each column a name of its own",
         )

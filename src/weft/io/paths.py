@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from weft.core.paths import climbs_out
+from weft.core.paths import escapes_folder
 from weft.core.source import Source
 from weft.errors import ResolutionError
 from weft.io.datasource import DataSource
@@ -65,14 +65,14 @@ def plain_path(path: str) -> str:
 
 def _remote(prefix: str, path: str, at: Source | None) -> str:
     whole = f"{prefix.rstrip('/')}/{path.lstrip('/')}" if prefix else path
-    if ".." in whole.split("/") or climbs_out(path.lstrip("/")):
+    if ".." in whole.split("/") or escapes_folder(path.lstrip("/")):
         raise _outside(path, prefix, at)
     return whole
 
 
 def _confined(base: Path, whole: Path, path: str, at: Source | None) -> None:
     inside = Path(posixpath.normpath(str(base)))
-    if climbs_out(path.lstrip("/")) or not Path(os.path.normpath(whole)).is_relative_to(inside):
+    if escapes_folder(path.lstrip("/")) or not Path(os.path.normpath(whole)).is_relative_to(inside):
         raise _outside(path, str(base), at)
     real = base.resolve()
     # A pattern is followed as far as it has no sign; what it finds is looked at one by one.

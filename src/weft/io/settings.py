@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.spec import ShownAs, Spec, Text, WrittenAs, frozen_values
+from weft.core.spec import ReadAs, Spec, Text, WithJsonSchema, freeze_values
 
-_Value = Annotated[str, ShownAs({"type": ["string", "number", "boolean"]})]
+_Value = Annotated[str, WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,4 +20,4 @@ class SparkSettings(Spec):
 
     master: Text | None = None
     remote: Text | None = None
-    conf: Annotated[FrozenMap[str, str], WrittenAs(dict[str, _Value], frozen_values)] = EMPTY
+    conf: Annotated[FrozenMap[str, str], ReadAs(dict[str, _Value], freeze_values)] = EMPTY

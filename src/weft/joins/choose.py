@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import ArgumentError, JoinSpecError, StrategyRefusedError
 from weft.joins.facts import MIB, UNKNOWN, Facts, Ground, in_words
 from weft.joins.resolve.conditions import folded
@@ -62,9 +62,9 @@ def _choose_asof(join: ResolvedJoin, strategy: str, facts: Facts | None, ground:
     if strategy == "auto":
         return _best_asof(join, facts, ground)
     if strategy not in ASOF:
-        close = near(strategy, ("auto", *ASOF), most=1)
+        close = find_similar(strategy, ("auto", *ASOF), most=1)
         raise JoinSpecError(
-            f"strategy {strategy!r} is not one of {listed(('auto', *ASOF))}",
+            f"strategy {strategy!r} is not one of {format_list(('auto', *ASOF))}",
             help=f"did you mean {close[0]!r}?" if close else "",
         )
     refusal = ASOF[strategy](join)

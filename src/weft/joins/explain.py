@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.fingerprint import fingerprint
-from weft.core.names import is_plain_text, shown
+from weft.core.names import format_name, is_plain_text
 from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from weft.joins.choose import Choice, choose
 from weft.joins.resolve.resolved import AsOf, Exact, ResolvedJoin
@@ -151,8 +151,8 @@ def explain_resolved(
         facts=(*_facts(join, spec, ordering, settled), ("method", _method(spec, join.how, natural=inferred))),
         keys=tuple(
             (
-                f"left.{shown(join.left.fields[k.left].name)}",
-                f"right.{shown(join.right.fields[k.right].name)}",
+                f"left.{format_name(join.left.fields[k.left].name)}",
+                f"right.{format_name(join.right.fields[k.right].name)}",
                 k.origin,
                 str(k.dtype),
             )
@@ -177,7 +177,7 @@ def explain_several(
     def column(place: int) -> Row:
         shown_as, origin = last.output[place], parts[-1].origins[place]
         if not origin.part:
-            source = f"left.{shown(parts[0].chained.left.fields[origin.column].name)}"
+            source = f"left.{format_name(parts[0].chained.left.fields[origin.column].name)}"
             return shown_as.name, str(shown_as.dtype), source, shown_as.reason
         join = parts[origin.part - 1].chained
         first = join.output[origin.column]
@@ -202,8 +202,8 @@ def explain_several(
         ),
         keys=tuple(
             (
-                f"left.{shown(part.direct.left.fields[k.left].name)}",
-                f"right {part.number}.{shown(part.direct.right.fields[k.right].name)}",
+                f"left.{format_name(part.direct.left.fields[k.left].name)}",
+                f"right {part.number}.{format_name(part.direct.right.fields[k.right].name)}",
                 k.origin,
                 str(k.dtype),
             )
@@ -222,7 +222,7 @@ def _facts(
         yield "condition", str(spec)
         yield "nulls", "a NULL key equals a NULL key" if join.nulls_equal else "a NULL key matches nothing"
     if isinstance(join.match, AsOf):
-        names = [f"right.{shown(join.right.fields[i].name)}" for i in join.match.tie_break]
+        names = [f"right.{format_name(join.right.fields[i].name)}" for i in join.match.tie_break]
         yield "ties", _ties(names, join.match.direction, join.match.nearest_tie)
     if zone := _through_zone(join):
         yield "time zone", zone
@@ -252,7 +252,7 @@ def _through_zone(join: ResolvedJoin) -> str:
         fields = ("left", join.left.fields[a]), ("right", join.right.fields[b])
         for (side, local), (_, other) in (fields, fields[::-1]):
             if other.dtype == TIMESTAMP and local.dtype in (TIMESTAMP_NTZ, DATE):
-                read.append(f"{side}.{shown(local.name)} ({local.dtype})")
+                read.append(f"{side}.{format_name(local.name)} ({local.dtype})")
     told = " and ".join(dict.fromkeys(read))
     return told and f"{told} has no zone and meets a timestamp: it is read in spark.sql.session.timeZone"
 
@@ -309,8 +309,8 @@ def _method(spec: JoinSpec | None, how: str | None, *, natural: bool = False) ->
 
 
 def _source(join: ResolvedJoin, column: Any) -> str:
-    left = "" if column.left is None else f"left.{shown(join.left.fields[column.left].name)}"
-    right = "" if column.right is None else f"right.{shown(join.right.fields[column.right].name)}"
+    left = "" if column.left is None else f"left.{format_name(join.left.fields[column.left].name)}"
+    right = "" if column.right is None else f"right.{format_name(join.right.fields[column.right].name)}"
     if column.source == "coalesced":
         return f"coalesce({left}, {right})"
     return left or right or "which sides have a row"
@@ -324,7 +324,7 @@ def _hidden(join: ResolvedJoin) -> Iterator[Row]:
     left_shown = {c.left for c in join.output if c.left is not None}
     for i, f in enumerate(join.left.fields):
         if i not in left_shown:
-            yield f"left.{shown(f.name)}", "not asked for"
+            yield f"left.{format_name(f.name)}", "not asked for"
 
 
 def _hidden_right(join: ResolvedJoin) -> Iterator[Row]:
@@ -332,5 +332,9 @@ def _hidden_right(join: ResolvedJoin) -> Iterator[Row]:
     keys = {k.right: k.left for k in join.keys}
     for i, f in enumerate(join.right.fields):
         if i not in repeated:
-            equal = f"equal to left.{shown(join.left.fields[keys[i]].name)}" if i in keys else "not asked for"
-            yield f"right.{shown(f.name)}", equal
+            equal = (
+                f"equal to left.{format_name(join.left.fields[keys[i]].name)}"
+                if i in keys
+                else "not asked for"
+            )
+            yield f"right.{format_name(f.name)}", equal

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.core.types import DType, Schema, common_type
 from weft.errors import ColumnCollisionError, JoinSpecError
 from weft.joins.choose import Choice
@@ -156,7 +156,7 @@ def _check_shared(first: Part, other: Part) -> None:
     keys = [sorted((k.left, str(k.dtype)) for k in p.direct.keys) for p in (first, other)]
     if keys[0] != keys[1]:
         mine, theirs = (
-            listed([f"{left.fields[i].name} ({dtype})" for i, dtype in told]) for told in reversed(keys)
+            format_list([f"{left.fields[i].name} ({dtype})" for i, dtype in told]) for told in reversed(keys)
         )
         raise _apart(other.number, f"its left keys are {mine}, those of part 1 are {theirs}")
 

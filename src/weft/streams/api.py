@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.errors import ArgumentError
 from weft.streams.plan.explain import JobExplanation, explain_job
 from weft.streams.plan.resolve import plan_text
@@ -135,7 +135,7 @@ def _is_a_path(sql: str) -> bool:
 def _kept(keep: Keep | None) -> Keep | None:
     if keep not in (None, "state", "offsets"):
         raise ArgumentError(
-            f"keep {keep!r} is none of {listed(('state', 'offsets'))}",
+            f"keep {keep!r} is none of {format_list(('state', 'offsets'))}",
             code="W0302",
             help="keep='state' goes on with the rows that wait, keep='offsets' with the sources alone",
         )

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft.core.names import listed, suggest
+from weft.core.names import format_list, suggest
 from weft.core.source import Source
 from weft.errors import CODES, CaseFileError, Code, Diagnostic, WeftError
 from weft.pipelines.model.compose import compose as compose_any
@@ -58,7 +58,7 @@ def long_form(said: object) -> SpecParts:
     """
     if not isinstance(said, Mapping) or said.get("type") not in _TYPES:
         raise CaseFileError(
-            f"'spec' must be a mapping with a type of {listed(_TYPES)}", help="spec: {type: join, ...}"
+            f"'spec' must be a mapping with a type of {format_list(_TYPES)}", help="spec: {type: join, ...}"
         )
     if "keys" in said and "equal_keys" in said:
         raise CaseFileError("the spec has both 'keys' and 'equal_keys'", help="leave one of them out")
@@ -235,7 +235,7 @@ class _Reader:
         items = dict(self.items(node))
         for key in _NEEDED:
             if key not in items and node.is_mapping:
-                self.find(f"the case has no {key!r}", node.head(), f"a case has {listed(_KEYS)}")
+                self.find(f"the case has no {key!r}", node.head(), f"a case has {format_list(_KEYS)}")
         if node.is_mapping and ("expect" in items) == ("error" in items):
             self.find("a case has either 'expect' or 'error'", node.head())
         texts = {key: self.text(items[key]) for key in ("id", "why", "error") if key in items}
@@ -263,7 +263,7 @@ class _Reader:
 
     def items(self, node: Node) -> Iterator[tuple[str, Item]]:
         if not node.is_mapping:
-            self.find("a case is a mapping", node.place(), f"a case has {listed(_KEYS)}")
+            self.find("a case is a mapping", node.place(), f"a case has {format_list(_KEYS)}")
             return
         for item in node.pairs():
             if item.name not in _KEYS:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near, suggest
+from weft.core.names import find_similar, format_list, suggest
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP
 from weft.errors import CODES, CaseFileError, Code, Diagnostic
@@ -79,7 +79,7 @@ class _Reader:
         items = self.items(node, _KEYS, "a case")
         for key in _NEEDED:
             if key not in items and node.is_mapping:
-                self.find(f"the case has no {key!r}", node.head(), f"a case has {listed(_KEYS)}")
+                self.find(f"the case has no {key!r}", node.head(), f"a case has {format_list(_KEYS)}")
         if node.is_mapping and ("expect" in items) == ("error" in items):
             self.find("a case has either 'expect' or 'error'", node.head())
         said: dict[str, Any] = {}
@@ -94,7 +94,7 @@ class _Reader:
     def items(self, node: Node, known: tuple[str, ...], what: str) -> dict[str, Item]:
         found: dict[str, Item] = {}
         if not node.is_mapping:
-            self.find(f"{what} is a mapping", node.place(), f"{what} has {listed(known)}")
+            self.find(f"{what} is a mapping", node.place(), f"{what} has {format_list(known)}")
             return found
         for item in node.pairs():
             if known and item.name not in known:
@@ -155,7 +155,7 @@ class _Reader:
     def code(self, text: str, at: Source) -> Code | None:
         if text in CODES:
             return text  # type: ignore[return-value]  # one of the codes
-        close = near(text, CODES, most=1)
+        close = find_similar(text, CODES, most=1)
         self.find(f"there is no code {text!r}", at, f"did you mean {close[0]!r}?" if close else "")
         return None
 
@@ -176,10 +176,12 @@ class _Reader:
         return FrozenMap(self.of_type(item, dict, "a mapping"))
 
     def arrivals(self, item: Item) -> tuple[Any, ...]:
-        said = self.of_type(item, list, f"a list of {listed(ARRIVALS)}")
+        said = self.of_type(item, list, f"a list of {format_list(ARRIVALS)}")
         for word in said:
             if word not in ARRIVALS:
-                self.find(f"there is no arrival {word!r}", item.value.place(), f"there is {listed(ARRIVALS)}")
+                self.find(
+                    f"there is no arrival {word!r}", item.value.place(), f"there is {format_list(ARRIVALS)}"
+                )
         return tuple(said)
 
     def idle(self, item: Item) -> FrozenMap[int, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.core import types
-from weft.core.names import listed, quote
+from weft.core.names import format_list, quote
 from weft.core.source import Source
 from weft.core.types import DType, Field, Schema, parse_type
 from weft.errors import CaseFileError, Diagnostic, WeftError
@@ -63,7 +63,7 @@ class Table:
             schema = Schema(tuple(Field(name, dtype) for name, dtype in found.items()))
         if foreign := [name for name in names if name not in schema]:
             raise CaseFileError(
-                f"the schema has no column {listed(foreign)}", help=f"it has {listed(schema.names)}"
+                f"the schema has no column {format_list(foreign)}", help=f"it has {format_list(schema.names)}"
             )
         rows = tuple(tuple(record.get(name) for name in schema.names) for record in records)
         arrivals = [record.get(BATCH) for record in records]
@@ -296,7 +296,7 @@ def _type_of(values: Sequence[Any], name: str) -> DType:
         return types.Decimal(types.MAX_PRECISION, max(0, *(-int(v.as_tuple().exponent) for v in told), 0))
     if len(kinds) > 1 or not kinds <= _SIMPLE:
         raise CaseFileError(
-            f"column {name!r} holds values of type {listed(sorted(kinds))}",
+            f"column {name!r} holds values of type {format_list(sorted(kinds))}",
             help="give the schema of the table",
         )
     return types.LONG if kinds == {"integer"} else parse_type(kinds.pop())

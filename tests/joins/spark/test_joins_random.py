@@ -16,7 +16,7 @@ import weft
 from join_cases import assert_schema_is_true, frame_of, reference_rows, rows_of
 from random_plans import DIRECTED, HOWS, STYLES, Plan, covering, plans, projection
 from strategies import RandomJoin, expected
-from weft.core.names import canonical
+from weft.core.names import canonical_name
 from weft.errors import JoinContractError
 from weft.joins.relation import Relation
 from weft.joins.resolve.join import resolve_join
@@ -35,7 +35,7 @@ def cross(pack: RandomJoin) -> Plan:
 
     def call(left: Relation, right: Relation) -> Relation:
         all_pairs = left.cross_join(right, project=project)
-        numbers = [canonical(c.name) for c in join.output if 0 in (c.left, c.right)]
+        numbers = [canonical_name(c.name) for c in join.output if 0 in (c.left, c.right)]
         return all_pairs.filter(" = ".join(f"`{n.strip('`')}`" for n in numbers))
 
     return Plan(pack, join, call)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from weft.core import types
-from weft.core.frozen import FrozenMap, frozen
+from weft.core.frozen import FrozenMap, freeze
 from weft.errors import ScenarioError
 from weft.pipelines.model.scenario import Expect, TraceExpected
 from weft.pipelines.run.trace import Event
@@ -22,7 +22,7 @@ def event(id: int, a: int, was: int | None = 0, change: Any = "updated") -> Even
 
 
 def wanted(id: int, change: Any = "updated", operation: int = 10, **diff: Any) -> TraceExpected:
-    return TraceExpected(operation=operation, change=change, match=FrozenMap(id=id), diff=frozen(diff))
+    return TraceExpected(operation=operation, change=change, match=FrozenMap(id=id), diff=freeze(diff))
 
 
 def found(expected: list[TraceExpected], events: list[Event], match: Any = "subset") -> list[str]:

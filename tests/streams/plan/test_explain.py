@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_jobs import job, refused
-from weft.core.frozen import thawed
+from weft.core.frozen import thaw
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.resolve import plan_job
 from weft.streams.sql.lower import load_spec
@@ -63,7 +63,7 @@ def test_one_sink_of_several_is_explained_alone() -> None:
 
 def test_the_data_says_bounds_retention_and_executor() -> None:
     plan = job("SELECT a.id FROM a LEFT JOIN b ON a.k = b.k WITHIN ('5m', '1h')")
-    data = thawed(explain_job(plan).data)
+    data = thaw(explain_job(plan).data)
     assert json.loads(json.dumps(data)) == data
     (join,) = data["statements"][0]["joins"]
     assert join["bound"] == {"lower_us": -300_000_000, "upper_us": 3_600_000_000}

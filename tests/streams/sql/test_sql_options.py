@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from stream_mistakes import JOIN, STREAMS
 from weft.core.duration import Duration
-from weft.core.names import near
+from weft.core.names import find_similar
 from weft.errors import Diagnostic, StreamSqlError
 from weft.streams.sql.job import read_job
 from weft.streams.sql.lower import read_spec
@@ -179,7 +179,7 @@ def test_a_misspelt_option_is_told_its_name() -> None:
         if (
             find_option(wrong, (owner,)) is not None
             or describe_foreign(wrong, "1")
-            or not near(wrong, [option.name])
+            or not find_similar(wrong, [option.name])
         ):
             continue
         mistakes: list[Diagnostic] = []

@@ -13,7 +13,7 @@ from weft.core.duration import Duration
 from weft.errors import StreamSqlError
 from weft.expr import parse, render
 from weft.expr.ast import Origin
-from weft.expr.dialect import tokenize, without_comments
+from weft.expr.dialect import strip_comments, tokenize
 from weft.expr.read import parse_prefix
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.sql.job import read_job
@@ -293,7 +293,7 @@ def test_an_expression_is_read_from_a_token_on_and_says_where_it_stops() -> None
     ],
 )
 def test_comments_are_blanks_of_the_same_length(text: str, plain: str, unclosed: int | None) -> None:
-    assert without_comments(text) == (plain, unclosed)
+    assert strip_comments(text) == (plain, unclosed)
 
 
 def test_an_expression_of_streaming_sql_may_hold_comments_and_names_in_double_quotes() -> None:

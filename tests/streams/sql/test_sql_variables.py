@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.source import Source
-from weft.core.substitution import substituted
+from weft.core.substitution import substitute_variables
 from weft.errors import StreamSqlError
 from weft.streams.sql.lower import read_spec
 
@@ -107,7 +107,7 @@ _PARTS = st.sampled_from(
 
 @given(st.lists(_PARTS, max_size=30).map("".join), st.text(alphabet="xy'`\"\n", max_size=4))
 def test_each_character_knows_where_it_comes_from(text: str, value: str) -> None:
-    found = substituted(text, {"A": value})
+    found = substitute_variables(text, {"A": value})
     assert len(found.offsets) == len(found.text) + 1
     assert list(found.offsets) == sorted(found.offsets)
     assert found.offsets[-1] == len(text)
@@ -117,4 +117,4 @@ def test_each_character_knows_where_it_comes_from(text: str, value: str) -> None
 
 @given(st.text(max_size=40).filter(lambda text: "$" not in text))
 def test_a_text_without_variables_stays_as_it_is(text: str) -> None:
-    assert substituted(text, {"A": "x"}).text == text
+    assert substitute_variables(text, {"A": "x"}).text == text

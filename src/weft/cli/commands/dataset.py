@@ -10,7 +10,7 @@ import typer
 from weft.cli.call import call_of, reading, writing
 from weft.cli.envelope import Envelope
 from weft.cli.terminal import many, table
-from weft.core.names import listed, shell_word
+from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -88,13 +88,11 @@ def one(said: str, catalog: Catalog) -> Dataset:
     if found:
         return found[-1]
     if versions:
-        help = f"its versions are {listed(str(d.version) for d in versions)}"
+        help = f"its versions are {format_list(str(d.version) for d in versions)}"
     else:
-        from weft.core.names import near
-
         names = list(dict.fromkeys(d.name for d in _all(catalog)))
-        close = near(name, names, most=1)
-        help = f"did you mean {close[0]!r}?" if close else f"datasets are {listed(names)}"
+        close = find_similar(name, names, most=1)
+        help = f"did you mean {close[0]!r}?" if close else f"datasets are {format_list(names)}"
     raise WorkspaceError(f"there is no dataset {said!r}", code="W1802", help=help)
 
 
@@ -157,7 +155,7 @@ def publish(
         },
         diagnostics=impact.notes,
         text=text,
-        next=tuple(f"weft project show {shell_word(c['project'])}" for c in conflicts),
+        next=tuple(f"weft project show {quote_for_shell(c['project'])}" for c in conflicts),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from weft.cli.envelope import Envelope
-from weft.core.names import near
+from weft.core.names import find_similar
 from weft.errors import CODES, WorkspaceError
 
 RULES = {
@@ -39,7 +39,7 @@ def explain(
     wanted = RULES.get(said, said)
     titles = {str(known): title for known, title in CODES.items()}
     if wanted not in titles:
-        close = near(said, [*titles, *RULES], most=1)
+        close = find_similar(said, [*titles, *RULES], most=1)
         raise WorkspaceError(
             f"there is no code {code!r}",
             code="W1806",

@@ -12,7 +12,7 @@ import typer
 
 from weft.cli.call import call_of
 from weft.cli.envelope import Envelope
-from weft.core.names import listed, near, shell_word
+from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.errors import WorkspaceError
 
 IGNORED = "/.weft/\n/out/\n/scenarios/.snapshots/\n"
@@ -31,11 +31,11 @@ def init(
 
     known = templates()
     if template not in known:
-        close = near(template, known, most=1)
+        close = find_similar(template, known, most=1)
         raise WorkspaceError(
             f"there is no template {template!r}",
             code="W1805",
-            help=f"did you mean {close[0]!r}?" if close else f"templates are {listed(known)}",
+            help=f"did you mean {close[0]!r}?" if close else f"templates are {format_list(known)}",
         )
     start = call_of(context).start
     root = (start / folder if folder is not None else start).resolve()
@@ -52,13 +52,13 @@ def init(
         ) from cause
     project = next(p for p in texts if p.startswith("projects/")).removeprefix("projects/")
     name = project.removesuffix(".yml")
-    where = "" if root == Path.cwd() else f"-C {shell_word(root)} "
+    where = "" if root == Path.cwd() else f"-C {quote_for_shell(root)} "
     data = {"root": str(root), "template": template, "files": list(texts)}
     return Envelope(
         command="init",
         data=data,
         text="\n".join([f"{root}", *(f"  {path}" for path in texts)]),
-        next=(f"weft {where}validate", f"weft {where}run {shell_word(name)} -p 2026-01"),
+        next=(f"weft {where}validate", f"weft {where}run {quote_for_shell(name)} -p 2026-01"),
     )
 
 
@@ -93,9 +93,9 @@ def _check(root: Path, texts: dict[str, str], *, force: bool) -> None:
     held = sorted(p.name for p in root.iterdir() if p.name != ".git")
     if held:
         clash = [path for path in texts if (root / path).exists()]
-        what = f"; it would overwrite {listed(clash)}" if clash else ""
+        what = f"; it would overwrite {format_list(clash)}" if clash else ""
         raise WorkspaceError(
-            f"{root} is not empty: it holds {listed(held)}{what}",
+            f"{root} is not empty: it holds {format_list(held)}{what}",
             code="W1804",
             help="name another folder, or `--force` writes there nevertheless",
         )

@@ -15,7 +15,7 @@ from weft.cli.call import call_of, period_of, reading
 from weft.cli.envelope import CHANGES, OK, Envelope
 from weft.cli.said import Period, a_moment
 from weft.cli.terminal import many
-from weft.core.names import shell_word
+from weft.core.names import quote_for_shell
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def plan(
 
 
 def _next_step(project: str, period: str | None, out: Path | None, *, edited: bool) -> str:
-    step = f"weft run {shell_word(project)} -p {shell_word(period or 'PERIOD')}"
-    saved = "" if out is None else f" --plan {shell_word(out)}"
+    step = f"weft run {quote_for_shell(project)} -p {quote_for_shell(period or 'PERIOD')}"
+    saved = "" if out is None else f" --plan {quote_for_shell(out)}"
     return step + (" --sandbox" if edited else "") + saved
 
 

@@ -9,7 +9,7 @@ import typer
 from weft.cli.call import call_of, project_of, reading, writing
 from weft.cli.envelope import Envelope, refused
 from weft.cli.terminal import moment, table
-from weft.core.names import shell_word
+from weft.core.names import quote_for_shell
 from weft.errors import ActivationError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def activate(
             "failures": [],
         },
         text=f"{now.name} is active as v{now.version}, its input is {now.input}",
-        next=(f"weft run {shell_word(now.name)} -p PERIOD",),
+        next=(f"weft run {quote_for_shell(now.name)} -p PERIOD",),
     )
 
 
@@ -197,5 +197,5 @@ def resolve(
         },
         diagnostics=done.notes,
         text=f"{done.project.name} is {done.project.status}",
-        next=(f"weft project activate {shell_word(done.project.name)}",),
+        next=(f"weft project activate {quote_for_shell(done.project.name)}",),
     )

@@ -12,7 +12,7 @@ from weft.cli.commands.dataset import one
 from weft.cli.envelope import FAILED, INVALID, OK, Envelope
 from weft.cli.said import Period
 from weft.cli.terminal import table
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError, WorkspaceError
 
@@ -55,11 +55,11 @@ def show(context: typer.Context, name: Annotated[str, typer.Argument(help="Name 
     found = Catalog.of(workspace).resolver(name)
     if found is None:
         names = [r.name for r in workspace.resolvers]
-        close = near(name, names, most=1)
+        close = find_similar(name, names, most=1)
         raise WorkspaceError(
             f"there is no resolver {name!r}",
             code="W1802",
-            help=f"did you mean {close[0]!r}?" if close else f"resolvers are {listed(names) or 'none'}",
+            help=f"did you mean {close[0]!r}?" if close else f"resolvers are {format_list(names) or 'none'}",
         )
     lines = [f"{found.name} v{found.version} ({found.status})  {found.id}"]
     for i, rule in enumerate(found.rules, 1):
@@ -129,7 +129,9 @@ def _table(name: str, dataset: Any) -> Any:
     }
     if name not in known:
         raise WorkspaceError(
-            f"dataset {dataset.name!r} has no table {name!r}", code="W1802", help=f"it has {listed(known)}"
+            f"dataset {dataset.name!r} has no table {name!r}",
+            code="W1802",
+            help=f"it has {format_list(known)}",
         )
     return known[name]
 

@@ -13,7 +13,7 @@ from weft.cli.call import Call, call_of, reading, writing
 from weft.cli.envelope import Envelope
 from weft.cli.said import Period, Run
 from weft.cli.terminal import many, moment, table, took
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.errors import StoreError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def ls(
 def _listed(call: Call, project: str | None, period: str | None, status: str | None, most: int) -> Envelope:
     if status is not None and status not in STATUSES:
         raise WorkspaceError(
-            f"there is no status {status!r}", code="W1803", help=f"it is one of {listed(STATUSES)}"
+            f"there is no status {status!r}", code="W1803", help=f"it is one of {format_list(STATUSES)}"
         )
     wanted: RunStatus | None = status  # type: ignore[assignment]
     workspace = call.remembered()

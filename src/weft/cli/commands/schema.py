@@ -10,7 +10,7 @@ import typer
 
 from weft.cli.call import call_of
 from weft.cli.envelope import Envelope
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import WorkspaceError
 
 app = typer.Typer(help="Show or write the JSON Schemas of workspace files.", no_args_is_help=True)
@@ -48,11 +48,11 @@ def show(kind: Annotated[str, typer.Argument(help="project, dataset, resolver, .
     from weft.pipelines.model.sugar import KINDS
 
     if kind not in KINDS:
-        close = near(kind, KINDS, most=1)
+        close = find_similar(kind, KINDS, most=1)
         raise WorkspaceError(
             f"there is no kind of file {kind!r}",
             code="W1802",
-            help=f"did you mean {close[0]!r}?" if close else f"kinds are {listed(KINDS)}",
+            help=f"did you mean {close[0]!r}?" if close else f"kinds are {format_list(KINDS)}",
         )
     schema = json_schema(kind)
     text = json.dumps(schema, indent=2, ensure_ascii=False)

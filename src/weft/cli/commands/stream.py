@@ -14,7 +14,7 @@ from weft.cli.commands.stream_text import MOST_ROWS, Rows, explained, redriven_t
 from weft.cli.envelope import INVALID, OK, Envelope, refused
 from weft.cli.stream_call import Define, Job, JobCall, job_of, settings_of
 from weft.cli.terminal import say
-from weft.core.names import listed, near, shell_word
+from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.errors import WeftError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _mode(**said: bool) -> str:
     chosen = [name for name, wanted in said.items() if wanted]
     if len(chosen) > 1:
         raise WorkspaceError(
-            f"{listed([f'--{name}' for name in chosen])} contradict each other",
+            f"{format_list([f'--{name}' for name in chosen])} contradict each other",
             code="W1803",
             help="say one of them",
         )
@@ -134,11 +134,11 @@ def _check_sink(plan: JobPlan, said: str | None) -> None:
     names = [s.name for s in (*plan.statements, *plan.explains)]
     if said is None or said in names:
         return
-    close = near(said, names, most=1)
+    close = find_similar(said, names, most=1)
     raise WorkspaceError(
         f"no statement of {plan.name!r} writes {said!r}",
         code="W1802",
-        help=f"did you mean {close[0]!r}?" if close else f"they write {listed(names)}",
+        help=f"did you mean {close[0]!r}?" if close else f"they write {format_list(names)}",
     )
 
 
@@ -215,7 +215,7 @@ def _few(report: JobReport) -> Rows:
 
 def _answer(chosen: JobCall, plan: JobPlan, report: JobReport, rows: Rows, mode: str) -> Envelope:
     next_steps = (
-        () if report.sealed or mode == "batch" else (f"weft stream status {shell_word(chosen.shown)}",)
+        () if report.sealed or mode == "batch" else (f"weft stream status {quote_for_shell(chosen.shown)}",)
     )
     return Envelope(
         command="stream",

@@ -12,7 +12,7 @@ from weft.cli.commands.stream_text import job_text, jobs_text, rejects_text
 from weft.cli.envelope import FAILED, OK, Envelope
 from weft.cli.stream_call import STREAMS, Define, Job, job_of, stream_root
 from weft.core.duration import Duration
-from weft.core.names import shell_word
+from weft.core.names import quote_for_shell
 from weft.core.paths import name_problem
 from weft.errors import Diagnostic, StreamError, WorkspaceError
 
@@ -65,8 +65,8 @@ def start(
         next=()
         if foreground
         else (
-            f"weft stream status {shell_word(chosen.shown)}",
-            f"weft stream stop {shell_word(chosen.shown)}",
+            f"weft stream status {quote_for_shell(chosen.shown)}",
+            f"weft stream stop {quote_for_shell(chosen.shown)}",
         ),
     )
 
@@ -139,7 +139,7 @@ def _known(call: Call, said: str, define: list[str] | None) -> tuple[str, Path]:
         raise StreamError(
             f"the job {chosen.file.stem!r} has not run yet",
             code="W2215",
-            help=f"`weft stream run {shell_word(chosen.shown)}` runs it, `weft stream start {shell_word(chosen.shown)}` keeps it running",
+            help=f"`weft stream run {quote_for_shell(chosen.shown)}` runs it, `weft stream start {quote_for_shell(chosen.shown)}` keeps it running",
         )
     return chosen.file.stem, found
 

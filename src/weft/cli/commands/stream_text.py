@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft.cli.terminal import many
 from weft.cli.terminal import table as terminal_table
-from weft.core.documents import iso_moment
-from weft.core.frozen import thawed
+from weft.core.documents import format_micros
+from weft.core.frozen import thaw
 
 if TYPE_CHECKING:
     from weft.streams.checkpoint.recover import Redriven
@@ -25,20 +25,20 @@ Rows = Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]]
 
 def explained(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the explanation of a job as documents have it."""
-    found: dict[str, Any] = thawed(data)
+    found: dict[str, Any] = thaw(data)
     return found
 
 
 def moment(micros: int | None) -> str | None:
     """Return a time of the engine as ISO text, None when there is none."""
-    return None if micros is None else iso_moment(micros)
+    return None if micros is None else format_micros(micros)
 
 
 def report_data(report: JobReport, plan: JobPlan) -> dict[str, Any]:
     """Return what `weft stream run` answers to programs."""
     from weft.streams.plan.explain import explain_job
 
-    joins = {s["sink"]: s["joins"] for s in thawed(explain_job(plan).data)["statements"]}
+    joins = {s["sink"]: s["joins"] for s in thaw(explain_job(plan).data)["statements"]}
     checkpoints = [str(q.checkpoint.parent.parent) for q in report.queries if q.checkpoint is not None]
     return {
         "job": plan.name,

@@ -14,7 +14,7 @@ from weft.cli.commands.runs import reader_of
 from weft.cli.envelope import INVALID, OK, UNMET, Envelope
 from weft.cli.said import Run
 from weft.cli.terminal import say
-from weft.core.names import listed, near, shell_word
+from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.errors import EntityError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def scenarios(
     call = call_of(context)
     if format not in FORMATS:
         raise WorkspaceError(
-            f"there is no format {format!r}", code="W1803", help=f"it is one of {listed(FORMATS)}"
+            f"there is no format {format!r}", code="W1803", help=f"it is one of {format_list(FORMATS)}"
         )
     loaded = call.loaded()
     unread = [f for f in loaded.errors if not _is_a_project(f.at.file if f.at else None)]
@@ -62,13 +62,13 @@ def chosen(known: Sequence[Scenario], names: Sequence[str]) -> tuple[Scenario, .
     for name in names:
         by_name = [s for s in known if name in (s.name, *_files(s))]
         if not by_name:
-            close = near(name, [s.name for s in known], most=1)
+            close = find_similar(name, [s.name for s in known], most=1)
             raise WorkspaceError(
                 f"there is no scenario {name!r}",
                 code="W1802",
                 help=f"did you mean {close[0]!r}?"
                 if close
-                else f"scenarios are {listed([s.name for s in known]) or 'written in scenarios/'}",
+                else f"scenarios are {format_list([s.name for s in known]) or 'written in scenarios/'}",
             )
         found += by_name
     return tuple(dict.fromkeys(found)) if names else tuple(known)
@@ -157,7 +157,7 @@ def record(
         diagnostics=made.result.diagnostics,
         text=f"{made.file} ({made.rows} rows): {made.result.status}",
         exit_code=OK if made.result.status == "pass" else INVALID,
-        next=(f"weft test {shell_word(made.result.name)}",),
+        next=(f"weft test {quote_for_shell(made.result.name)}",),
     )
 
 

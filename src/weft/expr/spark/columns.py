@@ -84,10 +84,10 @@ def _substring(fn: Any, args: list[Any], _: Typed) -> Any:
 
 
 def _negative(fn: Any, args: list[Any], typed: Typed) -> Any:
-    return negated(fn, args[0], typed.dtype)
+    return negate_exact(fn, args[0], typed.dtype)
 
 
-def negated(fn: Any, number: Any, dtype: DType) -> Any:
+def negate_exact(fn: Any, number: Any, dtype: DType) -> Any:
     """Change the sign; Spark's own minus rounds a decimal to 34 digits, so longer ones go through text."""
     if not isinstance(dtype, Decimal) or dtype.precision <= _NEGATED_EXACTLY:
         return -number

@@ -41,7 +41,7 @@ def observation_of(df: DataFrame, name: str) -> Any:
     return importlib.import_module(module).Observation(name)
 
 
-def a_frame(df: object, what: str = "relation()") -> DataFrame:
+def require_dataframe(df: object, what: str = "relation()") -> DataFrame:
     """Return `df`, or raise when it is no DataFrame."""
     if not isinstance(df, DataFrame):
         raise ArgumentError(

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.types import DType
 from weft.errors import JoinTypeError, ResolutionError
 from weft.expr.spark.frames import functions_of
@@ -145,9 +145,11 @@ def _known(dtype: Any) -> DType | None:
 def missing_columns(part: Part, names: list[str], declared: str) -> ResolutionError:
     """Return the error about declared columns that the data does not have."""
     there = list(part.types)
-    close = [f"{name!r} could be {found[0]!r}" for name in names if (found := near(name, there, most=1))]
+    close = [
+        f"{name!r} could be {found[0]!r}" for name in names if (found := find_similar(name, there, most=1))
+    ]
     return ResolutionError(
-        f"{part.shown} has no column {listed(names)}, which {declared} declares",
+        f"{part.shown} has no column {format_list(names)}, which {declared} declares",
         code="W1316",
-        help=(", ".join(close) + "; " if close else "") + f"it has {listed(there, most=30)}",
+        help=(", ".join(close) + "; " if close else "") + f"it has {format_list(there, most=30)}",
     )

@@ -24,7 +24,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from weft.core.names import listed, quote
+from weft.core.names import format_list, quote
 from weft.core.types import DType
 from weft.errors import ResolutionError, RunError
 from weft.expr.spark.frames import functions_of, observation_of
@@ -173,7 +173,7 @@ def _named(columns: ByPosition, count: int, path: str) -> tuple[str, ...]:
     raise ResolutionError(
         f"{path!r} has {count} columns and no line with their names; table {columns.table!r} has {columns.needed}",
         code="W1316",
-        help=f"without a header the columns are {listed(columns.names)}, in this order",
+        help=f"without a header the columns are {format_list(columns.names)}, in this order",
     )
 
 

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from weft.core.frozen import thawed
+from weft.core.frozen import thaw
 from weft.errors import ResolutionError
 from weft.io.datasource import DataSource
 from weft.io.location import Location
@@ -57,7 +57,7 @@ def _read(read: Any, source: DataSource, location: Location, root: Path) -> Any:
 
 
 def _delta(source: DataSource, location: Location, root: Path) -> Any:
-    options = thawed(source.options.get("storage_options") or {})
+    options = thaw(source.options.get("storage_options") or {})
     module = library("deltalake")
     return module.DeltaTable(
         full_path(location, source, root), storage_options=options or None
@@ -65,7 +65,7 @@ def _delta(source: DataSource, location: Location, root: Path) -> Any:
 
 
 def _iceberg(source: DataSource, location: Location, root: Path) -> Any:
-    properties = {k: str(v) for k, v in thawed(source.options.get("properties") or {}).items()}
+    properties = {k: str(v) for k, v in thaw(source.options.get("properties") or {}).items()}
     if location.path is not None:
         path = full_path(location, source, root)
         return library("pyiceberg.table").StaticTable.from_metadata(path, properties).scan().to_arrow()

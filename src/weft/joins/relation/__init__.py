@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from weft.errors import ArgumentError
-from weft.expr.spark.frames import a_frame, schema_of
+from weft.expr.spark.frames import require_dataframe, schema_of
 from weft.joins.relation.directed import DirectedJoins, pairs_of, spec_call, warn_deprecated
 from weft.joins.relation.foreign import missing_order, refuse_foreign
 from weft.joins.relation.frame import Actions, Frame, JoinLineage
@@ -117,7 +117,7 @@ def relation(df: DataFrame, *, session: SparkSession | None = None) -> Relation:
         trades = weft.relation(spark.read.parquet("trades"))
         trades.natural_left(instruments).show()
     """
-    frame = a_frame(df)
+    frame = require_dataframe(df)
     return Relation(frame, schema_of(frame), session or frame.sparkSession)
 
 

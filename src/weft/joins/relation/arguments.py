@@ -11,8 +11,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from weft.core.mistakes import Mistakes
-from weft.core.names import is_keyword_name, near, parse_name
+from weft.core.mistakes import ErrorCollector
+from weft.core.names import find_similar, is_keyword_name, parse_name
 from weft.errors import ArgumentError
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import check_stats, settled_projection
@@ -33,7 +33,7 @@ from weft.joins.spec.words import (
 Check = Callable[[Any, str], object]
 
 
-def check_arguments(left: Frame, options: Mapping[str, Any], mistakes: Mistakes) -> None:
+def check_arguments(left: Frame, options: Mapping[str, Any], mistakes: ErrorCollector) -> None:
     """Note every option whose value is of the wrong kind.
 
     Where the left side has a column of that name, its alias was perhaps meant: the error of
@@ -128,7 +128,7 @@ def refuse_keywords(
     method: str, unexpected: dict[str, Any], kind: type[JoinSpec] = JoinSpec, taken: tuple[str, ...] = _TAKEN
 ) -> None:
     """Raise for every keyword; those that look like key aliases share one call that runs."""
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     options = ("predicates", *(f.name for f in fields(kind) if f.kw_only))
     aliases: dict[str, Any] = {}
     for name, value in unexpected.items():
@@ -141,7 +141,7 @@ def refuse_keywords(
     if aliases:
         told = ", ".join(f"{name}={value!r}" for name, value in aliases.items())
         call = ", ".join((*_said(aliases, options), *_NEEDED[kind.__name__]))
-        meant = [c for name in aliases for c in near(name, (*taken, *options), most=1)]
+        meant = [c for name in aliases for c in find_similar(name, (*taken, *options), most=1)]
         mistakes.add(
             ArgumentError(
                 f"{method} takes its keys from a {kind.__name__}, not from keywords ({told})",
@@ -168,7 +168,7 @@ def _advice(
         return f"the method says how: call {wanted or ', '.join(dict.fromkeys(_METHODS.values()))}"
     if name in _NATURAL:
         return f"natural joins take it; a {spec} says every key itself, so leave it out"
-    close = near(name, (*taken, *options), most=1)
+    close = find_similar(name, (*taken, *options), most=1)
     if close and close[0] in options:
         return f"did you mean {close[0]}=? put it in the {spec}: {spec}(..., {close[0]}={value!r})"
     if close:

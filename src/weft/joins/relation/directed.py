@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
-from weft.core.names import canonical
+from weft.core.names import canonical_name
 from weft.errors import ArgumentError
 from weft.joins.relation.arguments import like, notice, refuse_keywords
 from weft.joins.relation.frame import Frame
@@ -59,7 +59,7 @@ def deprecated_on(left: Frame, right: Frame, method: str, spec: object, on: Any)
             code="W0305",
             help="leave on= out: it is deprecated",
         )
-    shared = [canonical(n) for n in left.columns if n in right.schema]
+    shared = [canonical_name(n) for n in left.columns if n in right.schema]
     pairs = pairs_of(shared if on is None else on)
     warn_deprecated(f"{method}(other, on=...)", f"{method}(other, {spec_call(pairs)})")
     return JoinSpec(pairs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from weft.core.duration import Duration
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.errors import ArgumentError
 from weft.joins.relation.frame import Frame
 from weft.joins.spec.projection import DEFAULT_SUFFIXES
@@ -42,7 +42,7 @@ def refuse_foreign(method: str, left: Frame, right: Frame, said: Mapping[str, An
         return
     named = [*foreign, *(["strategy"] if direction else [])]
     raise ArgumentError(
-        f"{method} takes no {listed(f'{name}=' for name in named)}: "
+        f"{method} takes no {format_list(f'{name}=' for name in named)}: "
         f"{'that is an argument' if len(named) == 1 else 'those are arguments'} of {_library(named)}",
         code="W0310",
         help=_Translation(said, left, right).call(),

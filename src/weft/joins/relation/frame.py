@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql import Column as AnyColumn
 
 from weft import expr
-from weft.core.names import fold, listed, parse_name, quote
+from weft.core.names import fold, format_list, parse_name, quote
 from weft.core.types import BOOLEAN, Field, Schema, common_type
 from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
 from weft.expr.spark.columns import compile_expr
@@ -137,7 +137,9 @@ class Frame:
         """
         kept = self._names(names)
         if not kept:
-            raise ArgumentError("select needs a column name", help=f"the columns are {listed(self.columns)}")
+            raise ArgumentError(
+                "select needs a column name", help=f"the columns are {format_list(self.columns)}"
+            )
         for place, index in enumerate(kept):
             if index in kept[:place]:
                 raise ColumnCollisionError(
@@ -249,7 +251,7 @@ class Frame:
         """
         if not columns:
             raise ArgumentError(
-                "order_by needs a column name", help=f"the columns are {listed(self.columns)}"
+                "order_by needs a column name", help=f"the columns are {format_list(self.columns)}"
             )
         check_not_streaming(self.df, "order_by")
         pairs = [_sort_pair(c) for c in columns]
@@ -275,7 +277,7 @@ class Frame:
         if not columns and (not marked or len(marked) < len(self.ordering)):
             raise ArgumentError(
                 "check_sorted needs a column name: there is no ascending order marker",
-                help=f"the columns are {listed(self.columns)}",
+                help=f"the columns are {format_list(self.columns)}",
             )
         check_not_streaming(self.df, "check_sorted")
         indices = self._names(columns or marked)

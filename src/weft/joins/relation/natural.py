@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from weft.core.mistakes import Mistakes
+from weft.core.mistakes import ErrorCollector
 from weft.errors import JoinKeyWarning, WeftError
 from weft.joins.relation.arguments import check_arguments, like, notice
 from weft.joins.relation.frame import Frame
@@ -66,7 +66,7 @@ def infer(
 
 def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliases: dict[str, Any]) -> Any:
     right = a_relation(other, f"natural_{how}")
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     check_arguments(left, options, mistakes)
     with mistakes.noted():
         alias_pairs(aliases, None, PARAMETERS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from weft.core.mistakes import Mistakes
+from weft.core.mistakes import ErrorCollector
 from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError, WeftError
 from weft.joins.relation.arguments import check_arguments, notice, refuse_keywords
 from weft.joins.relation.foreign import missing_order, refuse_foreign
@@ -70,7 +70,7 @@ def _natural_spec(
     left: Frame, right: Frame, said: dict[str, Any], options: dict[str, Any], aliases: dict[str, str]
 ) -> tuple[AsofSpec, NaturalKeys]:
     """Return the spec of `natural_asof` and where its keys came from; order columns are never keys."""
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     check_arguments(left, {**said, **options}, mistakes)
     with mistakes.noted():
         alias_pairs(aliases, None, ASOF_PARAMETERS)

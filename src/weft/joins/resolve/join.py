@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.fingerprint import fingerprint
-from weft.core.mistakes import Mistakes
+from weft.core.mistakes import ErrorCollector
 from weft.core.names import parse_name
 from weft.core.types import Schema, common_type
 from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysError
@@ -139,7 +139,7 @@ def _conditions(
     spec: JoinSpec, left: Schema, right: Schema, inference: Inference
 ) -> tuple[tuple[ResolvedKey, ...], tuple[ResolvedPredicate, ...], Match]:
     """Return keys, predicates and match; every mistake in them comes at once."""
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     keys = _resolved_keys(spec, left, right, inference, mistakes)
     conditions, match = check_conditions(spec, left, right, mistakes, keys)
     mistakes.raise_all()
@@ -151,7 +151,7 @@ def _conditions(
 
 
 def check_conditions(
-    spec: JoinSpec, left: Schema, right: Schema, mistakes: Mistakes, keys: tuple[ResolvedKey, ...] = ()
+    spec: JoinSpec, left: Schema, right: Schema, mistakes: ErrorCollector, keys: tuple[ResolvedKey, ...] = ()
 ) -> tuple[tuple[ResolvedPredicate, ...], Match]:
     """Return predicates and match of a spec as far as they resolve; the rest goes into `mistakes`."""
     conditions = resolve_predicates(spec, left, right, keys, mistakes)
@@ -162,7 +162,7 @@ def check_conditions(
 
 
 def _resolved_keys(
-    spec: JoinSpec, left: Schema, right: Schema, inference: Inference, mistakes: Mistakes
+    spec: JoinSpec, left: Schema, right: Schema, inference: Inference, mistakes: ErrorCollector
 ) -> tuple[ResolvedKey, ...]:
     written: Origin = "spec"
     origins = inference.origins or (written,) * len(spec.equal_keys)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weft.core.mistakes import Mistakes
-from weft.core.names import canonical, fold, listed, near, parse_name, suggest
+from weft.core.mistakes import ErrorCollector
+from weft.core.names import canonical_name, find_similar, fold, format_list, parse_name, suggest
 from weft.core.types import Schema
 from weft.errors import NoJoinKeysError, UnknownColumnError
 from weft.joins.resolve.resolved import Origin
@@ -51,7 +51,7 @@ def natural_keys(
     An alias for a shared column takes its place.  Order columns of an as-of join are
     never keys.  With ``strict=False`` an alias that names no column is dropped and told.
     """
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     found = [
         _Found(name, right.fields[right.index(name)].name, "shared")
         for name in _shared(left, right, exclude_shared, order, mistakes)
@@ -59,7 +59,7 @@ def natural_keys(
     displaced: dict[int, str] = {}
     dropped: list[tuple[str, str]] = []
     for origin, pair in _said(aliases, keys):
-        unknown = Mistakes()
+        unknown = ErrorCollector()
         names: list[str] = []
         for schema, written, side in ((left, pair[0], "left"), (right, pair[1], "right")):
             with unknown.noted():
@@ -75,7 +75,7 @@ def natural_keys(
     if not found and need_keys:
         raise _no_keys(left, right, dropped, exclude_shared)
     return NaturalKeys(
-        pairs=tuple((canonical(f.left), canonical(f.right)) for f in found),
+        pairs=tuple((canonical_name(f.left), canonical_name(f.right)) for f in found),
         origins=tuple(f.origin for f in found),
         dropped=tuple(dropped),
         displaced=displaced,
@@ -91,7 +91,7 @@ def _said(aliases: KeyPairs, keys: KeyPairs) -> Iterator[tuple[Origin, tuple[str
 
 
 def _shared(
-    left: Schema, right: Schema, exclude: Sequence[str], order: AsofOrder | None, mistakes: Mistakes
+    left: Schema, right: Schema, exclude: Sequence[str], order: AsofOrder | None, mistakes: ErrorCollector
 ) -> tuple[str, ...]:
     def folded(name: str) -> str:
         return fold(name, case_sensitive=left.case_sensitive)
@@ -117,7 +117,7 @@ def _index(schema: Schema, written: str, side: str, parameters: Sequence[str]) -
     literal = schema.find(written) if isinstance(written, str) else None
     if literal is not None:
         return literal
-    close = near(written, parameters, most=1)
+    close = find_similar(written, parameters, most=1)
     hint = f"or the parameter {close[0]}=?" if close else ""
     return schema.index(parse_name(written, what="alias"), side=side, hint=hint)
 
@@ -143,13 +143,13 @@ def _no_keys(
     gone = f"; dropped because strict=False: {dict(dropped)}" if dropped else ""
     help_ = "name a pair as left_column='right_column'; for all pairs call cross_join"
     if excluded:
-        gone += f"; left out by exclude_shared: {listed(excluded)}"
+        gone += f"; left out by exclude_shared: {format_list(excluded)}"
         help_ = f"take a name out of exclude_shared={tuple(excluded)!r}\n{help_}"
         what = "the relations share no other column to join on"
     else:
         what = "the relations share no column to join on"
     return NoJoinKeysError(
-        f"{what}{gone}: left has {listed(left.names)}; right has {listed(right.names)}", help=help_
+        f"{what}{gone}: left has {format_list(left.names)}; right has {format_list(right.names)}", help=help_
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from weft.core.names import fold, listed, near, parse_name
+from weft.core.names import find_similar, fold, format_list, parse_name
 from weft.core.types import STRING, Schema
 from weft.errors import AmbiguousColumnError, ColumnCollisionError, JoinSpecError, UnknownColumnError
 from weft.joins.resolve.resolved import OutputColumn, ResolvedKey, Side
@@ -149,10 +149,12 @@ def _unknown(column: str, name: str, request: OutputRequest, what: str) -> Unkno
     if request.how not in ("semi", "anti"):
         sides.append(("right", request.right))
     available = [(f"{side}.{n}", n) for side, schema in sides for n in schema.names]
-    close = near(name, [n for _, n in available], most=1)
+    close = find_similar(name, [n for _, n in available], most=1)
     meant = [repr(address) for address, n in available if n in close]
     told = (
-        f"did you mean {' or '.join(meant)}?" if meant else f"columns are {listed(a for a, _ in available)}"
+        f"did you mean {' or '.join(meant)}?"
+        if meant
+        else f"columns are {format_list(a for a, _ in available)}"
     )
     return UnknownColumnError(f"{what} names {column!r}, which is not a column of the join", help=told)
 
@@ -191,7 +193,7 @@ def _renamed(
             raise JoinSpecError(
                 f"rename names {old!r}, which is not in the result",
                 code="W0307",
-                help=f"columns of the result are {listed(c.name for c in columns)}",
+                help=f"columns of the result are {format_list(c.name for c in columns)}",
             )
         if at in done:
             raise JoinSpecError(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from weft import expr
-from weft.core.mistakes import Mistakes
-from weft.core.names import is_keyword_name, parse_name, quote, shown
+from weft.core.mistakes import ErrorCollector
+from weft.core.names import format_name, is_keyword_name, parse_name, quote
 from weft.core.types import BOOLEAN, DATE, NULL, STRING, DType, Field, Map, Schema, common_type
 from weft.errors import (
     AmbiguousColumnError,
@@ -80,7 +80,7 @@ _CLASSES: dict[str, type[WeftError]] = {
 
 
 def resolve_predicates(
-    spec: JoinSpec, left: Schema, right: Schema, keys: tuple[ResolvedKey, ...], mistakes: Mistakes
+    spec: JoinSpec, left: Schema, right: Schema, keys: tuple[ResolvedKey, ...], mistakes: ErrorCollector
 ) -> tuple[ResolvedPredicate, ...]:
     """Return every predicate of the spec bound: `predicates` first, then range predicates.
 
@@ -125,7 +125,7 @@ def _bound_fragment(predicate: ExpressionPredicate, scope: JoinScope) -> expr.Ty
 
 def _bound_columns(predicate: ColumnPredicate, scope: JoinScope) -> expr.Typed:
     """Build ``left op right + offset`` as a tree and check it like any other."""
-    mistakes, found = Mistakes(), []
+    mistakes, found = ErrorCollector(), []
     for schema, name, side in (
         (scope.left, predicate.left, "left"),
         (scope.right, predicate.right, "right"),
@@ -230,7 +230,7 @@ def _ways(left: Field, right: Field) -> Iterator[tuple[str, ...]]:
 
 def _call(side: str, field: Field, target: DType) -> str | None:
     """Return the call that casts the column, or None when the language has no such cast."""
-    for name in dict.fromkeys((shown(field.name), quote(field.name))):
+    for name in dict.fromkeys((format_name(field.name), quote(field.name))):
         text = f"CAST({name} AS {target})"
         try:
             typed = expr.check(expr.parse(text), expr.TableScope({"": Schema((field,))}), today=False)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.core.names import LEFT, RIGHT, internal
+from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.types import to_spark
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf
@@ -58,7 +58,7 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     met = counted(F, met, _COUNT, values=_TIMES, at=_TIME, inclusive=inclusive)
     met = _placed(sides, match, met)
     chosen = F.get(F.col(_ROWS), F.col(_PLACE)).alias(CHOSEN)
-    lefts = [F.col(internal(LEFT, i)) for i in range(len(sides.join.left))]
+    lefts = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]
     return finished(met.select(*lefts, chosen), sides, match)
 
 
@@ -75,7 +75,7 @@ def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
     ties = [s.index for s in tie_slots(sides.join, match)]
 
     def sortable(one: Column, at: Column) -> Column:
-        values = [one["row"][internal(RIGHT, i)].alias(f"p{n}") for n, i in enumerate(ties)]
+        values = [one["row"][internal_name(RIGHT, i)].alias(f"p{n}") for n, i in enumerate(ties)]
         ordered: Column = F.struct(one["time"].alias("time"), *values, at.alias("at"))
         return ordered
 
@@ -101,8 +101,8 @@ def _needed(sides: Sides, match: AsOf, row: Column) -> Column:
     asked = {c.right for c in sides.join.output} | {match.tombstone, match.until}
     kept: Column = F.struct(
         *(
-            (row[internal(RIGHT, i)] if i in asked else F.lit(None).cast(to_spark(f.dtype))).alias(
-                internal(RIGHT, i)
+            (row[internal_name(RIGHT, i)] if i in asked else F.lit(None).cast(to_spark(f.dtype))).alias(
+                internal_name(RIGHT, i)
             )
             for i, f in enumerate(sides.join.right.fields)
         )

@@ -23,7 +23,7 @@ from decimal import Context
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING, cast
 
-from weft.core.names import LEFT, RIGHT, internal
+from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import BOOLEAN, DATE, LONG, Array, Decimal, DType, Field, Schema, Struct
 from weft.expr.spark.types import to_spark
 from weft.joins.resolve.axis import Axis as Line
@@ -128,15 +128,17 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
 def _unfolded(joined: DataFrame, sides: Sides, layout: _Layout) -> DataFrame:
     """Return a row for each left row, also of those that came in a list beside their right row."""
     F = sides.F
-    rights = [internal(RIGHT, i) for i in layout.right]
+    rights = [internal_name(RIGHT, i) for i in layout.right]
     # Whether a row is plain is its own column: asked for after the list is gone through, it would keep
     # the whole list beside every row of it.
     plain = joined.withColumn(_PLAIN, F.col(_MANY).isNull())
     every = plain.select(
-        *(internal(LEFT, i) for i in layout.left), *rights, RIGHT_HERE, _PLAIN, F.inline_outer(_MANY)
+        *(internal_name(LEFT, i) for i in layout.left), *rights, RIGHT_HERE, _PLAIN, F.inline_outer(_MANY)
     )
     lefts = [
-        F.when(F.col(_PLAIN), F.col(internal(LEFT, i))).otherwise(F.col(f"f{n}")).alias(internal(LEFT, i))
+        F.when(F.col(_PLAIN), F.col(internal_name(LEFT, i)))
+        .otherwise(F.col(f"f{n}"))
+        .alias(internal_name(LEFT, i))
         for n, i in enumerate(layout.left)
     ]
     return every.select(*lefts, *rights, RIGHT_HERE)
@@ -232,8 +234,8 @@ def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_result.Search:
 
 
 def _result(sides: Sides, layout: _Layout) -> Struct:
-    lefts = [Field(internal(LEFT, i), sides.join.left.fields[i].dtype) for i in layout.left]
-    rights = (Field(internal(RIGHT, i), sides.join.right.fields[i].dtype) for i in layout.right)
+    lefts = [Field(internal_name(LEFT, i), sides.join.left.fields[i].dtype) for i in layout.left]
+    rights = (Field(internal_name(RIGHT, i), sides.join.right.fields[i].dtype) for i in layout.right)
     folded = Struct(tuple(Field(f"f{n}", field.dtype) for n, field in enumerate(lefts)))
     return Struct((*lefts, *rights, Field(RIGHT_HERE, BOOLEAN), Field(_MANY, Array(folded))))
 
@@ -241,12 +243,16 @@ def _result(sides: Sides, layout: _Layout) -> Struct:
 def _finished(joined: DataFrame, sides: Sides, match: AsOf, layout: _Layout) -> DataFrame:
     """Return the rows with their marks; a tombstone or an ended state undoes the match."""
     F = sides.F
-    over = is_over(sides, match, lambda i: F.col(internal(RIGHT, i)))
+    over = is_over(sides, match, lambda i: F.col(internal_name(RIGHT, i)))
     here = F.col(RIGHT_HERE)
     if over is not None:
         here = here & ~over
-        rights = [F.when(here, F.col(internal(RIGHT, i))).alias(internal(RIGHT, i)) for i in layout.right]
-        joined = joined.select(*(internal(LEFT, i) for i in layout.left), *rights, here.alias(RIGHT_HERE))
+        rights = [
+            F.when(here, F.col(internal_name(RIGHT, i))).alias(internal_name(RIGHT, i)) for i in layout.right
+        ]
+        joined = joined.select(
+            *(internal_name(LEFT, i) for i in layout.left), *rights, here.alias(RIGHT_HERE)
+        )
         if sides.join.how == "inner" and not sides.join.unmatched:
             joined = joined.filter(F.col(RIGHT_HERE))
     marks = {LEFT_HERE: F.lit(True), RIGHT_HERE: F.when(F.col(RIGHT_HERE), F.lit(True))}

@@ -19,7 +19,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from weft.core.names import LEFT, RIGHT, internal
+from weft.core.names import LEFT, RIGHT, internal_name
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
@@ -61,16 +61,17 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     )
     chosen = F.col(CHOSEN)
     for i in best:
-        chosen = F.when(chosen.isNotNull(), chosen.withField(internal(RIGHT, i), F.col(f"s{i}")))
+        chosen = F.when(chosen.isNotNull(), chosen.withField(internal_name(RIGHT, i), F.col(f"s{i}")))
     lefts = [
-        F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))
+        F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i))
+        for i in range(len(sides.join.left))
     ]
     return finished(grouped.select(*lefts, chosen.alias(CHOSEN)), sides, match)
 
 
 def _nearest_value(sides: Sides, index: int) -> Column:
     F = sides.F
-    value = F.col("r").getField(internal(RIGHT, index))
+    value = F.col("r").getField(internal_name(RIGHT, index))
     nearest: Column = F.max_by(value, F.when(value.isNotNull(), F.col("b")))
     return nearest
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from weft.core.names import LEFT, RIGHT, internal
+from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.frames import window_of
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf, ResolvedKey
@@ -99,7 +99,7 @@ def lower_several(left: DataFrame, rights: Sequence[DataFrame], parts: Sequence[
     rows = reached.select(*(lane.usable for lane in lanes), *unpacked_left(sides), *columns)
     return _finished(
         rows.select(
-            *(internal(LEFT, i) for i in range(len(sides.join.left))),
+            *(internal_name(LEFT, i) for i in range(len(sides.join.left))),
             *(
                 chosen_row(lane.sides, lane.match, lane.row, F.col(lane.usable)).alias(lane.chosen)
                 for lane in lanes
@@ -173,5 +173,5 @@ def _finished(frame: DataFrame, lanes: Sequence[_Lane]) -> DataFrame:
         joined = finished(frame.withColumnRenamed(lane.chosen, CHOSEN), sides, join.match, besides=rest)
         shown = checked(joined, sides).select(*sides.output(), *rest)
         names = [c.name for c in join.output]
-        frame = shown.toDF(*(internal(LEFT, i) for i in range(len(names))), *rest)
+        frame = shown.toDF(*(internal_name(LEFT, i) for i in range(len(names))), *rest)
     return frame.toDF(*names)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from weft.core.names import LEFT, RIGHT, internal
+from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import INTEGER, Field, Schema
 from weft.expr.spark.frames import window_of
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, Side
@@ -162,12 +162,12 @@ def sliced_sides(sides: Sides, match: AsOf, facts: Facts | None = None) -> Sides
     F, survey = sides.F, Survey.of(sides, match)
     known = facts if facts is not None and survey.can_be_sent() else None
     slicing = Slicing(survey, survey.table() if known is None else survey.told(known))
-    lefts = [internal(LEFT, i) for i in range(len(sides.join.left))]
-    rights = [internal(RIGHT, i) for i in range(len(sides.join.right))]
-    right = slicing.whole("right").select(*rights, F.col(SLICE).alias(internal(RIGHT, len(rights))))
+    lefts = [internal_name(LEFT, i) for i in range(len(sides.join.left))]
+    rights = [internal_name(RIGHT, i) for i in range(len(sides.join.right))]
+    right = slicing.whole("right").select(*rights, F.col(SLICE).alias(internal_name(RIGHT, len(rights))))
     if known is None or any(key.told for key in known.heavy):
         right = right.unionAll(_carried(slicing))
-    left = slicing.whole("left").select(*lefts, F.col(SLICE).alias(internal(LEFT, len(lefts))))
+    left = slicing.whole("left").select(*lefts, F.col(SLICE).alias(internal_name(LEFT, len(lefts))))
     return Sides(_keyed_by_slice(sides.join), left, right, F, sliced=True)
 
 
@@ -237,8 +237,8 @@ def _carried(slicing: Slicing) -> DataFrame:
     told = picked.select(F.explode(copies).alias("lane")).select(
         F.col("lane.row").alias("row"), F.explode("lane.slices").alias(SLICE)
     )
-    fields = [F.col("row").getField(internal(RIGHT, i)) for i in range(len(sides.join.right))]
-    names = [*(internal(RIGHT, i) for i in range(len(fields))), internal(RIGHT, len(fields))]
+    fields = [F.col("row").getField(internal_name(RIGHT, i)) for i in range(len(sides.join.right))]
+    names = [*(internal_name(RIGHT, i) for i in range(len(fields))), internal_name(RIGHT, len(fields))]
     return told.filter(F.col("row").isNotNull()).select(*fields, F.col(SLICE)).toDF(*names)
 
 

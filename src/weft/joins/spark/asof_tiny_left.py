@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from weft.core.names import RIGHT, internal
+from weft.core.names import RIGHT, internal_name
 from weft.joins.resolve.conditions import split
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark import asof_union
@@ -67,7 +67,7 @@ def _answer_times(sides: Sides, match: AsOf, right: DataFrame) -> DataFrame:
         *(key.alias(name) for key, name in zip(_right_keys(sides), kept, strict=True)),
         Axis.of(sides, match).right.alias(_TIME),
         *(
-            F.col(internal(RIGHT, i)).isNotNull().alias(name)
+            F.col(internal_name(RIGHT, i)).isNotNull().alias(name)
             for i, name in zip(match.skip_nulls, held, strict=True)
         ),
     )

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.core.names import LEFT, RIGHT, internal
+from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import Field, Schema, Struct
 from weft.expr.spark.frames import window_of
 from weft.expr.spark.types import to_spark
@@ -53,7 +53,7 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     reached = both.withColumns(columns).filter(F.col("side") == HERE)
     rows = reached.select("usable", *unpacked_left(sides), *columns)
     chosen = chosen_row(sides, match, "r", F.col("usable"))
-    kept = [F.col(internal(LEFT, i)) for i in range(len(sides.join.left))]
+    kept = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]
     return finished(rows.select(*kept, chosen.alias(CHOSEN)), sides, match)
 
 
@@ -66,7 +66,8 @@ def unpacked_left(sides: Sides) -> list[Column]:
     """Return the left columns out of their struct ``l``."""
     F = sides.F
     return [
-        F.col("l").getField(internal(LEFT, i)).alias(internal(LEFT, i)) for i in range(len(sides.join.left))
+        F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i))
+        for i in range(len(sides.join.left))
     ]
 
 
@@ -75,8 +76,8 @@ def chosen_row(sides: Sides, match: AsOf, row: str, usable: Column) -> Column:
     F = sides.F
     chosen = _settled(sides, match, row, directions(match))
     for i in match.skip_nulls:
-        value = _settled(sides, match, f"{row}_{i}_", directions(match)).getField(internal(RIGHT, i))
-        chosen = F.when(chosen.isNotNull(), chosen.withField(internal(RIGHT, i), value))
+        value = _settled(sides, match, f"{row}_{i}_", directions(match)).getField(internal_name(RIGHT, i))
+        chosen = F.when(chosen.isNotNull(), chosen.withField(internal_name(RIGHT, i), value))
     found: Column = F.when(usable, chosen)
     return found
 
@@ -124,7 +125,9 @@ def _spread(both: DataFrame, sides: Sides) -> DataFrame:
 
 def packed_type(schema: Schema, prefix: str) -> DataType:
     """Return the type of all columns of a side as one struct."""
-    return to_spark(Struct(tuple(Field(internal(prefix, i), f.dtype) for i, f in enumerate(schema.fields))))
+    return to_spark(
+        Struct(tuple(Field(internal_name(prefix, i), f.dtype) for i, f in enumerate(schema.fields)))
+    )
 
 
 def salt(sides: Sides, usable: Column) -> Column:
@@ -173,7 +176,7 @@ def ties(sides: Sides, match: AsOf, row: str) -> list[Column]:
     way of writing the packed row with them, would note twice as many for each.
     """
     F, packed = sides.F, sides.F.col(row)
-    fields = [packed.getField(internal(RIGHT, s.index)) for s in tie_slots(sides.join, match)]
+    fields = [packed.getField(internal_name(RIGHT, s.index)) for s in tie_slots(sides.join, match)]
     if not fields:
         return []
     rank = F.struct(*(field.alias(f"p{n}") for n, field in enumerate(fields)))
@@ -186,12 +189,12 @@ def running(sides: Sides, match: AsOf, row_name: str) -> dict[str, Column]:
     row = F.col(row_name)
     running = {row_name: row}
     for i in match.skip_nulls:
-        running[f"{row_name}_{i}_"] = F.when(row.getField(internal(RIGHT, i)).isNotNull(), row)
+        running[f"{row_name}_{i}_"] = F.when(row.getField(internal_name(RIGHT, i)).isNotNull(), row)
     if match.known is None:
         return {name: F.last(value, ignorenulls=True) for name, value in running.items()}
     # A row that became known later may be about an earlier event: the greatest event counts, not the last row.
     fields = [match.right, *(s.index for s in tie_slots(sides.join, match))]
-    rank = F.struct(*(row.getField(internal(RIGHT, i)).alias(f"p{n}") for n, i in enumerate(fields)))
+    rank = F.struct(*(row.getField(internal_name(RIGHT, i)).alias(f"p{n}") for n, i in enumerate(fields)))
     return {name: F.max_by(value, F.when(value.isNotNull(), rank)) for name, value in running.items()}
 
 
@@ -204,7 +207,7 @@ def _settled(sides: Sides, match: AsOf, name: str, wanted: tuple[bool, ...]) -> 
         row: Column = F.col(f"{name}{int(descending)}")
         if match.tolerance is None and len(wanted) == 1:  # no distance is asked for, and some types have none
             return row
-        time = row.getField(internal(RIGHT, match.right)).cast(to_spark(axis.dtype))
+        time = row.getField(internal_name(RIGHT, match.right)).cast(to_spark(axis.dtype))
         gap = axis.distance(axis.left, time)
         if match.tolerance is not None:
             row = F.when(axis.within(gap, match.tolerance), row)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from weft.core.names import LEFT, RIGHT, internal
+from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.columns import compile_expr
 from weft.joins.resolve.conditions import Conditions
 from weft.joins.resolve.resolved import AsOf, Slot
@@ -30,7 +30,7 @@ def packed_right(sides: Sides) -> Column:
 
 
 def _struct(sides: Sides, prefix: str, count: int) -> Column:
-    packed: Column = sides.F.struct(*(sides.F.col(internal(prefix, i)) for i in range(count)))
+    packed: Column = sides.F.struct(*(sides.F.col(internal_name(prefix, i)) for i in range(count)))
     return packed
 
 
@@ -85,14 +85,14 @@ def finished(frame: DataFrame, sides: Sides, match: AsOf, *, besides: Sequence[s
     chosen: Column = F.col(CHOSEN)
 
     def field(index: int) -> Column:
-        return chosen.getField(internal(RIGHT, index))
+        return chosen.getField(internal_name(RIGHT, index))
 
     over = is_over(sides, match, field)
     if over is not None:
         frame = frame.withColumn(CHOSEN, F.when(~over, chosen))
     if sides.join.how == "inner" and not sides.join.unmatched:  # an unmatched row must be seen to fail
         frame = frame.filter(chosen.isNotNull())
-    rights = [field(i).alias(internal(RIGHT, i)) for i in range(len(sides.join.right))]
-    lefts = [F.col(internal(LEFT, i)) for i in range(len(sides.join.left))]
+    rights = [field(i).alias(internal_name(RIGHT, i)) for i in range(len(sides.join.right))]
+    lefts = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]
     marks = [F.lit(True).alias(LEFT_HERE), F.when(chosen.isNotNull(), F.lit(True)).alias(RIGHT_HERE)]
     return frame.select(*lefts, *rights, *marks, *besides)

@@ -32,7 +32,7 @@ from weft.core.types import (
     common_type,
 )
 from weft.errors import JoinTypeError
-from weft.expr.spark.columns import negated
+from weft.expr.spark.columns import negate_exact
 from weft.expr.spark.types import literal, to_spark
 from weft.joins.resolve.axis import Axis as Line
 from weft.joins.resolve.resolved import Amount, AsOf, ResolvedJoin, Slot
@@ -118,10 +118,10 @@ class Axis:
         """Return columns that are greater, the first one first, the nearer two values are."""
         F, gap = self.sides.F, self.distance(left, right)
         if self._is_split:
-            whole = negated(F, gap["whole"], Decimal(MAX_PRECISION, 0))
-            return [whole, negated(F, gap["rest"], self._rest)]
+            whole = negate_exact(F, gap["whole"], Decimal(MAX_PRECISION, 0))
+            return [whole, negate_exact(F, gap["rest"], self._rest)]
         if isinstance(self.dtype, Decimal):
-            return [negated(F, gap, Decimal(self.dtype.precision + 1, self.dtype.scale))]
+            return [negate_exact(F, gap, Decimal(self.dtype.precision + 1, self.dtype.scale))]
         return [-gap]
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 
-from weft.core.names import LEFT, RIGHT, internal
+from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import Scalar
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
@@ -44,15 +44,15 @@ class Sides:
         """Rename the columns of both frames."""
         return cls(
             join,
-            left.toDF(*(internal(LEFT, i) for i in range(len(join.left)))),
-            right.toDF(*(internal(RIGHT, i) for i in range(len(join.right)))),
+            left.toDF(*(internal_name(LEFT, i) for i in range(len(join.left)))),
+            right.toDF(*(internal_name(RIGHT, i) for i in range(len(join.right)))),
             functions_of(left),
         )
 
     def column(self, slot: Hashable) -> Column:
         """Return the renamed column of a slot."""
         assert isinstance(slot, Slot)  # noqa: S101  # predicates of a join hold nothing else
-        found: Column = self.F.col(internal(LEFT if slot.side == "left" else RIGHT, slot.index))
+        found: Column = self.F.col(internal_name(LEFT if slot.side == "left" else RIGHT, slot.index))
         return found
 
     def left_column(self, index: int, dtype: DType | None = None) -> Column:

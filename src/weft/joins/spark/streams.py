@@ -31,8 +31,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from weft.core.duration import Duration
-from weft.core.mistakes import Mistakes
-from weft.core.names import LEFT, RIGHT, internal, quote
+from weft.core.mistakes import ErrorCollector
+from weft.core.names import LEFT, RIGHT, internal_name, quote
 from weft.core.types import TIMESTAMP
 from weft.errors import ArgumentError, StreamPlanError
 from weft.joins.choose import Choice
@@ -166,7 +166,7 @@ def _windowed(sides: Sides, match: SameWindow) -> tuple[Sides, Column]:
     """Return the sides with the window of each row, which carries the watermark on, and that they are equal."""
     F = sides.F
     for side in _SIDES:
-        name = internal(_NAMES[side], _order(match, side))
+        name = internal_name(_NAMES[side], _order(match, side))
         frame = sides.left if side == "left" else sides.right
         # The window comes first: it must be cut from the column that has the watermark.
         frame = frame.withColumn(_WINDOW[side], F.window(F.col(name), f"{match.size} microseconds"))
@@ -177,7 +177,7 @@ def _windowed(sides: Sides, match: SameWindow) -> tuple[Sides, Column]:
 def _one_watermark(sides: Sides, side: Side, order: int) -> Sides:
     """Return the sides with the watermark of the order column alone; Spark refuses two at the first batch."""
     frame = sides.left if side == "left" else sides.right
-    kept = internal(_NAMES[side], order)
+    kept = internal_name(_NAMES[side], order)
     for field in frame.schema.fields:
         if WATERMARK in (field.metadata or {}) and field.name != kept:
             frame = _without_watermark(sides.F, frame, field.name)
@@ -287,7 +287,7 @@ def _refuse_asof(left: DataFrame, right: DataFrame) -> None:
 
 def stream_choice(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Choice:
     """Return how two streams are joined in time and why; everything that Spark cannot do raises, all at once."""
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     _refuse(join, mistakes)
     for side, frame in (("left", left), ("right", right)):
         _check_watermark(frame, side, join, mistakes)  # type: ignore[arg-type]  # left or right
@@ -310,7 +310,7 @@ def _reach(match: object) -> tuple[int, int]:
     return match.size or 0, -(match.size or 0)
 
 
-def _refuse(join: ResolvedJoin, mistakes: Mistakes) -> None:
+def _refuse(join: ResolvedJoin, mistakes: ErrorCollector) -> None:
     match = join.match
     if not join.keys:
         mistakes.add(
@@ -349,7 +349,7 @@ def _refuse(join: ResolvedJoin, mistakes: Mistakes) -> None:
             )
 
 
-def _check_watermark(frame: DataFrame, side: Side, join: ResolvedJoin, mistakes: Mistakes) -> None:
+def _check_watermark(frame: DataFrame, side: Side, join: ResolvedJoin, mistakes: ErrorCollector) -> None:
     match = join.match
     assert isinstance(match, Within | Overlap | SameWindow)  # noqa: S101  # the caller's branch
     index = match.left if side == "left" else match.right

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self
 
-from weft.core.names import canonical, parse_name
+from weft.core.names import canonical_name, parse_name
 from weft.errors import ArgumentError, JoinSpecError
 from weft.joins.spec.amount import Distance, check_distance
 from weft.joins.spec.join import JoinSpec, Keys, alias_pairs, checked_predicates
@@ -45,8 +45,8 @@ class AsofOrder(Serial):
     tie_break: Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "left", canonical(parse_name(self.left, what="left order column")))
-        object.__setattr__(self, "right", canonical(parse_name(self.right, what="right order column")))
+        object.__setattr__(self, "left", canonical_name(parse_name(self.left, what="left order column")))
+        object.__setattr__(self, "right", canonical_name(parse_name(self.right, what="right order column")))
         object.__setattr__(self, "tie_break", name_list(self.tie_break, "tie_break"))
 
     def reversed(self) -> AsofOrder:
@@ -65,7 +65,7 @@ def name_list(names: object, what: str) -> tuple[str, ...]:
         raise ArgumentError(
             f"{what} must be a sequence of column names, not {names!r}", help=f"write {what}=['column']"
         )
-    return tuple(canonical(parse_name(n, what=what)) for n in names)
+    return tuple(canonical_name(parse_name(n, what=what)) for n in names)
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class AsofSpec(TemporalSpec):
         for name in ("tombstone", "until"):
             column = getattr(self, name)
             if column is not None:
-                object.__setattr__(self, name, canonical(parse_name(column, what=name)))
+                object.__setattr__(self, name, canonical_name(parse_name(column, what=name)))
         object.__setattr__(self, "skip_nulls", name_list(self.skip_nulls, "skip_nulls"))
         if self.until is not None and self.direction != "backward":
             raise JoinSpecError(

@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self
 
-from weft.core.mistakes import Mistakes
-from weft.core.names import canonical, near, parse_name
+from weft.core.mistakes import ErrorCollector
+from weft.core.names import canonical_name, find_similar, parse_name
 from weft.errors import ArgumentError, JoinSpecError, NoJoinKeysError
 from weft.joins.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate, as_said
 from weft.joins.spec.serial import Serial
@@ -238,7 +238,8 @@ def key_pairs(keys: object) -> KeyPairs:
                 help="write ('left_column', 'right_column')",
             )
         left, right = (
-            canonical(parse_name(n, what=f"{s} key")) for s, n in zip(("left", "right"), pair, strict=True)
+            canonical_name(parse_name(n, what=f"{s} key"))
+            for s, n in zip(("left", "right"), pair, strict=True)
         )
         if (left, right) not in pairs:
             pairs.append((left, right))
@@ -274,7 +275,7 @@ def alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequence[str
     `parameters` are the keywords that the callee takes, for those who misspelt one.
     """
     pairs: list[tuple[str, str]] = []
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     for left, right in aliases.items():
         if isinstance(right, str):
             pairs.append((left, right))
@@ -293,7 +294,7 @@ def alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequence[str
 
 
 def _alias_help(left: object, parameters: Sequence[str]) -> str:
-    close = near(str(left), parameters, most=1)
+    close = find_similar(str(left), parameters, most=1)
     return f"did you mean the parameter {close[0]}=?" if close else f"write {left}='right_column'"
 
 

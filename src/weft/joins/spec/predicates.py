@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from weft import expr
 from weft.core.fingerprint import canonical_json
-from weft.core.names import canonical, parse_name, shown
+from weft.core.names import canonical_name, format_name, parse_name
 from weft.errors import ArgumentError, Diagnostic, ExpressionError, JoinSpecError
 from weft.expr.ast import map_children
 from weft.joins.spec.amount import Distance, check_distance, negated
@@ -39,8 +39,8 @@ class ColumnPredicate(Serial):
     offset: Distance | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "left", canonical(parse_name(self.left, what="left column")))
-        object.__setattr__(self, "right", canonical(parse_name(self.right, what="right column")))
+        object.__setattr__(self, "left", canonical_name(parse_name(self.left, what="left column")))
+        object.__setattr__(self, "right", canonical_name(parse_name(self.right, what="right column")))
         one_of(self.operator, Operator, "operator")
         if self.offset is not None:
             object.__setattr__(self, "offset", check_distance(self.offset, "offset", signed=True))
@@ -57,7 +57,7 @@ class ColumnPredicate(Serial):
 
 def as_said(side: str, name: str) -> str:
     """Return a column of a spec as a fragment would name it."""
-    return f"{side}.{shown(parse_name(name))}"
+    return f"{side}.{format_name(parse_name(name))}"
 
 
 class NamedArgs(Mapping[str, object]):

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any, ClassVar, Self
 
 from weft.core.fingerprint import decode, encode, fingerprint
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import ArgumentError, JoinSpecError, WeftError
 
 _NAMED = "$named"
@@ -38,9 +38,9 @@ class Serial:
         found = Serial._known.get(kind)
         if found is None or not issubclass(found, cls):
             accepted = sorted(n for n, c in Serial._known.items() if issubclass(c, cls))
-            close = near(kind, accepted, most=1)
+            close = find_similar(kind, accepted, most=1)
             raise JoinSpecError(
-                f"type {kind!r} is not one of {listed(accepted)}",
+                f"type {kind!r} is not one of {format_list(accepted)}",
                 code="W0306",
                 help=f"did you mean {close[0]!r}?" if close else "write a type of the list",
             )
@@ -73,18 +73,20 @@ class Serial:
         known = {f.name: f for f in _stored_fields(cls)}
         for name in map(str, values):
             if name not in known:
-                close = near(name, known, most=1)
+                close = find_similar(name, known, most=1)
                 raise JoinSpecError(
                     f"{cls.TYPE!r} has no field {name!r}",
                     code="W0306",
-                    help=f"did you mean {close[0]!r}?" if close else f"fields are {listed(known, most=30)}",
+                    help=f"did you mean {close[0]!r}?"
+                    if close
+                    else f"fields are {format_list(known, most=30)}",
                 )
         for name, f in known.items():
             if name not in values and f.default is MISSING and f.default_factory is MISSING:
                 raise JoinSpecError(
                     f"{cls.TYPE!r} needs the field {name!r}",
                     code="W0306",
-                    help=f"add {name!r}; fields are {listed(known, most=30)}",
+                    help=f"add {name!r}; fields are {format_list(known, most=30)}",
                 )
 
     def to_json(self) -> str:
@@ -143,7 +145,7 @@ def _kind(data: object) -> str:
         raise JoinSpecError(
             "the serialised spec has no 'type'",
             code="W0306",
-            help=f"add 'type', one of {listed(sorted(Serial._known))}",  # noqa: SLF001  # our own class
+            help=f"add 'type', one of {format_list(sorted(Serial._known))}",  # noqa: SLF001  # our own class
         )
     return kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
-from weft.core.names import canonical, parse_name
+from weft.core.names import canonical_name, parse_name
 from weft.errors import JoinSpecError
 from weft.joins.spec.amount import Distance, check_distance, is_number, negated, size_of
 from weft.joins.spec.asof import TemporalSpec
@@ -75,7 +75,7 @@ class IntervalSpec(TemporalSpec):
         for name in ("left_end", "right_end"):
             column = getattr(self, name)
             if column is not None:
-                object.__setattr__(self, name, canonical(parse_name(column, what=name)))
+                object.__setattr__(self, name, canonical_name(parse_name(column, what=name)))
         a_bool(self.closed, "closed")
         self._check_said_once()
         if self.lower is not None and self.upper is not None:

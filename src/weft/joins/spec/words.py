@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from weft.core.names import near
+from weft.core.names import find_similar
 from weft.errors import ArgumentError, JoinSpecError
 
 How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
@@ -44,7 +44,7 @@ def one_of(value: object, words: Any, what: str) -> None:
                 f"{what} '<=>' is not one of {', '.join(map(repr, allowed))}",
                 help="write ExpressionPredicate('left.a <=> right.b'); for equal keys nulls_equal=True says it",
             )
-        close = near(_OTHER_SPELLINGS.get(value, value), allowed, most=1)
+        close = find_similar(_OTHER_SPELLINGS.get(value, value), allowed, most=1)
         raise JoinSpecError(
             f"{what} {value!r} is not one of {', '.join(map(repr, allowed))}",
             help=f"did you mean {close[0]!r}?" if close else f"write for example {what}={allowed[0]!r}",

@@ -20,7 +20,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.events import MappingEndEvent as MappingEnd
 from ruamel.yaml.reader import ReaderError
 
-from weft.core.mistakes import MOST_FINDINGS
+from weft.core.mistakes import MAX_FINDINGS
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError, WeftError
 from weft.pipelines.model.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, read_plain
@@ -100,7 +100,7 @@ class _Reader:
         self.findings.append(
             Diagnostic(code, message, help=help, at=Source(self.text, start, end, self.file))
         )
-        if len(self.findings) >= MOST_FINDINGS:
+        if len(self.findings) >= MAX_FINDINGS:
             raise _Stop
 
     def document(self) -> Node | None:

@@ -10,9 +10,9 @@ from pydantic import Field as Rules
 
 from weft.core import types
 from weft.core.fingerprint import fingerprint
-from weft.core.names import listed, near
-from weft.core.source import NOWHERE, Source
-from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, Spec, Text, WrittenAs, key_named
+from weft.core.names import find_similar, format_list
+from weft.core.source import NO_SOURCES, Source
+from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, ReadAs, Spec, Text, yaml_key
 from weft.core.types import DType, Field, Schema, common_type, parse_type
 from weft.errors import UnknownColumnError, WeftError
 from weft.io.datasource import EntityStatus
@@ -62,8 +62,8 @@ class ColumnDef(Spec):
     `previous_name` is the one it had in an older version.
     """
 
-    name: Annotated[str, WrittenAs(Text, _column_name)]
-    dtype: Annotated[DType, WrittenAs(Text, _type)] = field(metadata=key_named("type"))
+    name: Annotated[str, ReadAs(Text, _column_name)]
+    dtype: Annotated[DType, ReadAs(Text, _type)] = field(metadata=yaml_key("type"))
     nullable: bool = field(default=True, metadata=ALWAYS)
     description: str = ""
     previous_name: Text | None = None
@@ -96,7 +96,7 @@ def _unique_columns(
 
 _Columns = Annotated[
     tuple[ColumnDef, ...],
-    WrittenAs(Annotated[tuple[ColumnDef, ...], Limits(min_length=1)], _unique_columns),
+    ReadAs(Annotated[tuple[ColumnDef, ...], Limits(min_length=1)], _unique_columns),
 ]
 
 
@@ -111,7 +111,7 @@ class TableDef(Spec):
     temporal_mode: TemporalMode = field(default="period", metadata=ALWAYS)
     overlap: Check = "off"
     columns: _Columns
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     @property
     def schema(self) -> Schema:
@@ -134,7 +134,7 @@ class DatasetTarget(Spec):
     type: Literal["dataset"] = field(default="dataset", metadata=REQUIRED)
     id: Text
     version: Positive | None = None
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 _WrittenTarget = Annotated[TableTarget | DatasetTarget, Rules(discriminator="type")]
@@ -163,7 +163,7 @@ def _pairs(
 
 _Pairs = Annotated[
     tuple[tuple[str, str], ...],
-    WrittenAs(Annotated[tuple[Condition, ...], Limits(min_length=1)], _pairs),
+    ReadAs(Annotated[tuple[Condition, ...], Limits(min_length=1)], _pairs),
 ]
 
 
@@ -176,10 +176,10 @@ class LookupDef(Spec):
     """
 
     alias: Text = field(default="", metadata=ALWAYS)
-    target: Annotated[TableDef | DatasetRef, WrittenAs(_WrittenTarget, _target)]
+    target: Annotated[TableDef | DatasetRef, ReadAs(_WrittenTarget, _target)]
     join_conditions: _Pairs
     as_of: AsOf = PERIOD_START
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form that a dataset file has."""
@@ -232,7 +232,7 @@ class Dataset(Spec):
     lookups: tuple[LookupDef, ...] = field(default=(), metadata=ALWAYS)
     # Written by Weft into the store, never by people.
     origin: Annotated[Origin, Rules(description="who made the version; file when it is left out")] = "file"
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
@@ -249,10 +249,10 @@ class Dataset(Spec):
             if known == name:
                 return table
         names = [known for known, _ in self._named()]
-        close = near(name, names, most=1)
+        close = find_similar(name, names, most=1)
         raise UnknownColumnError(
             f"dataset {self} has no table {name!r}",
-            help=f"did you mean {close[0]!r}?" if close else f"it has {listed(dict.fromkeys(names))}",
+            help=f"did you mean {close[0]!r}?" if close else f"it has {format_list(dict.fromkeys(names))}",
         )
 
     def schema(self, table: str) -> Schema:
@@ -325,6 +325,6 @@ def _check_condition(condition: Entries, main: TableDef, target: TableDef | Data
 
 
 def _no_column(findings: Findings, name: str, table: TableDef, at: Source | None) -> None:
-    close = near(name, table.schema.names, most=1)
-    help = f"did you mean {close[0]!r}?" if close else f"it has {listed(table.schema.names)}"
+    close = find_similar(name, table.schema.names, most=1)
+    help = f"did you mean {close[0]!r}?" if close else f"it has {format_list(table.schema.names)}"
     findings.add("W1019", f"table {table.name!r} has no column {name!r}", at, help)

@@ -9,7 +9,7 @@ from weft.errors import Severity
 from weft.io.datasource import DataSource
 from weft.pipelines.model.entries import Entries, Findings, identity
 from weft.pipelines.model.yaml_nodes import Item
-from weft.redaction import holds_secret, is_placeholder, is_secret_name
+from weft.redaction import has_secret, is_placeholder, is_secret_name
 
 _REFERENCE = re.compile(r"(?:env|file):\S")
 _OUTSIDE = "keep it outside: `credential_ref: env:NAME` or `credential_ref: file:path`"
@@ -37,7 +37,7 @@ def check_secret(what: str, item: Item, help: str, findings: Findings, severity:
             findings.add(
                 "W1015", f"{what} {name!r} looks like a secret", key.place(), help, severity=severity
             )
-    elif holds_secret(name, str(value.value)):
+    elif has_secret(name, str(value.value)):
         findings.add("W1015", f"{what} {name!r} holds a secret", value.place(), help, severity=severity)
 
 

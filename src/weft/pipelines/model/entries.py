@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from weft.core import mistakes
 from weft.core.frozen import FrozenMap
 from weft.core.paths import name_problem
-from weft.core.source import Sites, Source
-from weft.core.spec import LOCATIONS, ShownAs, Text, Written, WrittenAs
+from weft.core.source import Source, SourceMap
+from weft.core.spec import LOCATIONS, RawMapping, ReadAs, Text, WithJsonSchema
 from weft.errors import Code
 from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, Said
 from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
@@ -57,7 +57,7 @@ class WrittenText(str):
 def written(node: Node) -> Any:
     """Return the value of a node for pydantic: mappings and strings keep their node, lists are tuples."""
     if node.kind == "mapping":
-        mapping = Written((item.name, written(item.value)) for item in node.value)
+        mapping = RawMapping((item.name, written(item.value)) for item in node.value)
         mapping.node = node
         return mapping
     if node.kind == "list":
@@ -173,24 +173,22 @@ EXPRESSION_SCHEMA: dict[str, Any] = {
         },
     ],
 }
-ExpressionText = Annotated[str, ShownAs(EXPRESSION_SCHEMA)]
+ExpressionText = Annotated[str, WithJsonSchema(EXPRESSION_SCHEMA)]
 
 
-Name = Annotated[Text, ShownAs({"type": ["string", "number"]})]
+Name = Annotated[Text, WithJsonSchema({"type": ["string", "number"]})]
 """A string that may look like a number, as the identifier of a year does."""
 
-Selector = WrittenAs(ExpressionText, lambda _value, raw, _findings: said_of(raw.node))
+Selector = ReadAs(ExpressionText, lambda _value, raw, _findings: said_of(raw.node))
 """How a selector is written: an expression that may be blank."""
 
-SaidText = Annotated[Said, WrittenAs(Text, lambda _value, raw, _findings: said_of(raw.node))]
+SaidText = Annotated[Said, ReadAs(Text, lambda _value, raw, _findings: said_of(raw.node))]
 """A string that is not blank, with its location."""
 
 
-def expression_under(name: str) -> WrittenAs:
+def expression_under(name: str) -> ReadAs:
     """Return how the expression under a key is written; one without a character in it is noted."""
-    return WrittenAs(
-        ExpressionText, lambda _value, raw, findings: expression_of(raw.node, repr(name), findings)
-    )
+    return ReadAs(ExpressionText, lambda _value, raw, findings: expression_of(raw.node, repr(name), findings))
 
 
 def _as_of(said: str, written: Any, findings: Findings) -> AsOfSaid:
@@ -209,7 +207,7 @@ def _as_of(said: str, written: Any, findings: Findings) -> AsOfSaid:
         return PERIOD_START
 
 
-AsOf = Annotated[AsOfSaid, WrittenAs(Text, _as_of)]
+AsOf = Annotated[AsOfSaid, ReadAs(Text, _as_of)]
 """The day at which a table is read: a word, a date, or a column of the working set."""
 
 
@@ -232,14 +230,14 @@ def entity_id(kind: str, name: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"weft:{kind}/{name}"))
 
 
-def sites_of(node: Node) -> Sites:
+def sites_of(node: Node) -> SourceMap:
     """Return where each part of a node stands; what stands in no file has no places."""
     if not node.text:
-        return Sites()
+        return SourceMap()
     values: dict[str, Source] = {}
     keys: dict[str, Source] = {}
     _gather(node, "", values, keys)
-    return Sites(node.head(), FrozenMap(values), FrozenMap(keys))
+    return SourceMap(node.head(), FrozenMap(values), FrozenMap(keys))
 
 
 def _gather(node: Node, prefix: str, values: dict[str, Source], keys: dict[str, Source]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.spec import Spec
 from weft.errors import Code, Diagnostic
@@ -123,13 +123,13 @@ def _unknown(told: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
     holder = node_at(root, path[:-1])
     key = holder.key(name) if holder is not None else None
     noun, allowed = _described_shape(spec, told["loc"][:-1])
-    close = near(name, allowed, most=1)
+    close = find_similar(name, allowed, most=1)
     if name in REFUSED_KEYS:
         help = REFUSED_KEYS[name]
     elif close:
         help = f"did you mean {close[0]!r}?"
     else:
-        help = f"its keys are {listed(allowed, most=20)}" if allowed else "leave it out"
+        help = f"its keys are {format_list(allowed, most=20)}" if allowed else "leave it out"
     at = key.place() if key is not None else None
     return Problem(path, "unknown", Diagnostic("W1002", f"{noun} has no key {name!r}", help=help, at=at))
 
@@ -151,13 +151,13 @@ def _tag(told: Any, path: Path, node: Node, spec: type[Spec]) -> Problem:
         noun, _ = _described_shape(spec, told["loc"])
         words = tags or _tags(spec, told["loc"])
         finding = Diagnostic(
-            "W1003", f"{noun} needs 'type'", help=f"write one of {listed(words)}", at=node.head()
+            "W1003", f"{noun} needs 'type'", help=f"write one of {format_list(words)}", at=node.head()
         )
         return Problem((*path, "type"), "missing", finding)
-    close = near(str(said.value), tags, most=1) if said.kind == "scalar" else ()
+    close = find_similar(str(said.value), tags, most=1) if said.kind == "scalar" else ()
     help = f"did you mean {close[0]!r}?" if close else f"write for example `type: {tags[0]}`"
     finding = Diagnostic(
-        "W1004", f"'type' must be one of {listed(tags)}, not {described(said)}", help=help, at=_at(said)
+        "W1004", f"'type' must be one of {format_list(tags)}, not {described(said)}", help=help, at=_at(said)
     )
     return Problem((*path, "type"), "wrong", finding)
 
@@ -202,7 +202,7 @@ def _remedy(told: Any, node: Node) -> str:
     kind = told["type"]
     if kind == "literal_error":
         words = [word.strip("'") for word in str(told["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
-        close = near(str(node.value), words, most=1) if node.kind == "scalar" else ()
+        close = find_similar(str(node.value), words, most=1) if node.kind == "scalar" else ()
         return f"did you mean {close[0]!r}?" if close else f"write for example {words[0]}"
     if kind == "string_type" and node.kind == "scalar" and node.value:
         return f'put quotes around it: "{node.value}"'

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import get_args
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic
 from weft.pipelines.model.words import OperationType
 from weft.pipelines.model.yaml_nodes import Item, Node, plain
@@ -88,13 +88,13 @@ def is_known_kind(node: Node, told: list[Diagnostic]) -> bool:
     if said is None or said.kind != "scalar" or not isinstance(plain(said), str) or said.value in KINDS:
         return True
     kind = said.value.strip().lower()
-    close = near(kind, KINDS, most=1)
+    close = find_similar(kind, KINDS, most=1)
     if kind in REFUSED_KINDS:
         help = REFUSED_KINDS[kind]
     elif close:
         help = f"did you mean {close[0]!r}?"
     else:
-        help = f"the kinds are {listed(KINDS)}"
+        help = f"the kinds are {format_list(KINDS)}"
     told.append(Diagnostic("W1005", f"{said.value!r} is not an operation", help=help, at=said.place()))
     return False
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from weft.core.frozen import FrozenMap
-from weft.core.source import NOWHERE
-from weft.core.spec import ALWAYS, Limits, Locations, Positive, Spec, Text, WrittenAs, key_named
+from weft.core.source import NO_SOURCES
+from weft.core.spec import ALWAYS, Limits, Locations, Positive, ReadAs, Spec, Text, yaml_key
 from weft.io.datasource import FileFormat, WriteMode
 from weft.pipelines.model.entries import (
     AsOf,
@@ -82,7 +82,7 @@ class RuntimeJoin(Spec):
     order_by: tuple[Text, ...] = ()
     broadcast: bool | None = None
     nulls_equal: bool = False
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     @property
     def dataset(self) -> DatasetRef:
@@ -130,7 +130,7 @@ class DatasetReference(Spec):
     SHORT: ClassVar = _DATASET
     dataset_id: Text
     dataset_version: Positive | None = None
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 def _reference(written: DatasetReference, _written: Any, _findings: Findings) -> DatasetRef:
@@ -153,10 +153,10 @@ class Append(Spec):
     It adds the rows of another dataset, as they are, renamed by `columns`, or aggregated.
     """
 
-    source: Annotated[DatasetRef, WrittenAs(DatasetReference, _reference)]
+    source: Annotated[DatasetRef, ReadAs(DatasetReference, _reference)]
     source_selector: Annotated[Said | None, Selector] = None
-    aggregation: Annotated[Aggregate | None, WrittenAs(Grouping, _aggregate)] = None
-    columns: Annotated[FrozenMap[str, Said] | None, WrittenAs(dict[str, ExpressionText], _columns)] = None
+    aggregation: Annotated[Aggregate | None, ReadAs(Grouping, _aggregate)] = None
+    columns: Annotated[FrozenMap[str, Said] | None, ReadAs(dict[str, ExpressionText], _columns)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,12 +169,12 @@ class Destination(Spec):
     """A table of a datasource, or a path and a format."""
 
     SHORT: ClassVar = (("datasource_id", "datasource"),)
-    datasource: Text | None = field(default=None, metadata=key_named("datasource_id"))
+    datasource: Text | None = field(default=None, metadata=yaml_key("datasource_id"))
     table: Text | None = None
     schema: Text | None = None
     path: Text | None = None
     format: FileFormat | None = None
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class Operation(Spec):
     checkpoint: bool = False
     type: OperationType
     arguments: Arguments
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.seq} {self.name}"

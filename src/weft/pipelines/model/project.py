@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.source import NOWHERE
-from weft.core.spec import ALWAYS, Limits, Locations, Positive, Spec, Text, WrittenAs, frozen_values
+from weft.core.source import NO_SOURCES
+from weft.core.spec import ALWAYS, Limits, Locations, Positive, ReadAs, Spec, Text, freeze_values
 from weft.pipelines.model.entries import (
     WORD,
     Entries,
@@ -67,7 +67,7 @@ def _shown(operation: Operation, key: str) -> str:
 
 _Operations = Annotated[
     tuple[Operation, ...],
-    WrittenAs(Annotated[tuple[AnyOperation, ...], Limits(min_length=1)], _operations),
+    ReadAs(Annotated[tuple[AnyOperation, ...], Limits(min_length=1)], _operations),
 ]
 
 
@@ -94,14 +94,14 @@ class Project(Spec):
     materialization: Materialization = field(default="eager", metadata=ALWAYS)
     calendar: Text = field(default="gregorian", metadata=ALWAYS)
     checkpoint_every: Positive = DEFAULT_CHECKPOINT_EVERY
-    selectors: Annotated[FrozenMap[str, Said], WrittenAs(dict[str, ExpressionText], _selectors)] = field(
+    selectors: Annotated[FrozenMap[str, Said], ReadAs(dict[str, ExpressionText], _selectors)] = field(
         default=EMPTY, metadata=ALWAYS
     )
-    resolver_overrides: Annotated[FrozenMap[str, str], WrittenAs(dict[str, Text], frozen_values)] = field(
+    resolver_overrides: Annotated[FrozenMap[str, str], ReadAs(dict[str, Text], freeze_values)] = field(
         default=EMPTY, metadata=ALWAYS
     )
     operations: _Operations
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "operations", tuple(sorted(self.operations, key=lambda op: op.seq)))

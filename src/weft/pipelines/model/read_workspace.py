@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weft.core.mistakes import MOST_FINDINGS
+from weft.core.mistakes import MAX_FINDINGS
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError
 from weft.pipelines.model.build import Entity, Reading, read
@@ -100,7 +100,7 @@ def load_workspace(root: Path, *, only: Path | None = None) -> Loaded:
 
 def _first(findings: tuple[Diagnostic, ...]) -> list[Diagnostic]:
     """Return as many findings of a file as are told, errors before others."""
-    return sorted(findings, key=lambda f: f.severity != "error")[:MOST_FINDINGS]
+    return sorted(findings, key=lambda f: f.severity != "error")[:MAX_FINDINGS]
 
 
 def _files(root: Path) -> Iterator[tuple[Kind, Path]]:

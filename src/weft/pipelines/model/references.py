@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.period import GREGORIAN
-from weft.core.source import Sites
+from weft.core.source import SourceMap
 from weft.errors import Code, Diagnostic
 from weft.io.location import PUBLISHED
 from weft.pipelines.model.operation import Output
@@ -122,7 +122,7 @@ def _references(workspace: Workspace, unread: Sequence[tuple[str, str]]) -> Iter
             yield _missing(kind, said, known[kind], at, path)
 
 
-def _said(workspace: Workspace) -> Iterator[tuple[str, str, Sites, str]]:
+def _said(workspace: Workspace) -> Iterator[tuple[str, str, SourceMap, str]]:
     """Yield the references in files: kind, what is said, and where."""
     if workspace.settings.default_resolver is not None:
         yield "resolver", workspace.settings.default_resolver, workspace.settings.at, "default_resolver"
@@ -151,20 +151,20 @@ def _known(entities: Sequence[Any]) -> list[str]:
     return list(dict.fromkeys([*(entity.name for entity in entities), *(entity.id for entity in entities)]))
 
 
-def _missing(kind: str, said: str, known: Sequence[str], at: Sites, path: str) -> Diagnostic:
-    close = near(said, known, most=1)
+def _missing(kind: str, said: str, known: Sequence[str], at: SourceMap, path: str) -> Diagnostic:
+    close = find_similar(said, known, most=1)
     if close:
         help = f"did you mean {close[0]!r}?"
     else:
         # Ids that Weft made from names say nothing to a reader.
         shown = [name for name in known if not _UUID.fullmatch(name)]
-        help = f"{kind}s are {listed(shown)}" if shown else f"write one in {kind}s/"
+        help = f"{kind}s are {format_list(shown)}" if shown else f"write one in {kind}s/"
     return _finding("W1020", f"there is no {kind} {said!r}", at, path, help)
 
 
-def _finding(code: Code, message: str, at: Sites, path: str, help: str) -> Diagnostic:
+def _finding(code: Code, message: str, at: SourceMap, path: str, help: str) -> Diagnostic:
     return Diagnostic(code, message, help=help, at=at.of(path))
 
 
-def _file(at: Sites) -> str:
+def _file(at: SourceMap) -> str:
     return (at.whole.file if at.whole is not None else None) or "another file"

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.source import NOWHERE
-from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, Spec, Text, WrittenAs, key_named
+from weft.core.source import NO_SOURCES
+from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, ReadAs, Spec, Text, yaml_key
 from weft.io.datasource import EntityStatus
 from weft.io.location import ANY_LEVEL
 from weft.pipelines.model.datasource import check_reference, check_secret
@@ -27,9 +27,9 @@ class PathStrategy(Spec):
 
     SHORT: ClassVar = _DATASOURCE
     type: Literal["path"] = field(default="path", metadata=REQUIRED)
-    datasource: Text = field(metadata=key_named("datasource_id"))
+    datasource: Text = field(metadata=yaml_key("datasource_id"))
     path: Text
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,10 @@ class TableStrategy(Spec):
 
     SHORT: ClassVar = _DATASOURCE
     type: Literal["table"] = field(default="table", metadata=REQUIRED)
-    datasource: Text = field(metadata=key_named("datasource_id"))
+    datasource: Text = field(metadata=yaml_key("datasource_id"))
     table: Text
     schema: Text = ""
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 def _texts(_value: Any, written: Any, _reader: Any) -> FrozenMap[str, str]:
@@ -49,7 +49,7 @@ def _texts(_value: Any, written: Any, _reader: Any) -> FrozenMap[str, str]:
     return FrozenMap({item.name: str(item.value.value) for item in written.node.pairs()})
 
 
-Texts = Annotated[FrozenMap[str, str], WrittenAs(dict[str, str | int | bool], _texts)]
+Texts = Annotated[FrozenMap[str, str], ReadAs(dict[str, str | int | bool], _texts)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,8 @@ class CatalogStrategy(Spec):
     auth: Text | None = None
     params: Texts = EMPTY
     headers: Texts = EMPTY
-    datasource: Text | None = field(default=None, metadata=key_named("datasource_id"))
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    datasource: Text | None = field(default=None, metadata=yaml_key("datasource_id"))
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 def check_catalog(strategy: CatalogStrategy, entries: Entries) -> CatalogStrategy:
@@ -95,7 +95,7 @@ class Rule(Spec):
     data_level: Text = field(default=ANY_LEVEL, metadata=ALWAYS)
     missing: Literal["fail", "skip"] = "fail"
     strategy: Annotated[Strategy, Field(discriminator="type")]
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class Resolver(Spec):
     is_default: bool = field(default=False, metadata=ALWAYS)
     description: str = ""
     rules: Annotated[tuple[Rule, ...], Limits(min_length=1)]
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"

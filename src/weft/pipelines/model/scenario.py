@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from weft.core.calendar import ONE_DAY
-from weft.core.frozen import EMPTY, FrozenMap, frozen
+from weft.core.frozen import EMPTY, FrozenMap, freeze
 from weft.core.period import Period
-from weft.core.source import NOWHERE, Sites
-from weft.core.spec import Limits, Locations, Positive, ShownAs, Spec, Text, WrittenAs, frozen_values
+from weft.core.source import NO_SOURCES, SourceMap
+from weft.core.spec import Limits, Locations, Positive, ReadAs, Spec, Text, WithJsonSchema, freeze_values
 from weft.errors import CODES
 from weft.pipelines.model.entries import Entries, Name, check_path_name, sites_of
 from weft.pipelines.model.project import Project
@@ -30,10 +30,10 @@ class Rows:
     rows: tuple[Row, ...] | None = None
     file: Said | None = None
     csv: Said | None = None
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    at: SourceMap = field(default=NO_SOURCES, compare=False, repr=False)
 
 
-_Row = Annotated[Row, WrittenAs(dict[str, Any], frozen_values)]
+_Row = Annotated[Row, ReadAs(dict[str, Any], freeze_values)]
 _Two = Annotated[tuple[Any, ...], Limits(min_length=2, max_length=2)]
 
 
@@ -47,8 +47,8 @@ class TraceExpected(Spec):
     operation: Positive
     change: Literal["created", "updated", "deleted"]
     match: _Row = EMPTY
-    diff: Annotated[FrozenMap[str, tuple[Any, Any]], WrittenAs(dict[str, _Two], frozen_values)] = EMPTY
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    diff: Annotated[FrozenMap[str, tuple[Any, Any]], ReadAs(dict[str, _Two], freeze_values)] = EMPTY
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Expect:
     trace_match: Literal["subset", "exact"] = "subset"
     metadata: bool = False
     tolerance: Decimal | None = None
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    at: SourceMap = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Scenario:
     snapshot: bool = True
     description: str = ""
     file: Path | None = field(default=None, compare=False)
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    at: SourceMap = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class WrittenExpect(WrittenRows):
     trace: tuple[TraceExpected, ...] | None = None
     trace_match: Literal["subset", "exact"] | None = None
     metadata: bool | None = None
-    tolerance: Annotated[int | Decimal, ShownAs({"type": "number"})] | None = None
+    tolerance: Annotated[int | Decimal, WithJsonSchema({"type": "number"})] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +144,15 @@ class WrittenScenario(Spec):
 
     name: Text
     description: str | None = None
-    project: Annotated[Text | dict[str, Any], ShownAs({"type": ["string", "object"]})]
+    project: Annotated[Text | dict[str, Any], WithJsonSchema({"type": ["string", "object"]})]
     period: Name
     known_at: Text | None = None
     today: Text | None = None
     calendar: Text | None = None
     periods: tuple[WrittenPeriod, ...] | None = None
-    given: Annotated[Literal["workspace"] | dict[str, WrittenRows], ShownAs(_GIVEN_SCHEMA)] | None = None
+    given: Annotated[Literal["workspace"] | dict[str, WrittenRows], WithJsonSchema(_GIVEN_SCHEMA)] | None = (
+        None
+    )
     expect: WrittenExpect
     snapshot: bool | None = None
 
@@ -216,7 +218,7 @@ def _rows(entries: Entries, what: str) -> Rows | None:
 
 
 def _cell(node: Node) -> Any:
-    return frozen(plain(node))
+    return freeze(plain(node))
 
 
 def _expect(written: WrittenExpect, entries: Entries) -> Expect:

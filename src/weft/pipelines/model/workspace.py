@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from weft.core.mistakes import MOST_FINDINGS
-from weft.core.paths import climbs_out
+from weft.core.mistakes import MAX_FINDINGS
+from weft.core.paths import escapes_folder
 from weft.core.period import GREGORIAN, Calendar, calendar_from_dict
-from weft.core.source import NOWHERE, Sites, Source
-from weft.core.spec import NEVER, REQUIRED, Limits, Locations, Spec, Text, WrittenAs, frozen_values
+from weft.core.source import NO_SOURCES, Source, SourceMap
+from weft.core.spec import NEVER, REQUIRED, Limits, Locations, ReadAs, Spec, Text, freeze_values
 from weft.errors import PeriodError
 from weft.io.datasource import DataSource
 from weft.io.settings import SparkSettings
@@ -47,8 +47,8 @@ class Settings(Spec):
     default_resolver: Text | None = None
     sandbox: Sandbox = Sandbox()
     conformance: Conformance = "extended"
-    notify: Annotated[tuple[Any, ...], WrittenAs(tuple[Any, ...], frozen_values)] = ()
-    at: Locations = field(default=NOWHERE, compare=False, repr=False)
+    notify: Annotated[tuple[Any, ...], ReadAs(tuple[Any, ...], freeze_values)] = ()
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 def check_settings(settings: Settings, entries: Entries) -> Settings:
@@ -56,7 +56,7 @@ def check_settings(settings: Settings, entries: Entries) -> Settings:
     spark, sandbox = entries.part("spark"), entries.part("sandbox")
     if spark is not None and spark.said("master") is not None and spark.said("remote") is not None:
         spark.find("W1006", "'master' and 'remote' say different things", "remote", "keep one of them")
-    if sandbox is not None and climbs_out(sandbox.text("path")):
+    if sandbox is not None and escapes_folder(sandbox.text("path")):
         sandbox.find(
             "W1311",
             f"the sandbox {sandbox.text('path')!r} leads out of the workspace",
@@ -113,7 +113,7 @@ class CalendarFile:
     calendar: Calendar
     status: CalendarStatus = "active"
     is_default: bool = False
-    at: Sites = field(default=NOWHERE, compare=False, repr=False)
+    at: SourceMap = field(default=NO_SOURCES, compare=False, repr=False)
 
 
 def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
@@ -131,7 +131,7 @@ def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
         calendar = calendar_from_dict(said)
     except PeriodError as cause:
         places = _named_places(node)
-        for finding in cause.diagnostics[:MOST_FINDINGS]:
+        for finding in cause.diagnostics[:MAX_FINDINGS]:
             place = _calendar_place(finding.message, places, node)
             findings.add(finding.code, finding.message, place, finding.help)
         calendar = None

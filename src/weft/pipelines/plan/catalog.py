@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
 from weft.core.documents import Document
-from weft.core.names import listed, near, shell_word
+from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.core.period import GREGORIAN, Calendar
 from weft.errors import PeriodError
 from weft.io.datasource import DataSource
@@ -87,7 +87,7 @@ class Missing:
         return (
             None
             if self.maker is None
-            else f"project {self.maker!r} registers it: `weft run {shell_word(self.maker)} -p PERIOD` first"
+            else f"project {self.maker!r} registers it: `weft run {quote_for_shell(self.maker)} -p PERIOD` first"
         )
 
 
@@ -161,7 +161,7 @@ class Catalog:
             kind="dataset",
             said=ref.said,
             version=ref.version,
-            near=near(ref.said, self._ids),
+            near=find_similar(ref.said, self._ids),
             maker=next((p.name for p in self.workspace.projects if ref.said in p.registers), None),
         )
 
@@ -210,11 +210,11 @@ class Catalog:
         if name == GREGORIAN.name:
             return GREGORIAN
         names = (*(file.name for file in self.workspace.calendars), GREGORIAN.name)
-        close = near(name, names, most=1)
+        close = find_similar(name, names, most=1)
         raise PeriodError(
             f"there is no calendar {name!r}",
             code="W0402",
-            help=f"did you mean {close[0]!r}?" if close else f"calendars are {listed(names)}",
+            help=f"did you mean {close[0]!r}?" if close else f"calendars are {format_list(names)}",
         )
 
 

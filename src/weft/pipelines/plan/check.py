@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from weft.core.names import listed, shell_word
-from weft.core.names import near as nearest
+from weft.core.names import find_similar as nearest
+from weft.core.names import format_list, quote_for_shell
 from weft.core.source import Source
 from weft.core.types import Schema, common_type
 from weft.errors import ActivationError, Diagnostic, ResolutionError
@@ -143,7 +143,7 @@ def _conditions(dataset: Dataset, lookup: LookupDef, target: Dataset) -> Iterato
         at = lookup.at.of(f"join_conditions.{i}.target_column")
         if other not in right:
             close = nearest(other, right.names, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"it has {listed(right.names)}"
+            help = f"did you mean {close[0]!r}?" if close else f"it has {format_list(right.names)}"
             yield Diagnostic("W1019", f"dataset {target} has no column {other!r}", help=help, at=at)
         elif source in left and common_type(left[source].dtype, right[other].dtype) is None:
             yield Diagnostic(
@@ -252,11 +252,13 @@ def promised_notes(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
         if not coming or catalog.versions(ref.said):
             continue
         maker = next(p for p in catalog.workspace.projects if coming[0].name in p.registers)
-        first = f"`weft project activate {shell_word(maker.name)}`, then " if maker.status == "draft" else ""
+        first = (
+            f"`weft project activate {quote_for_shell(maker.name)}`, then " if maker.status == "draft" else ""
+        )
         yield Diagnostic(
             "W1214",
             f"dataset {ref.said!r} is not registered yet: project {maker.name!r} does so when it runs",
-            help=f"{first}`weft run {shell_word(maker.name)} -p PERIOD` before {project.name!r} runs",
+            help=f"{first}`weft run {quote_for_shell(maker.name)} -p PERIOD` before {project.name!r} runs",
             severity="note",
             at=ref.at,
         )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from weft.core.documents import WORD, Document
+from weft.core.documents import OPEN_WORD, Document
 
 Part = Literal[
     "project",
@@ -46,7 +46,7 @@ class Change(Document):
 
     UNLISTED: ClassVar = ("before", "after")
 
-    part: Annotated[Part, WORD]
+    part: Annotated[Part, OPEN_WORD]
     what: str
     seq: int | None = None
     before: Any

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-from weft.core.documents import WORD, Document
+from weft.core.documents import OPEN_WORD, Document
 from weft.errors import Diagnostic
 from weft.expr import Typed
 from weft.expr.render import render
@@ -63,7 +63,7 @@ class PlannedOperation(Document):
 
     seq: int
     name: str
-    type: Annotated[OperationType, WORD]
+    type: Annotated[OperationType, OPEN_WORD]
     selector: str | None
     lookups: tuple[str, ...] | None = None
     joins: tuple[str, ...] | None = None

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
-from weft.core.documents import WORD, Document
-from weft.core.names import near, shell_word
+from weft.core.documents import OPEN_WORD, Document
+from weft.core.names import find_similar, quote_for_shell
 from weft.errors import Diagnostic
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.project import Project
@@ -34,7 +34,7 @@ class BreakingChange(Document):
     UNLISTED: ClassVar = ("resolution",)
 
     column: str
-    change_type: Annotated[ChangeType, WORD]
+    change_type: Annotated[ChangeType, OPEN_WORD]
     affected_operations: tuple[int, ...]
     resolution: Resolution | None = None
 
@@ -147,12 +147,12 @@ def _next_step(change: BreakingChange, new: Dataset, project: Project) -> str:
     table, _, column = change.column.rpartition(".")
     names = {lookup.alias for lookup in new.lookups if isinstance(lookup.target, TableDef)}
     found = new.table(table) if table in names else new.main_table
-    resolve = f"`weft project resolve {shell_word(project.name)} --adapt` or `--pin`"
+    resolve = f"`weft project resolve {quote_for_shell(project.name)} --adapt` or `--pin`"
     after = next((c.name for c in found.columns if c.previous_name == column), None)
     if after is not None:
         return f"it is called {after!r} now; {resolve}"
     if change.change_type == "type_changed":
         types = {c.name: c.dtype for c in found.columns}
         return f"it is {types[column]} now; {resolve}"
-    close = near(column, [c.name for c in found.columns], most=1)
+    close = find_similar(column, [c.name for c in found.columns], most=1)
     return f"the nearest name is {close[0]!r}; {resolve}" if close else resolve

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from weft.core.mistakes import Mistakes
+from weft.core.mistakes import ErrorCollector
 from weft.core.period import GREGORIAN, Calendar, Period
 from weft.errors import ActivationError, Code, Diagnostic, OperationError, WeftError
 from weft.pipelines.model.operation import Operation, Unread, Update
@@ -150,7 +150,7 @@ def _resolved(
         period=period,
         calendar=calendar,
         known_at=known_at,
-        mistakes=Mistakes(),
+        mistakes=ErrorCollector(),
         selectors=selectors,
         aliases=_aliases(project),
         draft=draft,
@@ -216,7 +216,7 @@ def _operations(
             continue
         if working.open:
             working = with_mentioned(working, op, context)
-        inner = context.at_operation(Mistakes(), may_delete=deleted)
+        inner = context.at_operation(ErrorCollector(), may_delete=deleted)
         resolved, working = _RESOLVERS[op.type](op, working, inner)
         _tell(inner.mistakes, op.seq, failures, but=KEY_UNKNOWN if working.open else ())
         if resolved is not None:
@@ -271,7 +271,9 @@ def _aliases(project: Project) -> Mapping[str, int]:
     return found
 
 
-def _tell(mistakes: Mistakes, seq: int | None, failures: list[Failure], but: tuple[Code, ...] = ()) -> None:
+def _tell(
+    mistakes: ErrorCollector, seq: int | None, failures: list[Failure], but: tuple[Code, ...] = ()
+) -> None:
     try:
         mistakes.raise_all()
     except WeftError as problem:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from weft.core.documents import WORD, Document
+from weft.core.documents import OPEN_WORD, Document
 from weft.core.period import Calendar, Period
 from weft.io.datasource import PERIOD
 from weft.io.location import Location
@@ -154,14 +154,14 @@ class DatasetPin(Document):
 
     UNLISTED: ClassVar = ("seq", "alias", "resolver_id", "resolver_version")
 
-    role: Annotated[Role, WORD]
+    role: Annotated[Role, OPEN_WORD]
     seq: int | None
     alias: str
     dataset_id: str
     dataset_version: int
     resolver_id: str
     resolver_version: int
-    resolver_source: Annotated[ResolverSource, WORD]
+    resolver_source: Annotated[ResolverSource, OPEN_WORD]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

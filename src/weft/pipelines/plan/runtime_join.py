@@ -17,12 +17,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from weft.core.names import fold, shell_word
+from weft.core.names import fold, quote_for_shell
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, NULL
 from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, WeftError
 from weft.expr import Binary, Column, Expr, Logic, Ref, Scope, check, references
-from weft.expr.render import written
+from weft.expr.render import format_literal
 from weft.pipelines.model.operation import RuntimeJoin
 from weft.pipelines.model.reference import Said
 from weft.pipelines.plan.catalog import Missing
@@ -87,7 +87,7 @@ def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) 
         if alias not in sides:
             findings.append(
                 compile_failure(
-                    f"the term {written(term)} never mentions {alias!r}",
+                    f"the term {format_literal(term)} never mentions {alias!r}",
                     "move it into the selector of the operation",
                     _at(term),
                 )
@@ -99,7 +99,7 @@ def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) 
             extensions += _key_extensions(key[0], scope)
         else:
             residual.append(term)
-            extensions.append(f"a term across both sides: {written(term)}")
+            extensions.append(f"a term across both sides: {format_literal(term)}")
     if strict and extensions:
         findings += [
             compile_failure(
@@ -164,13 +164,13 @@ def _key(term: Expr, alias: str, scope: Scope) -> tuple[Expr, Ref] | None:
 
 def _key_extensions(mine: Expr, scope: Scope) -> Iterator[str]:
     if not isinstance(mine, Ref):
-        yield f"a computed key: {written(mine)}"
+        yield f"a computed key: {format_literal(mine)}"
     for ref in references(mine):
         kind = _slot(ref, scope)[0]
         if kind == "l":
-            yield f"a lookup in the condition: {written(ref)}"
+            yield f"a lookup in the condition: {format_literal(ref)}"
         elif kind == "j":
-            yield f"a join before: {written(ref)}"
+            yield f"a join before: {format_literal(ref)}"
 
 
 def _at(node: Expr) -> Source | None:
@@ -191,7 +191,7 @@ def dataset_problem(missing: Missing, at: Source | None) -> RuntimeJoinError:
         help = missing.next_step or near
     elif missing.kind == "disabled":
         code, message = "W1202", f"Dataset {said} is disabled and cannot be used in joins"
-        help = f"enable it with `weft dataset enable {shell_word(said)}`, or join another"
+        help = f"enable it with `weft dataset enable {quote_for_shell(said)}`, or join another"
     else:
         code, message = "W1203", f"Dataset {said} version {version} not found"
         help = f"versions are {', '.join(missing.near)}"

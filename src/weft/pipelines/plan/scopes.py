@@ -28,8 +28,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from weft.core.names import listed, near, suggest
-from weft.core.source import NOWHERE, Sites
+from weft.core.names import find_similar, format_list, suggest
+from weft.core.source import NO_SOURCES, SourceMap
 from weft.core.types import NULL, Schema
 from weft.errors import Code, Diagnostic, OperationError
 from weft.expr import Column
@@ -52,7 +52,7 @@ class LookupNode:
     parent: str | None
     conditions: tuple[tuple[str, str], ...]
     as_of: AsOfSaid
-    at: Sites
+    at: SourceMap
     missing: Missing | None = None
 
     @property
@@ -63,7 +63,7 @@ class LookupNode:
 
 def lookup_nodes(dataset: Dataset, catalog: Catalog) -> Mapping[str, LookupNode]:
     """Return every lookup under each name it has; lookups that lead back to themselves raise W1212."""
-    nodes = tuple(_below(dataset, catalog, None, (dataset.id,), NOWHERE))
+    nodes = tuple(_below(dataset, catalog, None, (dataset.id,), NO_SOURCES))
     nodes = tuple(sorted(nodes, key=lambda n: n.path.count(".")))
     named: dict[str, LookupNode] = {}
     for node in nodes:
@@ -76,7 +76,7 @@ def lookup_nodes(dataset: Dataset, catalog: Catalog) -> Mapping[str, LookupNode]
 
 
 def _below(
-    dataset: Dataset, catalog: Catalog, parent: str | None, above: tuple[str, ...], at: Sites
+    dataset: Dataset, catalog: Catalog, parent: str | None, above: tuple[str, ...], at: SourceMap
 ) -> Iterator[LookupNode]:
     for lookup in dataset.lookups:
         place = lookup.at if parent is None else at
@@ -102,7 +102,7 @@ def _node(
     lookup: LookupDef,
     dataset: Dataset,
     table: TableDef | None,
-    at: Sites,
+    at: SourceMap,
     missing: Missing | None = None,
 ) -> LookupNode:
     return LookupNode(
@@ -117,7 +117,7 @@ def _node(
     )
 
 
-def _endless(dataset: Dataset, path: str, above: tuple[str, ...], at: Sites) -> OperationError:
+def _endless(dataset: Dataset, path: str, above: tuple[str, ...], at: SourceMap) -> OperationError:
     if dataset.id in above:
         message = f"lookup {path!r} leads back to dataset {dataset}"
         help = "leave one of the lookups out, or join the dataset in the update that needs it"
@@ -231,11 +231,11 @@ class OperationScope:
         elif qualifier in self.elsewhere:
             help = f"{qualifier!r} is a join of operation {self.elsewhere[qualifier]}: aliases live in one operation"
         else:
-            close = near(qualifier, known)
+            close = find_similar(qualifier, known)
             help = (
                 f"did you mean {' or '.join(repr(f'{c}.{name}') for c in close)}?"
                 if close
-                else f"there is {listed(dict.fromkeys(known))}"
+                else f"there is {format_list(dict.fromkeys(known))}"
             )
         if self.where == "assignment":
             return Diagnostic("W1208", f"Unknown column '{written}' in assignment expression", help=help)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from weft.core.mistakes import Mistakes
+from weft.core.mistakes import ErrorCollector
 from weft.core.period import GREGORIAN, Calendar, Period
 from weft.core.source import Source
 from weft.errors import Diagnostic, Severity, WeftError
@@ -126,7 +126,7 @@ def _claims(project: Project, catalog: Catalog, period: Period) -> tuple[_Claim,
         period=period,
         calendar=GREGORIAN,  # places depend on the period alone
         known_at=None,
-        mistakes=Mistakes(),
+        mistakes=ErrorCollector(),
         selectors={},
     )
     found = []

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from weft.core.documents import WORD, Document
+from weft.core.documents import OPEN_WORD, Document
 from weft.pipelines.plan.operations.resolved import (
     LookupStep,
     ResolvedAggregate,
@@ -46,7 +46,7 @@ class Stage(Document):
 
     UNLISTED: ClassVar = ("inputs",)
 
-    kind: Annotated[StageKind, WORD]
+    kind: Annotated[StageKind, OPEN_WORD]
     seq: int | None
     title: str
     detail: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.core.names import shell_word
+from weft.core.names import quote_for_shell
 from weft.core.period import Period
 from weft.errors import Diagnostic, RunError
 from weft.pipelines.model.project import Project
@@ -128,7 +128,7 @@ def check_plan(file: Path, plan: ProjectPlan, catalog: Catalog) -> None:
         raise RunError(
             f"the plan {file} is not what would be done now: files of the workspace have changed since",
             code="W1514",
-            help=f"see what `weft plan {shell_word(plan.project.name)}` says now, and save it again",
+            help=f"see what `weft plan {quote_for_shell(plan.project.name)}` says now, and save it again",
         )
 
 

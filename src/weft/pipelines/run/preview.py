@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.core.period import Period
 from weft.core.types import BOOLEAN, NULL, Field
 from weft.errors import Diagnostic, ExpressionError, OperationError
@@ -81,7 +81,7 @@ def preview(
         raise OperationError(
             f"project {project.name!r} has no operation {seq}",
             code="W1401",
-            help=f"it has {listed(str(op.seq) for op in plan.operations)}",
+            help=f"it has {format_list(str(op.seq) for op in plan.operations)}",
         )
     op = plan.operations[position]
     typed = None if where is None else _condition(where, op.after)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from weft.core.paths import outside
+from weft.core.paths import resolve_outside
 from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.io.datasource import WriteMode
 from weft.io.spark.database import is_out_of_reach
@@ -174,7 +174,7 @@ def _check_places(moves: Sequence[Move], root: Path) -> None:
     """Raise W1311 when a target in the workspace has come to lead out of it since the run was planned."""
     for move in moves:
         if move.is_files and move.target.is_relative_to(root):
-            led = outside(root, move.target)
+            led = resolve_outside(root, move.target)
             if led is not None:
                 raise RunError(
                     f"the output {str(move.target)!r} leads out of the workspace, to {str(led)!r}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Self
 
-from weft.core.documents import Document, Key, rounded
+from weft.core.documents import Document, Key, round_seconds
 from weft.errors import Diagnostic
 from weft.pipelines.model.words import RunStatus
 from weft.pipelines.store.records import (
@@ -81,7 +81,7 @@ class RunReport(Document):
     known_at: dt.datetime
     sandbox: bool
     snapshot: str
-    seconds: Annotated[float, rounded]
+    seconds: Annotated[float, round_seconds]
     operations: tuple[OperationRecord, ...]
     outputs: tuple[OutputReport, ...]
     resolver_snapshot: ResolverSnapshot

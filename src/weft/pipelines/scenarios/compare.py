@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from weft.core.documents import WORD, Document
+from weft.core.documents import OPEN_WORD, Document
 from weft.pipelines.scenarios.values import cell_text, equal, is_row_id, key_of, plain
 
 Values = Mapping[str, Any]
@@ -36,7 +36,7 @@ _MOMENTS = ("_created_at", "_updated_at")
 class Mismatch(Document):
     """One difference; `columns` are those whose values differ."""
 
-    kind: Annotated[MismatchKind, WORD]
+    kind: Annotated[MismatchKind, OPEN_WORD]
     expected: Annotated[Values, plain] | None = None
     actual: Annotated[Values, plain] | None = None
     columns: tuple[str, ...] = ()

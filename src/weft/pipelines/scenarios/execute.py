@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.core.types import DType, Field
 from weft.errors import Diagnostic, ScenarioError, WeftError
 from weft.expr.spark.frames import schema_of
@@ -190,13 +190,15 @@ def _data(scenario: Scenario, produced: Produced, root: Path, session: Session) 
     named = dict.fromkeys(name for row in written for name in row)
     missing = [name for name in named if name not in types]
     if missing:
-        text = f"the output has no column {listed(missing)}; it has {listed(types, most=40)}"
+        text = f"the output has no column {format_list(missing)}; it has {format_list(types, most=40)}"
         yield Mismatch(kind="schema", columns=tuple(missing), text=text)
         written = tuple({n: v for n, v in row.items() if n in types} for row in written)
     if expect.columns == "exact":
         more = [n for n in types if n not in named and (expect.metadata or n not in OWN_NAMES)]
         if more and written:
-            yield Mismatch(kind="schema", columns=tuple(more), text=f"the output also has {listed(more)}")
+            yield Mismatch(
+                kind="schema", columns=tuple(more), text=f"the output also has {format_list(more)}"
+            )
     expected = typed_rows(written, types, expect.data, "the expected output", given=False)
     how = Comparing(
         match=expect.match,

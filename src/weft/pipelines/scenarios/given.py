@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.period import Period
 from weft.core.types import DType
 from weft.errors import Diagnostic, ResolutionError, ScenarioError
@@ -127,11 +127,11 @@ def named_tables(project: Project, catalog: Catalog) -> Iterator[tuple[str, Tabl
 
 def _unknown(name: str, project: Project, catalog: Catalog, scenario: Scenario) -> Diagnostic:
     names = [known for known, t in named_tables(project, catalog) if known != t.dataset.id]
-    close = near(name, names, most=1)
+    close = find_similar(name, names, most=1)
     return Diagnostic(
         "W1702",
         f"project {project.name!r} reads no table {name!r}",
-        help=f"did you mean {close[0]!r}?" if close else f"it reads {listed(dict.fromkeys(names))}",
+        help=f"did you mean {close[0]!r}?" if close else f"it reads {format_list(dict.fromkeys(names))}",
         at=scenario.at.key(f"given.{name}") or scenario.at.of("given"),
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.calendar import Level
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.period import Calendar, ListedCalendar, Period
 from weft.core.types import DType, Field
 from weft.errors import Diagnostic, PeriodError, ScenarioError, WeftError
@@ -72,11 +72,11 @@ def project_of(scenario: Scenario, catalog: Catalog) -> Project:
     found = catalog.project(said.text)
     if found is None:
         names = [p.name for p in catalog.workspace.projects]
-        close = near(said.text, names, most=1)
+        close = find_similar(said.text, names, most=1)
         raise ScenarioError(
             f"there is no project {said.text!r}",
             code="W1701",
-            help=f"did you mean {close[0]!r}?" if close else f"projects are {listed(names)}",
+            help=f"did you mean {close[0]!r}?" if close else f"projects are {format_list(names)}",
             at=said.at,
         )
     return found
@@ -117,7 +117,7 @@ def _output(scenario: Scenario, plan: ProjectPlan) -> ResolvedOutput | None:
         raise ScenarioError(
             f"operation {said} is no output of project {plan.project.name!r}",
             code="W1701",
-            help=f"outputs are {listed(map(str, outputs)) or 'none'}; `working` is the final working set",
+            help=f"outputs are {format_list(map(str, outputs)) or 'none'}; `working` is the final working set",
             at=scenario.expect.at.of("output"),
         )
     return outputs[said]

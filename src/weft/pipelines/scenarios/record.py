@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.core.names import listed, near, quote
+from weft.core.names import find_similar, format_list, quote
 from weft.core.period import Period
 from weft.errors import RunError, ScenarioError
 from weft.expr.spark.frames import functions_of
@@ -142,8 +142,8 @@ def _chosen(rows: DataFrame, read: Read, keys: Mapping[str, Sequence[str]]) -> D
     schema = {c.name: c.dtype for c in read.table.columns}
     for name, values in keys.items():
         if name not in schema:
-            close = near(name, schema, most=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {listed(schema)}"
+            close = find_similar(name, schema, most=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {format_list(schema)}"
             raise ScenarioError(f"the input has no column {name!r}", code="W1706", help=hint)
         wanted = [typed_value(v, schema[name]) for v in values]
         rows = rows.filter(F.col(quote(name)).isin(*wanted))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from weft.core.documents import Document, rounded
+from weft.core.documents import Document, round_seconds
 from weft.errors import Diagnostic
 from weft.pipelines.scenarios.compare import Mismatch
 
@@ -35,7 +35,7 @@ class ScenarioResult(Document):
     name: str
     file: Path | None
     status: Status
-    seconds: Annotated[float, rounded]
+    seconds: Annotated[float, round_seconds]
     mismatches: tuple[Mismatch, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.types import DType
 from weft.errors import Diagnostic, ScenarioError
@@ -57,10 +57,10 @@ def file_of(said: Said, scenario: Scenario, root: Path) -> Path:
     if not path.resolve().is_relative_to(root.resolve()):
         raise _path_error(said, "leads out of the workspace", "put the file into the workspace")
     if path.suffix not in FILES:
-        raise _path_error(said, f"ends in {path.suffix!r}", f"files are {listed(FILES)}")
+        raise _path_error(said, f"ends in {path.suffix!r}", f"files are {format_list(FILES)}")
     if not path.is_file():
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        close = near(path.name, beside, most=1)
+        close = find_similar(path.name, beside, most=1)
         hint = f"did you mean {close[0]!r}?" if close else "write it relative to the scenario"
         raise _path_error(said, "is not there", hint)
     return path
@@ -131,8 +131,8 @@ def typed_rows(
         for name, value in row.items():
             at = said.at.of(f"rows.{i}.{name}") if said.rows is not None else _place(said)
             if name not in columns:
-                close = near(name, columns, most=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"columns are {listed(columns)}"
+                close = find_similar(name, columns, most=1)
+                hint = f"did you mean {close[0]!r}?" if close else f"columns are {format_list(columns)}"
                 problem = Diagnostic("W1702", f"{what} has no column {name!r}", help=hint, at=at)
                 problems.setdefault((name, "column"), problem)
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.core.types import DType
 from weft.errors import ScenarioError
 from weft.pipelines.model.scenario import Expect, TraceExpected
@@ -63,7 +63,7 @@ def typed_trace(
         raise ScenarioError(
             f"the trace names operation {wanted.operation}, which changes no rows",
             code="W1705",
-            help=f"operations with a trace are {listed(str(seq) for seq in types)}; outputs make no events",
+            help=f"operations with a trace are {format_list(str(seq) for seq in types)}; outputs make no events",
             at=wanted.at.of("operation"),
         )
     match = {name: _typed(value, name, columns, wanted) for name, value in wanted.match.items()}
@@ -76,7 +76,7 @@ def _typed(value: Any, name: str, columns: Mapping[str, DType], wanted: TraceExp
         raise ScenarioError(
             f"operation {wanted.operation} has no column {name!r}",
             code="W1705",
-            help=f"it has {listed(columns)}",
+            help=f"it has {format_list(columns)}",
             at=wanted.at.whole,
         )
     return typed_value(value, columns[name], wanted.at.whole)

@@ -29,7 +29,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from weft.core.frozen import EMPTY
-from weft.core.names import listed, near, quote
+from weft.core.names import find_similar, format_list, quote
 from weft.core.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DType, Field
 from weft.errors import Diagnostic, ResolutionError
 from weft.expr.spark.frames import functions_of, schema_of
@@ -82,7 +82,7 @@ def repeated_keys(frame: DataFrame, read: Read) -> Diagnostic | None:
     shown = [f"{', '.join(f'{k} = {row[k]}' for k in by)} ({row['__weft_rows']} rows)" for row in rows]
     finding = Diagnostic(
         "W1320",
-        f"the natural key of {read.dataset} repeats: {listed(shown, most=_MOST_SHOWN)}",
+        f"the natural key of {read.dataset} repeats: {format_list(shown, most=_MOST_SHOWN)}",
         help="correct the data, or the `natural_key_columns` of the dataset",
         severity="error" if how == "fail" else "warning",
         at=read.dataset.at.of("natural_key_columns"),
@@ -293,7 +293,7 @@ def _temporal(part: Part, read: Read) -> dict[str, DType]:
 
 
 def _no_temporal(part: Part, read: Read, missing: list[str]) -> ResolutionError:
-    close = [f"{n!r} could be {f[0]!r}" for n in missing if (f := near(n, part.types, most=1))]
+    close = [f"{n!r} could be {f[0]!r}" for n in missing if (f := find_similar(n, part.types, most=1))]
     mode = read.table.temporal_mode
     next_step = (
         "add the column, give the rule a `data_level` when each place holds one period, "
@@ -302,7 +302,7 @@ def _no_temporal(part: Part, read: Read, missing: list[str]) -> ResolutionError:
         else "add the columns: the first day, and the day after the last one or NULL"
     )
     return ResolutionError(
-        f"{part.shown} has no column {listed(missing)}, which places the rows of the {mode} table "
+        f"{part.shown} has no column {format_list(missing)}, which places the rows of the {mode} table "
         f"{read.table.name!r} in time",
         code="W1319",
         help=", ".join([*close, next_step]),
@@ -316,7 +316,7 @@ def _tell_of_extra(part: Part, declared: dict[str, DType], read: Read, notice: N
             Diagnostic(
                 "W1316",
                 f"{part.shown} has columns that table {read.table.name!r} of {read.dataset} does not declare: "
-                f"{listed(extra)}",
+                f"{format_list(extra)}",
                 help="declare them in a new version of the dataset to use them",
                 severity="note",
             )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from weft.core.names import shell_word
+from weft.core.names import quote_for_shell
 from weft.errors import ActivationError, Diagnostic
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.words import ProjectStatus
@@ -146,7 +146,7 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
         raise ActivationError(
             f"project {project.name!r} is {effective_status(project, store)}, there is no conflict to resolve",
             code="W1102",
-            help=f"`weft project show {shell_word(project.name)}` says where it stands",
+            help=f"`weft project show {quote_for_shell(project.name)}` says where it stands",
             at=project.at.of("status"),
         )
     wanted = report.dataset_version_to if how == "adapted" else report.dataset_version_from
@@ -213,6 +213,6 @@ def _expect(project: Project, store: Store, wanted: ProjectStatus, done: str) ->
     raise ActivationError(
         f"project {project.name!r} is {found.status} and cannot be {done}: that needs a project that is {wanted}",
         code="W1102",
-        help=_NEXT[found.status].format(name=shell_word(project.name)),
+        help=_NEXT[found.status].format(name=quote_for_shell(project.name)),
         at=project.at.of("status"),
     )

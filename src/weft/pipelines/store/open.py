@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Text, column, inspect, select, table
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.errors import StoreError
 from weft.pipelines.store.connections import PATIENCE, Database, address_of, engine_of
 from weft.pipelines.store.reader import StoreReader
@@ -49,7 +49,7 @@ def is_current(connection: Connection, address: str) -> bool:
     missing = set(METADATA.tables) - set(inspect(connection).get_table_names())
     if missing:
         raise StoreError(
-            f"the store {address} has no table {listed(sorted(missing))}",
+            f"the store {address} has no table {format_list(sorted(missing))}",
             code="W1602",
             help="restore it from a copy, or name another store in weft.yml",
         )

@@ -15,8 +15,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from weft.core.names import listed, near, shell_word
-from weft.core.source import Sites
+from weft.core.names import find_similar, format_list, quote_for_shell
+from weft.core.source import SourceMap
 from weft.errors import Diagnostic, EntityError, StoreError, WeftError
 from weft.io.datasource import EntityStatus
 from weft.pipelines.model.compose import compose
@@ -36,7 +36,7 @@ from weft.pipelines.store.version_rows import put_version, set_dataset_status
 from weft.pipelines.store.writer import Store
 
 
-def file_of(workspace: Workspace, at: Sites, what: str) -> Path:
+def file_of(workspace: Workspace, at: SourceMap, what: str) -> Path:
     """Return the file that an entity was read from."""
     if at.whole is None or at.whole.file is None:
         raise EntityError(
@@ -192,7 +192,7 @@ def _upgrade(project: Project, old: Dataset, new: Dataset) -> tuple[Diagnostic, 
     note = Diagnostic(
         "W1105",
         f"project {project.name!r} reads version {old.version} of {new.name!r}, and version {new.version} fits it",
-        help=f"`weft project activate {shell_word(project.name)} --dataset-version {new.version}` takes it, in a draft",
+        help=f"`weft project activate {quote_for_shell(project.name)} --dataset-version {new.version}` takes it, in a draft",
         severity="note",
         at=project.at.of("input_dataset_version"),
     )
@@ -270,9 +270,9 @@ def _unknown(catalog: Catalog, name: str, version: int | None) -> StoreError:
         return StoreError(f"there is no version {version} of {name!r}", code="W1608", help=f"there is {told}")
     datasets = (*catalog.workspace.datasets, *(v.dataset for v in catalog.registered))
     names = list(dict.fromkeys(d.name for d in datasets))
-    close = near(name, names, most=1)
+    close = find_similar(name, names, most=1)
     return StoreError(
         f"there is no dataset {name!r}",
         code="W1608",
-        help=f"did you mean {close[0]!r}?" if close else f"datasets are {listed(names)}",
+        help=f"did you mean {close[0]!r}?" if close else f"datasets are {format_list(names)}",
     )

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, Row, Select, Table, or_, select
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import StoreError
 from weft.pipelines.model.build import dataset_from_dict, project_from_dict, resolver_from_dict
 from weft.pipelines.model.dataset import Dataset
@@ -205,11 +205,11 @@ class StoreReader:
                 help=f"it keeps {kept}",
             )
         names = [name for row in self._rows(select(table)) for name in _names(row)]
-        close = near(said, names, most=1)
+        close = find_similar(said, names, most=1)
         raise StoreError(
             f"the store has no {kind} {said!r}",
             code="W1608",
-            help=f"did you mean {close[0]!r}?" if close else f"it knows {listed(dict.fromkeys(names))}",
+            help=f"did you mean {close[0]!r}?" if close else f"it knows {format_list(dict.fromkeys(names))}",
         )
 
 

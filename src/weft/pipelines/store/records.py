@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
-from weft.core.documents import WORD, Document, Key
+from weft.core.documents import OPEN_WORD, Document, Key
 from weft.core.period import Period
 from weft.errors import Code
 from weft.io.staged import StagedFile
@@ -55,7 +55,7 @@ class PinnedJoin(TypedDict):
     alias: str
     dataset_id: str
     dataset_version: int
-    resolver_source: Annotated[ResolverSource, WORD]
+    resolver_source: Annotated[ResolverSource, OPEN_WORD]
 
 
 class ResolverSnapshot(TypedDict):
@@ -90,7 +90,7 @@ class RunFailure(Document):
     """Why a run failed: the operation, the code, one sentence and all that is known."""
 
     operation_order: int | None
-    code: Annotated[Code, WORD]
+    code: Annotated[Code, OPEN_WORD]
     message: str
     detail: str = ""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.core.names import shell_word
+from weft.core.names import quote_for_shell
 from weft.core.source import Source
 from weft.errors import ActivationError, Diagnostic
 from weft.pipelines.model.project import Project
@@ -66,7 +66,7 @@ def standing(project: Project, reader: StoreReader | None) -> Standing:
             "W1103",
             f"project {project.name!r} has changed since it was activated as version {project.version}: "
             "it is a draft now",
-            help=f"`weft project activate {shell_word(project.name)}` makes the change the next version",
+            help=f"`weft project activate {quote_for_shell(project.name)}` makes the change the next version",
             severity="warning",
             at=project.at.of("version"),
         )
@@ -100,7 +100,7 @@ def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = F
         raise ActivationError(
             f"project {project.name!r} is inactive and does not run",
             code="W1104",
-            help=f"`weft project reopen {shell_word(project.name)}` makes it a draft, which runs into the sandbox",
+            help=f"`weft project reopen {quote_for_shell(project.name)}` makes it a draft, which runs into the sandbox",
             at=project.at.of("status"),
         )
     if found.status == "conflict":
@@ -124,7 +124,7 @@ def in_conflict(project: Project, report: ConflictReport | None) -> ActivationEr
     return ActivationError(
         f"project {project.name!r} is in conflict and does not run: {why}",
         code="W1105",
-        help=f"`weft project resolve {shell_word(project.name)} --adapt` takes the new version, `--pin` keeps the old one",
+        help=f"`weft project resolve {quote_for_shell(project.name)} --adapt` takes the new version, `--pin` keeps the old one",
         at=project.at.of("status"),
     )
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from weft.core.frozen import thawed
+from weft.core.frozen import thaw
 from weft.errors import StreamError
 from weft.streams.kernel.sums import CHECKSUM, is_intact, with_checksum
 
@@ -28,7 +28,7 @@ def write_document(path: Path, value: Mapping[str, Any]) -> None:
     beside = path.with_name(f".tmp-{path.name}-{uuid.uuid4().hex[:8]}")
     try:
         with beside.open("w", encoding="utf-8") as out:
-            json.dump(with_checksum(thawed(value)), out, indent=1, ensure_ascii=False, allow_nan=False)
+            json.dump(with_checksum(thaw(value)), out, indent=1, ensure_ascii=False, allow_nan=False)
             out.write("\n")
             out.flush()
             os.fsync(out.fileno())

@@ -23,7 +23,7 @@ from typing import Any
 
 from weft.core.documents import Document
 from weft.core.fingerprint import fingerprint
-from weft.core.frozen import EMPTY, FrozenMap, frozen
+from weft.core.frozen import EMPTY, FrozenMap, freeze
 from weft.errors import StreamError
 from weft.streams.checkpoint.durable import FRESH, damaged, read_document, sync_folder, write_document
 
@@ -254,14 +254,14 @@ def note_change(checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mapping[
     """Write into job.json that the statement goes on as another plan, and what it was before."""
     before = record_of(checkpoint)
     told: FrozenMap[str, Any] = FrozenMap(at=time.time_ns() // 1000, kept=kept, parts=before.parts)
-    after = replace(before, parts=FrozenMap(parts), plan=frozen(dict(plan)), changes=(*before.changes, told))
+    after = replace(before, parts=FrozenMap(parts), plan=freeze(dict(plan)), changes=(*before.changes, told))
     write_document(checkpoint.job_file, after.to_dict())
 
 
 def show_plan(checkpoint: Checkpoint, plan: Mapping[str, Any]) -> None:
     """Write into job.json how an unchanged statement reads now; nothing is written when it reads as before."""
     record = record_of(checkpoint)
-    now = frozen(dict(plan))
+    now = freeze(dict(plan))
     if record.plan != now:
         write_document(checkpoint.job_file, replace(record, plan=now).to_dict())
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from weft.core.frozen import EMPTY, FrozenMap, frozen
+from weft.core.frozen import EMPTY, FrozenMap, freeze
 from weft.errors import StreamError
 from weft.streams.checkpoint.durable import damaged, read_document
 from weft.streams.checkpoint.folder import Checkpoint
@@ -26,7 +26,7 @@ _SIDE_COUNTS = {
     "properties": {name: {"type": "integer"} for name in COUNTS},
     "required": COUNTS,
 }
-ShownLedger = Annotated[Ledger, frozen({"type": "object", "additionalProperties": _SIDE_COUNTS})]
+ShownLedger = Annotated[Ledger, freeze({"type": "object", "additionalProperties": _SIDE_COUNTS})]
 """A ledger in a document: each side has all the counts."""
 
 Side = Literal["left", "right"]
@@ -96,8 +96,8 @@ def _index(join: int, path: Path) -> GroupIndex:
             join=join,
             group=said["group"],
             batch=said["batch"],
-            counters=frozen({s: {c: said["counters"][s][c] for c in COUNTS} for s in SIDES}),
-            stats=frozen(said.get("stats") or {}),
+            counters=freeze({s: {c: said["counters"][s][c] for c in COUNTS} for s in SIDES}),
+            stats=freeze(said.get("stats") or {}),
             max_times=FrozenMap({s: t for s, t in (said.get("max_times") or {}).items() if t is not None}),
             files=tuple(files),
         )

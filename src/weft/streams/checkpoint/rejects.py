@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weft.core.documents import Document, Key, iso_moment
+from weft.core.documents import Document, Key, format_micros
 from weft.core.frozen import EMPTY
 from weft.streams.checkpoint.durable import damaged
 from weft.streams.checkpoint.folder import Checkpoint, record_of
@@ -120,4 +120,4 @@ def _row(said: Mapping[str, Any], side: str, names: Mapping[str, str]) -> Reject
 
 
 def _iso(micros: int) -> str:
-    return iso_moment(micros) or str(micros)
+    return format_micros(micros) or str(micros)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from weft.core.documents import WORD, Document, Key, iso_moment
+from weft.core.documents import OPEN_WORD, Document, Key, format_micros
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.core.names import shell_word
+from weft.core.names import quote_for_shell
 from weft.errors import Diagnostic, StreamError
 from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, current, record_of
@@ -28,7 +28,7 @@ from weft.streams.plan.kernel_spec import build_layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
 State = Literal["running", "stopped", "failed", "sealed"]
-Micros = Annotated[int, iso_moment]
+Micros = Annotated[int, format_micros]
 WARN_AT = 80
 """Per cent of a limit on rows at which the status warns."""
 
@@ -72,7 +72,7 @@ class StatementStatus(Document):
     )  # fmt: skip
 
     name: Annotated[str, Key("sink")]
-    state: Annotated[State, WORD]
+    state: Annotated[State, OPEN_WORD]
     pid: int | None = None
     location: str = ""
     checkpoint: Path
@@ -247,7 +247,7 @@ def _killed(name: str) -> FrozenMap[str, Any]:
     return FrozenMap(
         code="W2225",
         message=f"the processes of the job {name!r} were killed, or the machine stopped",
-        help=f"nothing that is committed is lost; `weft stream start {shell_word(name)}` goes on after the last commit",
+        help=f"nothing that is committed is lost; `weft stream start {quote_for_shell(name)}` goes on after the last commit",
     )
 
 

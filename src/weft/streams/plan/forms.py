@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from weft.core.duration import Duration
 from weft.core.mistakes import Findings
-from weft.core.names import shown
+from weft.core.names import format_name
 from weft.core.source import Source
-from weft.errors import Place
+from weft.errors import SourceLocation
 from weft.joins.spec.amount import size_of
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.plan.bounds import FoundBounds
@@ -191,14 +191,14 @@ def _unbounded(
         clause = f"AND {other} <= {one} + INTERVAL '1' HOUR"
     findings.add(
         "W2104",
-        f"the join of {shown(said.right.alias)} would keep its rows for ever: {missing}",
+        f"the join of {format_name(said.right.alias)} would keep its rows for ever: {missing}",
         said.join.at,
         f"add to ON, with the length that is right for your data:\n{clause}",
     )
 
 
 def _also(help: str, bounds: FoundBounds) -> str:
-    place: Place | None = next((p for p in bounds.places if p is not None), None)
+    place: SourceLocation | None = next((p for p in bounds.places if p is not None), None)
     return f"{help}; the condition is in line {place.line}" if isinstance(place, Source) else help
 
 

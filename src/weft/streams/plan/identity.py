@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from weft.core.duration import Duration
-from weft.core.frozen import FrozenMap, thawed
+from weft.core.frozen import FrozenMap, thaw
 from weft.expr import Expr, Ref, Typed, render
 from weft.expr.ast import map_children
 from weft.redaction import redact
@@ -228,7 +228,7 @@ class _Names:
 def _connector(options: FrozenMap[str, Any]) -> str:
     told = {
         k: v
-        for k, v in thawed(options).items()
+        for k, v in thaw(options).items()
         if k not in _SETTINGS and not k.startswith("kafka.") and v is not None
     }
     return redact(", ".join(f"{k}={v}" for k, v in sorted(told.items())))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.core.mistakes import Findings
 from weft.core.names import fold
-from weft.core.paths import climbs_out, has_scheme, outside
+from weft.core.paths import escapes_folder, has_scheme, resolve_outside
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, DType, Field, Schema, common_type
 from weft.errors import Diagnostic, ExpressionError, StreamPlanError, StreamSqlError
@@ -201,8 +201,8 @@ def _check_paths(job: JobSpec, root: Path, findings: Findings) -> None:
     if folder != f".weft/streams/{job.name}":
         said.append((folder, None))
     for path, at in said:
-        if path and not has_scheme(path) and not Path(path).is_absolute() and not climbs_out(path):
-            led = outside(root, root / path)
+        if path and not has_scheme(path) and not Path(path).is_absolute() and not escapes_folder(path):
+            led = resolve_outside(root, root / path)
             if led is not None:
                 message = f"the path {path!r} leads out of the workspace, to {str(led)!r}"
                 findings.add("W2017", message, at, "write an absolute path where rows may come from or go to")

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from weft.core.mistakes import Findings
-from weft.core.names import fold, listed, near
+from weft.core.names import find_similar, fold, format_list
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ, DType, Field, Schema
 from weft.errors import Diagnostic
@@ -156,9 +156,9 @@ def _undeclared(name: str, sources: Sequence[Named]) -> str:
 
 def _nearest(wanted: str, known: Sequence[str]) -> str:
     bare = {n.rpartition(".")[2].casefold(): n for n in known}
-    close = [*near(wanted, known), *(bare[n.casefold()] for n in near(wanted, list(bare)))]
+    close = [*find_similar(wanted, known), *(bare[n.casefold()] for n in find_similar(wanted, list(bare)))]
     found = list(dict.fromkeys(close))[:3]
-    return f"did you mean {' or '.join(map(repr, found))}?" if found else f"there is {listed(known)}"
+    return f"did you mean {' or '.join(map(repr, found))}?" if found else f"there is {format_list(known)}"
 
 
 _EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
@@ -229,8 +229,12 @@ def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> 
             )
         elif spec is None:
             known = [*job.streams, *job.tables]
-            close = near(name, known)
-            help = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there is {listed(known)}"
+            close = find_similar(name, known)
+            help = (
+                f"did you mean {' or '.join(map(repr, close))}?"
+                if close
+                else f"there is {format_list(known)}"
+            )
             findings.add("W2010", f"there is no stream or table {name!r}", at, help)
         elif isinstance(spec, StreamSpec):
             spec, time = _timed(spec, findings, wanted=streams > 1)
@@ -246,11 +250,11 @@ def _timed(stream: StreamSpec, findings: Findings, *, wanted: bool) -> tuple[Str
     if stream.event_time is not None:
         index = schema.find(stream.event_time)
         if index is None and stream.event_time.upper() != MESSAGE_TIME:
-            close = near(stream.event_time, schema.names)
+            close = find_similar(stream.event_time, schema.names)
             help = (
                 f"did you mean {' or '.join(map(repr, close))}?"
                 if close
-                else f"it has {listed(schema.names)}"
+                else f"it has {format_list(schema.names)}"
             )
             findings.add(
                 "W2114",
@@ -272,7 +276,7 @@ def _timed(stream: StreamSpec, findings: Findings, *, wanted: bool) -> tuple[Str
             severity="note",
         )
         return replace(stream, event_time=name), times[0]
-    names = listed(schema.fields[i].name for i in times) if times else "none"
+    names = format_list(schema.fields[i].name for i in times) if times else "none"
     findings.add(
         "W2114",
         f"stream {stream.name!r} is joined by time but says no event time; its TIMESTAMP columns: {names}",

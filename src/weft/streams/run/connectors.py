@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from weft.core.documents import Document, Key
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import ConnectorError, Diagnostic
 from weft.io.spark.jars import jars_folder
 
@@ -97,11 +97,11 @@ def connector_of(name: str) -> Connector:
     found = {c.name: c for c in CONNECTORS}
     if name in found:
         return found[name]
-    close = near(name, found, most=1)
+    close = find_similar(name, found, most=1)
     raise ConnectorError(
         f"there is no connector {name!r} to install",
         code="W2311",
-        help=f"did you mean {close[0]!r}?" if close else f"there are {listed(found)}",
+        help=f"did you mean {close[0]!r}?" if close else f"there are {format_list(found)}",
     )
 
 

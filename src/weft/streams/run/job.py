@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.crash import Crash
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamError
 from weft.io.spark.session import cores_of
 from weft.streams.checkpoint.durable import remove
@@ -133,11 +133,11 @@ def chosen_statements(plan: JobPlan, only: str | None) -> tuple[StatementPlan, .
     found = tuple(s for s in plan.statements if s.name == only)
     if not found:
         names = [s.name for s in plan.statements]
-        close = near(only, names, most=1)
+        close = find_similar(only, names, most=1)
         raise StreamError(
             f"job {plan.name!r} writes no sink {only!r}",
             code="W2215",
-            help=(f"did you mean {close[0]!r}? " if close else "") + f"it writes {listed(names)}",
+            help=(f"did you mean {close[0]!r}? " if close else "") + f"it writes {format_list(names)}",
         )
     return found
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from weft.core import engine_version
 from weft.core.frozen import FrozenMap
-from weft.core.mistakes import Mistakes
-from weft.core.names import listed
+from weft.core.mistakes import ErrorCollector
+from weft.core.names import format_list
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import check_open, is_sealed
 from weft.streams.checkpoint.folder import (
@@ -69,7 +69,7 @@ def find_sealed(
     Raises everything that keeps a statement from running, of all of them at once, before the first one runs:
     W2203, W2205, W2308, W2309, and W2204 when no statement is left to run.
     """
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     ended: dict[str, Checkpoint] = {}
     for plan in chosen:
         with mistakes.noted():
@@ -232,7 +232,7 @@ def _changed(plan: StatementPlan, found: Checkpoint, change: Change, keep: Keep 
             f"{' ' * len(part.part)}  is: {part.new or '(nothing)'}",
         ]
         lines.append(f"    {part.why}")
-    names = listed([p.part for p in change.parts if p.keeps not in ("same", "all")])
+    names = format_list([p.part for p in change.parts if p.keeps not in ("same", "all")])
     ways = []
     if change.keeps == "state":
         ways.append("`--keep state` goes on with the state and the offsets")

@@ -22,7 +22,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near, shell_word
+from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
 from weft.streams.checkpoint.commit import is_sealed
@@ -81,10 +81,10 @@ def redrive_job(
             found.append(done)
     if not found:
         raise StreamError(
-            f"there is nothing to redrive in {sink or plan.name!r}: no row was rejected as {listed(wanted)}, "
+            f"there is nothing to redrive in {sink or plan.name!r}: no row was rejected as {format_list(wanted)}, "
             "or all were taken",
             code="W2216",
-            help=f"`weft stream status {shell_word(plan.name)} --rejects 20` shows rejected rows with their reasons",
+            help=f"`weft stream status {quote_for_shell(plan.name)} --rejects 20` shows rejected rows with their reasons",
         )
     return tuple(found)
 
@@ -93,11 +93,11 @@ def _wanted(reasons: Sequence[str], time_column: str | None) -> tuple[str, ...]:
     said = tuple(reason.upper() for reason in reasons)
     for reason in said:
         if reason not in TAKEABLE:
-            close = near(reason, TAKEABLE, most=1)
+            close = find_similar(reason, TAKEABLE, most=1)
             raise StreamError(
                 f"rows of reason {reason!r} cannot be redriven",
                 code="W2216",
-                help=f"did you mean {close[0]}?" if close else f"it takes {listed(TAKEABLE)}",
+                help=f"did you mean {close[0]}?" if close else f"it takes {format_list(TAKEABLE)}",
             )
     if ("NO_EVENT_TIME" in said) != (time_column is not None):
         raise StreamError(
@@ -169,7 +169,7 @@ def _check_same(plan: StatementPlan, checkpoint: Checkpoint) -> None:
     told = [p for p in change.parts if p.keeps not in ("same", "all")]
     raise StreamError(
         f"the query of {plan.name!r} is not the one of its checkpoint {checkpoint.name}: it changed in "
-        f"{listed([p.part for p in told])}",
+        f"{format_list([p.part for p in told])}",
         code="W2203",
         help="\n".join(
             (

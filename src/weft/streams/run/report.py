@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from weft.core.documents import Document, iso_moment
+from weft.core.documents import Document, format_micros
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ArgumentError, Diagnostic
 from weft.streams.checkpoint.ledger import SIDES, ShownLedger, side_name
@@ -95,7 +95,7 @@ class QueryReport(Document):
     ledger: ShownLedger | None
     sides: FrozenMap[str, str]
     batches: int
-    watermark: Annotated[int, iso_moment] | None
+    watermark: Annotated[int, format_micros] | None
     sealed: bool
     checkpoint: Path | None
     files: tuple[Path, ...] = ()

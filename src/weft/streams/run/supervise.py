@@ -25,8 +25,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from weft.core.frozen import FrozenMap, frozen
-from weft.core.names import shell_word
+from weft.core.frozen import FrozenMap, freeze
+from weft.core.names import quote_for_shell
 from weft.errors import StreamError
 from weft.streams.checkpoint.lock import Holder, Process, holder, locked, process, this_process
 from weft.streams.checkpoint.supervisor import (
@@ -194,7 +194,7 @@ def _told(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
 
 
 def _as_error(finding: Mapping[str, Any]) -> FrozenMap[str, Any]:
-    return FrozenMap({key: frozen(finding.get(key, "")) for key in ("code", "message", "help")})
+    return FrozenMap({key: freeze(finding.get(key, "")) for key in ("code", "message", "help")})
 
 
 def _fallen(code: int) -> FrozenMap[str, Any]:
@@ -213,7 +213,7 @@ def _too_often(record: SupervisorRecord) -> FrozenMap[str, Any]:
         message=f"the job fell {MOST_RESTARTS + 1} times in {WITHIN_SECONDS / 60:.0f} minutes and is not started "
         f"again; at last: {last.get('message', 'nothing was said')}",
         help="see the end of log.txt beside the checkpoint; "
-        f"`weft stream start {shell_word(record.job)}` tries again",
+        f"`weft stream start {quote_for_shell(record.job)}` tries again",
     )
 
 
@@ -228,7 +228,7 @@ def runs_already(job: str, by: Holder) -> StreamError:
         if by.process.runs
         else f"the job {job!r} runs already; its supervisor has ended",
         code="W2215",
-        help=f"`weft stream status {shell_word(job)}` tells of it, `weft stream stop {shell_word(job)}` ends it",
+        help=f"`weft stream status {quote_for_shell(job)}` tells of it, `weft stream stop {quote_for_shell(job)}` ends it",
     )
 
 
@@ -284,9 +284,9 @@ def leave_behind(
         )
         + (": " + " | ".join(lines) if lines else ""),
         code="W2201",
-        help=f"{str(files.log)!r} has all it said; `weft stream start {shell_word(job)} --foreground` shows it here"
+        help=f"{str(files.log)!r} has all it said; `weft stream start {quote_for_shell(job)} --foreground` shows it here"
         if ended
-        else f"`weft stream status {shell_word(job)}` tells when it runs",
+        else f"`weft stream status {quote_for_shell(job)}` tells when it runs",
     )
 
 
@@ -423,7 +423,7 @@ def _does_not_run(files: SupervisorFiles, job: str) -> StreamError:
     return StreamError(
         f"the job {job!r} does not run{why}",
         code="W2215",
-        help=f"`weft stream start {shell_word(job)}` starts it, `weft stream status` tells of all jobs",
+        help=f"`weft stream start {quote_for_shell(job)}` starts it, `weft stream status` tells of all jobs",
     )
 
 
@@ -434,5 +434,5 @@ def _stays(files: SupervisorFiles, job: str, by: Holder, timeout: float, *, forc
     elif force:
         help = f"end process {seen[0].pid} by hand; nothing that is committed is lost"
     else:
-        help = f"`weft stream stop {shell_word(job)} --force` kills its process; nothing that is committed is lost"
+        help = f"`weft stream stop {quote_for_shell(job)} --force` kills its process; nothing that is committed is lost"
     return StreamError(f"the job {job!r} did not end within {timeout:g} s", code="W2215", help=help)

@@ -31,7 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.types import STRING, DType
 from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionError
 from weft.expr.spark.frames import functions_of
@@ -192,11 +192,13 @@ def check_columns(
     there = _folded(names)
     missing = [name for name in declared if name.casefold() not in there]
     if missing:
-        close = [f"{m!r} could be {found[0]!r}" for m in missing if (found := near(m, list(names), most=1))]
+        close = [
+            f"{m!r} could be {found[0]!r}" for m in missing if (found := find_similar(m, list(names), most=1))
+        ]
         raise ConnectorError(
-            f"{file!r} has no column {listed(missing)}, which {source.name!r} declares",
+            f"{file!r} has no column {format_list(missing)}, which {source.name!r} declares",
             code="W2302",
-            help=(", ".join(close) + "; " if close else "") + f"it has {listed(list(names), most=30)}",
+            help=(", ".join(close) + "; " if close else "") + f"it has {format_list(list(names), most=30)}",
             at=source.at,
         )
 

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from weft.core.types import INTEGER, LONG, STRING, TIMESTAMP, Decimal, DType, Field, Scalar
-from weft.errors import ConnectorError, Place
+from weft.errors import ConnectorError, SourceLocation
 from weft.expr.spark.frames import functions_of, window_of
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import csv_options
@@ -55,7 +55,7 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def avro_schema(name: str, fields: Iterable[Field], at: Place | None = None) -> str:
+def avro_schema(name: str, fields: Iterable[Field], at: SourceLocation | None = None) -> str:
     """Return the Avro schema of declared columns; each may be NULL unless it is declared NOT NULL.
 
     >>> from weft.core.types import LONG
@@ -69,7 +69,7 @@ def avro_schema(name: str, fields: Iterable[Field], at: Place | None = None) -> 
     return json.dumps({"type": "record", "name": name, "fields": listed})
 
 
-def _type(name: str, field: Field, at: Place | None) -> Any:
+def _type(name: str, field: Field, at: SourceLocation | None) -> Any:
     dtype: DType = field.dtype
     if isinstance(dtype, Decimal):
         return {"type": "bytes", "logicalType": "decimal", "precision": dtype.precision, "scale": dtype.scale}
@@ -93,7 +93,7 @@ def avro_reader(stream: StreamSpec, fields: tuple[Field, ...]) -> Callable[[Any]
     )
 
 
-def avro_writer(name: str, fields: tuple[Field, ...], at: Place | None) -> Callable[[Any], Any]:
+def avro_writer(name: str, fields: tuple[Field, ...], at: SourceLocation | None) -> Callable[[Any], Any]:
     """Return what writes a column of structs as bytes."""
     schema = avro_schema(name, fields, at)
     from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415  # asks the JVM for a class of the connector
@@ -101,7 +101,7 @@ def avro_writer(name: str, fields: tuple[Field, ...], at: Place | None) -> Calla
     return lambda column: _asked(name, at, lambda: to_avro(column, schema))
 
 
-def _asked(name: str, at: Place | None, make: Callable[[], Any]) -> Any:
+def _asked(name: str, at: SourceLocation | None, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except (
@@ -162,7 +162,7 @@ def client_options(said: StreamSpec | SinkSpec) -> dict[str, str]:
     return {**own, "kafka.bootstrap.servers": servers}
 
 
-def check_reachable(servers: str, name: str, at: Place | None = None) -> None:
+def check_reachable(servers: str, name: str, at: SourceLocation | None = None) -> None:
     """Raise `ConnectorError` W2310 when no broker of a list takes a connection."""
     why = ""
     for server in filter(None, (s.strip() for s in servers.split(","))):
@@ -230,7 +230,7 @@ def _loaded(reader: Any, options: Mapping[str, str], stream: StreamSpec) -> Data
     return frame
 
 
-def connector_missing(name: str, at: Place | None) -> ConnectorError:
+def connector_missing(name: str, at: SourceLocation | None) -> ConnectorError:
     """Return the error that says that Spark has no Kafka connector."""
     return ConnectorError(
         f"{name!r} is a topic of Kafka, for which Spark needs its Kafka connector",
@@ -240,7 +240,7 @@ def connector_missing(name: str, at: Place | None) -> ConnectorError:
     )
 
 
-def refused(name: str, cause: Exception, at: Place | None) -> ConnectorError:
+def refused(name: str, cause: Exception, at: SourceLocation | None) -> ConnectorError:
     """Return the error that says that the connector does not take an option."""
     return ConnectorError(
         f"the Kafka connector refuses an option of {name!r}: {str(cause).splitlines()[0]}",

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft.core.names import listed, near
-from weft.core.paths import has_scheme, outside
-from weft.errors import ConnectorError, Place
+from weft.core.names import find_similar, format_list
+from weft.core.paths import has_scheme, resolve_outside
+from weft.errors import ConnectorError, SourceLocation
 
 _SIGNS = frozenset("{}[]*?\\")
 
@@ -24,7 +24,7 @@ def located(said: str, root: Path) -> str:
     if is_remote(said):
         return said
     whole = (root / said).absolute()
-    led = None if Path(said).is_absolute() else outside(root, whole)
+    led = None if Path(said).is_absolute() else resolve_outside(root, whole)
     if led is not None:
         raise ConnectorError(
             f"the path {said!r} leads out of the workspace, to {str(led)!r}",
@@ -76,7 +76,7 @@ def _hidden(file: Path, below: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in inner)
 
 
-def check_there(path: str, what: str, at: Place | None) -> None:
+def check_there(path: str, what: str, at: SourceLocation | None) -> None:
     """Raise `ConnectorError` W2301 when a local path leads nowhere."""
     place = Path(path)
     if is_remote(path) or place.exists():
@@ -89,8 +89,8 @@ def check_there(path: str, what: str, at: Place | None) -> None:
             return
         place = fixed
     beside = sorted(p.name for p in place.parent.iterdir()) if place.parent.is_dir() else []
-    close = near(place.name, beside, most=3)
-    hint = f"did you mean {listed(close)}?" if close else "paths are relative to the workspace"
+    close = find_similar(place.name, beside, most=3)
+    hint = f"did you mean {format_list(close)}?" if close else "paths are relative to the workspace"
     raise ConnectorError(
         f"{what} reads {path!r}, which is not there",
         code="W2301",

@@ -9,14 +9,14 @@ from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weft.core.mistakes import MOST_FINDINGS
-from weft.core.names import near
+from weft.core.mistakes import MAX_FINDINGS
+from weft.core.names import find_similar
 from weft.core.source import Source
-from weft.core.substitution import Spelled, substituted
-from weft.errors import ArgumentError, Diagnostic, Place, StreamSqlError, WeftError
+from weft.core.substitution import SubstitutedText, substitute_variables
+from weft.errors import ArgumentError, Diagnostic, SourceLocation, StreamSqlError, WeftError
 from weft.expr.ast import Origin, Span
 from weft.expr.cursor import describe_refused, ends
-from weft.expr.dialect import tokenize, without_comments
+from weft.expr.dialect import strip_comments, tokenize
 from weft.streams.sql.reading import STATEMENTS
 from weft.streams.sql.select import Selects
 from weft.streams.sql.syntax import (
@@ -34,12 +34,12 @@ from weft.streams.sql.syntax import (
 _MOST_REFUSED = 20  # a file full of refused marks needs no message of megabytes
 
 
-def tokens_of(spelled: Spelled) -> tuple[list[Token], Origin, tuple[Diagnostic, ...]]:
+def tokens_of(spelled: SubstitutedText) -> tuple[list[Token], Origin, tuple[Diagnostic, ...]]:
     """Return the tokens up to where the text can be read, the text they stand in, and what is refused.
 
     Comments are blanks in the text of the `Origin`; its places are those of the file.
     """
-    text, comment = without_comments(spelled.text)
+    text, comment = strip_comments(spelled.text)
     origin = Origin(text, spelled.source)
     tokens, complete = tokenize(text, "stream")
     mistakes = []
@@ -117,7 +117,7 @@ def unread_statements(parts: Iterable[list[Token]], *, everything: bool) -> Unre
     for part in parts:
         head = [token.text for token in takewhile(_is_of_head, part[:_HEAD])]
         first = head[0].upper()[:_LONGEST_WORD] if head else ""
-        kind = near(first, _KINDS, most=1)
+        kind = find_similar(first, _KINDS, most=1)
         folded = {text.casefold() for text in head[1:]}
         names |= folded
         written |= folded if "INSERT" in (first, *kind) else set()
@@ -163,7 +163,7 @@ class _Statements(Selects):
             what, help = STATEMENTS[word]
             self.fail("W2002", f"{what} is no statement of a job", *ends(self.curr), help)
         found = self.origin.text[self.curr.start : self.curr.end + 1]
-        close = near(word, _KINDS, most=1) if word else ()
+        close = find_similar(word, _KINDS, most=1) if word else ()
         help = (f"did you mean {close[0]}?\n" if close else "") + f"statements are {known}"
         self.fail("W2002", f"{found!r} begins no statement", *ends(self.curr), help)
 
@@ -299,7 +299,7 @@ def read_with_mistakes(
             help="write several jobs",
             at=Source(text[:200], 0, 1, file),
         )
-    spelled = substituted(text, env, file)
+    spelled = substitute_variables(text, env, file)
     tokens, origin, refused = tokens_of(spelled)
     mistakes = [*spelled.mistakes, *refused]
     statements: list[Statement] = []
@@ -326,10 +326,10 @@ def in_order(mistakes: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     found = list(dict.fromkeys(mistakes))
     unset = [_ends(d.at) for d in found if d.code == "W2011"]
     kept = (d for d in found if d.code == "W2011" or not any(_touch(_ends(d.at), u) for u in unset))
-    return tuple(sorted(kept, key=lambda d: _ends(d.at))[:MOST_FINDINGS])
+    return tuple(sorted(kept, key=lambda d: _ends(d.at))[:MAX_FINDINGS])
 
 
-def _ends(at: Place | None) -> tuple[int, int]:
+def _ends(at: SourceLocation | None) -> tuple[int, int]:
     return (at.start, at.end) if isinstance(at, Source) else (0, 0)
 
 

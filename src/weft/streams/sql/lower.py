@@ -18,8 +18,8 @@ from typing import Any
 
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near
-from weft.core.paths import climbs_out
+from weft.core.names import find_similar, format_list
+from weft.core.paths import escapes_folder
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, StreamSqlError
 from weft.streams.sql.job import in_order, read_job_text, read_with_mistakes
@@ -83,7 +83,7 @@ def read_partly(text: str, *, file: str | None = None, env: Mapping[str, str] = 
     unread = syntax.unread
     # Of the settings, a bound for all joins is the one that decides what a statement lacks.
     settings = [s.option.key for s in bad if isinstance(s, SetOption)]
-    unbound = unread.settings or any(near(key, (_DEFAULT_BOUND,), most=1) for key in settings)
+    unbound = unread.settings or any(find_similar(key, (_DEFAULT_BOUND,), most=1) for key in settings)
     everywhere = unread.everything or unbound
 
     def is_touched(statement: StatementSpec) -> bool:
@@ -168,7 +168,7 @@ class _Lowering:
             seen[option.key] = option
         settings = read_options(tuple(seen.values()), "job", self.mistakes)
         folder = str(settings.get("checkpoint", ""))
-        if climbs_out(folder):
+        if escapes_folder(folder):
             help = "write a folder of the workspace, or an absolute path"
             message = f"the checkpoint {folder!r} leads out of the workspace"
             self.mistakes.append(Diagnostic("W2017", message, help=help, at=seen["checkpoint"].value_at))
@@ -242,7 +242,9 @@ class _Lowering:
             help = f"write CREATE STREAM {name.text} WITH (..) for a sink"
             self.note("W2010", f"{name.text!r} is a table; a job writes streams", help, name)
         elif found is None and not self.unread.may_define(name.text):
-            close = near(name.text, [i.name for i in self.inputs.values() if isinstance(i, SinkSpec)], most=1)
+            close = find_similar(
+                name.text, [i.name for i in self.inputs.values() if isinstance(i, SinkSpec)], most=1
+            )
             help = f"did you mean {close[0]!r}?\n" if close else ""
             help += f"say where it lies: CREATE STREAM {name.text} WITH ('path' = 'out/{name.text}', 'format' = 'parquet')"
             self.note("W2010", f"there is no sink {name.text!r}", help, name)
@@ -263,5 +265,5 @@ class _Lowering:
                 yield from found
                 if not found and not self.unread.may_define(wanted.text):
                     known = [s.name for s in statements]
-                    help = f"the job writes {listed(known)}"
+                    help = f"the job writes {format_list(known)}"
                     self.note("W2010", f"no statement writes {wanted.text!r}", help, wanted)

@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn
 
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamSqlError, WeftError
 from weft.streams.sql.spec import TIME_DIRECTIVES, TIME_FORMATS, Bounds
 from weft.streams.sql.syntax import SaidOption
@@ -51,9 +51,9 @@ def _any_text(value: str, words: Words) -> str:  # noqa: ARG001
 def _word(value: str, words: Words) -> str:
     if value.lower() in words:
         return value.lower()
-    close = near(value, words, most=1)
+    close = find_similar(value, words, most=1)
     help = f"did you mean {close[0]!r}?" if close else f"write {' or '.join(map(repr, words))}"
-    _refuse(f"{value!r} is not one of {listed(words)}", help)
+    _refuse(f"{value!r} is not one of {format_list(words)}", help)
 
 
 def _flag(value: str, words: Words) -> bool:  # noqa: ARG001
@@ -105,7 +105,7 @@ def _zone(value: str, words: Words) -> str:  # noqa: ARG001
         return value
     known = zoneinfo.available_timezones()
     if known and value not in known:  # without a database of zones Spark's own has the last word
-        close = near(value, known, most=1)
+        close = find_similar(value, known, most=1)
         help = f"did you mean {close[0]!r}?" if close else "write 'UTC', 'Europe/Paris' or '+02:00'"
         _refuse(f"{value!r} is no time zone", help)
     return value
@@ -401,13 +401,13 @@ def _unknown(option: SaidOption, owners: tuple[Owner, ...]) -> Diagnostic:
     names = [o.name for owner in owners for o in options_of(owner)]
     title = " or ".join(_TITLES[owner] for owner in owners)
     elsewhere = [owner for owner in _TITLES if find_option(option.key, (owner,)) is not None]
-    close = near(option.key, names)
+    close = find_similar(option.key, names)
     if elsewhere:
         help = f"it is an option of {' and of '.join(_TITLES[owner] for owner in elsewhere)}"
     elif close:
         help = f"did you mean {' or '.join(map(repr, close))}?"
     else:
-        help = f"it has {listed(names, most=40)}"
+        help = f"it has {format_list(names, most=40)}"
     return Diagnostic("W2005", f"{title} has no option {option.key!r}", help=help, at=option.key_at)
 
 

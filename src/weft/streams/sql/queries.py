@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ
 from weft.errors import Code, Diagnostic
@@ -223,8 +223,8 @@ class Names:
         found = self.inputs.get(name.text.casefold())
         if found is None and not self.unread.may_define(name.text):
             known = [i.name for i in self.inputs.values() if not isinstance(i, SinkSpec)]
-            close = near(name.text, known, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"the job has {listed(known)}"
+            close = find_similar(name.text, known, most=1)
+            help = f"did you mean {close[0]!r}?" if close else f"the job has {format_list(known)}"
             message = f"there is no stream or table {name.text!r}"
             mistakes.append(Diagnostic("W2010", message, help=help, at=name.at))
         return found
@@ -318,7 +318,7 @@ class _Query:
                 self.note("W2005", message, "leave it out", option.key_at)
             alias = _addressed(option.key)
             if aliases and alias is not None and alias.casefold() not in {a.casefold() for a in aliases}:
-                help = f"write join.<alias>.<key> with the right side of a join: {listed(aliases)}"
+                help = f"write join.<alias>.<key> with the right side of a join: {format_list(aliases)}"
                 self.note("W2005", f"option {option.key!r} names no join", help, option.key_at)
 
     def _options_of(self, alias: str) -> JoinOptions:
@@ -424,7 +424,7 @@ class _Query:
         ]
         message = f"{window.column.text!r} is not the event time of a side"
         self.note(
-            "W2001", message, f"leave the column out; event times are {listed(known)}", window.column.at
+            "W2001", message, f"leave the column out; event times are {format_list(known)}", window.column.at
         )
 
 

@@ -9,7 +9,7 @@ from typing import NoReturn, TypeVar
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.core.duration import Duration
-from weft.core.names import near
+from weft.core.names import find_similar
 from weft.core.source import Source
 from weft.core.types import NULL
 from weft.errors import Code, Diagnostic, StreamSqlError, WeftError
@@ -150,7 +150,7 @@ class Reading(Cursor):
             after = len(self.origin.text.rstrip())
             self.fail("W2001", f"expected {expected}, found the end of the text", after, after, help)
         found = self.origin.text[self.curr.start : self.curr.end + 1]
-        close = near(self.word(), _WORDS.findall(expected), most=1) if self.word() else ()
+        close = find_similar(self.word(), _WORDS.findall(expected), most=1) if self.word() else ()
         help = help or (f"did you mean {close[0]}?" if close else "")
         self.fail("W2001", f"expected {expected}, found {found!r}", *ends(self.curr), help)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near
-from weft.core.paths import climbs_out, name_problem
+from weft.core.names import find_similar, format_list
+from weft.core.paths import escapes_folder, name_problem
 from weft.core.source import Source
 from weft.core.types import LONG, TIMESTAMP, Field, Schema
 from weft.errors import Code, Diagnostic
@@ -60,7 +60,7 @@ class Relation:
 
     def _check_path(self) -> None:
         said = str(self.values.get("path", ""))
-        if climbs_out(said):
+        if escapes_folder(said):
             help = "write a path below the workspace, or an absolute one"
             self.note("W2017", f"the path {said!r} leads out of the workspace", help, self.at("path"))
 
@@ -149,8 +149,8 @@ class Relation:
         for name in names:
             index = schema.find(name)
             if index is None:
-                close = near(name, schema.names, most=1)
-                help = f"did you mean {close[0]!r}?" if close else f"it has {listed(schema.names)}"
+                close = find_similar(name, schema.names, most=1)
+                help = f"did you mean {close[0]!r}?" if close else f"it has {format_list(schema.names)}"
                 message = f"option {key!r}: {self.name.text} has no column {name!r}"
                 self.note("W2006", message, help, self.at(key))
             else:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot.tokenizer_core import TokenType
 
 from weft.core.duration import Duration
-from weft.core.names import near
+from weft.core.names import find_similar
 from weft.core.types import DType, parse_type
 from weft.errors import WeftError
 from weft.expr.cursor import ends
@@ -365,7 +365,7 @@ class Selects(Joins):
         self.advance()
         emit = _EMITS.get(self.word())
         if emit is None:
-            close = bool(self.word()) and bool(near(self.word(), _EMITS, most=1))  # a word misspelt
+            close = bool(self.word()) and bool(find_similar(self.word(), _EMITS, most=1))  # a word misspelt
             help = "CHANGES gives rows as soon as they are known, FINAL when nothing can change any more"
             self.unexpected("CHANGES or FINAL after EMIT", "" if close else help)
         self.advance()
@@ -385,7 +385,7 @@ class Selects(Joins):
             self.fail("W2001", f"expected ; before {word}", *ends(self.curr), help)
         for token in (self.curr, self.prev):  # FROM orders WHRE x: the alias is a clause misspelt
             said = self.word(token)
-            close = near(said, _CLAUSES, most=1) if len(said) > 2 and said not in _CLAUSES else ()
+            close = find_similar(said, _CLAUSES, most=1) if len(said) > 2 and said not in _CLAUSES else ()
             if close:
                 help = f"did you mean {close[0]}?"
                 self.fail("W2002", f"{token.text!r} begins no clause", *ends(token), help)

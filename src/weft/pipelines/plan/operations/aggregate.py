@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.core.types import NULL, DType, Field
 from weft.errors import Diagnostic, OperationError
 from weft.expr import FUNCTIONS, Call, Ref, Typed, check, walk
@@ -144,7 +144,7 @@ def _value(
         context.mistake(
             "W0218",
             f"the value of {said.column.text!r} has no aggregate",
-            f"aggregates are {listed(dict.fromkeys(names))}",
+            f"aggregates are {format_list(dict.fromkeys(names))}",
             said.expression.at,
         )
         return None

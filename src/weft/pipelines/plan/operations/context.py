@@ -18,8 +18,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from weft.core.mistakes import Mistakes
-from weft.core.names import fold, listed, shell_word
+from weft.core.mistakes import ErrorCollector
+from weft.core.names import fold, format_list, quote_for_shell
 from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DOUBLE, FLOAT, LONG, NULL, Decimal, DType, Map, common_type
@@ -51,7 +51,7 @@ class PlanContext:
     period: Period | None
     calendar: Calendar
     known_at: dt.datetime | None
-    mistakes: Mistakes
+    mistakes: ErrorCollector
     selectors: Mapping[str, Expr]
     lookups: Mapping[str, LookupNode] = field(default_factory=dict)
     aliases: Mapping[str, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class PlanContext:
     """Whether an operation before may have deleted rows."""
     _found: dict[tuple[str, int], Chosen | None] = field(default_factory=dict)
 
-    def at_operation(self, mistakes: Mistakes, *, may_delete: bool) -> PlanContext:
+    def at_operation(self, mistakes: ErrorCollector, *, may_delete: bool) -> PlanContext:
         """Return the same context for one operation, with mistakes of its own."""
         return replace(self, mistakes=mistakes, may_delete=may_delete)
 
@@ -148,13 +148,15 @@ def not_usable(missing: Missing, what: str, at: Source | None) -> OperationError
         message = f"{what} {said!r} is disabled"
         if missing.version is not None:
             message = f"{what} {said!r} version {missing.version} is disabled"
-        help = f"enable it with `weft dataset enable {shell_word(said)}`, or name another"
+        help = f"enable it with `weft dataset enable {quote_for_shell(said)}`, or name another"
     elif missing.kind == "version":
         message = f"{what} {said!r} has no version {missing.version}"
         help = f"versions are {', '.join(missing.near)}"
     else:
         message = f"{what} {said!r} is not there"
-        near = f"did you mean {listed(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
+        near = (
+            f"did you mean {format_list(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
+        )
         help = missing.next_step or near
     return OperationError(message, code="W1213", help=help, at=at)
 

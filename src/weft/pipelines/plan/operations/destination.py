@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from weft.core.names import is_plain_text, listed, near
-from weft.core.paths import name_problem, outside
+from weft.core.names import find_similar, format_list, is_plain_text
+from weft.core.paths import name_problem, resolve_outside
 from weft.core.source import Source
 from weft.errors import ResolutionError
 from weft.io.connectors import connector_of, file_kinds
@@ -51,11 +51,11 @@ def target_of(op: Operation, said: Output, context: PlanContext) -> Target | Non
     at = destination.at.of("datasource_id") or site
     if source is None:
         names = [s.id for s in context.catalog.workspace.datasources]
-        close = near(destination.datasource, names, most=1)
+        close = find_similar(destination.datasource, names, most=1)
         context.mistake(
             "W1020",
             f"there is no datasource {destination.datasource!r}",
-            f"did you mean {close[0]!r}?" if close else f"datasources are {listed(names)}",
+            f"did you mean {close[0]!r}?" if close else f"datasources are {format_list(names)}",
             at,
         )
         return None
@@ -246,7 +246,7 @@ def _stays(location: str, folder: str, context: PlanContext, at: Source | None) 
     lexical = os.path.normpath(location), os.path.normpath(folder)
     inside = PurePosixPath(lexical[0]).is_relative_to(lexical[1])
     base = root / folder if PurePosixPath(folder).is_absolute() else root
-    led = outside(base, root / location)
+    led = resolve_outside(base, root / location)
     if inside and led is None:
         return True
     context.mistake(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.types import BOOLEAN, NULL, Field, Schema
 from weft.errors import OperationError, RuntimeJoinError, UnknownColumnError, WeftError
 from weft.expr import Column, Ref, Typed, check, references
@@ -152,12 +152,12 @@ def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: P
         return AsOfSaid("column", column=name)
     days = [f.name for f in schema if f.dtype.is_temporal]
     if field is None:
-        close = near(name, schema.names, most=1)
+        close = find_similar(name, schema.names, most=1)
         message = f"as_of names {said.column!r}, which is no working column"
-        help = f"did you mean {close[0]!r}?" if close else f"columns with a day are {listed(days)}"
+        help = f"did you mean {close[0]!r}?" if close else f"columns with a day are {format_list(days)}"
     else:
         message = f"as_of names {name!r}, which is {field.dtype}"
-        help = f"columns with a day are {listed(days)}"
+        help = f"columns with a day are {format_list(days)}"
     context.mistake("W1211", message, help, at)
     return AsOfSaid("period_start")
 
@@ -175,11 +175,11 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
     for said in join.order_by:
         qualifier, _, name = said.removeprefix("-").rpartition(".")
         if qualifier not in ("", join.alias.text) or name not in schema:
-            close = near(name, schema.names, most=1)
+            close = find_similar(name, schema.names, most=1)
             context.mistake(
                 "W0207",
                 f"join {join.alias.text!r} has no column {said.removeprefix('-')!r} to order by",
-                f"did you mean {close[0]!r}?" if close else f"there is {listed(schema.names)}",
+                f"did you mean {close[0]!r}?" if close else f"there is {format_list(schema.names)}",
                 at,
             )
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.types import Map
 from weft.io.connectors import connector_of
@@ -75,12 +75,12 @@ def _columns(op: Operation, said: Output, working: Working, context: PlanContext
             names.append(name)
     available = [f.name for f in working.business]
     for column in missing:
-        close = near(column.text.rpartition(".")[2], working.schema.names, most=1)
+        close = find_similar(column.text.rpartition(".")[2], working.schema.names, most=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         context.mistake(
             "W1412",
             f"the output names {column.text!r}, which the working set does not have",
-            f"{hint}available are {listed(available, most=40)}",
+            f"{hint}available are {format_list(available, most=40)}",
             column.at or at,
         )
     return tuple(names)
@@ -100,7 +100,7 @@ def _order(said: Output, working: Working, context: PlanContext) -> tuple[tuple[
             context.mistake(
                 "W1412",
                 f"the output cannot be ordered by {column.text.removeprefix('-')!r}",
-                f"available are {listed([f.name for f in working.business], most=40)}",
+                f"available are {format_list([f.name for f in working.business], most=40)}",
                 column.at,
             )
         else:

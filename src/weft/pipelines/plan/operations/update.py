@@ -15,7 +15,7 @@ After::
 
 from __future__ import annotations
 
-from weft.core.mistakes import Mistakes
+from weft.core.mistakes import ErrorCollector
 from weft.core.names import fold
 from weft.core.types import NULL, Field, Map, Schema
 from weft.errors import OperationError, WeftError
@@ -180,7 +180,7 @@ def _value(assignment: Assignment, scope: OperationScope, context: PlanContext) 
     """Return the typed expression; what is wrong with one for ``_labels`` is told in terms of labels."""
     if assignment.column.text != LABELS:
         return checked(assignment.expression, scope, context)
-    inner = context.at_operation(Mistakes(), may_delete=context.may_delete)
+    inner = context.at_operation(ErrorCollector(), may_delete=context.may_delete)
     typed = checked(assignment.expression, scope, inner)
     wrong = typed is not None and not isinstance(typed.dtype, Map) and not is_unknown(typed)
     try:

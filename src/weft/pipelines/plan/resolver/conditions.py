@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.period import Period
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DATE, LONG, STRING, DType
@@ -68,11 +68,11 @@ class RuleScope:
         dtype = _FIELDS.get(thing, {}).get(field)
         if dtype is not None:
             return Column(f"{thing}.{field}", dtype, nullable=False)
-        close = near(said, self.names())
+        close = find_similar(said, self.names())
         help = (
             f"did you mean {' or '.join(map(repr, close))}?"
             if close
-            else f"there is {listed(self.names(), most=20)}"
+            else f"there is {format_list(self.names(), most=20)}"
         )
         return Diagnostic("W0207", f"a condition knows no {said!r}", help=help)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
@@ -89,11 +89,11 @@ def _named(said: str, told: str, source: ResolverSource, at: Source | None, cata
     found = catalog.resolver(said)
     if found is None:
         names = [name for r in catalog.workspace.resolvers for name in dict.fromkeys((r.id, r.name))]
-        close = near(said, names, most=1)
+        close = find_similar(said, names, most=1)
         raise ResolutionError(
             f"{told} the resolver {said!r}, which is not there",
             code="W1301",
-            help=f"did you mean {close[0]!r}?" if close else f"resolvers are {listed(names)}",
+            help=f"did you mean {close[0]!r}?" if close else f"resolvers are {format_list(names)}",
             at=at,
         )
     if found.status == "disabled":
@@ -142,11 +142,11 @@ def datasource_of(location: Location, catalog: Catalog, *, at: Source | None = N
     found = catalog.datasource(said)
     if found is None:
         names = [s.id for s in catalog.workspace.datasources]
-        close = near(said, names, most=1)
+        close = find_similar(said, names, most=1)
         raise ResolutionError(
             f"rule {location.rule_name!r} of resolver {location.resolver_id!r} reads from {said!r}, which is no datasource",
             code="W1020",
-            help=f"did you mean {close[0]!r}?" if close else f"datasources are {listed(names)}",
+            help=f"did you mean {close[0]!r}?" if close else f"datasources are {format_list(names)}",
             at=at,
         )
     if found.status == "disabled":

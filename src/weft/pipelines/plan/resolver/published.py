@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed
+from weft.core.names import format_list
 from weft.core.period import Calendar, Period
 from weft.errors import ResolutionError
 from weft.io.location import ANY_LEVEL, PUBLISHED, Location
@@ -50,7 +50,7 @@ def resolve_published(
         expanded_periods=tuple(p.period for p in found),
     )
     if not found:
-        periods = listed(p.period for p in known)
+        periods = format_list(p.period for p in known)
         error = ResolutionError(
             f"no run has published {dataset} for {period}: there is {periods}",
             code="W1309",

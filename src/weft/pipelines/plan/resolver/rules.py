@@ -21,11 +21,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
-from weft.core.documents import WORD, Document
+from weft.core.documents import OPEN_WORD, Document
 from weft.core.frozen import FrozenMap
-from weft.core.names import listed, near
+from weft.core.names import find_similar, format_list
 from weft.core.period import Calendar, Period
-from weft.core.source import Sites, Source
+from weft.core.source import Source, SourceMap
 from weft.errors import Diagnostic, ResolutionError
 from weft.io.location import ANY_LEVEL, Location
 from weft.pipelines.model.dataset import Dataset, TableDef
@@ -54,7 +54,7 @@ class ResolverDiagnostic(Document):
     """How a resolver came to its answer: every rule, and the periods that were read for."""
 
     resolver_id: str
-    resolver_source: Annotated[ResolverSource, WORD]
+    resolver_source: Annotated[ResolverSource, OPEN_WORD]
     evaluated_rules: tuple[RuleTrace, ...] = ()
     outcome: Outcome
     expanded_periods: tuple[str, ...] = ()
@@ -87,10 +87,10 @@ def expand(rule: Rule, period: Period, calendar: Calendar) -> Expansion:
         return Expansion(periods=(period,))
     names = [known.name for known in calendar.levels]
     if level not in names:
-        close = near(level, names, most=1)
+        close = find_similar(level, names, most=1)
         raise _no_expansion(
             f"rule {rule.name!r} reads data by {level!r}, which is no level of the calendar {calendar.name!r}",
-            f"did you mean {close[0]!r}?" if close else f"levels are {listed(names)}, or 'any'",
+            f"did you mean {close[0]!r}?" if close else f"levels are {format_list(names)}, or 'any'",
             at,
         )
     if level in calendar.below(period.level):
@@ -106,7 +106,7 @@ def expand(rule: Rule, period: Period, calendar: Calendar) -> Expansion:
         return Expansion(periods=(around,))
     raise _no_expansion(
         f"rule {rule.name!r} reads data by {level}, and a {period.level} neither divides into one nor lies in one",
-        f"below {period.level!r} there is {listed(calendar.below(period.level))}",
+        f"below {period.level!r} there is {format_list(calendar.below(period.level))}",
         at,
     )
 
@@ -129,7 +129,7 @@ def _finer(rule: Rule, period: Period, calendar: Calendar, at: Source | None) ->
         warning=Diagnostic(
             "W1308",
             f"{period.identifier} is read by {level}, and the calendar {calendar.name!r} has no {level} "
-            f"for {listed(gaps)}",
+            f"for {format_list(gaps)}",
             help="add the missing periods to the calendar, or the rows of those days are not read",
             severity="warning",
             at=at,
@@ -273,7 +273,7 @@ class _Writer:
     """Renders the templates of a strategy and keeps what is wrong with each."""
 
     def __init__(
-        self, dataset: Dataset, table: TableDef, period: Period, datasource_id: str, sites: Sites
+        self, dataset: Dataset, table: TableDef, period: Period, datasource_id: str, sites: SourceMap
     ) -> None:
         self.tokens = tokens_for(dataset, table, period, datasource_id=datasource_id)
         self.level = period.level

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import quote
 
-from weft.core.names import is_plain_text, listed, near
+from weft.core.names import find_similar, format_list, is_plain_text
 from weft.core.period import Period
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
@@ -119,7 +119,7 @@ def token_problem(found: re.Match[str], tokens: Mapping[str, str], level: str) -
     name = inner.strip()
     if not _NAME.fullmatch(name):
         what = f"{found[0]!r} holds no token" if not name else f"{found[0]!r} is no token"
-        return Diagnostic("W1310", what, help=f"tokens are {listed(TOKENS, most=20)}")
+        return Diagnostic("W1310", what, help=f"tokens are {format_list(TOKENS, most=20)}")
     if name in tokens:
         return None
     if name in TOKENS:
@@ -131,9 +131,11 @@ def token_problem(found: re.Match[str], tokens: Mapping[str, str], level: str) -
             f"{article} {level} has no {name}",
             help=f"give the rule `data_level: {finer}`, or use {' or '.join(map(repr, there))}",
         )
-    close = near(name, TOKENS, most=1)
+    close = find_similar(name, TOKENS, most=1)
     help = (
-        f"did you mean {' or '.join(map(repr, close))}?" if close else f"tokens are {listed(TOKENS, most=20)}"
+        f"did you mean {' or '.join(map(repr, close))}?"
+        if close
+        else f"tokens are {format_list(TOKENS, most=20)}"
     )
     return Diagnostic("W1310", f"there is no token {name!r}", help=help)
 
