@@ -29,7 +29,7 @@ from weft.pipelines.run.tables import database_tables
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.open import open_store
 from weft.pipelines.store.records import NewRun, OutputRecord, run_id
-from weft.pipelines.store.snapshot import snapshot_of
+from weft.pipelines.store.snapshot import build_snapshot
 from weft.pipelines.store.writer import Store
 
 SECOND = """\
@@ -94,7 +94,7 @@ def staged_run(root: Path, store: Store, content: str = "new", number: int = 1) 
 
 def _new(prepared: Prepared, number: int) -> NewRun:
     host, pid = this_process()
-    snapshot = snapshot_of(
+    snapshot = build_snapshot(
         prepared.plan,
         prepared.catalog,
         engine_version="test",

@@ -20,7 +20,7 @@ from weft.cli.envelope import Envelope
 from weft.cli.terminal import say
 from weft.core.source import Source
 from weft.errors import Diagnostic, StoreError, StreamSqlError
-from weft.io.credentials import secret_text
+from weft.io.credentials import read_secret
 from weft.pipelines.store.connections import Database, address_of, engine_of
 from weft.pipelines.store.records import RunFailure
 from weft.redaction import MASK, has_secret, is_secret_name, redact
@@ -122,7 +122,7 @@ def test_an_unknown_option_does_not_print_its_neighbour() -> None:
 
 def test_a_reference_that_may_be_the_secret_is_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="W1318") as caught:
-        secret_text(f"ann:{SECRET}", tmp_path, "datasource 'db'")
+        read_secret(f"ann:{SECRET}", tmp_path, "datasource 'db'")
     assert SECRET not in str(caught.value)
     found = f"datasource: {{id: db, type: jdbc, options: {{url: x}}, credential_ref: 'ann:{SECRET}'}}\n"
     assert [code for code, _ in told("datasource", found)] == ["W1015"]

@@ -9,9 +9,9 @@ from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from store_values import new_run
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.project import resolve_project
-from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.open import open_store
-from weft.pipelines.store.snapshot import snapshot_of
+from weft.pipelines.store.snapshot import build_snapshot
 
 DOUBLED = CONVERT.replace("* fx.rate", "* fx.rate * 2")
 FILE = Path("projects", "fx_reporting.yml")
@@ -22,13 +22,13 @@ def completed(root: Path, period: str = "2026-01", *, sandbox: bool = False) -> 
     loaded = load_workspace(root).workspace
     (project,) = loaded.projects
     with open_store(loaded.settings.store, root) as store:
-        catalog = catalog_of(loaded, store)
+        catalog = build_catalog(loaded, store)
         calendar = catalog.calendar(project.calendar)
         plan = resolve_project(
             project, catalog, period=calendar.parse(period), calendar=calendar, draft=sandbox
         )
         new = new_run(project, period, sandbox=sandbox)
-        snapshot = snapshot_of(
+        snapshot = build_snapshot(
             plan,
             catalog,
             engine_version="",

@@ -9,7 +9,7 @@ import pytest
 from resolvers import source
 from weft.errors import ResolutionError
 from weft.io.location import Location
-from weft.io.paths import data_files, full_path
+from weft.io.paths import full_path, list_data_files
 
 
 def at(path: str, datasource: str = "files") -> Location:
@@ -95,8 +95,8 @@ def test_data_files_are_those_that_spark_reads(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
-    names = [str(f.relative_to(tmp_path)) for f in data_files(str(tmp_path))]
+    names = [str(f.relative_to(tmp_path)) for f in list_data_files(str(tmp_path))]
     assert names == ["_e=1/f.csv", "a.csv", "b.csv", "period=2026-01/c.csv"]
-    assert data_files(str(tmp_path / "_SUCCESS")) == (tmp_path / "_SUCCESS",)
-    assert [f.name for f in data_files(str(tmp_path / "*"))] == ["a.csv", "b.csv", "c.csv"]
-    assert data_files(str(tmp_path / "none.csv")) == ()
+    assert list_data_files(str(tmp_path / "_SUCCESS")) == (tmp_path / "_SUCCESS",)
+    assert [f.name for f in list_data_files(str(tmp_path / "*"))] == ["a.csv", "b.csv", "c.csv"]
+    assert list_data_files(str(tmp_path / "none.csv")) == ()

@@ -64,10 +64,10 @@ def register(connector: Connector) -> None:
     _REGISTERED[connector.kind] = connector
 
 
-def connector_of(kind: str) -> Connector:
+def find_connector(kind: str) -> Connector:
     """Return the connector of a type of datasource; raise W1004 when none is registered.
 
-    >>> connector_of("delta").options
+    >>> find_connector("delta").options
     ('path_prefix', 'storage_options')
     """
     found = _REGISTERED.get(kind)
@@ -103,7 +103,7 @@ def check_datasource(source: DataSource) -> tuple[Diagnostic, ...]:
     error[W1002]: a datasource of type csv has no option 'delimeter'
      = help: did you mean 'delimiter'?
     """
-    connector = connector_of(source.type)
+    connector = find_connector(source.type)
     found = []
     for name, value in source.options.items():
         if name not in connector.options:

@@ -37,7 +37,7 @@ def credentials_of(source: DataSource, root: Path) -> Credentials:
 
 def read_credentials(reference: str, root: Path, owner: str, *, at: Source | None = None) -> Credentials:
     """Return what a reference holds; a text without a colon is a password or token alone."""
-    text = secret_text(reference, root, owner, at=at)
+    text = read_secret(reference, root, owner, at=at)
     if not text.startswith("{"):
         user, colon, password = text.partition(":")
         return Credentials(user, password) if colon else Credentials("", text)
@@ -53,7 +53,7 @@ def read_credentials(reference: str, root: Path, owner: str, *, at: Source | Non
         ) from cause
 
 
-def secret_text(reference: str, root: Path, owner: str, *, at: Source | None = None) -> str:
+def read_secret(reference: str, root: Path, owner: str, *, at: Source | None = None) -> str:
     """Return the text that ``env:NAME`` or ``file:path`` holds, without the line end of a file."""
     kind, _, name = reference.partition(":")
     if kind not in ("env", "file") or not name:

@@ -58,7 +58,7 @@ class Location(Document):
         return None if self.data_level == ANY_LEVEL else self.period_identifier
 
 
-def no_data(missing: Sequence[tuple[Location, str]]) -> ResolutionError:
+def missing_data_error(missing: Sequence[tuple[Location, str]]) -> ResolutionError:
     """Return the error for locations, with their whole paths, that have no data."""
     lines = [f"{at.period_identifier}: {path}" for at, path in missing]
     periods = format_list(dict.fromkeys(at.period_identifier for at, _ in missing))

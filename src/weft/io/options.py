@@ -86,7 +86,7 @@ def jdbc_url(source: DataSource) -> str:
     return str(source.options.get("url") or source.options.get("connection_string") or "")
 
 
-def header_of(file: Path, options: CsvOptions) -> tuple[str, ...]:
+def read_header(file: Path, options: CsvOptions) -> tuple[str, ...]:
     """Return the fields of the first line; raise `ResolutionError` W1318 when there is none that reads."""
     encoding = (
         "utf-8-sig" if options.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else options.encoding

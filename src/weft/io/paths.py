@@ -107,7 +107,7 @@ def _outside(path: str, base: str, at: Source | None) -> ResolutionError:
     )
 
 
-def data_files(path: str) -> tuple[Path, ...]:
+def list_data_files(path: str) -> tuple[Path, ...]:
     """Return the files that a local path means: itself, those in a folder, or those a pattern finds.
 
     Names that start with ``_`` or ``.`` are no data, as Spark has it; a file that is named itself is.

@@ -15,7 +15,7 @@ import pytest
 from resolvers import catalog, dataset, read_of, resolver, source, table
 from weft.errors import ResolutionError
 from weft.io import connectors as registry
-from weft.io.connectors import check_datasource, connector_of
+from weft.io.connectors import check_datasource, find_connector
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.resolver import PathStrategy, Rule
 from weft.pipelines.model.schemas import json_schema
@@ -65,7 +65,7 @@ def test_the_example_of_the_page_reads_rows(spark: SparkSession, tmp_path: Path)
 def test_its_options_are_checked_like_those_of_any_other() -> None:
     (finding,) = check_datasource(source("orc", path_prefx="data"))
     assert (finding.code, finding.help) == ("W1002", "did you mean 'path_prefix'?")
-    assert connector_of("orc").sink is None
+    assert find_connector("orc").sink is None
 
 
 def test_a_type_is_valid_only_when_it_is_registered(tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -80,7 +80,7 @@ def test_a_type_is_valid_only_when_it_is_registered(tmp_path: Path, request: pyt
     assert types_of_schema() == built_in
     assert problems() == ["W1004"]
     with pytest.raises(ResolutionError, match="no connector for datasources of type 'orc'"):
-        connector_of("orc")
+        find_connector("orc")
     request.getfixturevalue("orc")
     assert types_of_schema() == [*built_in[:-1], "orc", "database"]
     assert problems() == []

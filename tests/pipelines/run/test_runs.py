@@ -20,7 +20,7 @@ from weft.pipelines.run.moving import staged_runs
 from weft.pipelines.run.progress import Silent
 from weft.pipelines.spark.counts import OperationCounts
 from weft.pipelines.spark.stage import stage as stage_output
-from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.snapshot import plan_fingerprint
 from weft.pipelines.store.writer import Store
 
@@ -141,7 +141,7 @@ def test_periods_that_are_closed_or_locked(root: Path, store: Store, spark: Spar
 
 def test_a_saved_plan_must_still_fit(root: Path, store: Store, spark: SparkSession) -> None:
     workspace = loaded(root)
-    catalog = catalog_of(workspace, store)
+    catalog = build_catalog(workspace, store)
     calendar = catalog.calendar("gregorian")
     plan = resolve_project(
         workspace.projects[0], catalog, period=calendar.parse("2026-01"), calendar=calendar

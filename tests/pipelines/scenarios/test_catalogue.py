@@ -13,7 +13,7 @@ from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.scenarios.execute import run_scenario
-from weft.pipelines.scenarios.reports import human
+from weft.pipelines.scenarios.reports import format_results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,4 +38,4 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def test_the_scenario_holds(file: str, workspace: Workspace, spark: SparkSession) -> None:
     (scenario,) = (s for s in workspace.scenarios if s.file == Path("scenarios") / file)
     result = run_scenario(scenario, workspace, reader=None, session=Session(spark))
-    assert result.status == "pass", human([result], verbose=True)
+    assert result.status == "pass", format_results([result], verbose=True)

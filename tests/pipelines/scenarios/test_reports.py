@@ -10,7 +10,14 @@ from weft.errors import Diagnostic
 from weft.pipelines.model.compose import compose
 from weft.pipelines.model.yaml_nodes import plain
 from weft.pipelines.scenarios.compare import Mismatch
-from weft.pipelines.scenarios.reports import human, junit, kebab, rows_yaml, to_json, write_snapshot
+from weft.pipelines.scenarios.reports import (
+    format_junit,
+    format_results,
+    kebab,
+    rows_yaml,
+    to_json,
+    write_snapshot,
+)
 from weft.pipelines.scenarios.result import ScenarioResult
 
 PASSED = ScenarioResult(name="All is well", file=Path("scenarios/a.yml"), status="pass", seconds=0.94)
@@ -41,17 +48,17 @@ BROKEN = ScenarioResult(
 
 
 def test_people_see_five_differences_and_the_sum() -> None:
-    lines = human([PASSED, FAILED, BROKEN]).splitlines()
+    lines = format_results([PASSED, FAILED, BROKEN]).splitlines()
     assert lines[0].split() == ["PASS", "All", "is", "well", "0.9", "s"]
     assert lines[2:4] == ["  value_mismatch  id 0", "      amount   expected 9282.01   actual 9282.00"]
     assert "  and 2 more" in lines
     assert "  error[W1702]: a \x00 in it" in lines
     assert lines[-1] == "1 passed, 1 failed, 1 with errors"
-    assert "more" not in human([FAILED], verbose=True)
+    assert "more" not in format_results([FAILED], verbose=True)
 
 
 def test_build_servers_get_xml_that_reads() -> None:
-    suite = ET.fromstring(junit([PASSED, FAILED, BROKEN]))  # noqa: S314  # it is our own
+    suite = ET.fromstring(format_junit([PASSED, FAILED, BROKEN]))  # noqa: S314  # it is our own
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert suite.get("time") == "1.650"
     names = [(case.get("classname"), case.get("name"), case.get("time")) for case in suite]

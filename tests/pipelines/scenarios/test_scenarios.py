@@ -16,7 +16,7 @@ from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.run.execute import run_project
 from weft.pipelines.scenarios.execute import run_scenario, run_scenarios
 from weft.pipelines.scenarios.record import record
-from weft.pipelines.scenarios.reports import human, junit, to_json, write_snapshot
+from weft.pipelines.scenarios.reports import format_junit, format_results, to_json, write_snapshot
 from weft.pipelines.scenarios.result import ScenarioResult
 from weft.pipelines.store.open import open_store
 
@@ -83,10 +83,10 @@ def test_a_failed_scenario_says_which_values_differ_and_keeps_what_came_out(
     )
     assert kinds(result) == ["row_count", "value_mismatch"]
     assert (result.mismatches[1].columns, result.key) == (("amount",), ("id",))
-    text = human([result])
+    text = format_results([result])
     assert "amount   expected 21   actual 20.00" in text
     assert "1 failed" in text
-    assert '<failure message="row_count">' in junit([result])
+    assert '<failure message="row_count">' in format_junit([result])
     assert to_json([result])["failed"] == 1
     file = write_snapshot(result, root)
     assert file is not None
@@ -148,7 +148,7 @@ def test_rows_come_from_files_beside_the_scenario(root: Path, session: Session) 
     result = ran(
         root, session, "given: {orders: {file: orders.csv}}\nexpect: {match: subset, file: expected.json}\n"
     )
-    assert (result.status, human([result], verbose=True).splitlines()[-1]) == ("pass", "1 passed")
+    assert (result.status, format_results([result], verbose=True).splitlines()[-1]) == ("pass", "1 passed")
     frame = session.spark.createDataFrame([(5, "2026-01")], "id long, _period string")
     frame.coalesce(1).write.parquet(str(root / "parts"))
     (part,) = (root / "parts").glob("*.parquet")

@@ -12,7 +12,7 @@ from engine_data import CONVERT, FX, WRITE, project_text, sample_workspace
 from store_values import NOW, dataset, new_run, project
 from weft.errors import Code, WeftError
 from weft.pipelines.model.read_workspace import load_workspace
-from weft.pipelines.store.lifecycle import activate, admit, catalog_of, deactivate, publish_dataset
+from weft.pipelines.store.lifecycle import activate, admit, build_catalog, deactivate, publish_dataset
 from weft.pipelines.store.open import open_store, too_old
 from weft.pipelines.store.tables import LOCKS
 from weft.pipelines.store.writer import Store
@@ -61,13 +61,13 @@ def changed(root: Path, store: Store) -> None:
     text = (root / PROJECT).read_text(encoding="utf-8")
     (root / PROJECT).write_text(text.replace("* fx.rate", "* fx.rate * 2"), encoding="utf-8")
     workspace = load_workspace(root).workspace
-    admit(workspace.projects[0], catalog_of(workspace, store), store)
+    admit(workspace.projects[0], build_catalog(workspace, store), store)
 
 
 def inactive(root: Path, store: Store) -> None:
     (root / PROJECT).write_text(project_text(status="inactive"), encoding="utf-8")
     workspace = load_workspace(root).workspace
-    admit(workspace.projects[0], catalog_of(workspace, store), store)
+    admit(workspace.projects[0], build_catalog(workspace, store), store)
 
 
 def conflict(root: Path, store: Store) -> None:
@@ -81,7 +81,7 @@ def conflict(root: Path, store: Store) -> None:
     (root / "datasets/gl.v2.yml").write_text(text, encoding="utf-8")
     publish_dataset(load_workspace(root).workspace, "gl", store)
     workspace = load_workspace(root).workspace
-    admit(workspace.projects[0], catalog_of(workspace, store), store)
+    admit(workspace.projects[0], build_catalog(workspace, store), store)
 
 
 def locked(_root: Path, store: Store) -> None:

@@ -18,16 +18,16 @@ from weft.pipelines.plan.catalog import DatasetFound, Missing
 from weft.pipelines.store.lifecycle import (
     activate,
     admit,
-    catalog_of,
+    assess_impact,
+    build_catalog,
     deactivate,
     disable_dataset,
     effective_status,
     enable_dataset,
-    impact_of,
     publish_dataset,
     reopen,
     resolve_conflict,
-    standing,
+    resolve_status,
 )
 from weft.pipelines.store.open import open_store
 from weft.pipelines.store.records import Registration
@@ -64,7 +64,7 @@ class Place:
         (self.root / file).write_text(text, encoding="utf-8")
 
     def admitted(self, *, sandbox: bool = False) -> str:
-        catalog = catalog_of(self.workspace, self.store)
+        catalog = build_catalog(self.workspace, self.store)
         return admit(self.project, catalog, self.store, sandbox=sandbox).status
 
     def activated(self) -> None:
@@ -188,7 +188,7 @@ def test_a_change_of_behaviour_makes_an_active_project_a_draft(place: Place, cha
     place.activated()
     assert place.admitted() == "active"
     place.write(PROJECT, place.text().replace(*change))
-    found = standing(place.project, place.store)
+    found = resolve_status(place.project, place.store)
     assert found.status == "draft"
     (warning,) = found.warnings
     assert (warning.code, warning.severity) == ("W1103", "warning")
@@ -207,7 +207,7 @@ def test_a_change_of_behaviour_makes_an_active_project_a_draft(place: Place, cha
 def test_a_change_of_prose_changes_nothing(place: Place) -> None:
     place.activated()
     place.write(PROJECT, place.text().replace("status: active", "status: active\n  description: monthly"))
-    assert standing(place.project, place.store).warnings == ()
+    assert resolve_status(place.project, place.store).warnings == ()
     assert effective_status(place.project, place.store) == "active"
 
 
@@ -221,9 +221,9 @@ def test_a_new_version_in_the_file_is_met_for_the_first_time(place: Place) -> No
 def test_an_active_project_is_recorded_when_the_store_meets_it(place: Place) -> None:
     place.write(PROJECT, project_text())
     assert effective_status(place.project, place.store) == "active"
-    assert not standing(place.project, place.store).recorded
+    assert not resolve_status(place.project, place.store).recorded
     assert place.admitted() == "active"
-    assert standing(place.project, place.store).recorded
+    assert resolve_status(place.project, place.store).recorded
     assert place.store.project(place.project.id, 1) == place.project
 
 
@@ -243,7 +243,7 @@ def test_a_draft_runs_without_being_recorded(place: Place) -> None:
 
 def test_without_a_store_the_file_says_it_all(place: Place) -> None:
     assert effective_status(place.project, None) == "draft"
-    assert catalog_of(place.workspace, None).registered == ()
+    assert build_catalog(place.workspace, None).registered == ()
 
 
 def test_an_inactive_project_does_not_run_until_it_is_opened_again(place: Place) -> None:
@@ -368,7 +368,7 @@ def test_a_changed_file_becomes_the_next_version_and_the_old_one_stays(place: Pl
     assert (done.is_new, done.raised, done.dataset.version) == (True, True, 2)
     assert "version: 2" in place.text(GL)
     assert [d.version for d in place.store.dataset_versions("gl")] == [1, 2]
-    catalog = catalog_of(place.workspace, place.store)
+    catalog = build_catalog(place.workspace, place.store)
     first = catalog.dataset(DatasetRef("gl", 1))
     newest = catalog.dataset(DatasetRef("gl"))
     assert isinstance(first, DatasetFound)
@@ -382,7 +382,7 @@ def test_a_version_whose_file_was_taken_away_is_not_the_newest(place: Place) -> 
     place.write("datasets/gl.v2.yml", place.text(GL).replace("version: 1", "version: 2"))
     publish_dataset(place.workspace, "gl", place.store)
     (place.root / "datasets/gl.v2.yml").unlink()
-    found = catalog_of(place.workspace, place.store).dataset(DatasetRef("gl"))
+    found = build_catalog(place.workspace, place.store).dataset(DatasetRef("gl"))
     assert isinstance(found, DatasetFound)
     assert found.dataset.version == 1
 
@@ -405,7 +405,7 @@ def test_a_disabled_version_is_passed_over(place: Place) -> None:
     assert "status: disabled" in place.text("datasets/gl.v2.yml")
     assert place.store.dataset("gl", 2).status == "disabled"
     assert disable_dataset(place.workspace, "gl@2", place.store) == ()
-    catalog = catalog_of(place.workspace, place.store)
+    catalog = build_catalog(place.workspace, place.store)
     found = catalog.dataset(DatasetRef("gl"))
     assert isinstance(found, DatasetFound)
     assert found.dataset.version == 1
@@ -439,7 +439,7 @@ def test_a_registered_version_may_break_a_project(place: Place) -> None:
     table = replace(shrunk.dataset.main_table, columns=shrunk.dataset.main_table.columns[:1])
     registered(store, replace(shrunk, dataset=replace(shrunk.dataset, main_table=table)))
     newest = store.registered()[-1].dataset
-    impact = impact_of(newest, catalog_of(place.workspace, store), store)
+    impact = assess_impact(newest, build_catalog(place.workspace, store), store)
     ((_, report),) = impact.conflicts
     assert [(c.column, c.change_type) for c in report.breaking_changes] == [("currency", "removed")]
     assert effective_status(place.project, store) == "conflict"

@@ -15,15 +15,15 @@ from weft.errors import StoreError
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
-from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.open import open_store
 from weft.pipelines.store.snapshot import (
+    build_snapshot,
     period_from_snapshot,
     plan_fingerprint,
     plan_from_snapshot,
     resolver_snapshot,
     snapshot_fingerprint,
-    snapshot_of,
 )
 
 RATES = Path(__file__).parents[2] / "data" / "fx" / "datasets" / "exchange_rates.v1.yml"
@@ -48,7 +48,7 @@ calendar:
 def planned(root: Path, period: str = "2026-01") -> tuple[ProjectPlan, Catalog]:
     loaded = load_workspace(root)
     assert loaded.errors == ()
-    catalog = catalog_of(loaded.workspace, None)
+    catalog = build_catalog(loaded.workspace, None)
     (project,) = loaded.workspace.projects
     calendar = catalog.calendar(project.calendar)
     return resolve_project(project, catalog, period=calendar.parse(period), calendar=calendar), catalog
@@ -63,7 +63,7 @@ def taken(plan: ProjectPlan, catalog: Catalog, **changes: Any) -> dict[str, Any]
         "known_at": NOW,
         "run_at": NOW,
     }
-    return snapshot_of(plan, catalog, **values | changes)
+    return build_snapshot(plan, catalog, **values | changes)
 
 
 def rates(version: int, **keys: str) -> str:
@@ -256,7 +256,7 @@ def test_a_registered_dataset_is_kept_with_the_places_it_had(tmp_path: Path) -> 
         join = join.replace("transactions.amount_local * fx.rate", "transactions.amount_local")
         (root / "projects/fx_reporting.yml").write_text(project_text([join, WRITE]), encoding="utf-8")
         workspace = load_workspace(root).workspace
-        catalog = catalog_of(workspace, store)
+        catalog = build_catalog(workspace, store)
         (project,) = workspace.projects
         plan = resolve_project(project, catalog, period=GREGORIAN.parse("2026-01"), calendar=GREGORIAN)
         kept = json.loads(json.dumps(taken(plan, catalog)))
@@ -274,7 +274,7 @@ def test_what_an_output_registers_does_not_change_the_plan(tmp_path: Path) -> No
         run = store.create_run(new_run())
         store.set_running(run.id)
         store.complete(run.id, [registration("gl_usd")])
-        after = catalog_of(catalog.workspace, store)
+        after = build_catalog(catalog.workspace, store)
     assert plan_fingerprint(plan, after) == before
 
 

@@ -52,11 +52,11 @@ def ls(
 
 
 def _catalog(context: typer.Context) -> Catalog:
-    from weft.pipelines.store.lifecycle import catalog_of
+    from weft.pipelines.store.lifecycle import build_catalog
 
     workspace = call_of(context).workspace()
     with reading(workspace.settings, workspace.root) as reader:
-        return catalog_of(workspace, reader)
+        return build_catalog(workspace, reader)
 
 
 def _all(catalog: Catalog) -> list[Dataset]:

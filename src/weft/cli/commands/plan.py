@@ -53,12 +53,12 @@ def plan(
     from weft.pipelines.plan.explain import describe
     from weft.pipelines.plan.project import resolve_project
     from weft.pipelines.plan.resolver.locate import bytes_of, missing_data
-    from weft.pipelines.store.lifecycle import catalog_of, standing
+    from weft.pipelines.store.lifecycle import build_catalog, resolve_status
     from weft.pipelines.store.snapshot import plan_fingerprint
 
     with reading(workspace.settings, workspace.root) as reader:
-        catalog = catalog_of(workspace, reader)
-        stands = standing(wanted, reader)
+        catalog = build_catalog(workspace, reader)
+        stands = resolve_status(wanted, reader)
         chosen = None if period is None else period_of(period, wanted, catalog)
         calendar = catalog.calendar(wanted.calendar)
         made = resolve_project(
@@ -132,7 +132,7 @@ def changed(
     with the version that was activated when nothing was.
     """
     from weft.pipelines.plan.compare import Change, diff_snapshot
-    from weft.pipelines.store.snapshot import snapshot_of
+    from weft.pipelines.store.snapshot import build_snapshot
 
     if reader is None:
         return None
@@ -144,7 +144,7 @@ def changed(
         return None if kept is None else _since_activated(kept, project)
     before = reader.snapshot(real[0].id)
     now = dt.datetime.now(dt.UTC)
-    after = snapshot_of(
+    after = build_snapshot(
         plan, catalog, engine_version="", session={}, inputs={}, today=now.date(), known_at=now, run_at=now
     )
     passed = _NOT_OF_THE_PLAN if real[0].period == period else (*_NOT_OF_THE_PLAN, "period", "locations")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weft.pipelines.model.dataset import DatasetRef
     from weft.pipelines.model.project import Project
     from weft.pipelines.plan.catalog import Catalog
-    from weft.pipelines.store.lifecycle import Standing
+    from weft.pipelines.store.lifecycle import ResolvedStatus
 
 app = typer.Typer(help="List, show, activate and end projects.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]
@@ -25,12 +25,12 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]
 @app.command("ls")
 def ls(context: typer.Context) -> Envelope:
     """List the projects and where each stands."""
-    from weft.pipelines.store.lifecycle import catalog_of, standing
+    from weft.pipelines.store.lifecycle import build_catalog, resolve_status
 
     workspace = call_of(context).loaded().readable
     with reading(workspace.settings, workspace.root) as reader:
-        catalog = catalog_of(workspace, reader)
-        found = [(p, standing(p, reader)) for p in workspace.projects]
+        catalog = build_catalog(workspace, reader)
+        found = [(p, resolve_status(p, reader)) for p in workspace.projects]
     rows = [
         (p.name, str(p.version), s.status, _named(p.input, catalog), str(len(p.operations))) for p, s in found
     ]
@@ -50,7 +50,7 @@ def _named(ref: DatasetRef, catalog: Catalog) -> str:
     return name if ref.version is None else f"{name}@{ref.version}"
 
 
-def _short(project: Project, stands: Standing) -> dict[str, Any]:
+def _short(project: Project, stands: ResolvedStatus) -> dict[str, Any]:
     return {
         "id": project.id,
         "name": project.name,
@@ -64,13 +64,13 @@ def _short(project: Project, stands: Standing) -> dict[str, Any]:
 def show(context: typer.Context, name: Name) -> Envelope:
     """Show a project, where it stands, and what is in the way of activating it."""
     from weft.pipelines.plan.project import check_project
-    from weft.pipelines.store.lifecycle import catalog_of, standing
+    from weft.pipelines.store.lifecycle import build_catalog, resolve_status
 
     workspace = call_of(context).loaded().readable
     project = project_of(workspace, name)
     with reading(workspace.settings, workspace.root) as reader:
-        stands = standing(project, reader)
-        catalog = catalog_of(workspace, reader)
+        stands = resolve_status(project, reader)
+        catalog = build_catalog(workspace, reader)
         failures = check_project(project, catalog)
     lines = [
         f"{project.name} v{project.version} ({stands.status})  {project.id}",

@@ -90,13 +90,13 @@ def tried(
 ) -> Envelope:
     """Show how the data of a dataset is found for a period: rules, places, what is missing."""
     from weft.pipelines.plan.resolver.locate import locate
-    from weft.pipelines.store.lifecycle import catalog_of
+    from weft.pipelines.store.lifecycle import build_catalog
 
     if period is None:
         raise WorkspaceError("say for which period", code="W1803", help="as in -p 2026-01")
     workspace = call_of(context).workspace()
     with reading(workspace.settings, workspace.root) as reader:
-        catalog = catalog_of(workspace, reader)
+        catalog = build_catalog(workspace, reader)
     found = one(dataset, catalog)
     seen = None if project is None else project_of(workspace, project)
     calendar = catalog.calendar(GREGORIAN.name if seen is None else seen.calendar)
@@ -138,7 +138,7 @@ def _table(name: str, dataset: Any) -> Any:
 
 def _place(location: Location, catalog: Catalog, root: Path, *, ask: bool) -> dict[str, Any]:
     """Return a location with whether it is there; None when that is not known without asking somebody."""
-    from weft.io.paths import data_files, full_path, is_local
+    from weft.io.paths import full_path, is_local, list_data_files
     from weft.pipelines.plan.resolver.locate import datasource_of
     from weft.pipelines.plan.resolver.service import asked, is_asked
 
@@ -149,7 +149,7 @@ def _place(location: Location, catalog: Catalog, root: Path, *, ask: bool) -> di
         whole = full_path(location, datasource_of(location, catalog), root)
         told["full_path"] = whole
         if is_local(whole):
-            files = data_files(whole)
+            files = list_data_files(whole)
             told |= {"exists": bool(files), "files": len(files)}
     return told
 

@@ -149,19 +149,21 @@ def _next(run: RunRecord) -> tuple[str, ...]:
 def _document(
     run: RunRecord, operations: tuple[OperationRecord, ...], outputs: tuple[OutputRecord, ...], root: Path
 ) -> dict[str, Any]:
-    from weft.pipelines.run.moving import shown
+    from weft.pipelines.run.moving import format_location
     from weft.pipelines.run.report import RecordedOutput
 
     return run.to_dict() | {
         "operations": [op.to_dict() for op in operations],
-        "outputs": [RecordedOutput.of(o, shown(o.target, root), state=o.state).to_dict() for o in outputs],
+        "outputs": [
+            RecordedOutput.of(o, format_location(o.target, root), state=o.state).to_dict() for o in outputs
+        ],
     }
 
 
 def _described(
     run: RunRecord, operations: tuple[OperationRecord, ...], outputs: tuple[OutputRecord, ...], root: Path
 ) -> str:
-    from weft.pipelines.run.moving import shown
+    from weft.pipelines.run.moving import format_location
 
     where = " in the sandbox" if run.sandbox else ""
     lines = [
@@ -182,7 +184,7 @@ def _described(
         lines.append(table(("SEQ ", "NAME", "TYPE", "STATUS", "IN", "OUT", "CHANGED", "JOINS"), rows))
     for o in outputs:
         dataset = f"  {o.register_as} v{o.dataset_version}" if o.dataset_version is not None else ""
-        lines.append(f"{o.state} {shown(o.target, root)} ({many(o.rows, 'row')}){dataset}")
+        lines.append(f"{o.state} {format_location(o.target, root)} ({many(o.rows, 'row')}){dataset}")
     if run.failure is not None:
         lines.append(run.failure.detail or f"error[{run.failure.code}]: {run.failure.message}")
     return "\n".join(lines)

@@ -83,11 +83,11 @@ def _results(
     call: Call, workspace: Workspace, wanted: Sequence[Scenario], *, snapshot: bool
 ) -> tuple[ScenarioResult, ...]:
     from weft.pipelines.scenarios.execute import run_scenarios
-    from weft.pipelines.scenarios.reports import human_lines, write_snapshot
+    from weft.pipelines.scenarios.reports import format_result_lines, write_snapshot
 
-    def told_of(result: ScenarioResult) -> None:
+    def on_result(result: ScenarioResult) -> None:
         if not (call.json or call.quiet):
-            say(human_lines(result)[0])
+            say(format_result_lines(result)[0])
 
     with (
         reading(workspace.settings, workspace.root) as reader,
@@ -95,7 +95,7 @@ def _results(
     ):
         # On a terminal people wait: each scenario is told when it is done, the report comes at the end.
         results = run_scenarios(
-            wanted, workspace, reader=reader, session=opener, told_of=told_of if call.verbose else None
+            wanted, workspace, reader=reader, session=opener, on_result=on_result if call.verbose else None
         )
     kept = {s.name for s in wanted if s.snapshot} if snapshot else set()
     return tuple(
@@ -104,7 +104,7 @@ def _results(
 
 
 def _answer(call: Call, results: Sequence[ScenarioResult], format: str, out: Path | None) -> Envelope:
-    from weft.pipelines.scenarios.reports import human, junit, to_json
+    from weft.pipelines.scenarios.reports import format_junit, format_results, to_json
 
     code = OK if all(r.status == "pass" for r in results) else UNMET
     envelope = Envelope(
@@ -117,8 +117,8 @@ def _answer(call: Call, results: Sequence[ScenarioResult], format: str, out: Pat
         if not results
         else (),
     )
-    people = human(results, verbose=call.verbose)
-    text = {"human": people, "json": envelope.to_json(), "junit": junit(results)}[format]
+    people = format_results(results, verbose=call.verbose)
+    text = {"human": people, "json": envelope.to_json(), "junit": format_junit(results)}[format]
     if out is None:
         return replace(envelope, text=text)
     try:

@@ -99,9 +99,9 @@ def _catalog(loaded: Loaded) -> tuple[Catalog, tuple[Diagnostic, ...]]:
         with reading(workspace.settings, workspace.root, patience=_PATIENCE) as reader:
             if reader is None:
                 return Catalog.of(workspace), ()
-            from weft.pipelines.store.lifecycle import catalog_of
+            from weft.pipelines.store.lifecycle import build_catalog
 
-            return catalog_of(workspace, reader), ()
+            return build_catalog(workspace, reader), ()
     except (
         StoreError
     ) as problem:  # files can be judged without it; datasets that runs made are not known then

@@ -22,7 +22,7 @@ from weft.core.types import DType
 from weft.errors import JoinTypeError, ResolutionError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark
-from weft.io.connectors import connector_of
+from weft.io.connectors import find_connector
 from weft.io.datasource import DataSource
 from weft.io.location import Location
 from weft.io.options import PLAIN_CSV, CsvOptions
@@ -132,7 +132,7 @@ class SparkConnector(Protocol):
 
 def spark_connector(kind: str) -> SparkConnector:
     """Return the module that reads and writes a type of datasource."""
-    return cast("SparkConnector", importlib.import_module(connector_of(kind).spark))
+    return cast("SparkConnector", importlib.import_module(find_connector(kind).spark))
 
 
 def _known(dtype: Any) -> DType | None:

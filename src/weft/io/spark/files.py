@@ -30,9 +30,9 @@ from weft.errors import ResolutionError, RunError
 from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import from_spark
 from weft.io.datasource import PERIOD, DataSource
-from weft.io.location import PUBLISHED, Location, no_data
-from weft.io.options import PLAIN_CSV, CsvOptions, csv_options, header_of, is_set, is_utf8
-from weft.io.paths import data_files, full_path, is_local
+from weft.io.location import PUBLISHED, Location, missing_data_error
+from weft.io.options import PLAIN_CSV, CsvOptions, csv_options, is_set, is_utf8, read_header
+from weft.io.paths import full_path, is_local, list_data_files
 from weft.io.spark.connector import FILE, ByPosition, Part, Scan, Staging
 from weft.io.spark.strict import MARK
 from weft.io.staged import Staged, StagedFile, file_hash
@@ -77,13 +77,13 @@ def places(locations: Iterable[Location], source: DataSource | None, root: Path)
     found, missing = [], []
     for location in locations:
         path = full_path(location, source, root)
-        files = data_files(path) if is_local(path) else ()
+        files = list_data_files(path) if is_local(path) else ()
         if files or not is_local(path):
             found.append(Place(location=location, path=path, files=files))
         elif location.missing == "fail":
             missing.append((location, path))
     if missing:
-        raise no_data(missing)
+        raise missing_data_error(missing)
     return tuple(found)
 
 
@@ -109,7 +109,7 @@ def scan(asked: Scan) -> list[Part]:
 
 def current(rows: DataFrame, asked: Staging) -> list[Part]:
     """Return the rows of the files at a target, written as its datasource says."""
-    if not data_files(str(asked.target)):
+    if not list_data_files(str(asked.target)):
         return []
     at = Location(
         datasource_id=PUBLISHED,
@@ -161,7 +161,7 @@ def _headers(
         names = tuple(said) if options.has_header else _named(columns, len(said), place.path)
         yield place.path, place.path, names
     for file in place.files:
-        line = header_of(file, options)
+        line = read_header(file, options)
         names = line if options.has_header else _named(columns, len(line), str(file))
         yield escaped(str(file)), str(file), names
 

@@ -143,7 +143,7 @@ class Session:
         return max(self.spark.sparkContext.statusTracker().getJobIdsForGroup(tag), default=-1)
 
 
-def cores_of(spark: SparkSession) -> int:
+def count_cores(spark: SparkSession) -> int:
     """Return how many tasks a classic session runs at once."""
     return int(spark.sparkContext.defaultParallelism)
 

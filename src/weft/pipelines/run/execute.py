@@ -40,11 +40,11 @@ from weft.pipelines.run.publish import first_of, moves_of, publish, recover, reg
 from weft.pipelines.run.report import RunReport, report_of
 from weft.pipelines.run.tables import database_tables
 from weft.pipelines.spark.frame import RunMoment
-from weft.pipelines.store.lifecycle import catalog_of, impact_of
+from weft.pipelines.store.lifecycle import assess_impact, build_catalog
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.records import NewRun, OutputRecord, RunFailure, RunRecord
 from weft.pipelines.store.records import run_id as new_run_id
-from weft.pipelines.store.snapshot import snapshot_of
+from weft.pipelines.store.snapshot import build_snapshot
 from weft.pipelines.store.writer import Store
 
 STOP_SECONDS = 60
@@ -107,7 +107,7 @@ def carry_on(
 def create_run(prepared: Prepared, store: Store, session: Session, options: RunOptions) -> RunRecord:
     """Write the snapshot of a run and take its lock."""
     plan = prepared.plan
-    snapshot = snapshot_of(
+    snapshot = build_snapshot(
         plan,
         prepared.catalog,
         engine_version=engine_version(),
@@ -253,10 +253,10 @@ def _publish(work: Work, outputs: Sequence[OutputRecord]) -> None:
         merged=work.merged,
     )
     if wanted:
-        fresh = catalog_of(catalog.workspace, store)
+        fresh = build_catalog(catalog.workspace, store)
         for new in wanted:
             newest = fresh.versions(new.dataset.id)[-1]
-            work.warnings += impact_of(newest, fresh, store).notes
+            work.warnings += assess_impact(newest, fresh, store).notes
 
 
 def _failed(work: Work, failure: RunFailure, error: WeftError) -> tuple[Diagnostic, ...]:

@@ -131,7 +131,7 @@ def remove_old(folder: Path) -> None:
                 entry.unlink(missing_ok=True)
 
 
-def shown(path: str | os.PathLike[str], root: Path) -> str:
+def format_location(path: str | os.PathLike[str], root: Path) -> str:
     """Return a path as users see it: relative to the workspace when it is below it."""
     whole = Path(path)
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else str(whole)

@@ -17,10 +17,10 @@ from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
-from weft.pipelines.run.moving import already_there, shown
+from weft.pipelines.run.moving import already_there, format_location
 from weft.pipelines.run.publish import recover, undeclared
 from weft.pipelines.spark.inputs import InputPrint, fingerprint_inputs
-from weft.pipelines.store.lifecycle import admit, catalog_of
+from weft.pipelines.store.lifecycle import admit, build_catalog
 from weft.pipelines.store.records import Trigger
 from weft.pipelines.store.snapshot import plan_fingerprint
 from weft.pipelines.store.writer import Store
@@ -76,7 +76,7 @@ def prepare(
 ) -> Prepared:
     """Plan a run and look at its inputs, without Spark."""
     recovered = recover(store, workspace.root)
-    catalog = catalog_of(workspace, store)
+    catalog = build_catalog(workspace, store)
     standing = admit(project, catalog, store, sandbox=options.sandbox)
     draft = standing.status == "draft" or options.sandbox
     calendar = catalog.calendar(project.calendar)
@@ -138,7 +138,7 @@ def check_targets(plan: ProjectPlan, root: Path) -> None:
         if isinstance(op, ResolvedOutput) and op.mode == "fail_if_exists":
             target = root / op.target.location
             if op.target.kind in ("files", "file") and target.exists():
-                raise already_there(shown(target, root))
+                raise already_there(format_location(target, root))
 
 
 def inputs_of(plan: ProjectPlan, catalog: Catalog, root: Path) -> dict[str, InputPrint]:
@@ -149,7 +149,7 @@ def inputs_of(plan: ProjectPlan, catalog: Catalog, root: Path) -> dict[str, Inpu
 def locations_of(plan: ProjectPlan, root: Path) -> dict[int, str]:
     """Return where each output goes, as users see it."""
     return {
-        op.seq: shown(root / op.target.location, root)
+        op.seq: format_location(root / op.target.location, root)
         if op.target.kind in ("files", "file")
         else op.target.location
         for op in plan.operations

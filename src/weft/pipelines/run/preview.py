@@ -24,7 +24,7 @@ from weft.pipelines.run.trace import ROW_ID, changed_rows, events_of, rows_of
 from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame, holds
 from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 from weft.pipelines.spark.read import read_table
-from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.reader import StoreReader
 
 PREVIEW = "preview"
@@ -64,7 +64,7 @@ def preview(
 
     `where` is a condition on the columns after the operation.
     """
-    catalog = catalog_of(workspace, reader)
+    catalog = build_catalog(workspace, reader)
     calendar = catalog.calendar(project.calendar)
     wanted = calendar.parse(period) if isinstance(period, str) else period
     run_at = options.run_at or dt.datetime.now(dt.UTC)

@@ -34,6 +34,7 @@ from weft.pipelines.run.moving import (
     Move,
     already_there,
     crash_point,
+    format_location,
     is_whole,
     keep_for_readers,
     listing,
@@ -41,7 +42,6 @@ from weft.pipelines.run.moving import (
     move_in,
     remove_old,
     remove_stage,
-    shown,
     staged_runs,
     unfinished,
     verify,
@@ -69,7 +69,7 @@ def registrations(plan: ProjectPlan, catalog: Catalog, run_id: str, root: Path) 
 
 def _location(target: Target, period: str, run_id: str, root: Path) -> PublishedLocation:
     if target.kind in ("files", "file"):
-        path = shown(root / target.location, root)
+        path = format_location(root / target.location, root)
         # The datasource says how texts are written, so that they are read the same way.
         return PublishedLocation(
             period=period,
@@ -293,7 +293,7 @@ def _rolled_forward(
     run: RunRecord, outputs: Sequence[OutputRecord], store: Store, root: Path, session: Any
 ) -> Recovered:
     snapshot = store.snapshot(run.id)
-    plan, catalog = replayed(snapshot, root)
+    plan, catalog = replay_plan(snapshot, root)
     modes = {op.seq: op.mode for op in plan.operations if hasattr(op, "mode")}
     moves = moves_of(outputs, modes, run, store)
     files = [move for move in moves if move.is_files]
@@ -344,7 +344,7 @@ def _note(run: RunRecord, why: str, *, resume: bool = False) -> Diagnostic:
     )
 
 
-def replayed(snapshot: Mapping[str, Any], root: Path) -> tuple[ProjectPlan, Catalog]:
+def replay_plan(snapshot: Mapping[str, Any], root: Path) -> tuple[ProjectPlan, Catalog]:
     """Return the plan of a run and its catalog from the snapshot alone."""
     project, catalog = plan_from_snapshot(snapshot, root)
     plan = resolve_project(
@@ -364,7 +364,7 @@ def discard(store: Store, root: Path, run_id: str) -> tuple[Diagnostic, ...]:
     notes: tuple[Diagnostic, ...] = ()
     staged = [o for o in outputs if o.kind == "jdbc" and o.state != "published"]
     if staged:
-        plan, catalog = replayed(store.snapshot(run_id), root)
+        plan, catalog = replay_plan(store.snapshot(run_id), root)
         try:
             database_tables(plan, catalog, root).discard([Move(o, "append") for o in staged])
         except WeftError as problem:

@@ -32,11 +32,11 @@ from weft.pipelines.run.prepare import (
     locations_of,
 )
 from weft.pipelines.run.progress import Progress, Silent
-from weft.pipelines.run.publish import recover, replayed
+from weft.pipelines.run.publish import recover, replay_plan
 from weft.pipelines.run.report import RunReport, report_of
 from weft.pipelines.spark.inputs import InputPrint, changes
 from weft.pipelines.spark.read import rows_seen
-from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.records import OutputRecord, RunRecord, short_id
 from weft.pipelines.store.run_rows import not_resumable, stopping
 from weft.pipelines.store.snapshot import period_from_snapshot
@@ -60,7 +60,7 @@ def resume(
     recover(store, root)
     run = store.run(run_id)
     snapshot = store.snapshot(run.id)
-    plan, catalog = replayed(snapshot, root)
+    plan, catalog = replay_plan(snapshot, root)
     if run.status == "completed":
         return _as_it_is(run, plan, store, snapshot, root)
     if run.status not in ("failed", "cancelled"):
@@ -160,7 +160,7 @@ def rerun(
     if options.known_at is not None:
         snapshot["known_at"] = options.known_at.astimezone(dt.UTC).isoformat()
         snapshot["run_at"] = dt.datetime.now(dt.UTC).isoformat()
-    plan, catalog = replayed(snapshot, root)
+    plan, catalog = replay_plan(snapshot, root)
     if not plan.draft:
         _check_period(plan, workspace, store, correction=options.correction)
     check_targets(plan, root)
@@ -216,7 +216,7 @@ def origin_of(run: RunRecord, store: Store) -> str:
 def _check_period(plan: ProjectPlan, workspace: Workspace, store: Store, *, correction: bool) -> None:
     """Raise when the calendar of the workspace has closed or locked the period since."""
     try:
-        calendar = catalog_of(workspace, store).calendar(plan.calendar)
+        calendar = build_catalog(workspace, store).calendar(plan.calendar)
     except WeftError:
         return
     today = None if plan.period is None else calendar.find(plan.period.identifier)

@@ -29,7 +29,7 @@ from weft.pipelines.scenarios.tracing import compare_trace
 from weft.pipelines.spark.frame import DELETED, Lowering, RunMoment, WorkingFrame
 from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 from weft.pipelines.spark.read import read_table
-from weft.pipelines.store.lifecycle import catalog_of
+from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.reader import StoreReader
 
 TEST_RUN = "00000000-0000-7000-8000-000000000000"
@@ -55,7 +55,7 @@ def run_scenarios(
     *,
     reader: StoreReader | None,
     session: Session | Callable[[], Session],
-    told_of: Callable[[ScenarioResult], None] | None = None,
+    on_result: Callable[[ScenarioResult], None] | None = None,
 ) -> tuple[ScenarioResult, ...]:
     """Run scenarios one after another on one session and return what became of each."""
     opened_session: Session | None = None if callable(session) else session
@@ -66,8 +66,8 @@ def run_scenarios(
             opened_session = session()
         result = run_scenario(scenario, workspace, reader=reader, session=opened_session)
         found.append(result)
-        if told_of is not None:
-            told_of(result)
+        if on_result is not None:
+            on_result(result)
     return tuple(found)
 
 
@@ -114,7 +114,7 @@ def produce(
         frame = session.spark.read.parquet(str(path))
         return tuple(rows_of(frame, schema_of(frame).fields))
 
-    made = plan_scenario(scenario, catalog_of(workspace, reader), folder, read_parquet)
+    made = plan_scenario(scenario, build_catalog(workspace, reader), folder, read_parquet)
     plan, catalog, period = made.plan, made.catalog, made.period
     moment = RunMoment(
         run_id=TEST_RUN,

@@ -22,7 +22,7 @@ from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.run.failing import told
 from weft.pipelines.run.prepare import inputs_of
-from weft.pipelines.run.publish import replayed
+from weft.pipelines.run.publish import replay_plan
 from weft.pipelines.run.resume import changed_inputs
 from weft.pipelines.run.trace import rows_of
 from weft.pipelines.scenarios.execute import run_scenario
@@ -67,7 +67,7 @@ def record(
     """
     run = reader.run(run_id)
     snapshot = reader.snapshot(run.id)
-    plan, catalog = replayed(snapshot, workspace.root)
+    plan, catalog = replay_plan(snapshot, workspace.root)
     changed = changed_inputs(snapshot["inputs"], inputs_of(plan, catalog, workspace.root))
     if changed:
         raise RunError(changed.values())

@@ -22,16 +22,16 @@ _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
 _WIDTH = 78
 
 
-def human(results: Sequence[ScenarioResult], *, verbose: bool = False) -> str:
+def format_results(results: Sequence[ScenarioResult], *, verbose: bool = False) -> str:
     """Return a line for each scenario, its differences below it, and the sum."""
     lines: list[str] = []
     for result in results:
-        lines += human_lines(result, verbose=verbose)
+        lines += format_result_lines(result, verbose=verbose)
     lines.append(summary(results))
     return "\n".join(lines)
 
 
-def human_lines(result: ScenarioResult, *, verbose: bool = False) -> list[str]:
+def format_result_lines(result: ScenarioResult, *, verbose: bool = False) -> list[str]:
     """Return one scenario as lines for people."""
     head = f"{_WORDS[result.status]:<5} {result.name}"
     lines = [f"{head:<{_WIDTH}} {result.seconds:.1f} s"]
@@ -68,7 +68,7 @@ def to_json(results: Sequence[ScenarioResult]) -> dict[str, Any]:
     return {"scenarios": [r.to_dict() for r in results], **counted(results)}
 
 
-def junit(results: Sequence[ScenarioResult]) -> str:
+def format_junit(results: Sequence[ScenarioResult]) -> str:
     """Return the results in the form that build servers read."""
     numbers = counted(results)
     total = sum(r.seconds for r in results)
@@ -84,7 +84,7 @@ def junit(results: Sequence[ScenarioResult]) -> str:
             lines.append(f"{case}/>")
             continue
         tag = "failure" if result.status == "fail" else "error"
-        text = "\n".join(human_lines(result)[1:])
+        text = "\n".join(format_result_lines(result)[1:])
         first = result.mismatches[0].kind if result.mismatches else result.diagnostics[0].message
         lines += [
             f"{case}>",

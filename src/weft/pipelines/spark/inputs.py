@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weft.core.documents import Document
 from weft.io.location import Location
-from weft.io.paths import data_files, full_path, is_local
+from weft.io.paths import full_path, is_local, list_data_files
 from weft.io.staged import file_hash
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.resolver.locate import datasource_of
@@ -58,7 +58,7 @@ def fingerprint_inputs(locations: Iterable[Location], catalog: Catalog, root: Pa
         if not is_local(path):
             tables[path] = None
             continue
-        for file in data_files(path):
+        for file in list_data_files(path):
             shown = _shown(file, root)
             files[shown] = _print(file, shown)
     return InputPrint(files=tuple(files[p] for p in sorted(files)), tables=tuple(sorted(tables)))

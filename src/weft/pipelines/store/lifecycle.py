@@ -29,22 +29,22 @@ from weft.pipelines.plan.project import check_project
 from weft.pipelines.store.publishing import (
     Impact,
     Published,
+    assess_impact,
     change_both,
     disable_dataset,
     enable_dataset,
     file_of,
-    impact_of,
     pinned_keys,
     publish_dataset,
 )
 from weft.pipelines.store.standing import (
-    Standing,
+    ResolvedStatus,
     admit,
-    catalog_of,
+    build_catalog,
     effective_status,
     in_conflict,
     not_activated,
-    standing,
+    resolve_status,
 )
 from weft.pipelines.store.version_rows import put_state, put_version
 from weft.pipelines.store.writer import Store
@@ -54,19 +54,19 @@ __all__ = [
     "Impact",
     "Published",
     "Resolved",
-    "Standing",
+    "ResolvedStatus",
     "activate",
     "admit",
-    "catalog_of",
+    "assess_impact",
+    "build_catalog",
     "deactivate",
     "disable_dataset",
     "effective_status",
     "enable_dataset",
-    "impact_of",
     "publish_dataset",
     "reopen",
     "resolve_conflict",
-    "standing",
+    "resolve_status",
 ]
 
 
@@ -96,7 +96,7 @@ def activate(
     Raises `ActivationError` with every failure, and changes nothing then.
     """
     _expect(project, store, "draft", "activated")
-    catalog = catalog_of(workspace, store)
+    catalog = build_catalog(workspace, store)
     chosen = replace(project, input_dataset_version=dataset_version or project.input_dataset_version)
     failures = check_project(chosen, catalog)
     if failures:
@@ -150,7 +150,7 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
             at=project.at.of("status"),
         )
     wanted = report.dataset_version_to if how == "adapted" else report.dataset_version_from
-    catalog = catalog_of(workspace, store)
+    catalog = build_catalog(workspace, store)
     named = {d.name for d in catalog.versions(report.dataset_id)} | {report.dataset_id}
     file = file_of(workspace, project.at, f"project {project.name!r}")
     keys: dict[str, object] = {"status": "draft"}
@@ -205,7 +205,7 @@ _NEXT = {
 
 
 def _expect(project: Project, store: Store, wanted: ProjectStatus, done: str) -> None:
-    found = standing(project, store)
+    found = resolve_status(project, store)
     if found.status == wanted:
         return
     if found.status == "conflict":

@@ -31,7 +31,7 @@ from weft.pipelines.plan.check import dataset_references
 from weft.pipelines.plan.impact import ConflictReport, breaking_changes, told
 from weft.pipelines.store.connections import Database
 from weft.pipelines.store.snapshot import reached
-from weft.pipelines.store.standing import catalog_of, standing
+from weft.pipelines.store.standing import build_catalog, resolve_status
 from weft.pipelines.store.version_rows import put_version, set_dataset_status
 from weft.pipelines.store.writer import Store
 
@@ -121,8 +121,8 @@ def publish_dataset(workspace: Workspace, said: str | Path, store: Store) -> Pub
     if known is not None and not raised:
         return Published(dataset=found, is_new=False, raised=False)
     files = (*(d for d in workspace.datasets if (d.id, d.version) != (found.id, found.version)), found)
-    catalog = catalog_of(replace(workspace, datasets=_without_old_text(files, found, kept)), store)
-    return Published(dataset=found, is_new=True, raised=raised, impact=impact_of(found, catalog, store))
+    catalog = build_catalog(replace(workspace, datasets=_without_old_text(files, found, kept)), store)
+    return Published(dataset=found, is_new=True, raised=raised, impact=assess_impact(found, catalog, store))
 
 
 def _keep(workspace: Workspace, dataset: Dataset, store: Store, *, raised: bool) -> None:
@@ -150,7 +150,7 @@ def _without_old_text(
     )
 
 
-def impact_of(new: Dataset, catalog: Catalog, store: Store) -> Impact:
+def assess_impact(new: Dataset, catalog: Catalog, store: Store) -> Impact:
     """Find what a new dataset version breaks; active projects that it breaks are in conflict from now on."""
     conflicts: list[tuple[Project, ConflictReport]] = []
     notes: list[Diagnostic] = []
@@ -163,7 +163,7 @@ def impact_of(new: Dataset, catalog: Catalog, store: Store) -> Impact:
                 continue
             if report is None:
                 notes += _upgrade(project, old, new)
-            elif standing(project, store).status == "active":
+            elif resolve_status(project, store).status == "active":
                 store.set_conflict(project.id, report)
                 conflicts.append((project, report))
                 notes += told(report, new, project)
@@ -221,7 +221,7 @@ def enable_dataset(workspace: Workspace, said: str, store: Store) -> tuple[Datas
 
 
 def _set_status(workspace: Workspace, said: str, store: Store, status: EntityStatus) -> tuple[Dataset, ...]:
-    catalog = catalog_of(workspace, store)
+    catalog = build_catalog(workspace, store)
     pinned = _PINNED.fullmatch(said)
     name, version = (pinned[1], int(pinned[2])) if pinned else (said, None)
     versions = catalog.versions(name)
@@ -259,7 +259,7 @@ def _found(workspace: Workspace, said: str | Path, store: Store) -> Dataset:
     catalog = Catalog.of(workspace)
     versions = catalog.versions(str(said))
     if not versions:
-        raise _unknown(catalog_of(workspace, store), str(said), None)
+        raise _unknown(build_catalog(workspace, store), str(said), None)
     return versions[-1]
 
 

@@ -101,7 +101,7 @@ SCHEMA = "weft/snapshot/1"
 _COMPARED = ("timeZone", "caseSensitive", "ansi", "spark_version")
 
 
-def snapshot_of(
+def build_snapshot(
     plan: ProjectPlan,
     catalog: Catalog,
     *,
@@ -341,10 +341,10 @@ def period_from_snapshot(snapshot: Mapping[str, Any]) -> Period:
 
 
 __all__ = [
+    "build_snapshot",
     "period_from_snapshot",
     "plan_fingerprint",
     "plan_from_snapshot",
     "resolver_snapshot",
     "snapshot_fingerprint",
-    "snapshot_of",
 ]

@@ -28,7 +28,7 @@ from weft.pipelines.store.writer import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ResolvedStatus:
     """The status that counts, why it is not the one of the file, and whether the store knows the version."""
 
     status: ProjectStatus
@@ -37,7 +37,7 @@ class Standing:
     warnings: tuple[Diagnostic, ...] = ()
 
 
-def catalog_of(workspace: Workspace, reader: StoreReader | None) -> Catalog:
+def build_catalog(workspace: Workspace, reader: StoreReader | None) -> Catalog:
     """Return what names mean in a workspace: its files, what runs registered, older versions the store kept.
 
     A dataset file that moves on to version 2 leaves version 1 to the store; projects that are pinned to
@@ -52,14 +52,14 @@ def catalog_of(workspace: Workspace, reader: StoreReader | None) -> Catalog:
     return Catalog.of(workspace, (*reader.registered(), *(RegisteredVersion(dataset=d) for d in kept)))
 
 
-def standing(project: Project, reader: StoreReader | None) -> Standing:
+def resolve_status(project: Project, reader: StoreReader | None) -> ResolvedStatus:
     """Return where a project stands."""
     if reader is None:
-        return Standing(status=project.status, recorded=False)
+        return ResolvedStatus(status=project.status, recorded=False)
     known = {v.version: v for v in reader.project_versions(project.id)}.get(project.version)
     conflict = reader.conflict(project.id)
     if conflict is not None:
-        return Standing(status="conflict", recorded=known is not None, conflict=conflict)
+        return ResolvedStatus(status="conflict", recorded=known is not None, conflict=conflict)
     changed = known is not None and known.fingerprint != project.fingerprint()
     if project.status == "active" and changed:
         warning = Diagnostic(
@@ -70,23 +70,23 @@ def standing(project: Project, reader: StoreReader | None) -> Standing:
             severity="warning",
             at=project.at.of("version"),
         )
-        return Standing(status="draft", recorded=True, warnings=(warning,))
-    return Standing(status=project.status, recorded=known is not None)
+        return ResolvedStatus(status="draft", recorded=True, warnings=(warning,))
+    return ResolvedStatus(status=project.status, recorded=known is not None)
 
 
 def effective_status(project: Project, reader: StoreReader | None) -> ProjectStatus:
     """Return the status that counts."""
-    return standing(project, reader).status
+    return resolve_status(project, reader).status
 
 
-def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = False) -> Standing:
+def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = False) -> ResolvedStatus:
     """Return where a project stands that is about to run; raise `ActivationError` when it may not.
 
     An active project that the store meets for the first time is checked as for activation and recorded.
     One that was edited only runs where it was asked to run into the `sandbox`: a scheduler that expects new
     data at the targets must not take such a run for a success.
     """
-    found = standing(project, store)
+    found = resolve_status(project, store)
     if found.warnings and not sandbox:
         edited = found.warnings[0]
         raise ActivationError(

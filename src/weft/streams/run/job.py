@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.core.crash import Crash
 from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamError
-from weft.io.spark.session import cores_of
+from weft.io.spark.session import count_cores
 from weft.streams.checkpoint.durable import remove
 from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.lock import held
@@ -111,7 +111,9 @@ def run_statements(
         statements: list[Statement] = []
         for plan in plans:
             # The checkpoint is locked, checked against the plan, and brought back to its last commit.
-            locked = open_checkpoint(running.job, plan, cores=cores_of(running.spark), fresh=fresh, keep=keep)
+            locked = open_checkpoint(
+                running.job, plan, cores=count_cores(running.spark), fresh=fresh, keep=keep
+            )
             statement = Statement.open(running, plan, stack.enter_context(locked))
             # When a later statement does not start, this one ends before its lock is free.
             stack.callback(statement.end)

@@ -36,7 +36,7 @@ from weft.core.types import STRING, DType
 from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
-from weft.io.options import CsvOptions, header_of
+from weft.io.options import CsvOptions, read_header
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.durable import remove
 from weft.streams.checkpoint.manifest import Move
@@ -178,7 +178,7 @@ def _header(
     source: StreamSpec | TableSpec, file: Path, options: CsvOptions, declared: Sequence[str]
 ) -> list[str]:
     try:
-        names = list(header_of(file, options))
+        names = list(read_header(file, options))
     except ResolutionError as cause:
         raise ConnectorError(cause.message, code="W2302", help=cause.help, at=source.at) from cause
     check_columns(source, str(file), names, declared)

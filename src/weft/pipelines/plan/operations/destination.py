@@ -21,7 +21,7 @@ from weft.core.names import find_similar, format_list, is_plain_text
 from weft.core.paths import name_problem, resolve_outside
 from weft.core.source import Source
 from weft.errors import ResolutionError
-from weft.io.connectors import connector_of, file_kinds
+from weft.io.connectors import file_kinds, find_connector
 from weft.io.datasource import DataSource
 from weft.io.options import POSTGRES_BYTES, csv_options
 from weft.io.paths import plain_path
@@ -77,7 +77,7 @@ def _table_target(
 ) -> Target | None:
     table = str(destination.table)
     schema = destination.schema or str(source.options.get("schema", "")) or None
-    sink = connector_of(source.type).sink
+    sink = find_connector(source.type).sink
     for name in filter(None, (table, schema)):
         if not _is_plain(name) or (sink == "files" and name_problem(name, patterns=False)):
             context.mistake(
@@ -137,7 +137,7 @@ def _is_writable(
     source: DataSource, names: tuple[str | None, ...], context: PlanContext, at: Source | None
 ) -> bool:
     """Whether Weft writes to a datasource; what prevents it is noted."""
-    connector = connector_of(source.type)
+    connector = find_connector(source.type)
     if connector.sink is None:
         context.mistake(
             "W1509",

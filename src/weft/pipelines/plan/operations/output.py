@@ -7,7 +7,7 @@ from dataclasses import replace
 from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.types import Map
-from weft.io.connectors import connector_of
+from weft.io.connectors import find_connector
 from weft.io.datasource import PERIOD
 from weft.pipelines.model.operation import Operation, Output
 from weft.pipelines.model.reference import DatasetRef, Said
@@ -164,7 +164,7 @@ def _check_form(op: Operation, said: Output, target: Target, context: PlanContex
 def _check_columns(said: Output, columns: tuple[str, ...], context: PlanContext, at: Source | None) -> None:
     """Note columns whose names are too long for the database that they are written to, also in a draft."""
     source = context.catalog.datasource(said.destination.datasource or "")
-    if source is not None and connector_of(source.type).sink == "jdbc":
+    if source is not None and find_connector(source.type).sink == "jdbc":
         check_names(columns, context, at)
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from weft.core.names import fold
-from weft.io.connectors import connector_of
+from weft.io.connectors import find_connector
 from weft.io.datasource import DataSource
 from weft.io.location import PUBLISHED, Location
 from weft.io.options import jdbc_url
@@ -110,7 +110,7 @@ def _files(path: Path) -> Place:
 def _table(table: str, schema: str | None, source: DataSource | None) -> Place:
     options = {} if source is None else source.options
     inside = schema or str(options.get("schema") or "")
-    if source is not None and connector_of(source.type).sink == "jdbc":
+    if source is not None and find_connector(source.type).sink == "jdbc":
         # Names in PostgreSQL are written in quotes, so there case tells tables apart.
         return Place("table", (*_server(source), inside or "public", table))
     catalog = str(options.get("catalog") or "spark_catalog")

@@ -16,8 +16,8 @@ from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
 from weft.io.datasource import DataSource
-from weft.io.location import PUBLISHED, Location, no_data
-from weft.io.paths import data_files, full_path, is_local
+from weft.io.location import PUBLISHED, Location, missing_data_error
+from weft.io.paths import full_path, is_local, list_data_files
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
@@ -168,7 +168,7 @@ def bytes_of(read: Read, catalog: Catalog, root: Path) -> int | None:
             return None
         try:
             path = full_path(location, datasource_of(location, catalog), root)
-            files = data_files(path) if is_local(path) else ()
+            files = list_data_files(path) if is_local(path) else ()
             total += sum(file.stat().st_size for file in files)
         except (ResolutionError, OSError):
             return None
@@ -187,7 +187,7 @@ def missing_data(read: Read, catalog: Catalog, root: Path) -> tuple[Diagnostic, 
             path = full_path(location, datasource_of(location, catalog), root)
         except ResolutionError as problem:
             return tuple(replace(d, severity="warning") for d in problem.diagnostics)
-        if is_local(path) and not data_files(path):
+        if is_local(path) and not list_data_files(path):
             missing.append((location, path))
-    found = no_data(missing).diagnostics if missing else ()
+    found = missing_data_error(missing).diagnostics if missing else ()
     return tuple(replace(d, message=f"{read.name}: {d.message}", severity="warning") for d in found)

@@ -21,7 +21,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ResolutionError
 from weft.io.connectors import file_kinds
-from weft.io.credentials import secret_text
+from weft.io.credentials import read_secret
 from weft.io.location import Location
 
 TIMEOUT_SECONDS = 10
@@ -61,7 +61,7 @@ def _request(location: Location, root: Path) -> Request:
         raise _failed(location, "its endpoint is no http or https address")
     headers = {"Accept": "application/json", **said["headers"]}
     if said["auth"]:
-        token = secret_text(str(said["auth"]), root, f"rule {location.rule_name!r}")
+        token = read_secret(str(said["auth"]), root, f"rule {location.rule_name!r}")
         headers["Authorization"] = token if " " in token else f"Bearer {token}"
     if method == "POST":
         body = json.dumps(params).encode()
