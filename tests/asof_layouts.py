@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from join_cases import rows_of
 from weft import AsofOrder, AsofSpec, asof_strategies, relation
 from weft.core.types import LONG, STRING, Field, Schema
+from weft.joins.choose import ASOF
 from weft.joins.resolve.join import resolve_join
-from weft.joins.strategies import ASOF
 from weft.testing import Table, reference_join
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft import AsofOrder, AsofSpec, WeftError, relation
 from weft.joins.spark import workers
-from weft.joins.spark.facts import estimated_bytes
+from weft.joins.spark.facts import estimate_bytes
 
 
 def main(folder: Path) -> None:
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     try:
         left = relation(session.createDataFrame([("A", 1), ("A", 5), ("B", 3)], "k string, t long"))
         right = relation(session.createDataFrame([("A", 4, 7), ("B", 9, 8)], "k string, u long, v long"))
-        told["bytes"] = estimated_bytes(left.filter("t > 0").df)
+        told["bytes"] = estimate_bytes(left.filter("t > 0").df)
         keyed = AsofSpec([("k", "k")], order=AsofOrder("t", "u"))
         keyless = AsofSpec((), order=AsofOrder("t", "u"), direction="forward")
         for name, spec, how in (

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from weft.core.types import TIMESTAMP, Schema
 from weft.errors import JoinContractError, WeftError
 from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import AsofSpec, JoinProjection, JoinSpec, from_dict
-from weft.joins.spec.join import alias_pairs
+from weft.joins.spec.join import read_alias_pairs
 from weft.testing import (
     Case,
     Table,
@@ -78,9 +78,9 @@ def resolved_case(case: Case) -> ResolvedJoin:
 
 def _natural(case: Case, left: Schema, right: Schema) -> tuple[JoinSpec, Inference]:
     said = natural_arguments(case)
-    aliases = alias_pairs(case.spec.get("aliases", {}), said.pop("keys", None))
+    aliases = read_alias_pairs(case.spec.get("aliases", {}), said.pop("keys", None))
     count = len(case.spec.get("aliases", {}))
-    found = natural_keys(
+    found = infer_natural_keys(
         left,
         right,
         aliases=aliases[:count],

@@ -20,7 +20,7 @@ from weft.core.names import canonical_name
 from weft.core.types import common_type
 from weft.errors import JoinKeyWarning, WeftError
 from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec, from_dict
 
@@ -77,7 +77,7 @@ def natural(pack: RandomJoin, how: Any) -> Plan:
         for f in shared
         if common_type(f.dtype, right[f.name].dtype) is None or rng.random() < 0.6
     ]
-    found = natural_keys(left, right, keys=tuple(pairs), exclude_shared=excluded)
+    found = infer_natural_keys(left, right, keys=tuple(pairs), exclude_shared=excluded)
     inference = Inference(origins=found.origins, displaced=found.displaced)
     said = JoinSpec(found.pairs, spec.predicates, nulls_equal=spec.nulls_equal)
     project = projection(pack, how)

@@ -75,12 +75,12 @@ expression_predicates = (
 )
 predicates = column_predicates | expression_predicates
 some_predicates = st.lists(predicates, max_size=3)
-key_pairs = st.lists(st.tuples(names, names), max_size=4)
+check_key_pairs = st.lists(st.tuples(names, names), max_size=4)
 relationships = st.none() | st.sampled_from(("1:1", "1:m", "m:1", "m:m"))
 unmatched = st.none() | st.sampled_from(("error", "left", "right", "both"))
 promises = {"nulls_equal": st.booleans(), "relationship": relationships, "unmatched": unmatched}
 
-join_specs = st.builds(JoinSpec, key_pairs.filter(bool), some_predicates, **promises) | st.builds(
+join_specs = st.builds(JoinSpec, check_key_pairs.filter(bool), some_predicates, **promises) | st.builds(
     JoinSpec, st.just([]), some_predicates.filter(bool), **promises
 )
 
@@ -88,7 +88,7 @@ orders = st.builds(AsofOrder, names, names)
 hows = st.sampled_from(("inner", "left", "right", "full", "semi", "anti"))
 asof_specs = st.builds(
     AsofSpec,
-    key_pairs,
+    check_key_pairs,
     some_predicates,
     order=orders | st.builds(AsofOrder, names, names, tie_break=st.lists(names, max_size=2)),
     direction=st.sampled_from(("backward", "forward")),
@@ -100,7 +100,7 @@ asof_specs = st.builds(
     **promises,
 ) | st.builds(
     AsofSpec,
-    key_pairs,
+    check_key_pairs,
     order=orders,
     direction=st.just("nearest"),
     tolerance=st.just("unbounded") | durations | numbers,
@@ -110,7 +110,7 @@ interval_specs = st.one_of(
     [
         st.builds(
             IntervalSpec,
-            key_pairs,
+            check_key_pairs,
             some_predicates,
             order=orders,
             lower=lower,
@@ -129,7 +129,7 @@ interval_specs = st.one_of(
 _SIZES = ("10 minutes", "1h", dt.timedelta(hours=3))
 window_specs = st.one_of(
     [
-        st.builds(WindowSpec, key_pairs, some_predicates, order=orders, how=hows, **promises, **window)
+        st.builds(WindowSpec, check_key_pairs, some_predicates, order=orders, how=hows, **promises, **window)
         for window in (
             {"window": st.just("tumbling"), "size": st.sampled_from(_SIZES)},
             {

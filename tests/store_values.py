@@ -10,7 +10,7 @@ from typing import Any
 from weft.core import types
 from weft.core.period import GREGORIAN
 from weft.io.staged import StagedFile
-from weft.joins.counts import JoinCounts
+from weft.joins.facts import JoinCounts
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.operation import Assignment, Destination, Operation, Output, Said, Update
 from weft.pipelines.model.project import Project

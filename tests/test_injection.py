@@ -33,7 +33,7 @@ from weft.errors import CODES, WeftError
 from weft.expr.ast import Call, walk
 from weft.joins.explain import explain_resolved
 from weft.joins.resolve.join import resolve_join
-from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
@@ -47,7 +47,7 @@ from weft.joins.spec import (
 )
 from weft.joins.spec.predicates import SIDES
 from weft.joins.spec.serial import Serial
-from weft.joins.spec.words import Operator
+from weft.joins.spec.values import Operator
 
 PLAIN = Schema((Field("id", LONG), Field("v", STRING), Field("flag", BOOLEAN)))
 OTHER = Schema((Field("id", LONG), Field("w", STRING), Field("ok", BOOLEAN)))
@@ -91,9 +91,9 @@ def test_a_hostile_name_is_a_column_that_is_not_there(name: str) -> None:
         lambda: resolve_join(AsofSpec(order=AsofOrder(name, "id")), PLAIN, OTHER, project=KEPT),
         lambda: resolve_join(AsofSpec(order=AsofOrder("id", name)), PLAIN, OTHER, project=KEPT),
         lambda: resolve_join(AsofSpec(order=ORDER, tie_break=(name,)), PLAIN, OTHER, project=KEPT),
-        lambda: natural_keys(PLAIN, OTHER, aliases=((name, "id"),)),
-        lambda: natural_keys(PLAIN, OTHER, aliases=(("id", name),)),
-        lambda: natural_keys(PLAIN, OTHER, exclude_shared=(name,)),
+        lambda: infer_natural_keys(PLAIN, OTHER, aliases=((name, "id"),)),
+        lambda: infer_natural_keys(PLAIN, OTHER, aliases=(("id", name),)),
+        lambda: infer_natural_keys(PLAIN, OTHER, exclude_shared=(name,)),
         lambda: resolve_join(JoinSpec([("id", "id")]), PLAIN, OTHER, project=JoinProjection(keep=[name])),
         lambda: resolve_join(JoinSpec([("id", "id")]), PLAIN, OTHER, project=JoinProjection(drop=[name])),
         lambda: resolve_join(

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.core.types import Schema
 from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import JoinProjection, JoinSpec
 
@@ -25,7 +25,7 @@ def natural(
 ) -> ResolvedJoin:
     project = options.pop("project", SUFFIXES)
     predicates = options.pop("predicates", ())
-    found = natural_keys(left, right, aliases=aliases, **options)
+    found = infer_natural_keys(left, right, aliases=aliases, **options)
     inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
     return resolve_join(
         JoinSpec(found.pairs, predicates), left, right, how=how, project=project, inference=inference

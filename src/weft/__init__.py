@@ -29,6 +29,7 @@ from weft.errors import (
     WeftError,
     WorkerError,
 )
+from weft.joins.choose import asof_strategies
 from weft.joins.resolve import join as _resolve_join  # noqa: F401  # registers what JoinSpec.bind calls
 from weft.joins.spec import (
     AsofOrder,
@@ -41,7 +42,6 @@ from weft.joins.spec import (
     JoinSpec,
     WindowSpec,
 )
-from weft.joins.strategies import asof_strategies
 
 if TYPE_CHECKING:
     from weft import streams

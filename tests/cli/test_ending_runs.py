@@ -18,7 +18,7 @@ import pytest
 from command_line import weft
 from engine_data import project_text, sample_workspace
 from staged_runs import TWO_OUTPUTS, killed, opened, staged_run
-from weft.joins.counts import JoinCounts
+from weft.joins.facts import JoinCounts
 from weft.pipelines.run.moving import staged_runs as left_behind
 from weft.pipelines.spark.counts import OperationCounts
 from weft.pipelines.store.records import RunFailure

@@ -9,7 +9,7 @@ import pytest
 
 from weft.core.types import LONG, Schema
 from weft.joins.choose import choose
-from weft.joins.facts import Facts, Ground, HeavyKey
+from weft.joins.facts import Facts, HeavyKey, SessionFacts
 from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
 
 MIB = 1024 * 1024
@@ -31,69 +31,69 @@ LEANING = replace(EVEN, heavy=(HeavyKey(values=(1,), share=0.3),))
 SKEWED = replace(EVEN, heavy=(HeavyKey(values=(1,), share=0.95),))
 
 
-def ground(left: float | None, right: float | None, **said: Any) -> Ground:
+def session_facts(left: float | None, right: float | None, **said: Any) -> SessionFacts:
     sizes = {
         "left_bytes": None if left is None else int(left * MIB),
         "right_bytes": None if right is None else int(right * MIB),
     }
-    return Ground(**{"may_broadcast": True, "no_kernel": "", **sizes, **said})
+    return SessionFacts(**{"may_broadcast": True, "no_kernel": "", **sizes, **said})
 
 
 @pytest.mark.parametrize(
     ("join", "known", "facts", "plan", "reason"),
     [
-        (JOIN, ground(None, None), None, "union", "exact for any key sizes with one sort"),
-        (JOIN, ground(1, 1), None, "union", "small sides of about 2 MB"),
-        (JOIN, ground(100, 100), None, "kernel", "sides of about 200 MB: searched group by group"),
-        (JOIN, ground(100, 100, no_kernel="pyarrow not installed"), None, "union", "exact"),
-        (JOIN, ground(1000, 1000), None, "slices", "could have a key too heavy for one task"),
-        (JOIN, ground(1000, 1000, partitions=8), None, "slices", "sides of about 2.0 GB"),
+        (JOIN, session_facts(None, None), None, "union", "exact for any key sizes with one sort"),
+        (JOIN, session_facts(1, 1), None, "union", "small sides of about 2 MB"),
+        (JOIN, session_facts(100, 100), None, "kernel", "sides of about 200 MB: searched group by group"),
+        (JOIN, session_facts(100, 100, no_kernel="pyarrow not installed"), None, "union", "exact"),
+        (JOIN, session_facts(1000, 1000), None, "slices", "could have a key too heavy for one task"),
+        (JOIN, session_facts(1000, 1000, partitions=8), None, "slices", "sides of about 2.0 GB"),
         (
             JOIN,
-            ground(1000, 1000, partitions=4),
+            session_facts(1000, 1000, partitions=4),
             None,
             "union",
             "4 shuffle partitions would give a kernel task",
         ),
-        (JOIN, ground(1000, 1000, partitions=4), EVEN, "union", "about 1.5 GB, more of them"),
-        (JOIN, ground(1000, 1000, partitions=4), SKEWED, "union", "more of them would let it search"),
-        (JOIN, ground(1000, 1000, no_kernel="pyarrow not installed"), None, "union", "exact"),
-        (JOIN, ground(1000, 1000), EVEN, "kernel", "no key is too heavy"),
-        (JOIN, ground(1000, 1000), SKEWED, "slices", "a key has 95 % of the rows"),
-        (JOIN, ground(1000, 1000, cores=2), SKEWED, "slices", "a key has 95 % of the rows"),
-        (JOIN, ground(1000, 1000, cores=2), LEANING, "kernel", "no key is too heavy"),
-        (JOIN, ground(1000, 1000, cores=8), LEANING, "slices", "a key has 30 % of the rows"),
-        (JOIN, ground(100, 10), None, "broadcast", "the right side is small, about 10 MB"),
-        (JOIN, ground(100, 10, may_broadcast=False), None, "kernel", "sides of about 110 MB"),
-        (JOIN, ground(15, 10), None, "kernel", "sides of about 25 MB"),
-        (JOIN, ground(0.01, 500), None, "tiny_left", "the left side of about 11 KB"),
-        (JOIN, ground(0.01, 32), None, "tiny_left", "the left side of about 11 KB"),
-        (JOIN, ground(0.01, 31.9), None, "kernel", "sides of about 32 MB"),
-        (JOIN, ground(0.07, 500), None, "kernel", "sides of about 500 MB"),
-        (KEYLESS, ground(100, 100), None, "slices", "no equal key"),
-        (KEYLESS, ground(None, None), None, "slices", "no equal key"),
-        (KEYLESS, ground(1, 1), None, "union", "small sides"),
-        (TWO_AXES, ground(100, 100), None, "rank", "two independent cut-offs"),
+        (JOIN, session_facts(1000, 1000, partitions=4), EVEN, "union", "about 1.5 GB, more of them"),
+        (JOIN, session_facts(1000, 1000, partitions=4), SKEWED, "union", "more of them would let it search"),
+        (JOIN, session_facts(1000, 1000, no_kernel="pyarrow not installed"), None, "union", "exact"),
+        (JOIN, session_facts(1000, 1000), EVEN, "kernel", "no key is too heavy"),
+        (JOIN, session_facts(1000, 1000), SKEWED, "slices", "a key has 95 % of the rows"),
+        (JOIN, session_facts(1000, 1000, cores=2), SKEWED, "slices", "a key has 95 % of the rows"),
+        (JOIN, session_facts(1000, 1000, cores=2), LEANING, "kernel", "no key is too heavy"),
+        (JOIN, session_facts(1000, 1000, cores=8), LEANING, "slices", "a key has 30 % of the rows"),
+        (JOIN, session_facts(100, 10), None, "broadcast", "the right side is small, about 10 MB"),
+        (JOIN, session_facts(100, 10, may_broadcast=False), None, "kernel", "sides of about 110 MB"),
+        (JOIN, session_facts(15, 10), None, "kernel", "sides of about 25 MB"),
+        (JOIN, session_facts(0.01, 500), None, "tiny_left", "the left side of about 11 KB"),
+        (JOIN, session_facts(0.01, 32), None, "tiny_left", "the left side of about 11 KB"),
+        (JOIN, session_facts(0.01, 31.9), None, "kernel", "sides of about 32 MB"),
+        (JOIN, session_facts(0.07, 500), None, "kernel", "sides of about 500 MB"),
+        (KEYLESS, session_facts(100, 100), None, "slices", "no equal key"),
+        (KEYLESS, session_facts(None, None), None, "slices", "no equal key"),
+        (KEYLESS, session_facts(1, 1), None, "union", "small sides"),
+        (TWO_AXES, session_facts(100, 100), None, "rank", "two independent cut-offs"),
         # Each limit belongs to the plan it is a limit of.
-        (JOIN, ground(8, 8), None, "union", "small sides of about 16 MB"),
-        (JOIN, ground(8, 8.1), None, "kernel", "sides of about 16 MB"),
-        (JOIN, ground(64, 32), None, "broadcast", "the right side is small, about 32 MB"),
-        (JOIN, ground(66, 32.1), None, "kernel", "sides of about 98 MB"),
-        (JOIN, ground(1 / 16, 500), None, "tiny_left", "the left side of about 64 KB"),
-        (JOIN, ground(320, 320), None, "kernel", "sides of about 640 MB"),
-        (JOIN, ground(320, 320.1), None, "slices", "sides of about 640 MB"),
+        (JOIN, session_facts(8, 8), None, "union", "small sides of about 16 MB"),
+        (JOIN, session_facts(8, 8.1), None, "kernel", "sides of about 16 MB"),
+        (JOIN, session_facts(64, 32), None, "broadcast", "the right side is small, about 32 MB"),
+        (JOIN, session_facts(66, 32.1), None, "kernel", "sides of about 98 MB"),
+        (JOIN, session_facts(1 / 16, 500), None, "tiny_left", "the left side of about 64 KB"),
+        (JOIN, session_facts(320, 320), None, "kernel", "sides of about 640 MB"),
+        (JOIN, session_facts(320, 320.1), None, "slices", "sides of about 640 MB"),
     ],
 )
 def test_a_plan_is_chosen_from_sizes_statistics_and_options(
-    join: ResolvedJoin, known: Ground, facts: Facts | None, plan: str, reason: str
+    join: ResolvedJoin, known: SessionFacts, facts: Facts | None, plan: str, reason: str
 ) -> None:
-    choice = choose(join, facts=facts, ground=known)
+    choice = choose(join, facts=facts, session_facts=known)
     assert choice.strategy == plan
     assert reason in choice.reason
     assert choice.facts is facts
 
 
 def test_the_cost_says_how_much_is_about_to_be_shuffled_or_sent() -> None:
-    assert choose(JOIN, ground=ground(100, 100)).cost.endswith("; about 200 MB shuffled")
-    assert choose(JOIN, ground=ground(100, 10)).cost.endswith("; about 10 MB sent")
+    assert choose(JOIN, session_facts=session_facts(100, 100)).cost.endswith("; about 200 MB shuffled")
+    assert choose(JOIN, session_facts=session_facts(100, 10)).cost.endswith("; about 10 MB sent")
     assert "about" not in choose(JOIN).cost

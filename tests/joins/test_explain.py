@@ -14,7 +14,7 @@ from weft.joins.choose import choose
 from weft.joins.explain import JoinExplanation, explain_resolved, explain_several, explain_spec
 from weft.joins.facts import Facts, HeavyKey
 from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.several import choose_several, resolve_several
 from weft.joins.spec import (
     AsofOrder,
@@ -46,7 +46,7 @@ NEAREST = AsofSpec(
 def natural(
     how: Any, *, aliases: Any = (), strict: bool = True, left: Schema = ORDERS, **options: Any
 ) -> JoinExplanation:
-    found = natural_keys(left, CUSTOMERS, aliases=aliases, strict=strict, **options)
+    found = infer_natural_keys(left, CUSTOMERS, aliases=aliases, strict=strict, **options)
     inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
     spec = JoinSpec(found.pairs)
     return explain_resolved(

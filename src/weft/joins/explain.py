@@ -15,7 +15,7 @@ from weft.joins.resolve.resolved import AsOf, Exact, ResolvedJoin
 from weft.joins.several import Part
 from weft.joins.spec.asof import AsofSpec
 from weft.joins.spec.join import JoinSpec
-from weft.joins.spec.predicates import as_said
+from weft.joins.spec.predicates import format_column
 
 Row = tuple[str, ...]
 _KEY_HEADINGS = ("left", "right", "origin", "type")
@@ -119,7 +119,7 @@ def explain_spec(spec: JoinSpec, how: str | None = None) -> JoinExplanation:
         spec_fingerprint=spec.fingerprint(),
         bound=False,
         facts=(("condition", str(spec)), *_promises(spec, said), ("method", _method(spec, how))),
-        keys=tuple((as_said("left", a), as_said("right", b)) for a, b in spec.equal_keys),
+        keys=tuple((format_column("left", a), format_column("right", b)) for a, b in spec.equal_keys),
         spec=spec.to_dict(),
     )
 
@@ -260,7 +260,10 @@ def _through_zone(join: ResolvedJoin) -> str:
 def _promises(spec: JoinSpec, how: str | None) -> Iterator[tuple[str, str]]:
     yield "nulls", "a NULL key equals a NULL key" if spec.nulls_equal else "a NULL key matches nothing"
     if isinstance(spec, AsofSpec):
-        yield "ties", _ties([as_said("right", n) for n in spec.tie_break], spec.direction, spec.nearest_tie)
+        yield (
+            "ties",
+            _ties([format_column("right", n) for n in spec.tie_break], spec.direction, spec.nearest_tie),
+        )
     if spec.relationship:
         yield "relationship", f"{spec.relationship}, checked while the job runs"
     if spec.unmatched:

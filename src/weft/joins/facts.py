@@ -1,9 +1,11 @@
-"""What a chooser may know of two sides: Spark's estimates, and a sample asked for with ``statistics="sample"``."""
+"""Numbers about joins: matches of a run, Spark's estimates of two sides, and facts from ``statistics="sample"``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+from weft.core.documents import Document
 
 _SHOWN = 3
 
@@ -73,7 +75,7 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class SessionFacts:
     """Spark's estimates of both sides, and what the session can do.
 
     Sizes are bytes, None where Spark has no estimate worth the name; `cores` is how many tasks run
@@ -98,7 +100,7 @@ class Ground:
         return self.left_bytes + self.right_bytes
 
 
-UNKNOWN = Ground()
+UNKNOWN = SessionFacts()
 
 
 def in_words(size: int) -> str:
@@ -110,3 +112,17 @@ def in_words(size: int) -> str:
     if size < MIB:
         return f"{-(-size // 1024)} KB"
     return f"{size / MIB:.0f} MB" if size < 1024 * MIB else f"{size / MIB / 1024:.1f} GB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinCounts(Document):
+    """How many of the rows that an operation changed have a match, none, or more than one.
+
+    >>> JoinCounts(alias="fx", matched=9, unmatched=1, multiple=0).to_dict()
+    {'alias': 'fx', 'matched': 9, 'unmatched': 1, 'multiple': 0}
+    """
+
+    alias: str
+    matched: int
+    unmatched: int = 0
+    multiple: int = 0

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 from weft.core.names import format_list
 from weft.core.types import DType, Schema, common_type
 from weft.errors import ColumnCollisionError, JoinSpecError
-from weft.joins.choose import Choice
-from weft.joins.resolve.conditions import folded
+from weft.joins.choose import ASOF, Choice
 from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, Slot
-from weft.joins.strategies import ASOF
 
 if TYPE_CHECKING:
     from weft.expr import Typed
@@ -62,7 +61,7 @@ def resolve_several(left: Schema, asked: Sequence[Asked]) -> tuple[Part, ...]:
     schema, origins = left, tuple(Origin(0, i) for i in range(len(left)))
     for number, (spec, right, project) in enumerate(asked, start=1):
         join = _resolved(spec, schema, right, project, number)
-        direct = _direct(folded(join), left, origins, number)
+        direct = _direct(fold_order_conditions(join), left, origins, number)
         refusal = ASOF["union"](direct)
         if refusal is not None:
             raise _apart(number, refusal)

@@ -21,7 +21,7 @@ from weft.joins.relation.temporal import check_order
 from weft.joins.resolve.join import resolve_join
 from weft.joins.several import resolve_several
 from weft.joins.spark import workers
-from weft.joins.spark.failures import coded_errors, job_failure
+from weft.joins.spark.failures import coded_errors, explain_job_failure
 
 LEFT = Schema.of(symbol="string", ts="timestamp", qty="long")
 RIGHT = Schema.of(symbol="string", ts="timestamp", bid="double", ask="double")
@@ -249,7 +249,7 @@ def test_a_failed_job_is_an_error_of_weft_with_a_next_step(
 
 
 def test_other_failures_are_left_alone() -> None:
-    assert job_failure(ValueError("ModuleNotFoundError: No module named 'numpy'")) is None
+    assert explain_job_failure(ValueError("ModuleNotFoundError: No module named 'numpy'")) is None
     with pytest.raises(KeyError), coded_errors():
         raise KeyError("x")
 

@@ -20,7 +20,7 @@ from weft.errors import (
     WeftError,
 )
 from weft.joins.resolve.join import resolve_join
-from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.predicates import meeting_help
 from weft.joins.spec import (
     AsofOrder,
@@ -51,7 +51,7 @@ def bound(*keys: tuple[str, str], predicates: Any = (), **options: Any) -> Any:
 def test_every_misspelt_alias_is_told() -> None:
     said = findings(
         UnknownColumnError,
-        lambda: natural_keys(
+        lambda: infer_natural_keys(
             LEFT, RIGHT, aliases=(("custmer", "id"), ("totl", "credt")), exclude_shared=["regin"]
         ),
     )
@@ -119,9 +119,9 @@ def test_no_keys_says_what_exclude_shared_removed() -> None:
     with refused(
         NoJoinKeysError, "W0104", "left out by exclude_shared: 'region', 'ts', 'v'", "take a name out"
     ):
-        natural_keys(LEFT, RIGHT, exclude_shared=shared)
+        infer_natural_keys(LEFT, RIGHT, exclude_shared=shared)
     with pytest.raises(NoJoinKeysError) as caught:
-        natural_keys(Schema.of(a="long"), Schema.of(b="long"))
+        infer_natural_keys(Schema.of(a="long"), Schema.of(b="long"))
     assert "exclude_shared" not in str(caught.value)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from weft.core.types import Schema
-from weft.joins.resolve.conditions import folded
 from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spec import AsofOrder, AsofSpec, ExpressionPredicate
 
@@ -25,7 +25,7 @@ def fold(condition: str, **options: Any) -> tuple[AsOf, ResolvedJoin]:
         predicates=[ExpressionPredicate(condition)],
         **options,
     )
-    join = folded(resolve_join(spec, TRADES, QUOTES))
+    join = fold_order_conditions(resolve_join(spec, TRADES, QUOTES))
     assert isinstance(join.match, AsOf)
     return join.match, join
 

@@ -27,7 +27,7 @@ from weft.errors import (
 from weft.joins.choose import choose
 from weft.joins.explain import explain_resolved, explain_spec
 from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import (
     AsofOrder,
@@ -69,9 +69,9 @@ def test_a_directed_join_refuses_keywords_and_names_from_kwargs() -> None:
 
 
 def test_suffixes_are_short_for_a_projection_and_not_both() -> None:
-    from weft.joins.relation.joining import settled_projection
+    from weft.joins.relation.joining import resolve_projection
 
-    assert settled_projection(None, ("", "_c")) == JoinProjection(suffixes=("", "_c"))
+    assert resolve_projection(None, ("", "_c")) == JoinProjection(suffixes=("", "_c"))
     with refused(ArgumentError, "W0305", "project= or suffixes="):
         unplugged(A).natural_inner(unplugged(B), suffixes=("", "_c"), project=JoinProjection())
 
@@ -81,7 +81,7 @@ def test_an_as_of_spec_takes_everything_that_natural_keys_promise() -> None:
         Schema.of(s="string", ts="long", k="long"),
         Schema.of(s="string", ts="long", qts="long", j="long"),
     )
-    found = natural_keys(left, right, aliases=(("k", "j"),), order=ORDER, strict=False)
+    found = infer_natural_keys(left, right, aliases=(("k", "j"),), order=ORDER, strict=False)
     spec = AsofSpec(
         found.pairs,
         [ExpressionPredicate("right.j > 0")],
@@ -234,7 +234,7 @@ def test_specs_are_stored_with_type_and_version() -> None:
 
 
 def test_aliases_are_stored_as_equal_keys() -> None:
-    found = natural_keys(
+    found = infer_natural_keys(
         Schema.of(id="long", ref="long"), Schema.of(id="long", x="long"), aliases=(("ref", "x"),)
     )
     assert JoinSpec(found.pairs).to_dict()["equal_keys"] == [["id", "id"], ["ref", "x"]]
@@ -321,7 +321,7 @@ def test_a_displaced_key_is_named_in_the_collision() -> None:
 
 def test_shared_columns_can_be_excluded_and_risky_ones_are_told() -> None:
     left = Schema.of(id="long", updated_at="timestamp", score="double")
-    found = natural_keys(left, left, exclude_shared=("updated_at",))
+    found = infer_natural_keys(left, left, exclude_shared=("updated_at",))
     assert found.pairs == (("id", "id"), ("score", "score"))
     assert "'score'" in found.notes[0]
 
@@ -335,7 +335,7 @@ def test_relations_of_two_sessions_are_refused() -> None:
 def test_conditions_stand_in_a_fixed_order() -> None:
     left = Schema.of(z="long", status="string", id="long", ref="long", ts="long")
     right = Schema.of(id="long", status="string", code="string", x="long", y="long", z="long", qts="long")
-    found = natural_keys(
+    found = infer_natural_keys(
         left, right, aliases=(("ref", "x"), ("status", "code")), keys=(("ref", "y"),), order=ORDER
     )
     spec = AsofSpec(

@@ -19,7 +19,7 @@ from weft.errors import (
 )
 from weft.joins.explain import explain_resolved
 from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.natural import natural_keys
+from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spec import (
     AsofOrder,
@@ -30,14 +30,14 @@ from weft.joins.spec import (
     JoinSpec,
     from_dict,
 )
-from weft.joins.spec.join import alias_pairs
+from weft.joins.spec.join import read_alias_pairs
 
 
 def natural(
     left: Schema, right: Schema, how: Any = "inner", *, keys: Any = None, project: Any = None, **aliases: str
 ) -> ResolvedJoin:
-    said = alias_pairs(aliases, keys)
-    found = natural_keys(
+    said = read_alias_pairs(aliases, keys)
+    found = infer_natural_keys(
         left,
         right,
         aliases=said[: len(aliases)],
@@ -154,7 +154,7 @@ QUOTES = Schema.of(s="string", ts="timestamp", px="long")
 
 def asof(project: JoinProjection | None = None) -> ResolvedJoin:
     order = AsofOrder("ts", "ts")
-    found = natural_keys(Schema.of(s="string", ts="timestamp", n="long"), QUOTES, order=order)
+    found = infer_natural_keys(Schema.of(s="string", ts="timestamp", n="long"), QUOTES, order=order)
     spec = AsofSpec(found.pairs, order=order)
     return resolve_join(spec, Schema.of(s="string", ts="timestamp", n="long"), QUOTES, project=project)
 
@@ -197,7 +197,7 @@ def test_x4_specs_that_differ_in_order_or_direction_resolve_differently() -> Non
 
 
 def test_x5_a_bad_alias_that_is_not_strict_is_told() -> None:
-    found = natural_keys(
+    found = infer_natural_keys(
         Schema.of(a="long", b="long"), Schema.of(a="long", c="long"), aliases=(("nope", "c"),), strict=False
     )
     assert "nope='c'" in found.notes[0]

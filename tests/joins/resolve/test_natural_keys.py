@@ -1,4 +1,4 @@
-"""natural_keys: shared names, aliases, keys=, what is left out, and what is told."""
+"""infer_natural_keys: shared names, aliases, keys=, what is left out, and what is told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from refusals import refused
 from weft.core.types import LONG, Field, Schema, parse_type
 from weft.errors import AmbiguousColumnError, JoinSpecError, NoJoinKeysError, UnknownColumnError
 from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.natural import NaturalKeys, natural_keys
+from weft.joins.resolve.natural import NaturalKeys, infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import AsofOrder, JoinProjection, JoinSpec
 
@@ -26,7 +26,7 @@ def joined(left: Schema, right: Schema, found: NaturalKeys, **options: Any) -> R
 
 def test_shared_columns_are_keys_in_left_order_across_case() -> None:
     left, right = Schema.of(b="long", id="long", a="long"), Schema.of(A="long", c="long", ID="long")
-    found = natural_keys(left, right)
+    found = infer_natural_keys(left, right)
     assert found.pairs == (("id", "ID"), ("a", "A"))
     assert found.origins == ("shared", "shared")
     assert (found.dropped, dict(found.displaced), found.notes) == ((), {}, ())
@@ -35,12 +35,12 @@ def test_shared_columns_are_keys_in_left_order_across_case() -> None:
 def test_under_a_case_sensitive_policy_names_must_be_the_same() -> None:
     left = Schema(Schema.of(id="long", a="long").fields, case_sensitive=True)
     right = Schema(Schema.of(ID="long", a="long").fields, case_sensitive=True)
-    assert natural_keys(left, right).pairs == (("a", "a"),)
+    assert infer_natural_keys(left, right).pairs == (("a", "a"),)
 
 
 def test_an_alias_adds_a_pair_after_the_shared_ones_in_call_order() -> None:
     left, right = Schema.of(z="long", id="long", y="long"), Schema.of(id="long", p="long", q="long", r="long")
-    found = natural_keys(left, right, aliases=(("z", "q"), ("y", "p")), keys=(("z", "r"),))
+    found = infer_natural_keys(left, right, aliases=(("z", "q"), ("y", "p")), keys=(("z", "r"),))
     assert found.pairs == (("id", "id"), ("z", "q"), ("y", "p"), ("z", "r"))
     assert found.origins == ("shared", "alias", "alias", "keys")
 
@@ -48,7 +48,7 @@ def test_an_alias_adds_a_pair_after_the_shared_ones_in_call_order() -> None:
 def test_an_alias_for_a_shared_column_takes_its_place_and_displaces_its_partner() -> None:
     left = Schema.of(a="long", status="string", b="long")
     right = Schema.of(b="long", status="string", status_code="string", a="long")
-    found = natural_keys(left, right, aliases=(("STATUS", "STATUS_CODE"),))
+    found = infer_natural_keys(left, right, aliases=(("STATUS", "STATUS_CODE"),))
     assert found.pairs == (("a", "a"), ("status", "status_code"), ("b", "b"))
     assert found.origins == ("shared", "alias", "shared")
     assert found.displaced == {1: "right column 'status' is no longer a key because of status='status_code'"}
@@ -56,21 +56,21 @@ def test_an_alias_for_a_shared_column_takes_its_place_and_displaces_its_partner(
 
 def test_an_alias_that_says_what_is_shared_anyway_displaces_nothing() -> None:
     left, right = Schema.of(id="long"), Schema.of(ID="long")
-    found = natural_keys(left, right, aliases=(("id", "id"),))
+    found = infer_natural_keys(left, right, aliases=(("id", "id"),))
     assert (found.pairs, found.origins, dict(found.displaced)) == ((("id", "ID"),), ("alias",), {})
 
 
 @pytest.mark.parametrize("said", [(("a", "x"), ("A", "X")), (("a", "x"), ("a", "x"), ("`a`", "x"))])
 def test_a_pair_said_twice_counts_once(said: Any) -> None:
     left, right = Schema.of(a="long"), Schema.of(x="long")
-    found = natural_keys(left, right, aliases=said)
+    found = infer_natural_keys(left, right, aliases=said)
     assert (found.pairs, found.origins) == ((("a", "x"),), ("alias",))
     assert len(joined(left, right, found).keys) == 1
 
 
 def test_a_second_alias_for_one_column_is_a_second_condition() -> None:
     left, right = Schema.of(a="long"), Schema.of(a="long", x="long", y="long")
-    found = natural_keys(left, right, aliases=(("a", "x"),), keys=(("a", "y"),))
+    found = infer_natural_keys(left, right, aliases=(("a", "x"),), keys=(("a", "y"),))
     assert found.pairs == (("a", "x"), ("a", "y"))
 
 
@@ -78,10 +78,10 @@ def test_an_alias_may_name_any_column_literally() -> None:
     names = ("a.b", "c`d", "order id", "class", "`q`")
     left = Schema(tuple(Field(n, LONG) for n in names))
     right = Schema(tuple(Field(f"{n}2", LONG) for n in names))
-    found = natural_keys(left, right, aliases=tuple((n, f"{n}2") for n in names))
+    found = infer_natural_keys(left, right, aliases=tuple((n, f"{n}2") for n in names))
     join = joined(left, right, found)
     assert [(k.left, k.right, k.origin) for k in join.keys] == [(i, i, "alias") for i in range(len(names))]
-    quoted = natural_keys(left, right, aliases=(("`a.b`", "`a.b2`"),))
+    quoted = infer_natural_keys(left, right, aliases=(("`a.b`", "`a.b2`"),))
     assert quoted.pairs == (("`a.b`", "`a.b2`"),)
 
 
@@ -98,7 +98,7 @@ def test_an_alias_that_names_no_column_is_told_the_side_and_near_names(
 ) -> None:
     left, right = Schema.of(customer="long", total="long"), Schema.of(id="long", idx="long")
     with refused(UnknownColumnError, "W0101", f"the {side} relation has no column", name, near):
-        natural_keys(left, right, aliases=(pair,))
+        infer_natural_keys(left, right, aliases=(pair,))
 
 
 @pytest.mark.parametrize(
@@ -107,19 +107,19 @@ def test_an_alias_that_names_no_column_is_told_the_side_and_near_names(
 def test_a_misspelt_parameter_is_told_the_parameter(typo: str, parameter: str) -> None:
     left, right = Schema.of(a="long"), Schema.of(a="long")
     with refused(UnknownColumnError, "W0101", repr(typo), f"or the parameter {parameter}=?"):
-        natural_keys(left, right, aliases=((typo, "a"),), parameters=PARAMETERS)
+        infer_natural_keys(left, right, aliases=((typo, "a"),), parameters=PARAMETERS)
 
 
 def test_at_most_three_near_names_are_told() -> None:
     left = Schema.of(**{f"customer_{i}": "long" for i in range(9)})
     with pytest.raises(UnknownColumnError) as caught:
-        natural_keys(left, Schema.of(id="long"), aliases=(("customer_x", "id"),))
+        infer_natural_keys(left, Schema.of(id="long"), aliases=(("customer_x", "id"),))
     assert caught.value.help.count("'customer_") == 3
 
 
 def test_not_strict_drops_what_names_no_column_and_tells_it() -> None:
     left, right = Schema.of(a="long", b="long"), Schema.of(a="long", c="long")
-    found = natural_keys(
+    found = infer_natural_keys(
         left, right, aliases=(("nope", "c"), ("b", "c")), keys=(("b", "no.where"),), strict=False
     )
     assert found.pairs == (("a", "a"), ("b", "c"))
@@ -133,7 +133,7 @@ def test_not_strict_drops_what_names_no_column_and_tells_it() -> None:
 def test_not_strict_still_needs_a_key() -> None:
     left, right = Schema.of(a="long"), Schema.of(b="long")
     with refused(NoJoinKeysError, "W0104", "strict=False", "'nope'", "'a'", "'b'", "cross_join"):
-        natural_keys(left, right, aliases=(("nope", "b"),), strict=False)
+        infer_natural_keys(left, right, aliases=(("nope", "b"),), strict=False)
 
 
 def test_no_shared_column_is_refused_with_both_column_lists() -> None:
@@ -146,36 +146,36 @@ def test_no_shared_column_is_refused_with_both_column_lists() -> None:
         "left_column='right_column'",
         "cross_join",
     ):
-        natural_keys(left, right)
-    assert natural_keys(left, right, need_keys=False).pairs == ()
+        infer_natural_keys(left, right)
+    assert infer_natural_keys(left, right, need_keys=False).pairs == ()
 
 
 def test_long_column_lists_are_cut() -> None:
     left, right = (Schema.of(**{f"{s}{i}": "long" for i in range(200)}) for s in "ab")
     with refused(NoJoinKeysError, "W0104", "and 188 more"):
-        natural_keys(left, right)
+        infer_natural_keys(left, right)
 
 
 def test_excluded_shared_columns_are_no_keys() -> None:
     left, right = Schema.of(id="long", updated_at="timestamp"), Schema.of(id="long", Updated_At="timestamp")
-    assert natural_keys(left, right, exclude_shared=("UPDATED_AT",)).pairs == (("id", "id"),)
+    assert infer_natural_keys(left, right, exclude_shared=("UPDATED_AT",)).pairs == (("id", "id"),)
     with refused(NoJoinKeysError, "W0104"):
-        natural_keys(left, right, exclude_shared=("updated_at", "id"))
+        infer_natural_keys(left, right, exclude_shared=("updated_at", "id"))
 
 
 def test_excluding_what_is_not_shared_is_refused() -> None:
     left, right = Schema.of(id="long", only="long"), Schema.of(id="long")
     with refused(UnknownColumnError, "W0101", "'only'", "shared columns are 'id'"):
-        natural_keys(left, right, exclude_shared=("only",))
+        infer_natural_keys(left, right, exclude_shared=("only",))
     with refused(UnknownColumnError, "W0101", "'idd'", "did you mean 'id'?"):
-        natural_keys(left, right, exclude_shared=("idd",))
+        infer_natural_keys(left, right, exclude_shared=("idd",))
     with refused(JoinSpecError, "W0303", "exclude_shared"):
-        natural_keys(left, right, exclude_shared=("",))
+        infer_natural_keys(left, right, exclude_shared=("",))
 
 
 def test_an_excluded_column_follows_the_collision_rule() -> None:
     left, right = Schema.of(id="long", at="long"), Schema.of(id="long", at="long")
-    found = natural_keys(left, right, exclude_shared=("at",))
+    found = infer_natural_keys(left, right, exclude_shared=("at",))
     join = joined(left, right, found, project=JoinProjection(suffixes=("", "_r")))
     assert [c.name for c in join.output] == ["id", "at", "at_r"]
 
@@ -186,7 +186,7 @@ def test_an_excluded_column_follows_the_collision_rule() -> None:
 def test_order_columns_are_never_keys(left_order: str, right_order: str) -> None:
     left = Schema.of(symbol="string", ts="timestamp", qts="timestamp")
     right = Schema.of(symbol="string", Ts="timestamp", qts="timestamp")
-    found = natural_keys(left, right, order=AsofOrder(left_order, right_order))
+    found = infer_natural_keys(left, right, order=AsofOrder(left_order, right_order))
     expected = (("symbol", "symbol"),) if right_order != "ts" else (("symbol", "symbol"), ("qts", "qts"))
     assert found.pairs == expected
 
@@ -194,10 +194,10 @@ def test_order_columns_are_never_keys(left_order: str, right_order: str) -> None
 @pytest.mark.parametrize("dtype", ["double", "float", "array<long>", "struct<a:long>", "map<string,long>"])
 def test_a_shared_key_that_is_risky_to_compare_is_told(dtype: str) -> None:
     left, right = (Schema.of(id="long", x=parse_type(dtype)) for _ in range(2))
-    (note,) = natural_keys(left, right).notes
+    (note,) = infer_natural_keys(left, right).notes
     assert "'x'" in note
     assert "exclude_shared=('x',)" in note
-    assert natural_keys(left, right, exclude_shared=("x",)).notes == ()
+    assert infer_natural_keys(left, right, exclude_shared=("x",)).notes == ()
 
 
 def test_two_columns_equal_but_for_case_are_refused_when_a_schema_is_made() -> None:
@@ -225,7 +225,7 @@ def test_inferred_pairs_always_resolve_in_a_fixed_order(
 ) -> None:
     left = Schema(tuple(Field(n, LONG) for n in left_names))
     right = Schema(tuple(Field(n.upper() if upper else n, LONG) for n in right_names))
-    found = natural_keys(left, right, aliases=tuple(aliases), strict=False, need_keys=False)
+    found = infer_natural_keys(left, right, aliases=tuple(aliases), strict=False, need_keys=False)
     assert len(found.pairs) == len(found.origins) == len(set(found.pairs))
     shared = [n for n in left_names if n in right_names]
     assert [a for a, _ in found.pairs][: len(shared)] == shared

@@ -12,9 +12,9 @@ import pytest
 from join_cases import by_reference, cases_of, named, natural_arguments, relation_of, resolved_case, rows_of
 from strategies import seeds
 from weft import JoinProjection, WeftError, asof_strategies
-from weft.joins.resolve.conditions import folded
+from weft.joins.choose import ASOF
+from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.spec import from_dict
-from weft.joins.strategies import ASOF
 from weft.testing import Case, assert_rows_equal
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def joined(case: Case, session: SparkSession, strategy: str) -> Relation:
 
 def refusal(case: Case, strategy: str) -> str | None:
     """Return why a plan does not serve a case."""
-    return None if strategy == "auto" else ASOF[strategy](folded(resolved_case(case)))
+    return None if strategy == "auto" else ASOF[strategy](fold_order_conditions(resolved_case(case)))
 
 
 def in_turn() -> list[tuple[Case, str]]:

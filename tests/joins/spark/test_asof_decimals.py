@@ -13,8 +13,8 @@ from join_cases import frame_of, rows_of
 from weft import AsofOrder, AsofSpec, asof_strategies, relation
 from weft.core.types import LONG, Field, Schema, parse_type
 from weft.errors import JoinTypeError, StrategyRefusedError
+from weft.joins.choose import ASOF
 from weft.joins.resolve.join import resolve_join
-from weft.joins.strategies import ASOF
 from weft.testing import Table, assert_rows_equal, reference_join
 
 if TYPE_CHECKING:

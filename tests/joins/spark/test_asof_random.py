@@ -9,12 +9,12 @@ import pytest
 from join_cases import assert_schema_is_true, frame_of, rows_of
 from strategies import RandomJoin, expected, seeded_join, seeds
 from weft import JoinProjection, WeftError, asof_strategies, relation
-from weft.joins.resolve.conditions import folded
+from weft.joins.choose import ASOF
 from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spark import asof_kernel
 from weft.joins.spec import from_dict
-from weft.joins.strategies import ASOF
 from weft.testing import assert_rows_equal
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def packs(strategy: str, count: int) -> list[tuple[RandomJoin, ResolvedJoin]]:
         except WeftError as error:
             assert error.code in ("W0103", "W0307"), f"seed {seed - 1}: {error}"
             continue
-        if ASOF[strategy](folded(join)) is None:
+        if ASOF[strategy](fold_order_conditions(join)) is None:
             found.append((pack, join))
     return found
 

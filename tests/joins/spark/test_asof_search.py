@@ -13,7 +13,7 @@ import pytest
 
 from weft.core.types import LONG, Schema
 from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
-from weft.joins.spark.hashing import even_numbers, spark_hash
+from weft.joins.spark.sides import numbers_by_partition, spark_hash
 from weft.testing import assert_rows_equal, reference_join
 
 MATCH = AsOf(
@@ -113,7 +113,7 @@ def test_doubles_become_integers_that_sort_alike() -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2, 7, 8, 64, 200])
 def test_each_group_number_has_a_partition_of_its_own(partitions: int) -> None:
-    assert [spark_hash(n) % partitions for n in even_numbers(partitions)] == list(range(partitions))
+    assert [spark_hash(n) % partitions for n in numbers_by_partition(partitions)] == list(range(partitions))
 
 
 def test_instants_come_backin_utc_wherever_they_lie() -> None:
@@ -146,9 +146,9 @@ def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
     from pyspark import cloudpickle
 
     from weft.joins.spark import asof_result, asof_search
-    from weft.joins.spark.workers import sent_by_value
+    from weft.joins.spark.workers import ship_by_value
 
-    run = sent_by_value((asof_search, asof_result), asof_search.cogrouped(search_of(MATCH)))
+    run = ship_by_value((asof_search, asof_result), asof_search.cogrouped(search_of(MATCH)))
     shipped = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
     program = (
         "import sys, importlib.abc\n"

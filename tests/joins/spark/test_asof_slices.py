@@ -11,15 +11,15 @@ import pytest
 from join_cases import assert_schema_is_true, frame_of, rows_of
 from strategies import CASE, RandomJoin, expected, seeded_join, seeds
 from weft import AsofOrder, AsofSpec, JoinProjection, Relation, WeftError, relation
-from weft.joins.resolve.conditions import folded
+from weft.joins.choose import ASOF
 from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark import asof_slices, heavy_keys
 from weft.joins.spark.asof_slices import SLICE
 from weft.joins.spark.heavy_keys import TOLD, Survey
 from weft.joins.spark.sides import Sides
 from weft.joins.spec import from_dict
-from weft.joins.strategies import ASOF
 from weft.testing import Table, assert_rows_equal
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def packs(count: int, *, keyless: bool = False, start: int = 0) -> list[tuple[Ra
         except WeftError as error:
             assert error.code in ("W0103", "W0307"), f"seed {seed - 1}: {error}"
             continue
-        if ASOF["slices"](folded(join)) is None:
+        if ASOF["slices"](fold_order_conditions(join)) is None:
             found.append((pack, join))
     return found
 

@@ -1,4 +1,4 @@
-"""Distances: how they are stored, measured and negated."""
+"""Distances: how they are stored, measured and negate_distance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from refusals import refused
 from spec_values import signed_durations, signed_numbers
 from weft.core.duration import Duration
 from weft.errors import ArgumentError, JoinSpecError
-from weft.joins.spec.amount import check_distance, is_number, negated, size_of
+from weft.joins.spec.values import check_distance, is_number, negate_distance, parse_distance
 
 
 @given(signed_durations | signed_numbers)
 def test_negating_twice_gives_the_distance_back(distance: Any) -> None:
     stored = check_distance(distance, "offset", signed=True)
-    assert negated(negated(stored)) == stored
-    assert size_of(negated(stored), "offset", signed=True) == -size_of(stored, "offset", signed=True)
+    assert negate_distance(negate_distance(stored)) == stored
+    assert parse_distance(negate_distance(stored), "offset", signed=True) == -parse_distance(
+        stored, "offset", signed=True
+    )
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**40), max_value=10**40))
@@ -64,7 +66,7 @@ def test_a_negative_distance_is_refused_where_none_is_wanted(value: Any) -> None
 
 @pytest.mark.parametrize("value", [0, "0", "0 s", dt.timedelta(0), 0.0, Decimal("0.00")])
 def test_a_zero_distance_is_refused_where_none_is_wanted(value: Any) -> None:
-    assert size_of(check_distance(value, "tolerance"), "tolerance") == 0
+    assert parse_distance(check_distance(value, "tolerance"), "tolerance") == 0
     with refused(JoinSpecError, "W0304", "size", "longer than zero"):
         check_distance(value, "size", zero=False)
 

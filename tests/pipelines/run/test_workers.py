@@ -14,7 +14,7 @@ from command_line import weft
 from weft.core.frozen import FrozenMap
 from weft.io.settings import SparkSettings
 from weft.io.spark.session import worker_python
-from weft.joins.spark.workers import WORKERS_NEED, worker_problem
+from weft.joins.spark.workers import WORKERS_NEED, diagnose_worker
 from weft.pipelines.run.failing import told
 from weft.pipelines.run.workers import local_workers
 
@@ -64,7 +64,7 @@ def test_a_worker_that_cannot_run_a_job_is_an_error_with_the_setting_to_paste(
     ],
 )
 def test_other_failures_do_not_blame_the_workers(text: str) -> None:
-    assert worker_problem(text) is None
+    assert diagnose_worker(text) is None
 
 
 def test_a_session_of_ours_takes_the_python_that_runs_it_unless_one_is_set(

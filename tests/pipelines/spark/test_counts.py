@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines import WRITE_ALL, env_of, join, run, sample, site, update
-from weft.joins.counts import JoinCounts
+from weft.joins.facts import JoinCounts
 from weft.pipelines.spark.counts import OperationCounts
 from weft.pipelines.spark.frame import started
 from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, lower_output, opened

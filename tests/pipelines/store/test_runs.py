@@ -8,7 +8,7 @@ import pytest
 
 from store_values import NOW, Counts, new_run, output, project, registration
 from weft.errors import RunError, StoreError
-from weft.joins.counts import JoinCounts
+from weft.joins.facts import JoinCounts
 from weft.pipelines.store.column_types import snapshot_fingerprint
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.records import RunFailure

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from weft.core.frozen import FrozenMap
 from weft.core.types import Schema
 from weft.expr import Typed, check, evaluate, parse
-from weft.joins.resolve.conditions import conjuncts
+from weft.joins.resolve.predicates import conjuncts
 from weft.streams.plan.bounds import Affine, bounds_of, comparison, time_difference
 from weft.streams.plan.scope import Named, StatementScope
 

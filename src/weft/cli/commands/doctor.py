@@ -101,7 +101,7 @@ def java() -> Check:
 
 def packages() -> Iterator[Check]:
     """Look at the packages that every run needs in this Python."""
-    from weft.joins.spark.workers import DRIVER_NEEDS, release
+    from weft.joins.spark.workers import DRIVER_NEEDS, parse_release
 
     for name, oldest in {"pyspark": "4.3", **DRIVER_NEEDS}.items():
         help = f"{shlex.quote(sys.executable)} -m pip install '{name}>={oldest}'"
@@ -110,7 +110,7 @@ def packages() -> Iterator[Check]:
         except ImportError as cause:
             yield Check(name, ok=False, found=f"cannot be imported: {cause}", help=help)
             continue
-        is_old = release(installed) < release(oldest)
+        is_old = parse_release(installed) < parse_release(oldest)
         found = f"{installed}, and runs need {oldest} or newer" if is_old else installed
         yield Check(name, ok=not is_old, found=found, help=help)
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from weft.errors import Code, ResolutionError
 from weft.io.spark.strict import MARK
-from weft.joins.spark.failures import FailureRule, explain
+from weft.joins.spark.failures import FailureRule, explain_failure
 
 
 def _own(code: Code, help: str) -> FailureRule:
@@ -81,5 +81,5 @@ def data_failure(failure: BaseException) -> ResolutionError | None:
         except Exception as failure:
             known = data_failure(failure)
     """
-    known = explain(failure, DATA)
+    known = explain_failure(failure, DATA)
     return known if isinstance(known, ResolutionError) else None

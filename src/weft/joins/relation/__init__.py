@@ -9,13 +9,13 @@ from weft.expr.spark.frames import require_dataframe, schema_of
 from weft.joins.relation.directed import DirectedJoins, pairs_of, spec_call, warn_deprecated
 from weft.joins.relation.foreign import missing_order, refuse_foreign
 from weft.joins.relation.frame import Actions, Frame, JoinLineage
-from weft.joins.relation.joining import a_relation
+from weft.joins.relation.joining import check_relation
 from weft.joins.relation.natural import NaturalJoins
 from weft.joins.relation.several import SeveralJoins
 from weft.joins.relation.temporal import TemporalJoins
 from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.join import JoinSpec
-from weft.joins.spec.words import one_of
+from weft.joins.spec.values import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +50,8 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins, Actions):
         return self._shim("left_join", other, "left", on)
 
     def _shim(self, old: str, other: Frame, how: ShimHow, on: Any) -> Self:
-        one_of(how, ShimHow, "how")
-        a_relation(other, old)
+        check_choice(how, ShimHow, "how")
+        check_relation(other, old)
         if on is None:
             warn_deprecated(f"Relation.{old}", f"natural_{how}(other)")
             natural: Self = getattr(self, f"natural_{how}")(other)
@@ -79,7 +79,7 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins, Actions):
 
     def join_asof(self, other: Frame, /, *, order: AsofOrder | None = None, **named: Any) -> Self:
         """As-of join on shared columns and aliases; deprecated."""
-        right = a_relation(other, "join_asof")
+        right = check_relation(other, "join_asof")
         refuse_foreign("join_asof", self, right, named)
         if order is None:
             raise missing_order("join_asof", self, right, named)

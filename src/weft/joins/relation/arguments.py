@@ -15,19 +15,19 @@ from weft.core.mistakes import ErrorCollector
 from weft.core.names import find_similar, is_keyword_name, parse_name
 from weft.errors import ArgumentError
 from weft.joins.relation.frame import Frame
-from weft.joins.relation.joining import check_stats, settled_projection
-from weft.joins.spec.amount import check_distance
-from weft.joins.spec.asof import UNBOUNDED, AsofHow, AsofOrder, name_list
-from weft.joins.spec.join import JoinSpec, alias_pairs, checked_predicates
-from weft.joins.spec.words import (
+from weft.joins.relation.joining import check_stats, resolve_projection
+from weft.joins.spec.asof import UNBOUNDED, AsofHow, AsofOrder, check_column_names
+from weft.joins.spec.join import JoinSpec, check_predicates, read_alias_pairs
+from weft.joins.spec.values import (
     Direction,
     NearestTie,
     OrderCheck,
     Relationship,
     Statistics,
     Unmatched,
-    a_bool,
-    one_of,
+    check_bool,
+    check_choice,
+    check_distance,
 )
 
 Check = Callable[[Any, str], object]
@@ -50,7 +50,7 @@ def _optional(check: Check) -> Check:
 
 
 def _word(words: Any) -> Check:
-    return lambda value, name: one_of(value, words, name)
+    return lambda value, name: check_choice(value, words, name)
 
 
 def _order(value: Any, name: str) -> None:
@@ -74,13 +74,13 @@ def _strategy(value: Any, name: str) -> None:
 
 
 _CHECKS: Mapping[str, Check] = {
-    "strict": a_bool,
-    "project": lambda value, _: settled_projection(value, None),
-    "predicates": checked_predicates,
-    "suffixes": lambda value, _: settled_projection(None, value),
-    "keys": lambda value, _: alias_pairs({}, value),
-    "exclude_shared": name_list,
-    "nulls_equal": a_bool,
+    "strict": check_bool,
+    "project": lambda value, _: resolve_projection(value, None),
+    "predicates": check_predicates,
+    "suffixes": lambda value, _: resolve_projection(None, value),
+    "keys": lambda value, _: read_alias_pairs({}, value),
+    "exclude_shared": check_column_names,
+    "nulls_equal": check_bool,
     "relationship": _optional(_word(Relationship)),
     "unmatched": _optional(_word(Unmatched)),
     "stats": lambda value, _: check_stats(value),
@@ -88,14 +88,14 @@ _CHECKS: Mapping[str, Check] = {
     "direction": _word(Direction),
     "tolerance": _optional(_tolerance),
     "how": _word(AsofHow),
-    "allow_exact_matches": a_bool,
+    "allow_exact_matches": check_bool,
     "nearest_tie": _word(NearestTie),
-    "tie_break": name_list,
-    "range_predicates": checked_predicates,
+    "tie_break": check_column_names,
+    "range_predicates": check_predicates,
     "known": _optional(_order),
     "tombstone": _optional(lambda value, name: parse_name(value, what=name)),
     "until": _optional(lambda value, name: parse_name(value, what=name)),
-    "skip_nulls": name_list,
+    "skip_nulls": check_column_names,
     "order_check": _word(OrderCheck),
     "strategy": _strategy,
     "statistics": _optional(_word(Statistics)),

@@ -9,16 +9,16 @@ from weft.core.names import canonical_name
 from weft.errors import ArgumentError
 from weft.joins.relation.arguments import like, notice, refuse_keywords
 from weft.joins.relation.frame import Frame
-from weft.joins.relation.joining import a_relation, join_frames, settled_projection
+from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
 from weft.joins.spec.asof import TemporalSpec
-from weft.joins.spec.join import JoinSpec, key_pairs
+from weft.joins.spec.join import JoinSpec, check_key_pairs
 from weft.joins.spec.predicates import JoinPredicate
 
 if TYPE_CHECKING:
     from weft.joins.spark.stats import MatchStats
     from weft.joins.spec.join import Keys
     from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.words import How
+    from weft.joins.spec.values import How
 
 
 REMOVED_IN = "0.3"
@@ -40,7 +40,7 @@ def pairs_of(on: Any) -> tuple[tuple[str, str], ...]:
             f"on must be a name, names, pairs or a mapping, not {type(on).__name__}",
             help="write JoinSpec(equal_keys=[('left_column', 'right_column')]) and leave on= out",
         )
-    return key_pairs([(k, k) if isinstance(k, str) else k for k in on])
+    return check_key_pairs([(k, k) if isinstance(k, str) else k for k in on])
 
 
 def spec_call(pairs: Sequence[tuple[str, str]], predicates: Sequence[JoinPredicate] = ()) -> str:
@@ -83,7 +83,7 @@ def _spec(spec: object, method: str, unexpected: dict[str, Any]) -> JoinSpec:
 
 def _directed(left: Any, other: object, spec: object, how: How, method: str, named: dict[str, Any]) -> Any:
     options = {name: named.pop(name, None) for name in ("project", "suffixes", "stats")}
-    right = a_relation(other, method)
+    right = check_relation(other, method)
     if "on" in named:
         spec = deprecated_on(left, right, method, spec, named.pop("on"))
     return join_frames(
@@ -91,7 +91,7 @@ def _directed(left: Any, other: object, spec: object, how: How, method: str, nam
         right,
         _spec(spec, method, named),
         how=how,
-        project=settled_projection(options["project"], options["suffixes"]),
+        project=resolve_projection(options["project"], options["suffixes"]),
         stats=options["stats"],
     )
 
@@ -234,7 +234,7 @@ class DirectedJoins(Frame):
         stats
             A `MatchStats` that counts rows while the job runs.
         """
-        right = a_relation(other, "cross_join")
+        right = check_relation(other, "cross_join")
         return join_frames(
-            self, right, None, how="cross", project=settled_projection(project, suffixes), stats=stats
+            self, right, None, how="cross", project=resolve_projection(project, suffixes), stats=stats
         )

@@ -12,19 +12,19 @@ from weft.joins.choose import choose
 from weft.joins.explain import JoinExplanation, explain_resolved, explain_spec
 from weft.joins.relation import Relation
 from weft.joins.relation.arguments import notice
-from weft.joins.relation.joining import a_relation
+from weft.joins.relation.joining import check_relation
 from weft.joins.relation.natural import infer
 from weft.joins.resolve.join import Inference, resolve_join
 from weft.joins.resolve.resolved import AsOf
-from weft.joins.spark.facts import ground_of
+from weft.joins.spark.facts import read_session_facts
 from weft.joins.spark.stats import fan_out
 from weft.joins.spark.streams import is_stream_join, stream_choice
-from weft.joins.spec.join import FROM_KWARGS, JoinSpec, Keys, checked_predicates
+from weft.joins.spec.join import FROM_KWARGS, JoinSpec, Keys, check_predicates
 
 if TYPE_CHECKING:
     from weft.joins.spec.predicates import JoinPredicate
     from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.words import How, Relationship, Unmatched
+    from weft.joins.spec.values import How, Relationship, Unmatched
 
 
 def explain_join(
@@ -72,7 +72,7 @@ def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> Join
     if isinstance(left, JoinSpec):
         _ignored("a spec alone", right=right, spec=spec, project=project)
         return explain_spec(left, how)
-    source = a_relation(left, "explain_join")
+    source = check_relation(left, "explain_join")
     if right is None and spec is None:
         if source.lineage is None:
             raise ArgumentError(
@@ -82,7 +82,7 @@ def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> Join
             )
         _ignored("a relation that came out of a join", how=how, project=project)
         return source.lineage.explain()
-    target = a_relation(right, "explain_join")
+    target = check_relation(right, "explain_join")
     inference = None
     if spec is None and how != "cross":
         found = infer(source, target, strict=True, keys=None, exclude_shared=(), aliases={})
@@ -92,7 +92,7 @@ def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> Join
     if is_stream_join(source.df, target.df, resolved):
         choice = stream_choice(source.df, target.df, resolved)
     elif isinstance(resolved.match, AsOf):
-        choice = choose(resolved, ground=ground_of(source.df, target.df))
+        choice = choose(resolved, session_facts=read_session_facts(source.df, target.df))
     return explain_resolved(resolved, spec, ordering=source.ordering, choice=choice)
 
 
@@ -141,8 +141,8 @@ def build_join_spec(
         ``left_name="right_name"`` adds a pair of keys, or replaces the partner of a shared column.
     """
     found = infer(
-        a_relation(left, "build_join_spec"),
-        a_relation(right, "build_join_spec"),
+        check_relation(left, "build_join_spec"),
+        check_relation(right, "build_join_spec"),
         strict=strict,
         keys=keys,
         exclude_shared=exclude_shared,
@@ -153,7 +153,7 @@ def build_join_spec(
         notice(note, JoinKeyWarning)
     return JoinSpec(
         found.pairs,
-        checked_predicates(predicates, "predicates"),
+        check_predicates(predicates, "predicates"),
         nulls_equal=nulls_equal,
         relationship=relationship,
         unmatched=unmatched,
@@ -176,7 +176,7 @@ def inspect_keys(left: Relation, right: Relation, spec: JoinSpec | None = None) 
     spec
         Its equal keys are counted; None (default) takes those of the natural join.
     """
-    source, target = a_relation(left, "inspect_keys"), a_relation(right, "inspect_keys")
+    source, target = check_relation(left, "inspect_keys"), check_relation(right, "inspect_keys")
     check_one_session(source.session, target.session)
     spec = spec if spec is not None else build_join_spec(left, right)
     if not isinstance(spec, JoinSpec) or not spec.equal_keys:

@@ -16,7 +16,7 @@ from weft.core.names import format_list
 from weft.errors import ArgumentError
 from weft.joins.relation.frame import Frame
 from weft.joins.spec.projection import DEFAULT_SUFFIXES
-from weft.joins.spec.words import Direction
+from weft.joins.spec.values import Direction
 
 _PANDAS = ("on", "left_on", "right_on", "by", "left_by", "right_by", "left_index", "right_index")
 _POLARS = (

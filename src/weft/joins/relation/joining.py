@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 from weft.errors import ArgumentError
 from weft.expr.spark.frames import check_one_session
 from weft.joins.choose import choose
-from weft.joins.facts import UNKNOWN, Ground
+from weft.joins.facts import UNKNOWN, SessionFacts
 from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.resolve.join import Inference, resolve_join
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark import streams
-from weft.joins.spark.facts import ground_of, sampled_facts
+from weft.joins.spark.facts import read_session_facts, sampled_facts
 from weft.joins.spark.lowering import lower
 from weft.joins.spark.stats import MatchStats
 from weft.joins.spark.streams import (
@@ -25,16 +25,16 @@ from weft.joins.spark.streams import (
 )
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.projection import JoinProjection
-from weft.joins.spec.words import Statistics, one_of
+from weft.joins.spec.values import Statistics, check_choice
 
 if TYPE_CHECKING:
     from weft.joins.facts import Facts
-    from weft.joins.spec.words import How
+    from weft.joins.spec.values import How
 
 R = TypeVar("R", bound=Frame)
 
 
-def a_relation(other: object, method: str) -> Frame:
+def check_relation(other: object, method: str) -> Frame:
     """Return `other`, or raise with the way to wrap it."""
     if isinstance(other, Frame):
         return other
@@ -46,7 +46,7 @@ def a_relation(other: object, method: str) -> Frame:
     )
 
 
-def settled_projection(project: object, suffixes: object) -> JoinProjection | None:
+def resolve_projection(project: object, suffixes: object) -> JoinProjection | None:
     """Return the projection that `project=` or its shorthand `suffixes=` says."""
     if project is not None and not isinstance(project, JoinProjection):
         raise ArgumentError(
@@ -79,19 +79,19 @@ def _facts(
     """Return what a sample tells when it was asked for; a strategy that refuses is told before the job."""
     if statistics is None:
         return None
-    one_of(statistics, Statistics, "statistics")
+    check_choice(statistics, Statistics, "statistics")
     choose(join, strategy)
     return sampled_facts(left.df, right.df, join)
 
 
-def _ground(left: Frame, right: Frame, join: ResolvedJoin, strategy: str) -> Ground:
+def _ground(left: Frame, right: Frame, join: ResolvedJoin, strategy: str) -> SessionFacts:
     """Return Spark's estimates and what workers can do, where a choice hangs on them."""
     asked = isinstance(join.match, AsOf) and strategy in ("auto", "kernel", "slices")
-    return ground_of(left.df, right.df) if asked else UNKNOWN
+    return read_session_facts(left.df, right.df) if asked else UNKNOWN
 
 
 def _settled_null_time(said: NullTime | None) -> NullTime:
-    one_of(said or "error", NullTime, "on_null_time")
+    check_choice(said or "error", NullTime, "on_null_time")
     return said or "error"
 
 
@@ -143,7 +143,9 @@ def join_frames(
         _refuse_null_time(on_null_time)
         # Choose: a strategy, with the reason that `explain_join` prints.
         facts = _facts(left, right, resolved, strategy, statistics)
-        choice = choose(resolved, strategy, facts=facts, ground=_ground(left, right, resolved, strategy))
+        choice = choose(
+            resolved, strategy, facts=facts, session_facts=_ground(left, right, resolved, strategy)
+        )
         # Lower: the strategy builds a lazy DataFrame.
         df = lower(left.df, right.df, resolved, choice, observation=observation)
     # Relation: the result remembers how it came about, and has no order of its own.

@@ -9,17 +9,17 @@ from weft.core.mistakes import ErrorCollector
 from weft.errors import JoinKeyWarning, WeftError
 from weft.joins.relation.arguments import check_arguments, like, notice
 from weft.joins.relation.frame import Frame
-from weft.joins.relation.joining import a_relation, join_frames, settled_projection
+from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
 from weft.joins.resolve.join import Inference, check_conditions
-from weft.joins.resolve.natural import NaturalKeys, natural_keys
-from weft.joins.spec.asof import AsofOrder, name_list
-from weft.joins.spec.join import JoinSpec, Keys, alias_pairs, checked_predicates
+from weft.joins.resolve.natural import NaturalKeys, infer_natural_keys
+from weft.joins.spec.asof import AsofOrder, check_column_names
+from weft.joins.spec.join import JoinSpec, Keys, check_predicates, read_alias_pairs
 
 if TYPE_CHECKING:
     from weft.joins.spark.stats import MatchStats
     from weft.joins.spec.predicates import JoinPredicate
     from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.words import How, Relationship, Unmatched
+    from weft.joins.spec.values import How, Relationship, Unmatched
 
 DEFAULTS: Mapping[str, Any] = {
     "strict": True,
@@ -49,9 +49,9 @@ def infer(
     need_keys: bool = True,
 ) -> NaturalKeys:
     """Return the keys of a natural join; `parameters` are what a misspelt keyword may have meant."""
-    name_list(exclude_shared, "exclude_shared")
-    said = alias_pairs(aliases, keys, parameters)
-    return natural_keys(
+    check_column_names(exclude_shared, "exclude_shared")
+    said = read_alias_pairs(aliases, keys, parameters)
+    return infer_natural_keys(
         left.schema,
         right.schema,
         aliases=said[: len(aliases)],
@@ -65,14 +65,14 @@ def infer(
 
 
 def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliases: dict[str, Any]) -> Any:
-    right = a_relation(other, f"natural_{how}")
+    right = check_relation(other, f"natural_{how}")
     mistakes = ErrorCollector()
     check_arguments(left, options, mistakes)
     with mistakes.noted():
-        alias_pairs(aliases, None, PARAMETERS)
+        read_alias_pairs(aliases, None, PARAMETERS)
     mistakes.raise_all()
-    project = settled_projection(options["project"], options["suffixes"])
-    predicates = checked_predicates(options["predicates"], "predicates")
+    project = resolve_projection(options["project"], options["suffixes"])
+    predicates = check_predicates(options["predicates"], "predicates")
     try:
         found = infer(
             left, right, aliases=aliases, **{n: options[n] for n in ("strict", "keys", "exclude_shared")}

@@ -10,7 +10,7 @@ from weft.errors import ArgumentError
 from weft.expr.spark.frames import check_one_session
 from weft.joins.explain import explain_several
 from weft.joins.relation.frame import Frame, JoinLineage
-from weft.joins.relation.joining import a_relation, settled_projection
+from weft.joins.relation.joining import check_relation, resolve_projection
 from weft.joins.relation.temporal import check_order
 from weft.joins.several import choose_several, resolve_several
 from weft.joins.spark.asof_several import lower_several
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weft.joins.explain import JoinExplanation
     from weft.joins.several import Part
     from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.words import OrderCheck
+    from weft.joins.spec.values import OrderCheck
 
 _EXAMPLE = "write asof_join_all([(quotes, AsofSpec(...)), (rates, AsofSpec(...))])"
 
@@ -102,12 +102,12 @@ def _part(part: object, number: int) -> tuple[Frame, AsofSpec, JoinProjection | 
             f"asof_join_all: part {number} must be a tuple of a relation and an AsofSpec, not {_kind(part)}",
             help=_EXAMPLE,
         )
-    right = a_relation(part[0], f"asof_join_all: part {number}")
+    right = check_relation(part[0], f"asof_join_all: part {number}")
     if not isinstance(part[1], AsofSpec):
         raise ArgumentError(
             f"asof_join_all: part {number} takes an AsofSpec, not {type(part[1]).__name__}", help=_EXAMPLE
         )
-    return right, part[1], settled_projection(part[2] if len(part) == 3 else None, None)
+    return right, part[1], resolve_projection(part[2] if len(part) == 3 else None, None)
 
 
 def _kind(part: object) -> str:

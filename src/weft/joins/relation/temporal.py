@@ -11,23 +11,22 @@ from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpe
 from weft.joins.relation.arguments import check_arguments, notice, refuse_keywords
 from weft.joins.relation.foreign import missing_order, refuse_foreign
 from weft.joins.relation.frame import Frame
-from weft.joins.relation.joining import a_relation, join_frames, settled_projection
+from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
 from weft.joins.relation.natural import PARAMETERS, infer
 from weft.joins.resolve.join import Inference, check_conditions
 from weft.joins.resolve.natural import NaturalKeys
 from weft.joins.spec.asof import AsofOrder, AsofSpec, TemporalSpec
-from weft.joins.spec.join import Keys, alias_pairs
+from weft.joins.spec.join import Keys, read_alias_pairs
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.joins.spec.words import OrderCheck, Statistics, one_of
+from weft.joins.spec.values import OrderCheck, Statistics, check_choice
 
 if TYPE_CHECKING:
     from weft.joins.spark.stats import MatchStats
     from weft.joins.spark.streams import NullTime
-    from weft.joins.spec.amount import Distance
     from weft.joins.spec.asof import AsofHow
     from weft.joins.spec.predicates import JoinPredicate
     from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.words import Direction, NearestTie, Unmatched
+    from weft.joins.spec.values import Direction, Distance, NearestTie, Unmatched
 
 ASOF_PARAMETERS = (
     "order", "direction", "tolerance", "how", "allow_exact_matches", "nearest_tie", "tie_break",
@@ -39,7 +38,7 @@ ASOF_PARAMETERS = (
 
 def check_order(left: Frame, spec: AsofSpec, order_check: OrderCheck) -> None:
     """Warn or raise when the left side carries no marker that fits, if asked to; the rows are right either way."""
-    one_of(order_check, OrderCheck, "order_check")
+    check_choice(order_check, OrderCheck, "order_check")
     if order_check == "ignore" or _is_ordered(left, spec):
         return
     message = (
@@ -73,7 +72,7 @@ def _natural_spec(
     mistakes = ErrorCollector()
     check_arguments(left, {**said, **options}, mistakes)
     with mistakes.noted():
-        alias_pairs(aliases, None, ASOF_PARAMETERS)
+        read_alias_pairs(aliases, None, ASOF_PARAMETERS)
     mistakes.raise_all()
     keyless = AsofSpec((), **said)
     try:
@@ -233,7 +232,7 @@ class TemporalJoins(Frame):
             "project": project, "suffixes": suffixes, "keys": keys, "exclude_shared": exclude_shared,
             "stats": stats,
         }  # fmt: skip
-        right = a_relation(other, "natural_asof")
+        right = check_relation(other, "natural_asof")
         refuse_foreign("natural_asof", self, right, {**said, **options, **key_aliases})
         if order is None:
             raise missing_order("natural_asof", self, right, said)
@@ -243,7 +242,7 @@ class TemporalJoins(Frame):
             self,
             right,
             spec,
-            project=settled_projection(project, suffixes),
+            project=resolve_projection(project, suffixes),
             inference=Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced),
             stats=stats,
             strategy=strategy,
@@ -286,7 +285,7 @@ class TemporalJoins(Frame):
         stats
             A `MatchStats` that counts matches while the job runs.
         """
-        right = a_relation(other, "asof_join")
+        right = check_relation(other, "asof_join")
         refuse_foreign("asof_join", self, right, {"suffixes": suffixes, "strategy": strategy, **unexpected})
         _expect(spec, AsofSpec, "asof_join", unexpected)
         assert isinstance(spec, AsofSpec)  # noqa: S101  # what _expect has checked
@@ -295,7 +294,7 @@ class TemporalJoins(Frame):
             self,
             right,
             spec,
-            project=settled_projection(project, suffixes),
+            project=resolve_projection(project, suffixes),
             stats=stats,
             strategy=strategy,
             statistics=statistics,
@@ -334,12 +333,12 @@ class TemporalJoins(Frame):
             fails the query (``"error"``, default) or is left out (``"drop"``).
         """
         _expect(spec, IntervalSpec, "interval_join", unexpected)
-        right = a_relation(other, "interval_join")
+        right = check_relation(other, "interval_join")
         return join_frames(
             self,
             right,
             spec,
-            project=settled_projection(project, suffixes),
+            project=resolve_projection(project, suffixes),
             stats=stats,
             on_null_time=on_null_time,
         )
@@ -377,12 +376,12 @@ class TemporalJoins(Frame):
             fails the query (``"error"``, default) or is left out (``"drop"``).
         """
         _expect(spec, WindowSpec, "window_join", unexpected)
-        right = a_relation(other, "window_join")
+        right = check_relation(other, "window_join")
         return join_frames(
             self,
             right,
             spec,
-            project=settled_projection(project, suffixes),
+            project=resolve_projection(project, suffixes),
             stats=stats,
             on_null_time=on_null_time,
         )

@@ -29,7 +29,7 @@ from weft.joins.spec.asof import AsofSpec, TemporalSpec
 from weft.joins.spec.join import JoinSpec, KeyPairs
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.joins.spec.words import How, one_of
+from weft.joins.spec.values import How, check_choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ def _settled_how(spec: JoinSpec | None, how: How | None) -> How:
     own: How | None = spec.how if isinstance(spec, AsofSpec | IntervalSpec | WindowSpec) else None
     if how is None:
         how = own or ("cross" if spec is None else "inner")
-    one_of(how, How, "how")
+    check_choice(how, How, "how")
     if spec is not None and not isinstance(spec, JoinSpec):
         raise ArgumentError(
             f"spec must be a JoinSpec, not {type(spec).__name__}",

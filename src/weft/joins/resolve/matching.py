@@ -10,9 +10,9 @@ from weft.core.names import is_keyword_name, parse_name
 from weft.core.types import BOOLEAN, DATE, STRING, DType, Field, Schema, common_type
 from weft.errors import JoinSpecError, JoinTypeError
 from weft.joins.resolve.resolved import Amount, AsOf, Match, Overlap, SameWindow, Side, Within
-from weft.joins.spec.amount import Distance, is_number, size_of
 from weft.joins.spec.asof import UNBOUNDED, AsofOrder, AsofSpec, TemporalSpec
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
+from weft.joins.spec.values import Distance, is_number, parse_distance
 
 _DAY = 86_400_000_000
 
@@ -163,7 +163,7 @@ def measure(
     if distance is None:
         return None
     column = f"{sides[0]}.{a.name}"
-    size = size_of(distance, what, signed=True)
+    size = parse_distance(distance, what, signed=True)
     if a.dtype.is_temporal:
         if is_number(distance):
             raise JoinTypeError(

@@ -34,7 +34,7 @@ class _Found:
     origin: Origin
 
 
-def natural_keys(
+def infer_natural_keys(
     left: Schema,
     right: Schema,
     *,

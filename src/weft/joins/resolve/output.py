@@ -10,7 +10,7 @@ from weft.core.types import STRING, Schema
 from weft.errors import AmbiguousColumnError, ColumnCollisionError, JoinSpecError, UnknownColumnError
 from weft.joins.resolve.resolved import OutputColumn, ResolvedKey, Side
 from weft.joins.spec.projection import DEFAULT_SUFFIXES, JoinProjection, split_side
-from weft.joins.spec.words import How
+from weft.joins.spec.values import How
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from weft.core.types import DType, Field, Schema
 from weft.expr import Typed
-from weft.joins.spec.words import Direction, How, NearestTie, Relationship, WindowKind
+from weft.joins.spec.values import Direction, How, NearestTie, Relationship, WindowKind
 
 Side = Literal["left", "right"]
 Origin = Literal["shared", "alias", "keys", "spec"]

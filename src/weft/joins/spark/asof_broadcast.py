@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.types import to_spark
-from weft.joins.resolve.conditions import split
+from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.chosen import CHOSEN, finished, packed_right, usable_left, usable_right
 from weft.joins.spark.lookup import counted, key_names, looked_up
@@ -42,7 +42,7 @@ _BACK, _AHEAD = "__weft_back", "__weft_ahead"
 def lower(sides: Sides, match: AsOf) -> DataFrame:
     """Return the joined rows under positional names; no job runs."""
     F = sides.F
-    usable = usable_left(sides, match, split(sides.join))
+    usable = usable_left(sides, match, split_conditions(sides.join))
     left = sides.left.withColumns({_TIME: Axis.of(sides, match).left, _USABLE: usable})
     keys = [sides.left_column(key.left, key.dtype) for key in sides.join.keys]
     met = looked_up(
@@ -70,7 +70,9 @@ def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
         sides.right_column(k.right, k.dtype).alias(n) for n, k in zip(names, sides.join.keys, strict=True)
     ]
     row = F.struct(Axis.of(sides, match).right.alias("time"), packed_right(sides).alias("row"))
-    rows = sides.right.filter(usable_right(sides, match, split(sides.join))).select(*keys, row.alias(_FOUND))
+    rows = sides.right.filter(usable_right(sides, match, split_conditions(sides.join))).select(
+        *keys, row.alias(_FOUND)
+    )
     found = rows.groupBy(*names).agg(F.collect_list(_FOUND).alias(_FOUND))
     ties = [s.index for s in tie_slots(sides.join, match)]
 

@@ -27,14 +27,13 @@ from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import BOOLEAN, DATE, LONG, Array, Decimal, DType, Field, Schema, Struct
 from weft.expr.spark.types import to_spark
 from weft.joins.resolve.axis import Axis as Line
-from weft.joins.resolve.conditions import split
+from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedKey, Side, Slot
 from weft.joins.spark import asof_result, asof_search
 from weft.joins.spark.chosen import is_over, usable_left, usable_right
-from weft.joins.spark.hashing import balanced_group
 from weft.joins.spark.order import Axis, tie_slots
-from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
-from weft.joins.spark.workers import sent_by_value
+from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides, balanced_group
+from weft.joins.spark.workers import ship_by_value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -118,7 +117,7 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
         left.groupBy(_GROUP)
         .cogroup(right.groupBy(_GROUP))
         .applyInArrow(
-            sent_by_value((asof_search, asof_result), asof_search.cogrouped(_search(sides, match, layout))),
+            ship_by_value((asof_search, asof_result), asof_search.cogrouped(_search(sides, match, layout))),
             cast("StructType", to_spark(_result(sides, layout))),
         )
     )
@@ -148,7 +147,7 @@ def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
     """Return the rows of a side as they travel: group, usable, time, keys, then its own columns."""
     F = sides.F
     ours = side == "left"
-    conditions = split(sides.join)
+    conditions = split_conditions(sides.join)
     usable = (usable_left if ours else usable_right)(sides, match, conditions)
     frame = sides.left if ours else sides.right.filter(usable)
     keys = [_key_column(sides, side, key) for key in sides.join.keys]
@@ -214,7 +213,7 @@ def _search(sides: Sides, match: AsOf, layout: _Layout) -> asof_result.Search:
         right_keys=keys,
         left_time=_FIRST_KEY - 1,
         right_time=_FIRST_KEY - 1,
-        usable=_FIRST_KEY + len(keys) + len(layout.left_sent) if split(sides.join).left else None,
+        usable=_FIRST_KEY + len(keys) + len(layout.left_sent) if split_conditions(sides.join).left else None,
         nulls_equal=sides.join.nulls_equal,
         ties=tuple(layout.right[s.index] for s in tie_slots(sides.join, match)),
         skip_nulls=tuple(layout.right[i] for i in match.skip_nulls if i in layout.right),

@@ -20,7 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from weft.core.names import LEFT, RIGHT, internal_name
-from weft.joins.resolve.conditions import split
+from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
 from weft.joins.spark.order import Axis, known_in_time, tie_slots
@@ -36,7 +36,7 @@ _CANDIDATE = "__weft_candidate"
 def lower(sides: Sides, match: AsOf) -> DataFrame:
     """Return the joined rows under positional names; no job runs."""
     F = sides.F
-    conditions = split(sides.join)
+    conditions = split_conditions(sides.join)
     numbered = sides.left.withColumn(_ROW, F.monotonically_increasing_id())
     candidates = sides.right.filter(usable_right(sides, match, conditions)).withColumn(
         _CANDIDATE, F.lit(True)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.frames import window_of
-from weft.joins.resolve.conditions import split
+from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedKey
 from weft.joins.several import Part
 from weft.joins.spark.asof_union import (
@@ -112,7 +112,7 @@ def lower_several(left: DataFrame, rights: Sequence[DataFrame], parts: Sequence[
 def _asking(lanes: Sequence[_Lane]) -> DataFrame:
     """Return the left rows as rows of the union."""
     sides, F = lanes[0].sides, lanes[0].sides.F
-    usable = [usable_left(lane.sides, lane.match, split(lane.sides.join)) for lane in lanes]
+    usable = [usable_left(lane.sides, lane.match, split_conditions(lane.sides.join)) for lane in lanes]
     anywhere = reduce(lambda a, b: a | b, usable)
     return sides.left.select(
         *(
@@ -133,7 +133,7 @@ def _asked(lane: _Lane, lanes: Sequence[_Lane]) -> DataFrame:
     sides, F = lane.sides, lane.sides.F
     when, side = right_time(sides, lane.match)
     none = F.lit(None).cast(packed_type(sides.join.left, LEFT))
-    return sides.right.filter(usable_right(sides, lane.match, split(sides.join))).select(
+    return sides.right.filter(usable_right(sides, lane.match, split_conditions(sides.join))).select(
         *(sides.right_column(k.right, k.dtype).alias(f"k{i}") for i, k in enumerate(lane.keys)),
         F.lit(0).alias("salt"),
         when.alias("t"),

@@ -33,13 +33,13 @@ from typing import TYPE_CHECKING
 from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import INTEGER, Field, Schema
 from weft.expr.spark.frames import window_of
+from weft.joins.choose import ASOF
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, Side
 from weft.joins.spark import asof_kernel, asof_union
 from weft.joins.spark.chosen import packed_right
 from weft.joins.spark.heavy_keys import CUTS, KEY, TOLD, Survey
 from weft.joins.spark.order import tie_slots
 from weft.joins.spark.sides import Sides
-from weft.joins.strategies import ASOF
 
 if TYPE_CHECKING:
     from collections.abc import Callable

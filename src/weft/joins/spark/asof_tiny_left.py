@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.core.names import RIGHT, internal_name
-from weft.joins.resolve.conditions import split
+from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark import asof_union
 from weft.joins.spark.chosen import usable_left, usable_right
@@ -50,7 +50,7 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
 def _answers(sides: Sides, match: AsOf) -> DataFrame:
     """Return the right rows whose key and time can be the answer for a left row."""
     F = sides.F
-    right = sides.right.filter(usable_right(sides, match, split(sides.join)))
+    right = sides.right.filter(usable_right(sides, match, split_conditions(sides.join)))
     times = F.broadcast(_answer_times(sides, match, right))
     met = Axis.of(sides, match).right == F.col(_FOUND)
     for name, key in zip(key_names(len(sides.join.keys)), _right_keys(sides), strict=True):
@@ -100,7 +100,7 @@ def _left_times(sides: Sides, match: AsOf) -> DataFrame:
     F = sides.F
     names = key_names(len(sides.join.keys))
     keys = [sides.left_column(key.left, key.dtype) for key in sides.join.keys]
-    rows = sides.left.filter(usable_left(sides, match, split(sides.join))).select(
+    rows = sides.left.filter(usable_left(sides, match, split_conditions(sides.join))).select(
         *(key.alias(name) for key, name in zip(keys, names, strict=True)),
         Axis.of(sides, match).left.alias(_TIME),
     )

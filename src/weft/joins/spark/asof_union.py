@@ -27,12 +27,11 @@ from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import Field, Schema, Struct
 from weft.expr.spark.frames import window_of
 from weft.expr.spark.types import to_spark
-from weft.joins.resolve.conditions import split
+from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
-from weft.joins.spark.hashing import balanced_group
 from weft.joins.spark.order import Axis, known_pair, tie_slots
-from weft.joins.spark.sides import Sides
+from weft.joins.spark.sides import Sides, balanced_group
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -85,7 +84,7 @@ def chosen_row(sides: Sides, match: AsOf, row: str, usable: Column) -> Column:
 def _union(sides: Sides, match: AsOf) -> DataFrame:
     """Return both sides as one table: keys, salt, time, side, usable, and a struct each."""
     F = sides.F
-    conditions = split(sides.join)
+    conditions = split_conditions(sides.join)
     axis = Axis.of(sides, match)
     usable = usable_left(sides, match, conditions)
     l_type, r_type = packed_type(sides.join.left, LEFT), packed_type(sides.join.right, RIGHT)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.columns import compile_expr
-from weft.joins.resolve.conditions import Conditions
+from weft.joins.resolve.predicates import Conditions
 from weft.joins.resolve.resolved import AsOf, Slot
 from weft.joins.spark.order import Axis
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides

@@ -7,14 +7,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weft.joins.facts import Facts, Ground, HeavyKey
-from weft.joins.resolve.conditions import folded
+from weft.joins.facts import Facts, HeavyKey, SessionFacts
+from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark.failures import coded_errors
 from weft.joins.spark.heavy_keys import HASHES, Survey
 from weft.joins.spark.sides import Sides
 from weft.joins.spark.streams import check_not_streaming
-from weft.joins.spark.workers import help_for_workers, missing_modules
+from weft.joins.spark.workers import format_worker_help, missing_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,7 +26,7 @@ _BELIEVED = 2**50
 """Above this an estimate is a product of unknown sizes, not a size."""
 
 
-def ground_of(left: DataFrame, right: DataFrame) -> Ground:
+def read_session_facts(left: DataFrame, right: DataFrame) -> SessionFacts:
     """Return what is known of two frames; both are optimised for it, no job runs.
 
     Spark's Python workers run the kernel; `missing_modules` says what is known of them.
@@ -34,14 +34,14 @@ def ground_of(left: DataFrame, right: DataFrame) -> Ground:
     missing = missing_modules(left.sparkSession)
     conf = left.sparkSession.conf
     limit = str(conf.get("spark.sql.autoBroadcastJoinThreshold", "10MB"))
-    return Ground(
-        left_bytes=estimated_bytes(left),
-        right_bytes=estimated_bytes(right),
+    return SessionFacts(
+        left_bytes=estimate_bytes(left),
+        right_bytes=estimate_bytes(right),
         may_broadcast=not limit.strip().startswith("-"),
         cores=cores_in(conf.get("spark.master", None), conf.get("spark.cores.max", None)),
         partitions=int(conf.get("spark.sql.shuffle.partitions", "200") or 200),
         no_kernel=f"the Python of Spark's workers has no {' and no '.join(missing)}" if missing else "",
-        worker_setting=help_for_workers(),
+        worker_setting=format_worker_help(),
     )
 
 
@@ -59,7 +59,7 @@ def cores_in(master: str | None, most: str | None) -> int | None:
     return int(most) if most and most.isdigit() else None
 
 
-def estimated_bytes(df: DataFrame) -> int | None:
+def estimate_bytes(df: DataFrame) -> int | None:
     """Return the optimiser's estimate of a frame's size in bytes, None when it has none."""
     whole: Any = df
     if hasattr(whole, "_jdf"):
@@ -119,10 +119,10 @@ def sampled_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Fact
     """Run the job of ``statistics="sample"`` for an as-of join: one pass over keys and times."""
     for df in (left, right):
         check_not_streaming(df, 'statistics="sample"')
-    simple = folded(join)
+    simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the caller asks for nothing else
     survey = Survey.of(Sides.of(left, right, simple), simple.match)
-    survey = replace(survey, share=_share(ground_of(left, right).both_bytes, survey.most_sampled))
+    survey = replace(survey, share=_share(read_session_facts(left, right).both_bytes, survey.most_sampled))
     row, counts = _sampled(survey)
     if survey.share < 1.0 and sum(counts) < survey.most_sampled // 2:  # fewer rows than their size promised
         survey = replace(survey, share=1.0)

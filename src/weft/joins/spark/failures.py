@@ -25,7 +25,7 @@ from pyspark.errors import PySparkException
 
 from weft.errors import Code, JoinContractError, WeftError, WorkerError
 from weft.joins.spark.contracts import PREFIX
-from weft.joins.spark.workers import worker_problem
+from weft.joins.spark.workers import diagnose_worker
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]*?)(?=\s*\[[A-Z][A-Z0-9_.]+\]|\s*SQLSTATE|\n|\Z)")
 _FULL = ("No space left on device", "Disk quota exceeded", "DISK_FULL")
@@ -38,13 +38,13 @@ class Condition(NamedTuple):
     message: str
 
 
-def conditions(failure: BaseException, text: str | None = None) -> tuple[Condition, ...]:
+def find_conditions(failure: BaseException, text: str | None = None) -> tuple[Condition, ...]:
     """Return the error conditions of a failure: its own, then those that its text, or `text`, names.
 
     Spark reports the failure of a task, and that of a streaming query, as an exception without a condition, or with one
     that says only this much; what happened is then named in the text, in the form of every message of Spark.
 
-    >>> conditions(RuntimeError("Job aborted: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
+    >>> find_conditions(RuntimeError("Job aborted: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
     (Condition(name='DIVIDE_BY_ZERO', message='Division by zero.'),)
     """
     named = [
@@ -58,7 +58,7 @@ def conditions(failure: BaseException, text: str | None = None) -> tuple[Conditi
     return tuple(sorted(named, key=lambda condition: condition.name != own))
 
 
-def disk_full_message(failure: BaseException, text: str) -> str:
+def find_disk_full_message(failure: BaseException, text: str) -> str:
     """Return what a failure says about a full disk, an empty string when it is about something else.
 
     There is no condition for it: the operating system says so to Python, Java or the database.
@@ -97,9 +97,9 @@ class FailureRule:
         return self.error(message, code=self.code, help=self.help.format(*groups, **parts))
 
 
-def explain(failure: BaseException, rules: Iterable[FailureRule]) -> WeftError | None:
+def explain_failure(failure: BaseException, rules: Iterable[FailureRule]) -> WeftError | None:
     """Return what the first rule that applies makes of a failure, None when there is none."""
-    known, text = conditions(failure), str(failure)
+    known, text = find_conditions(failure), str(failure)
     return next((error for rule in rules if (error := rule.apply(known, text)) is not None), None)
 
 
@@ -133,16 +133,16 @@ CONTRACTS = (
 WORKERS = (_in_worker("W0110"), _in_worker("W1809"))
 
 
-def job_failure(failure: BaseException) -> WeftError | None:
+def explain_job_failure(failure: BaseException) -> WeftError | None:
     """Return what a failed Spark job means where Weft can tell, or None.
 
     A broken promise of a join (W0501, W0502), a group too large for the kernel (W0110), workers whose Python
     cannot run it (W1809).
     """
-    known = contract_failure(failure) or explain(failure, WORKERS)
+    known = contract_failure(failure) or explain_failure(failure, WORKERS)
     if known is not None:
         return known
-    problem = worker_problem(str(failure))
+    problem = diagnose_worker(str(failure))
     return None if problem is None else WorkerError(problem.message, help=problem.help)
 
 
@@ -160,7 +160,7 @@ def coded_errors() -> Iterator[None]:
     except WeftError:
         raise
     except Exception as failure:
-        known = job_failure(failure)
+        known = explain_job_failure(failure)
         if known is None:
             raise
         raise known from None

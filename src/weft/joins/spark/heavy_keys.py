@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, cast
 from weft.core.types import BINARY, BOOLEAN, LONG, STRING, TIMESTAMP, Array, DType, Field, Scalar, Struct
 from weft.expr.spark.frames import window_of
 from weft.expr.spark.types import to_spark
-from weft.joins.resolve.conditions import split
+from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf, Side, Slot
 from weft.joins.spark.chosen import usable_left, usable_right
 from weft.joins.spark.order import Axis
@@ -89,7 +89,9 @@ class Survey:
         """Return the rows of a side; right rows that can never be chosen are left out."""
         if side == "left":
             return self.sides.left
-        return self.sides.right.filter(usable_right(self.sides, self.match, split(self.sides.join)))
+        return self.sides.right.filter(
+            usable_right(self.sides, self.match, split_conditions(self.sides.join))
+        )
 
     def keys(self, side: Side) -> list[Column]:
         """Return the equal keys of a side in the types in which they are compared."""
@@ -108,7 +110,7 @@ class Survey:
 
     def sample(self) -> DataFrame:
         """Return up to a fixed number of rows of both sides: keys, time, side and hash."""
-        usable = usable_left(self.sides, self.match, split(self.sides.join))
+        usable = usable_left(self.sides, self.match, split_conditions(self.sides.join))
         ours = self._hashed(self.rows("left").filter(usable), "left")
         both = ours.unionAll(self._hashed(self.rows("right"), "right"))
         if self.share < 1.0:  # spares most rows the sort

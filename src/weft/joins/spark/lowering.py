@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft.joins.choose import Choice
-from weft.joins.resolve.conditions import folded
+from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark import (
     asof_broadcast,
@@ -54,7 +54,7 @@ def _lower_asof(
     left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, observation: Any
 ) -> DataFrame:
     """Return the frame of an as-of plan; the plans differ in how they find the row, not in what comes out."""
-    simple = folded(join)
+    simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
     sides = Sides.of(left, right, simple)
     if choice.strategy == "slices":

@@ -53,18 +53,18 @@ class WorkerProblem:
     help: str
 
 
-def worker_problem(text: str) -> WorkerProblem | None:
+def diagnose_worker(text: str) -> WorkerProblem | None:
     """Return what a failure says about the Python of the workers, None when it is about something else.
 
     >>> said = "thrown from the Python worker: ModuleNotFoundError: No module named 'pyarrow'"
-    >>> worker_problem(said).message
+    >>> diagnose_worker(said).message
     "the Python of Spark's workers has no module 'pyarrow'"
     """
     message = _message(text)
-    return None if message is None else WorkerProblem(message, help_for_workers())
+    return None if message is None else WorkerProblem(message, format_worker_help())
 
 
-def help_for_workers() -> str:
+def format_worker_help() -> str:
     """Return the setting that lets workers run with the Python of this process."""
     wanted = " and ".join(f"{name}>={oldest}" for name, oldest in WORKERS_NEED.items())
     return (
@@ -74,10 +74,10 @@ def help_for_workers() -> str:
     )
 
 
-def release(version: str) -> tuple[int, ...]:
+def parse_release(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version, which compare as releases do.
 
-    >>> release("2.4.6rc1"), release("18")
+    >>> parse_release("2.4.6rc1"), parse_release("18")
     ((2, 4), (18,))
     """
     parts = itertools.takewhile(str.isdigit, version.split("."))
@@ -179,12 +179,12 @@ def unpacked(shipped: bytes, needs: tuple[str, ...], advice: str) -> Any:
     return cloudpickle.loads(shipped)
 
 
-def sent_by_value(modules: Sequence[ModuleType], function: F) -> F:
+def ship_by_value(modules: Sequence[ModuleType], function: F) -> F:
     """Return `function` so that it travels with its modules instead of by their names.
 
     A worker without numpy or pyarrow fails with W1809, before Spark's own code or the function imports them.
     """
     for module in (*modules, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
-    advice = f"{help_for_workers()}; or take a plan that needs no Python: strategy='union'"
+    advice = f"{format_worker_help()}; or take a plan that needs no Python: strategy='union'"
     return _Shipped(function, tuple(WORKERS_NEED), advice)  # type: ignore[return-value]  # it is called like the function

@@ -8,11 +8,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from weft.core.names import canonical_name, parse_name
 from weft.errors import ArgumentError, JoinSpecError
-from weft.joins.spec.amount import Distance, check_distance
-from weft.joins.spec.join import JoinSpec, Keys, alias_pairs, checked_predicates
-from weft.joins.spec.predicates import JoinPredicate, as_said
+from weft.joins.spec.join import JoinSpec, Keys, check_predicates, read_alias_pairs
+from weft.joins.spec.predicates import JoinPredicate, format_column
 from weft.joins.spec.serial import Serial
-from weft.joins.spec.words import Direction, NearestTie, a_bool, one_of
+from weft.joins.spec.values import Direction, Distance, NearestTie, check_bool, check_choice, check_distance
 
 AsofHow = Literal["left", "inner"]
 UNBOUNDED = "unbounded"
@@ -47,7 +46,7 @@ class AsofOrder(Serial):
     def __post_init__(self) -> None:
         object.__setattr__(self, "left", canonical_name(parse_name(self.left, what="left order column")))
         object.__setattr__(self, "right", canonical_name(parse_name(self.right, what="right order column")))
-        object.__setattr__(self, "tie_break", name_list(self.tie_break, "tie_break"))
+        object.__setattr__(self, "tie_break", check_column_names(self.tie_break, "tie_break"))
 
     def reversed(self) -> AsofOrder:
         """Return the order with the two relations exchanged."""
@@ -59,7 +58,7 @@ class AsofOrder(Serial):
         return AsofOrder(self.right, self.left)
 
 
-def name_list(names: object, what: str) -> tuple[str, ...]:
+def check_column_names(names: object, what: str) -> tuple[str, ...]:
     """Return column names as a tuple of canonical names."""
     if isinstance(names, str | bytes | Mapping) or not isinstance(names, Sequence):
         raise ArgumentError(
@@ -101,7 +100,7 @@ class TemporalSpec(JoinSpec):
                 help="write order=AsofOrder(left='event_ts', right='quote_ts')",
             )
         accepted = ("predicates", "keys", *(f.name for f in fields(cls) if f.kw_only))
-        pairs = [*((name, name) for name in shared), *alias_pairs(named, keys, accepted)]
+        pairs = [*((name, name) for name in shared), *read_alias_pairs(named, keys, accepted)]
         return cls(equal_keys=pairs, predicates=predicates, **options)
 
     def _refuse_tie_break(self) -> None:
@@ -182,11 +181,11 @@ class AsofSpec(TemporalSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self.direction, Direction, "direction")
-        one_of(self.nearest_tie, NearestTie, "nearest_tie")
-        one_of(self.how, AsofHow, "how")
-        a_bool(self.allow_exact_matches, "allow_exact_matches")
-        ranges = checked_predicates(self.range_predicates, "range_predicates")
+        check_choice(self.direction, Direction, "direction")
+        check_choice(self.nearest_tie, NearestTie, "nearest_tie")
+        check_choice(self.how, AsofHow, "how")
+        check_bool(self.allow_exact_matches, "allow_exact_matches")
+        ranges = check_predicates(self.range_predicates, "range_predicates")
         object.__setattr__(self, "range_predicates", ranges)
         self._settle_tie_break()
         self._settle_tolerance()
@@ -203,7 +202,7 @@ class AsofSpec(TemporalSpec):
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, canonical_name(parse_name(column, what=name)))
-        object.__setattr__(self, "skip_nulls", name_list(self.skip_nulls, "skip_nulls"))
+        object.__setattr__(self, "skip_nulls", check_column_names(self.skip_nulls, "skip_nulls"))
         if self.until is not None and self.direction != "backward":
             raise JoinSpecError(
                 f"until= says when a state ends, so it goes with direction='backward', not {self.direction!r}",
@@ -219,7 +218,7 @@ class AsofSpec(TemporalSpec):
 
     def _settle_tie_break(self) -> None:
         """Keep the tie-break in one place, wherever it was written."""
-        mine, orders = name_list(self.tie_break, "tie_break"), self.order.tie_break
+        mine, orders = check_column_names(self.tie_break, "tie_break"), self.order.tie_break
         if mine and orders and mine != orders:
             raise JoinSpecError(
                 f"tie_break is {mine!r} in the spec and {orders!r} in its order",
@@ -278,17 +277,17 @@ class AsofSpec(TemporalSpec):
         if not self.allow_exact_matches:
             words = {"backward": "before", "forward": "after", "nearest": "nearest to but not at"}
         bound = "" if self.tolerance in (None, UNBOUNDED) else f" within {self.tolerance}"
-        left, right = as_said("left", self.order.left), as_said("right", self.order.right)
+        left, right = format_column("left", self.order.left), format_column("right", self.order.right)
         order = f"{right} {words[self.direction]} {left}{bound}"
         extras = (*map(str, self.range_predicates), order, *self._said_extras())
         return " AND ".join(filter(None, (super().__str__(), *extras)))
 
     def _said_extras(self) -> Iterator[str]:
         if self.known is not None:
-            yield f"{as_said('right', self.known.right)} at or before {as_said('left', self.known.left)}"
+            yield f"{format_column('right', self.known.right)} at or before {format_column('left', self.known.left)}"
         if self.tombstone is not None:
-            yield f"no match if {as_said('right', self.tombstone)}"
+            yield f"no match if {format_column('right', self.tombstone)}"
         if self.until is not None:
-            yield f"{as_said('right', self.until)} after {as_said('left', self.order.left)}"
+            yield f"{format_column('right', self.until)} after {format_column('left', self.order.left)}"
         if self.skip_nulls:
-            yield f"nearest value that is not NULL of {', '.join(as_said('right', n) for n in self.skip_nulls)}"
+            yield f"nearest value that is not NULL of {', '.join(format_column('right', n) for n in self.skip_nulls)}"

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol, Self
 from weft.core.mistakes import ErrorCollector
 from weft.core.names import canonical_name, find_similar, parse_name
 from weft.errors import ArgumentError, JoinSpecError, NoJoinKeysError
-from weft.joins.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate, as_said
+from weft.joins.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate, format_column
 from weft.joins.spec.serial import Serial
-from weft.joins.spec.words import How, Relationship, Unmatched, a_bool, one_of
+from weft.joins.spec.values import How, Relationship, Unmatched, check_bool, check_choice
 
 KeyPairs = tuple[tuple[str, str], ...]
 _MIRRORED_RELATIONSHIP: dict[str, Relationship] = {"1:1": "1:1", "1:m": "m:1", "m:1": "1:m", "m:m": "m:m"}
@@ -76,13 +76,13 @@ class JoinSpec(Serial):
     unmatched: Unmatched | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "equal_keys", key_pairs(self.equal_keys))
-        object.__setattr__(self, "predicates", checked_predicates(self.predicates, "predicates"))
-        a_bool(self.nulls_equal, "nulls_equal")
+        object.__setattr__(self, "equal_keys", check_key_pairs(self.equal_keys))
+        object.__setattr__(self, "predicates", check_predicates(self.predicates, "predicates"))
+        check_bool(self.nulls_equal, "nulls_equal")
         if self.relationship is not None:
-            one_of(self.relationship, Relationship, "relationship")
+            check_choice(self.relationship, Relationship, "relationship")
         if self.unmatched is not None:
-            one_of(self.unmatched, Unmatched, "unmatched")
+            check_choice(self.unmatched, Unmatched, "unmatched")
         self._check_not_empty()
 
     def _check_not_empty(self) -> None:
@@ -118,7 +118,7 @@ class JoinSpec(Serial):
         (('region', 'region'), ('customer_ref', 'id'))
         """
         pairs = [(name, name) for name in shared]
-        pairs.extend(alias_pairs(aliases, keys, FROM_KWARGS))
+        pairs.extend(read_alias_pairs(aliases, keys, FROM_KWARGS))
         return cls(
             equal_keys=pairs,
             predicates=predicates,
@@ -206,7 +206,9 @@ class JoinSpec(Serial):
 
     def __str__(self) -> str:
         equal = "<=>" if self.nulls_equal else "="
-        terms = [f"{as_said('left', a)} {equal} {as_said('right', b)}" for a, b in self.equal_keys]
+        terms = [
+            f"{format_column('left', a)} {equal} {format_column('right', b)}" for a, b in self.equal_keys
+        ]
         return " AND ".join([*terms, *map(str, self.predicates)])
 
 
@@ -216,7 +218,7 @@ FROM_KWARGS = ("predicates", "keys", "nulls_equal", "relationship", "unmatched")
 Keys = Mapping[str, str] | Sequence[str | tuple[str, str]] | None
 
 
-def key_pairs(keys: object) -> KeyPairs:
+def check_key_pairs(keys: object) -> KeyPairs:
     """Return `keys` as pairs of names, or raise naming the element that is none."""
     # A set has no order, and the order of conditions is part of what a spec says.
     if isinstance(keys, str | bytes | Mapping | AbstractSet) or not isinstance(keys, Iterable):
@@ -246,7 +248,7 @@ def key_pairs(keys: object) -> KeyPairs:
     return tuple(pairs)
 
 
-def checked_predicates(predicates: object, what: str) -> tuple[JoinPredicate, ...]:
+def check_predicates(predicates: object, what: str) -> tuple[JoinPredicate, ...]:
     """Return predicates as a tuple, or raise when one is of another class."""
     if predicates is None:
         return ()
@@ -269,7 +271,7 @@ def checked_predicates(predicates: object, what: str) -> tuple[JoinPredicate, ..
     return checked
 
 
-def alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequence[str] = ()) -> KeyPairs:
+def read_alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequence[str] = ()) -> KeyPairs:
     """Return the pairs that alias keywords and `keys=` say, in call order.
 
     `parameters` are the keywords that the callee takes, for those who misspelt one.
@@ -302,10 +304,10 @@ def _listed_keys(keys: Keys) -> KeyPairs:
     if keys is None:
         return ()
     if isinstance(keys, Mapping):
-        return tuple(alias_pairs(keys, None))
+        return tuple(read_alias_pairs(keys, None))
     if isinstance(keys, str | bytes) or not isinstance(keys, Sequence):
         raise ArgumentError(
             f"keys must be a mapping or a sequence, not {type(keys).__name__}",
             help="write keys={'left_column': 'right_column'}",
         )
-    return key_pairs([(k, k) if isinstance(k, str) else k for k in keys])
+    return check_key_pairs([(k, k) if isinstance(k, str) else k for k in keys])

@@ -11,9 +11,8 @@ from weft.core.fingerprint import canonical_json
 from weft.core.names import canonical_name, format_name, parse_name
 from weft.errors import ArgumentError, Diagnostic, ExpressionError, JoinSpecError
 from weft.expr.ast import map_children
-from weft.joins.spec.amount import Distance, check_distance, negated
 from weft.joins.spec.serial import Serial
-from weft.joins.spec.words import Operator, one_of
+from weft.joins.spec.values import Distance, Operator, check_choice, check_distance, negate_distance
 
 _MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 SIDES: Mapping[str, str] = {"left": "left", "l": "left", "right": "right", "r": "right"}
@@ -41,21 +40,23 @@ class ColumnPredicate(Serial):
     def __post_init__(self) -> None:
         object.__setattr__(self, "left", canonical_name(parse_name(self.left, what="left column")))
         object.__setattr__(self, "right", canonical_name(parse_name(self.right, what="right column")))
-        one_of(self.operator, Operator, "operator")
+        check_choice(self.operator, Operator, "operator")
         if self.offset is not None:
             object.__setattr__(self, "offset", check_distance(self.offset, "offset", signed=True))
 
     def reversed(self) -> ColumnPredicate:
         """Return the same condition with the two relations exchanged."""
-        offset = None if self.offset is None else negated(self.offset)
+        offset = None if self.offset is None else negate_distance(self.offset)
         return ColumnPredicate(self.right, _MIRRORED[self.operator], self.left, offset)
 
     def __str__(self) -> str:
         offset = "" if self.offset is None else f" + {self.offset}"
-        return f"{as_said('left', self.left)} {self.operator} {as_said('right', self.right)}{offset}"
+        return (
+            f"{format_column('left', self.left)} {self.operator} {format_column('right', self.right)}{offset}"
+        )
 
 
-def as_said(side: str, name: str) -> str:
+def format_column(side: str, name: str) -> str:
     """Return a column of a spec as a fragment would name it."""
     return f"{side}.{format_name(parse_name(name))}"
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from weft.core.names import is_plain_text, parse_name
 from weft.errors import ArgumentError, JoinSpecError
 from weft.joins.spec.serial import Serial
-from weft.joins.spec.words import RightKeys, a_bool, one_of
+from weft.joins.spec.values import RightKeys, check_bool, check_choice
 
 DEFAULT_SUFFIXES = ("", "_right")
 
@@ -62,9 +62,9 @@ class JoinProjection(Serial):
     def __post_init__(self) -> None:
         if self.suffixes is not None:
             object.__setattr__(self, "suffixes", _checked_suffixes(self.suffixes))
-        a_bool(self.allow_collisions, "allow_collisions")
-        a_bool(self.keep_right_order, "keep_right_order")
-        one_of(self.right_keys, RightKeys, "right_keys")
+        check_bool(self.allow_collisions, "allow_collisions")
+        check_bool(self.keep_right_order, "keep_right_order")
+        check_choice(self.right_keys, RightKeys, "right_keys")
         if self.keep is not None:
             object.__setattr__(self, "keep", _column_list(self.keep, "keep"))
         object.__setattr__(self, "drop", _column_list(self.drop, "drop"))

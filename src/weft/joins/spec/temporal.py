@@ -7,10 +7,18 @@ from typing import ClassVar, Literal, Self
 
 from weft.core.names import canonical_name, parse_name
 from weft.errors import JoinSpecError
-from weft.joins.spec.amount import Distance, check_distance, is_number, negated, size_of
 from weft.joins.spec.asof import TemporalSpec
-from weft.joins.spec.predicates import as_said
-from weft.joins.spec.words import WindowKind, a_bool, one_of
+from weft.joins.spec.predicates import format_column
+from weft.joins.spec.values import (
+    Distance,
+    WindowKind,
+    check_bool,
+    check_choice,
+    check_distance,
+    is_number,
+    negate_distance,
+    parse_distance,
+)
 
 TemporalHow = Literal["inner", "left", "right", "full", "semi", "anti"]
 _MIRRORED_HOW: dict[str, TemporalHow] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
@@ -67,7 +75,7 @@ class IntervalSpec(TemporalSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._refuse_tie_break()
-        one_of(self.how, TemporalHow, "how")
+        check_choice(self.how, TemporalHow, "how")
         for name in ("lower", "upper"):
             bound = getattr(self, name)
             if bound is not None:
@@ -76,7 +84,7 @@ class IntervalSpec(TemporalSpec):
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, canonical_name(parse_name(column, what=name)))
-        a_bool(self.closed, "closed")
+        check_bool(self.closed, "closed")
         self._check_said_once()
         if self.lower is not None and self.upper is not None:
             self._check_bounds(self.lower, self.upper)
@@ -115,7 +123,7 @@ class IntervalSpec(TemporalSpec):
                 code="W0305",
                 help="write both as numbers or both as durations",
             )
-        if size_of(lower, "lower", signed=True) > size_of(upper, "upper", signed=True):
+        if parse_distance(lower, "lower", signed=True) > parse_distance(upper, "upper", signed=True):
             raise JoinSpecError(
                 f"lower {lower!r} is above upper {upper!r}",
                 code="W0305",
@@ -125,8 +133,8 @@ class IntervalSpec(TemporalSpec):
     def reversed(self) -> Self:
         """Return the same condition with the two relations exchanged."""
         how = _mirrored_how(self.how)
-        lower = None if self.upper is None else negated(self.upper)
-        upper = None if self.lower is None else negated(self.lower)
+        lower = None if self.upper is None else negate_distance(self.upper)
+        upper = None if self.lower is None else negate_distance(self.lower)
         turned = replace(
             self,
             order=self.order.reversed(),
@@ -139,19 +147,19 @@ class IntervalSpec(TemporalSpec):
         return super(IntervalSpec, turned).reversed()
 
     def __str__(self) -> str:
-        left = as_said("left", self.order.left)
+        left = format_column("left", self.order.left)
         if self.has_ranges:
             return " AND ".join(filter(None, (super().__str__(), self._said_ranges())))
         low = "the beginning" if self.lower is None else f"{left} + {self.lower}"
         high = "the end" if self.upper is None else f"{left} + {self.upper}"
-        between = f"{as_said('right', self.order.right)} between {low} and {high}"
+        between = f"{format_column('right', self.order.right)} between {low} and {high}"
         return " AND ".join(filter(None, (super().__str__(), between)))
 
     def _said_ranges(self) -> str:
         def said(side: str, start: str, end: str | None) -> str:
             bracket = "]" if self.closed else ")"
-            point = as_said(side, start)
-            return point if end is None else f"[{point}, {as_said(side, end)}{bracket}"
+            point = format_column(side, start)
+            return point if end is None else f"[{point}, {format_column(side, end)}{bracket}"
 
         left = said("left", self.order.left, self.left_end)
         right = said("right", self.order.right, self.right_end)
@@ -217,9 +225,9 @@ class WindowSpec(TemporalSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._refuse_tie_break()
-        one_of(self.window, WindowKind, "window")
-        one_of(self.how, TemporalHow, "how")
-        a_bool(self.per_window, "per_window")
+        check_choice(self.window, WindowKind, "window")
+        check_choice(self.how, TemporalHow, "how")
+        check_bool(self.per_window, "per_window")
         needed = self._NEEDS[self.window]
         for name in ("size", "slide", "gap"):
             value = getattr(self, name)
@@ -243,7 +251,7 @@ class WindowSpec(TemporalSpec):
                 code="W0305",
                 help="write both as durations, for example size='1 hour', slide='15 minutes'",
             )
-        if size_of(self.slide, "slide") > size_of(self.size, "size"):
+        if parse_distance(self.slide, "slide") > parse_distance(self.size, "size"):
             raise JoinSpecError(
                 f"slide {self.slide!r} is longer than size {self.size!r}: some times would be in no window",
                 code="W0305",
@@ -257,6 +265,6 @@ class WindowSpec(TemporalSpec):
 
     def __str__(self) -> str:
         told = ", ".join(f"{n} {getattr(self, n)}" for n in self._NEEDS[self.window])
-        left, right = as_said("left", self.order.left), as_said("right", self.order.right)
+        left, right = format_column("left", self.order.left), format_column("right", self.order.right)
         window = f"{left} and {right} in one {self.window} window ({told})"
         return " AND ".join(filter(None, (super().__str__(), window)))

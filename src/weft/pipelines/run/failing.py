@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft.errors import RunError, RuntimeJoinError, WeftError
 from weft.io.spark.failures import data_failure
-from weft.joins.spark.failures import Condition, conditions, disk_full_message, job_failure
-from weft.joins.spark.workers import worker_problem
+from weft.joins.spark.failures import Condition, explain_job_failure, find_conditions, find_disk_full_message
+from weft.joins.spark.workers import diagnose_worker
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
 from weft.pipelines.run.moving import no_space
 from weft.pipelines.spark.joins import multiple_matches
@@ -54,17 +54,17 @@ def told(failure: BaseException, where: str, env: Lowering | None = None) -> Wef
     if isinstance(failure, WeftError):
         return failure
     text = str(failure)
-    if full := disk_full_message(failure, text):
+    if full := find_disk_full_message(failure, text):
         return no_space(where, full)
-    if problem := worker_problem(text):
+    if problem := diagnose_worker(text):
         return RunError(f"{where} failed: {problem.message}", code="W1809", help=problem.help)
     known = multiple_matches(failure, env) if env is not None else None
-    return known or data_failure(failure) or job_failure(failure) or _wrapped(failure, where)
+    return known or data_failure(failure) or explain_job_failure(failure) or _wrapped(failure, where)
 
 
 def _wrapped(failure: BaseException, where: str) -> RunError:
     text = str(failure).strip() or type(failure).__name__
-    condition, message = next(iter(conditions(failure)), Condition("", text.splitlines()[0]))
+    condition, message = next(iter(find_conditions(failure)), Condition("", text.splitlines()[0]))
     help = next((hint for mark, hint in _HELP.items() if condition.startswith(mark)), "")
     return RunError(
         f"{where} failed: {_SQLSTATE.sub('', message).strip()}" + (f" ({condition})" if condition else ""),

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.errors import WeftError
 from weft.io.spark.session import Session
-from weft.joins.spark.workers import WORKERS_NEED, help_for_workers, release, worker_problem
+from weft.joins.spark.workers import WORKERS_NEED, diagnose_worker, format_worker_help, parse_release
 
 _SECONDS = 60.0
 _TAG = "weft-doctor"
@@ -89,7 +89,7 @@ def session_workers(session: Session) -> WorkerPython:
 def _failed(failure: Exception) -> WorkerPython:
     if isinstance(failure, WeftError):
         return WorkerPython("", problem=failure.message, help=failure.help)
-    known = worker_problem(str(failure))
+    known = diagnose_worker(str(failure))
     if known is not None:
         return WorkerPython("", problem=known.message, help=known.help)
     said = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
@@ -103,8 +103,10 @@ def _failed(failure: Exception) -> WorkerPython:
 def _judged(name: str, version: str, packages: Mapping[str, str | None]) -> WorkerPython:
     has = {package: found for package, found in packages.items() if found is not None}
     missing = [package for package in WORKERS_NEED if package not in has]
-    old = [p for p, oldest in WORKERS_NEED.items() if p in has and release(has[p]) < release(oldest)]
-    if release(version)[:2] != sys.version_info[:2]:
+    old = [
+        p for p, oldest in WORKERS_NEED.items() if p in has and parse_release(has[p]) < parse_release(oldest)
+    ]
+    if parse_release(version)[:2] != sys.version_info[:2]:
         ours = f"{sys.version_info.major}.{sys.version_info.minor}"
         return _unable(name, f"{name} for workers, and Python {ours} for the driver", has)
     if missing:
@@ -116,7 +118,7 @@ def _judged(name: str, version: str, packages: Mapping[str, str | None]) -> Work
 
 
 def _unable(python: str, problem: str, packages: Mapping[str, str] | None = None) -> WorkerPython:
-    return WorkerPython(python, packages or {}, problem, help_for_workers())
+    return WorkerPython(python, packages or {}, problem, format_worker_help())
 
 
 def _last_line(text: str) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weft.core.types import BOOLEAN, LONG, Field
 from weft.expr.spark.frames import functions_of, observation_of
-from weft.joins.counts import JoinCounts
+from weft.joins.facts import JoinCounts
 from weft.pipelines.plan.operations.resolved import HIDDEN
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
 from weft.io.staged import StagedFile
-from weft.joins.counts import JoinCounts
+from weft.joins.facts import JoinCounts
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.store.records import (
     LeaseRecord,

@@ -12,7 +12,7 @@ from weft.core.documents import OPEN_WORD, Document, Key
 from weft.core.period import Period
 from weft.errors import Code
 from weft.io.staged import StagedFile
-from weft.joins.counts import JoinCounts
+from weft.joins.facts import JoinCounts
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.words import OperationType, ProjectStatus, ResolverSource, RunStatus

@@ -36,7 +36,7 @@ from weft.core.types import BOOLEAN, INTERVAL, LONG, TIMESTAMP
 from weft.errors import Diagnostic, ExpressionError
 from weft.expr import Between, Binary, Column, Expr, Lit, Negate, Typed, check
 from weft.expr.ast import Logic, Not, references
-from weft.joins.resolve.conditions import conjuncts as conjuncts  # noqa: PLC0414  # asked for together with bounds
+from weft.joins.resolve.predicates import conjuncts as conjuncts  # noqa: PLC0414  # asked for together with bounds
 from weft.streams.plan.resolved import column_slot, time_slot
 from weft.streams.plan.scope import Named, StatementScope
 from weft.streams.sql.spec import MESSAGE_TIME

@@ -18,8 +18,8 @@ from weft.core.mistakes import Findings
 from weft.core.names import format_name
 from weft.core.source import Source
 from weft.errors import SourceLocation
-from weft.joins.spec.amount import size_of
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
+from weft.joins.spec.values import parse_distance
 from weft.streams.plan.bounds import FoundBounds
 from weft.streams.plan.scope import FromSource
 from weft.streams.sql.spec import Bounds, JoinStepSpec
@@ -108,8 +108,8 @@ def _windowed(said: Saying, form: WindowSpec, findings: Findings) -> Windowed | 
 
 
 def _interval(said: Saying, form: IntervalSpec, findings: Findings) -> Interval | None:
-    lower = None if form.lower is None else int(size_of(form.lower, "lower", signed=True))
-    upper = None if form.upper is None else int(size_of(form.upper, "upper", signed=True))
+    lower = None if form.lower is None else int(parse_distance(form.lower, "lower", signed=True))
+    upper = None if form.upper is None else int(parse_distance(form.upper, "upper", signed=True))
     bounds, left = said.bounds, first_stream(said)
     if bounds.is_closed:
         if (lower, upper) in ((bounds.lower, bounds.upper), (None, bounds.upper), (bounds.lower, None)):

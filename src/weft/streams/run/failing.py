@@ -8,8 +8,8 @@ from typing import Any, cast, get_args
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
-from weft.joins.spark.failures import conditions, disk_full_message
-from weft.joins.spark.workers import worker_problem
+from weft.joins.spark.failures import find_conditions, find_disk_full_message
+from weft.joins.spark.workers import diagnose_worker
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.spark.kafka import kafka_failure
 from weft.streams.spark.readable import find_refused_row
@@ -98,13 +98,13 @@ def _of_source(text: str) -> WeftError | None:
 
 
 def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError | None:
-    if full := disk_full_message(failure, text):
+    if full := find_disk_full_message(failure, text):
         return ConnectorError(
             f"a batch of {statement!r} cannot be written: {full}",
             code="W2309",
             help=f"make room on the disk of the sink and of the checkpoint; {_AGAIN}",
         )
-    if problem := worker_problem(text):
+    if problem := diagnose_worker(text):
         return StreamError(
             f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}"
         )
@@ -135,7 +135,7 @@ def _has_no_answer(failure: BaseException) -> bool:
 
 
 def _other(failure: BaseException, text: str, statement: str) -> StreamError:
-    inner = [c for c in conditions(failure, text) if not c.name.startswith(_OUTER)]
+    inner = [c for c in find_conditions(failure, text) if not c.name.startswith(_OUTER)]
     raised = [r for r in _RAISED.findall(text) if not r.startswith("pyspark.")]
     if inner and inner[0].name == _IN_WORKER and raised:
         said = f"{raised[-1]} ({_IN_WORKER})"

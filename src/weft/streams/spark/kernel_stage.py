@@ -26,7 +26,7 @@ from pyspark.sql import types as st
 
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to, to_spark
-from weft.joins.spark.hashing import balanced_group, even_numbers
+from weft.joins.spark.sides import balanced_group, numbers_by_partition
 from weft.streams.kernel import arrow_task as worker
 from weft.streams.kernel.spec import NEVER, Clock, JoinTask
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout
@@ -277,7 +277,7 @@ def _ticks(rows: DataFrame, groups: int) -> DataFrame:
     """Return one row for each group, so that time passes in groups without rows too."""
     F: Any = functions_of(rows)
     session: SparkSession = rows.sparkSession
-    numbers = even_numbers(groups) if balanced(groups) else tuple(range(groups))
+    numbers = numbers_by_partition(groups) if balanced(groups) else tuple(range(groups))
     given = {f.name: f.dataType for f in rows.schema.fields}
     nothing = [F.lit(None).cast(given[n]).alias(n) for n in rows.columns[2:]]
     listed = F.array(*(F.lit(n) for n in numbers))
@@ -290,7 +290,7 @@ def _ticks(rows: DataFrame, groups: int) -> DataFrame:
 
 def balanced(groups: int) -> bool:
     """Whether groups are numbered so that each gets a partition; beyond that they share by chance."""
-    return groups <= 256  # as weft.joins.spark.hashing has it
+    return groups <= 256  # as weft.joins.spark.sides has it
 
 
 def _struct(children: tuple[Child, ...]) -> st.StructType:

@@ -32,7 +32,7 @@ from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.expr.literals import text_form
 from weft.expr.spark.types import to_spark
 from weft.io.spark.strict import exact
-from weft.joins.spark.failures import FailureRule, explain
+from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.sql.spec import MESSAGE_TIME, StreamSpec
 
 ROW = "[STREAM_ROW]"
@@ -65,7 +65,7 @@ def find_refused_row(failure: BaseException) -> WeftError | None:
     error[W2303]: table 'p': row {}
      = help: correct the row, or declare the column with the type that its values have
     """
-    return explain(failure, _REFUSED)
+    return explain_failure(failure, _REFUSED)
 
 
 UTC = "UTC"

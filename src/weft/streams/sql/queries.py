@@ -15,7 +15,7 @@ from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ
 from weft.errors import Code, Diagnostic
 from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.joins.spec.words import WindowKind
+from weft.joins.spec.values import WindowKind
 from weft.streams.sql.options import find_option, read_options
 from weft.streams.sql.spec import (
     MESSAGE_TIME,

@@ -8,7 +8,7 @@ from weft.core.duration import Duration
 from weft.core.source import Source
 from weft.core.types import DType
 from weft.expr.ast import Expr
-from weft.joins.spec.words import WindowKind
+from weft.joins.spec.values import WindowKind
 from weft.streams.kernel.spec import Emit, StreamHow
 
 

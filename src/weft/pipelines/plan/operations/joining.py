@@ -31,7 +31,7 @@ from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.predicates import ExpressionPredicate
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec
-from weft.joins.spec.words import Relationship
+from weft.joins.spec.values import Relationship
 from weft.pipelines.model.reference import AsOfSaid
 from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO, temporal_columns
 from weft.pipelines.plan.operations.context import PlanContext

@@ -1,13 +1,67 @@
-"""Distances on an order axis as users write them: texts, timedeltas or numbers."""
+"""The values that options take: words of closed sets, booleans, and distances on an order axis."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 from decimal import Decimal
+from typing import Any, Literal, get_args
 
 from weft.core.duration import Duration
+from weft.core.names import find_similar
 from weft.errors import ArgumentError, DurationError, JoinSpecError
+
+How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+Direction = Literal["backward", "forward", "nearest"]
+NearestTie = Literal["backward", "forward"]
+WindowKind = Literal["tumbling", "sliding", "session"]
+Relationship = Literal["1:1", "1:m", "m:1", "m:m"]
+Unmatched = Literal["error", "left", "right", "both"]
+RightKeys = Literal["auto", "keep", "drop"]
+OrderCheck = Literal["warn", "ignore", "error"]
+Statistics = Literal["sample"]
+
+
+_OTHER_SPELLINGS = {"<>": "!=", "==": "=", "=<": "<=", "=>": ">="}
+"""How other languages write an operator of ours."""
+
+
+def check_choice(value: object, words: Any, what: str) -> None:
+    """Raise unless `value` is one of the words of a Literal.
+
+    >>> check_choice("backwards", Direction, "direction")
+    Traceback (most recent call last):
+        ...
+    weft.errors.JoinSpecError: error[W0302]: direction 'backwards' is not one of 'backward', 'forward', 'nearest'
+     = help: did you mean 'backward'?
+    """
+    allowed: tuple[str, ...] = get_args(words)
+    if not isinstance(value, str):
+        raise ArgumentError(
+            f"{what} must be a text, not {type(value).__name__}",
+            help=f"write one of {', '.join(map(repr, allowed))}",
+        )
+    if value not in allowed:
+        if value == "<=>":
+            raise JoinSpecError(
+                f"{what} '<=>' is not one of {', '.join(map(repr, allowed))}",
+                help="write ExpressionPredicate('left.a <=> right.b'); for equal keys nulls_equal=True says it",
+            )
+        close = find_similar(_OTHER_SPELLINGS.get(value, value), allowed, most=1)
+        raise JoinSpecError(
+            f"{what} {value!r} is not one of {', '.join(map(repr, allowed))}",
+            help=f"did you mean {close[0]!r}?" if close else f"write for example {what}={allowed[0]!r}",
+        )
+
+
+def check_bool(value: object, what: str) -> None:
+    """Raise unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise ArgumentError(
+            f"{what} must be True or False, not {value!r}", help=f"write {what}=True or {what}=False"
+        )
+
 
 Distance = str | dt.timedelta | int | Decimal
 """A stored distance: the text as written, a timedelta, or an exact number."""
@@ -23,7 +77,7 @@ def check_distance(value: object, what: str, *, signed: bool = False, zero: bool
     ('5 seconds', Decimal('2.5'))
     """
     stored = _stored(value, what)
-    size = size_of(stored, what, signed=True)
+    size = parse_distance(stored, what, signed=True)
     if size < 0 and not signed:
         raise JoinSpecError(
             f"{what} {value!r} must not be negative",
@@ -79,7 +133,7 @@ def is_number(stored: Distance) -> bool:
     )
 
 
-def size_of(stored: Distance, what: str, *, signed: bool = False) -> int | Decimal:
+def parse_distance(stored: Distance, what: str, *, signed: bool = False) -> int | Decimal:
     """Return the number, or the microseconds of a length of time."""
     if isinstance(stored, int | Decimal):
         return stored
@@ -91,7 +145,7 @@ def size_of(stored: Distance, what: str, *, signed: bool = False) -> int | Decim
         raise JoinSpecError(f"{what}: {cause.message}", code="W0304", help=cause.help) from cause
 
 
-def negated(stored: Distance) -> Distance:
+def negate_distance(stored: Distance) -> Distance:
     """Return the distance with the other sign."""
     if isinstance(stored, Decimal):
         return stored.copy_negate()  # a minus sign would round to the precision of the context
