@@ -29,11 +29,11 @@ from pyspark.sql import functions as F
 from weft.core.period import GREGORIAN
 from weft.pipelines.model.operation import Output, Update
 from weft.pipelines.model.read_workspace import load_workspace
-from weft.pipelines.model.reference import Said
+from weft.pipelines.model.values import LocatedText
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
-from weft.pipelines.plan.stages import stages
+from weft.pipelines.plan.stages import list_stages
 from weft.pipelines.spark.counts import Counts, OperationCounts
 from weft.pipelines.spark.frame import Lowering, RunMoment, started
 from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, lower_output, opened
@@ -283,10 +283,12 @@ def compile_seconds(spark: SparkSession, root: Path, operations: int = 1000) -> 
     catalog = Catalog.of(loaded.workspace)
     first, _, output = loaded.workspace.projects[0].operations
     assert isinstance(first.arguments, Update)  # noqa: S101  # the project says so
-    assignment = replace(first.arguments.assignments[0], expression=Said("amount_local * 1.05 + line_number"))
+    assignment = replace(
+        first.arguments.assignments[0], expression=LocatedText("amount_local * 1.05 + line_number")
+    )
     many = []
     for n in range(operations):
-        named = replace(assignment, column=Said(f"x{n % 40}"))
+        named = replace(assignment, column=LocatedText(f"x{n % 40}"))
         many.append(
             replace(first, seq=n + 1, arguments=replace(first.arguments, joins=(), assignments=(named,)))
         )
@@ -300,7 +302,7 @@ def compile_seconds(spark: SparkSession, root: Path, operations: int = 1000) -> 
     env = lowering(spark, plan, catalog, root)
     frame = opened(plan, env)
     by_seq = {op.seq: op for op in plan.operations}
-    for stage in stages(plan):
+    for stage in list_stages(plan):
         if stage.kind == "update" and stage.seq is not None:
             frame = lower_operation(frame, by_seq[stage.seq], env)
         elif stage.kind == "checkpoint" and stage.seq is not None:

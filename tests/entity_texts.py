@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.core.source import Source
 from weft.errors import Diagnostic
-from weft.pipelines.model.build import Reading, read
+from weft.pipelines.model.build import ReadResult, read_entity
 from weft.pipelines.model.compose import compose
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.operation import Operation
@@ -38,8 +38,8 @@ def workspace(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def reading(kind: Kind, text: str) -> Reading:
-    return read(kind, compose(dedent(text), f"{kind}s/x.yml"))
+def reading(kind: Kind, text: str) -> ReadResult:
+    return read_entity(kind, compose(dedent(text), f"{kind}s/x.yml"))
 
 
 def entity(kind: Kind, text: str) -> Any:

@@ -14,11 +14,11 @@ from weft.core.period import GREGORIAN
 from weft.errors import ActivationError
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.read_workspace import load_workspace
-from weft.pipelines.model.words import temporal_columns
+from weft.pipelines.model.values import temporal_columns
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import Failure, ProjectPlan, Read, check_project, resolve_project
-from weft.pipelines.plan.reads import keeps
+from weft.pipelines.plan.reads import is_visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -331,7 +331,9 @@ def in_memory(spark: SparkSession, read: Read, rows: Rows) -> DataFrame:
     types = {c.name: c.dtype for c in table.columns}
     types |= {f.name: f.dtype for f in temporal_columns(table.temporal_mode)}
     kept = [
-        row for row in rows if keeps(read.filter, {**dict.fromkeys(types), **row}) and not row.get("_deleted")
+        row
+        for row in rows
+        if is_visible(read.filter, {**dict.fromkeys(types), **row}) and not row.get("_deleted")
     ]
     ddl = ", ".join(f"`{name}` {to_spark(dtype).simpleString()}" for name, dtype in types.items())
     df = spark.createDataFrame([tuple(row.get(name) for name in types) for row in kept], ddl)

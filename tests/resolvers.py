@@ -13,18 +13,17 @@ from weft.core.types import DType, parse_type
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import PERIOD_START, AsOfSaid, Said
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule, Strategy
-from weft.pipelines.model.words import TemporalMode
+from weft.pipelines.model.values import PERIOD_START, AsOfDay, LocatedText, TemporalMode
 from weft.pipelines.model.workspace import Settings, Workspace
 from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion
-from weft.pipelines.plan.reads import DatasetPin, Read, filter_for
+from weft.pipelines.plan.reads import DatasetPin, Read, build_filter
 from weft.pipelines.plan.resolver.locate import locate
 
 
-def said(text: str) -> Said:
+def said(text: str) -> LocatedText:
     """Return an expression that stands in a file."""
-    return Said(text, Source.whole(text, "resolver.yml"))
+    return LocatedText(text, Source.whole(text, "resolver.yml"))
 
 
 def table(name: str = "orders", mode: TemporalMode = "period", /, **columns: str | DType) -> TableDef:
@@ -117,7 +116,7 @@ def read_of(
     *,
     main: TableDef | None = None,
     columns: tuple[str, ...] | None = None,
-    as_of: AsOfSaid = PERIOD_START,
+    as_of: AsOfDay = PERIOD_START,
     known_at: dt.datetime | None = None,
 ) -> Read:
     """Return the read of a dataset's table in a run, as a plan has it."""
@@ -140,6 +139,6 @@ def read_of(
         dataset=data,
         table=opened,
         locations=found.locations,
-        filter=filter_for(opened, at, GREGORIAN, as_of=as_of, known_at=known_at, data_level=level),
+        filter=build_filter(opened, at, GREGORIAN, as_of=as_of, known_at=known_at, data_level=level),
         columns=tuple(c.name for c in opened.columns) if columns is None else columns,
     )

@@ -12,7 +12,7 @@ from weft.core.period import GREGORIAN
 from weft.io.staged import StagedFile
 from weft.joins.facts import JoinCounts
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
-from weft.pipelines.model.operation import Assignment, Destination, Operation, Output, Said, Update
+from weft.pipelines.model.operation import Assignment, Destination, LocatedText, Operation, Output, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
 from weft.pipelines.plan.catalog import PublishedLocation
@@ -49,7 +49,7 @@ def operations() -> tuple[Operation, ...]:
             seq=10,
             name="Mark",
             type="update",
-            arguments=Update(assignments=(Assignment(Said("currency"), Said("'USD'")),)),
+            arguments=Update(assignments=(Assignment(LocatedText("currency"), LocatedText("'USD'")),)),
         ),
         Operation(
             id="op-20",

@@ -516,7 +516,7 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (imports_point_up, "weft.pipelines.run.a", "import weft"),
     (imports_point_up, "weft.attic", "x = 1"),
     (imports_point_up, "weft.joins.resolve.a", "from weft.joins.choose import Choice"),
-    (imports_point_up, "weft.streams.run.a", "from weft.pipelines.model.words import PERIOD_FROM"),
+    (imports_point_up, "weft.streams.run.a", "from weft.pipelines.model.values import PERIOD_FROM"),
     (imports_point_up, "weft.pipelines.run.a", "def f():\n    from weft.streams.sql.job import text_of"),
     (pyspark_stays_below_the_line, "weft.pipelines.plan.a", "import pyspark"),
     (pyspark_stays_below_the_line, "weft.testing.a", "def f():\n    from pyspark.sql import Row"),

@@ -59,7 +59,7 @@ def findings(root: Path) -> tuple[Diagnostic, ...]:
     """Return everything that is found in a workspace without running it."""
     loaded = load_workspace(root)
     catalog = replace(Catalog.of(loaded.readable), unread=loaded.unread)
-    return loaded.merged(check_workspace(catalog))
+    return loaded.merge_findings(check_workspace(catalog))
 
 
 def check(example: Example, folder: Path, *, rewrite: bool) -> None:

@@ -19,7 +19,8 @@ from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, opened, staged_r
 from weft.core.paths import escapes_folder, name_problem, resolve_outside
 from weft.core.period import calendar_from_dict
 from weft.errors import ActivationError, ConnectorError, RunError, StreamPlanError, StreamSqlError
-from weft.pipelines.model.build import project_from_dict
+from weft.pipelines.model.build import entity_from_dict
+from weft.pipelines.model.project import Project
 from weft.pipelines.plan.project import resolve_project
 from weft.pipelines.run.publish import recover
 from weft.streams.plan.resolve import plan_text
@@ -84,7 +85,7 @@ def test_a_project_that_the_store_holds_stays_readable() -> None:
     text = "name: fx\ninput: orders\noperations: [{seq: 1, name: d, type: delete}]\n"
     stored = entity("project", text).to_dict()
     stored = {**stored, "name": "FX / GL"}
-    assert project_from_dict(stored).name == "FX / GL"
+    assert entity_from_dict(Project, stored).name == "FX / GL"
 
 
 def refused(found: Site, **options: Any) -> list[str]:

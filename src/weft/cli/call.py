@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft.core.period import Period
     from weft.io.spark.session import Session
     from weft.pipelines.model.project import Project
-    from weft.pipelines.model.read_workspace import Loaded
+    from weft.pipelines.model.read_workspace import LoadedWorkspace
     from weft.pipelines.model.workspace import Settings, Workspace
     from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.run.progress import Progress
@@ -63,7 +63,7 @@ class Call:
             )
         return root
 
-    def loaded(self, only: Path | None = None) -> Loaded:
+    def loaded(self, only: Path | None = None) -> LoadedWorkspace:
         """Return the workspace with everything that is wrong in its files."""
         from weft.pipelines.model.read_workspace import load_workspace
 
@@ -118,7 +118,7 @@ def call_of(context: typer.Context) -> Call:
     return found if isinstance(found, Call) else Call()
 
 
-def sound(loaded: Loaded, wanted: Project | None = None) -> Workspace:
+def sound(loaded: LoadedWorkspace, wanted: Project | None = None) -> Workspace:
     """Return a loaded workspace unless its files have errors that concern a project."""
     root = loaded.workspace.root
     own = None if wanted is None or wanted.at.whole is None else wanted.at.whole.file

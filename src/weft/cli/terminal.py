@@ -114,9 +114,9 @@ class Watcher:
         pinned = ", ".join(dict.fromkeys(str(read.dataset) for read in plan.reads))
         where = "  into the sandbox" if plan.draft else ""
         say(f"run {short_id(run.id)}  snapshot {run.snapshot_sha[:8]}  pinned {pinned}{where}")
-        from weft.pipelines.plan.stages import kind_of
+        from weft.pipelines.plan.stages import operation_type
 
-        self._kinds = {op.seq: (op.name, kind_of(op)) for op in plan.operations}
+        self._kinds = {op.seq: (op.name, operation_type(op)) for op in plan.operations}
 
     def started(self, stages: tuple[Stage, ...]) -> None:
         """Show a bar for each operation."""

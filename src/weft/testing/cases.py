@@ -32,7 +32,7 @@ from weft.core.source import Source
 from weft.errors import CODES, CaseFileError, Code, Diagnostic, WeftError
 from weft.pipelines.model.compose import compose as compose_any
 from weft.pipelines.model.yaml_nodes import Exact, Item, Node
-from weft.pipelines.model.yaml_nodes import plain as exact
+from weft.pipelines.model.yaml_nodes import to_python as exact
 from weft.testing.tables import T, Table
 
 _TYPES = ("join", "natural", "asof", "interval", "window")

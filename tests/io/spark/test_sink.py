@@ -24,7 +24,7 @@ from weft.io.spark.files import stage_files
 from weft.io.staged import Staged, broken_files
 from weft.pipelines.model.resolver import TableStrategy
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
-from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, Working
+from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, WorkingSet
 from weft.pipelines.spark.read import read_table
 from weft.pipelines.spark.stage import stage
 
@@ -48,7 +48,7 @@ def output(
     location: str, *, mode: Any = "replace_period", key: tuple[str, ...] = (), **target: Any
 ) -> ResolvedOutput:
     given = {"kind": "files", "format": "parquet", "period": "2026-01", **target}
-    working = Working(table="t", dataset=dataset(), schema=Schema(()))
+    working = WorkingSet(table="t", dataset=dataset(), schema=Schema(()))
     return ResolvedOutput(
         seq=20,
         name="Write",

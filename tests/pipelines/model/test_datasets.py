@@ -10,11 +10,12 @@ from entity_texts import DATASET, dataset, entity, reading, told
 from refusals import refused
 from weft.core import types
 from weft.errors import EntityError, UnknownColumnError
-from weft.pipelines.model.build import dataset_from_dict, dataset_of, entity_id
+from weft.pipelines.model.build import entity_from_dict, entity_from_node
 from weft.pipelines.model.compose import compose
 from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
-from weft.pipelines.model.reference import PERIOD_END, AsOfSaid, DatasetRef
-from weft.pipelines.model.yaml_nodes import made
+from weft.pipelines.model.entries import build_entity_id
+from weft.pipelines.model.values import PERIOD_END, AsOfDay, DatasetRef
+from weft.pipelines.model.yaml_nodes import node_from_value
 
 
 def test_a_dataset_has_defaults() -> None:
@@ -138,7 +139,7 @@ def test_tables_are_found_by_name_or_alias() -> None:
 
 
 def test_an_id_comes_from_the_name_when_it_is_left_out() -> None:
-    assert dataset("name: d\nmain_table: {name: t, columns: [{name: a, type: date}]}").id == entity_id(
+    assert dataset("name: d\nmain_table: {name: t, columns: [{name: a, type: date}]}").id == build_entity_id(
         "dataset", "d"
     )
     assert dataset("id: d\nmain_table: {name: t, columns: [{name: a, type: date}]}").name == "d"
@@ -146,7 +147,7 @@ def test_an_id_comes_from_the_name_when_it_is_left_out() -> None:
 
 def test_a_file_with_findings_raises_all_of_them() -> None:
     with pytest.raises(EntityError) as caught:
-        dataset_of(compose(with_columns("{name: _a, type: txt}")))
+        entity_from_node(Dataset, compose(with_columns("{name: _a, type: txt}")))
     assert [d.code for d in caught.value.diagnostics] == ["W1017", "W1004"]
 
 
@@ -188,7 +189,7 @@ def datasets(draw: st.DrawFn) -> Dataset:
     )
     targets: list[DatasetRef | TableDef] = [DatasetRef("other", 3), DatasetRef("other")]
     target = draw(st.sampled_from([*targets, TableDef(name="look", columns=columns)]))
-    as_of = draw(st.sampled_from([PERIOD_END, AsOfSaid("column", column="day")]))
+    as_of = draw(st.sampled_from([PERIOD_END, AsOfDay("column", column="day")]))
     looked = LookupDef(alias="look_up", target=target, join_conditions=((names[0], names[0]),), as_of=as_of)
     return Dataset(
         id=draw(NAMES),
@@ -208,7 +209,7 @@ def datasets(draw: st.DrawFn) -> Dataset:
 
 @given(datasets())
 def test_what_a_dataset_says_reads_back(found: Dataset) -> None:
-    again = dataset_from_dict(found.to_dict())
+    again = entity_from_dict(Dataset, found.to_dict())
     assert again == found
     assert again.fingerprint() == found.fingerprint()
 
@@ -216,5 +217,5 @@ def test_what_a_dataset_says_reads_back(found: Dataset) -> None:
 def test_a_made_node_has_no_places() -> None:
     found = reading("dataset", DATASET)
     assert isinstance(found.entity, Dataset)
-    assert dataset_of(made(found.entity.to_dict())).at.of("name") is None
+    assert entity_from_node(Dataset, node_from_value(found.entity.to_dict())).at.of("name") is None
     assert entity("dataset", DATASET).at.of("name") is not None

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from engine_data import FX
 from weft.core.source import Source
 from weft.errors import EntityError
-from weft.pipelines.model.build import SPECS, read
+from weft.pipelines.model.build import SPECS, read_entity
 from weft.pipelines.model.compose import compose
-from weft.pipelines.model.findings import schema_of
+from weft.pipelines.model.findings import build_schema
 from weft.pipelines.model.sugar import KINDS, Kind
-from weft.pipelines.model.yaml_nodes import plain
+from weft.pipelines.model.yaml_nodes import to_python
 
 FOLDERS: dict[str, Kind] = {f"{kind}s": kind for kind in KINDS}
 SHORT = ["project", "dataset", "input", "order", "parameters", "source", "alias", "given", "input", "config",
@@ -26,8 +26,8 @@ SHORT = ["project", "dataset", "input", "order", "parameters", "source", "alias"
 KEYS = sorted(
     {
         *SHORT,
-        *(key for spec in SPECS.values() for key in schema_of(spec)["properties"]),
-        *(key for spec in SPECS.values() for d in schema_of(spec).get("$defs", {}).values() for key in d["properties"])
+        *(key for spec in SPECS.values() for key in build_schema(spec)["properties"]),
+        *(key for spec in SPECS.values() for d in build_schema(spec).get("$defs", {}).values() for key in d["properties"])
     }
 )  # fmt: skip
 SCALARS = st.sampled_from(
@@ -40,7 +40,8 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 SAMPLES = {
-    path.stem: (FOLDERS[path.parent.name], plain(compose(path.read_text()))) for path in FX.glob("*/*.yml")
+    path.stem: (FOLDERS[path.parent.name], to_python(compose(path.read_text())))
+    for path in FX.glob("*/*.yml")
 }
 
 
@@ -48,7 +49,7 @@ def told(kind: Kind, value: Any) -> None:
     """Read a value as a file and look at everything that is found."""
     text = json.dumps(value, default=float)
     try:
-        reading = read(kind, compose(text, "x.yml"))
+        reading = read_entity(kind, compose(text, "x.yml"))
     except EntityError:
         return
     for finding in reading.findings:
@@ -56,7 +57,7 @@ def told(kind: Kind, value: Any) -> None:
         assert finding.help, finding
         assert str(finding)
         assert finding.at.range["start"]["line"] >= 0
-    assert reading.sound or reading.findings or reading.entity is None
+    assert reading.is_valid or reading.findings or reading.entity is None
     if reading.entity is None:
         assert reading.findings
 
@@ -105,14 +106,14 @@ def test_any_text_composes_or_is_explained(text: str) -> None:
         assert all(d.code in ("W1001", "W1022") and d.help for d in error.diagnostics)
         assert str(error)
         return
-    plain(root)
-    read("project", root)
+    to_python(root)
+    read_entity("project", root)
 
 
 def test_a_key_that_is_named_like_the_type_of_its_mapping_is_told_apart() -> None:
     strategy = {"type": "path", "datasource_id": "files", "path": {"input": "x"}, "output": "y"}
     text = json.dumps({"name": "r", "rules": [{"name": "a", "strategy": strategy}]})
-    found = read("resolver", compose(text)).findings
+    found = read_entity("resolver", compose(text)).findings
     places = [f.at.text[f.at.start : f.at.end] for f in found if isinstance(f.at, Source)]
     assert sorted(zip((f.code for f in found), places, strict=True)) == [
         ("W1002", '"output"'),

@@ -35,7 +35,7 @@ def marks(path: Path) -> Iterator[tuple[str, int, str, str]]:
 def found() -> tuple[Diagnostic, ...]:
     loaded = load_workspace(PLANTED)
     catalog = replace(Catalog.of(loaded.readable), unread=loaded.unread)
-    return loaded.merged(check_workspace(catalog))
+    return loaded.merge_findings(check_workspace(catalog))
 
 
 def spot(finding: Diagnostic) -> tuple[str | None, int, str, str]:

@@ -9,7 +9,7 @@ import pytest
 from entity_texts import DATASET, ORDERS, under, workspace
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.check import catalog_findings
+from weft.pipelines.plan.check import check_catalog
 
 FILES = "resolver:\n  id: files\n  is_default: true\n  rules: [{name: all, strategy: {type: path, datasource: src, path: x}}]\n"
 SOURCE = "datasource: {id: src, name: Source, type: csv}\n"
@@ -88,14 +88,14 @@ def test_lookups_that_are_datasets_are_checked_with_the_catalog(
     tmp_path: Path, lookup: tuple[str, str, str], told: list[tuple[str, str]]
 ) -> None:
     root = workspace(tmp_path, {"datasets/orders.yml": DATASET, "datasets/lines.yml": LOOKUP % lookup})
-    found = catalog_findings(Catalog.of(load_workspace(root).workspace))
+    found = check_catalog(Catalog.of(load_workspace(root).workspace))
     assert [(f.code, under(f)) for f in found] == told
 
 
 def test_the_datasets_of_overrides_are_checked_with_the_catalog(tmp_path: Path) -> None:
     project = ORDERS.replace("input", "resolver_overrides: {oders: files, orders: nobody}\ninput")
     root = workspace(tmp_path, {"datasets/a.yml": DATASET, "projects/p.yml": project})
-    (found,) = catalog_findings(Catalog.of(load_workspace(root).workspace))
+    (found,) = check_catalog(Catalog.of(load_workspace(root).workspace))
     assert (found.code, under(found), found.help) == ("W1020", "oders", "did you mean 'orders'?")
 
 
@@ -128,5 +128,5 @@ def test_a_disabled_dataset_is_no_target_of_a_lookup(tmp_path: Path) -> None:
         "datasets/orders.yml": DATASET.replace("name: orders\n  m", "name: orders\n  status: disabled\n  m"),
         "datasets/lines.yml": LOOKUP % ("orders", "order_id", "order_id"),
     }
-    (found,) = catalog_findings(Catalog.of(load_workspace(workspace(tmp_path, files)).workspace))
+    (found,) = check_catalog(Catalog.of(load_workspace(workspace(tmp_path, files)).workspace))
     assert found.message == "dataset 'orders' is disabled"

@@ -10,8 +10,8 @@ import pytest
 from entity_texts import entity, told
 from weft.core.frozen import FrozenMap
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import Said
 from weft.pipelines.model.scenario import Expect, Rows, Scenario, TraceExpected
+from weft.pipelines.model.values import LocatedText
 from weft.pipelines.model.yaml_nodes import Exact
 
 
@@ -53,15 +53,15 @@ scenario:
 
 def test_everything_a_scenario_can_say_is_read() -> None:
     found = scenario(FULL)
-    assert (found.name, found.description, found.project) == ("FX", "rates", Said("fx_reporting"))
+    assert (found.name, found.description, found.project) == ("FX", "rates", LocatedText("fx_reporting"))
     assert found.known_at == dt.datetime(2026, 1, 31, 10, tzinfo=dt.UTC)
     assert (found.today, found.calendar, found.period.text) == (dt.date(2026, 2, 1), "fiscal", "2026-01")
     assert found.given is not None
     (row,) = found.given["gl"].rows or ()
     assert row == {"id": 1, "amount": Decimal("1.10"), "note": None}
     assert isinstance(row["amount"], Exact)
-    assert found.given["rates"] == Rows(file=Said("rates.csv"))
-    assert found.given["budgets"] == Rows(csv=Said("a,b\n1,2\n"))
+    assert found.given["rates"] == Rows(file=LocatedText("rates.csv"))
+    assert found.given["budgets"] == Rows(csv=LocatedText("a,b\n1,2\n"))
     assert found.expect == Expect(
         output="working",
         match="subset",
@@ -69,7 +69,7 @@ def test_everything_a_scenario_can_say_is_read() -> None:
         data=Rows(rows=(FrozenMap(id=1),)),
         columns="exact",
         pins=FrozenMap(fx=2),
-        errors=(Said("W1209"), Said("VR-007")),
+        errors=(LocatedText("W1209"), LocatedText("VR-007")),
         trace=(
             TraceExpected(
                 operation=10,
@@ -93,7 +93,7 @@ def test_a_scenario_on_the_data_of_the_workspace_has_no_given() -> None:
 
 def test_a_period_may_look_like_a_number_and_a_day_like_a_date() -> None:
     found = scenario("scenario: s\nproject: p\nperiod: 2026\nknown_at: 2026-01-31\nexpect: {count: 3}")
-    assert found.period == Said("2026")
+    assert found.period == LocatedText("2026")
     assert found.known_at == dt.datetime(2026, 1, 31, tzinfo=dt.UTC)
     assert found.expect == Expect(count=3)
 
@@ -118,12 +118,18 @@ config: {match_mode: subset, order_sensitive: true, validate_metadata: true, sna
 
 def test_the_form_of_a_catalogue_means_the_same() -> None:
     found = scenario(CATALOGUE)
-    assert (found.name, found.project, found.period) == ("TS-03", Said("fx_reporting"), Said("2026-01"))
+    assert (found.name, found.project, found.period) == (
+        "TS-03",
+        LocatedText("fx_reporting"),
+        LocatedText("2026-01"),
+    )
     assert [(p.identifier, p.level, p.end_date, p.status) for p in found.periods] == [
         ("2026-01", "month", dt.date(2026, 1, 31), "open"),
         ("2026-02", "month", dt.date(2026, 2, 28), "closed"),
     ]
-    assert found.given == FrozenMap(gl=Rows(rows=(FrozenMap(id=1),)), rates=Rows(file=Said("rates.csv")))
+    assert found.given == FrozenMap(
+        gl=Rows(rows=(FrozenMap(id=1),)), rates=Rows(file=LocatedText("rates.csv"))
+    )
     assert found.expect == Expect(
         match="subset",
         ordered=True,

@@ -15,7 +15,7 @@ from entity_texts import DATASET
 from weft.pipelines.model.compose import compose
 from weft.pipelines.model.schemas import COMMENT, export, json_schema
 from weft.pipelines.model.sugar import KINDS, Kind
-from weft.pipelines.model.yaml_nodes import plain
+from weft.pipelines.model.yaml_nodes import to_python
 
 FOLDERS: dict[str, Kind] = {f"{kind}s": kind for kind in KINDS}
 
@@ -27,7 +27,7 @@ def kind_of(path: Path) -> Kind:
 def as_json(text: str) -> Any:
     """Return a file as an editor hands it to a schema."""
     return json.loads(
-        json.dumps(plain(compose(text)), default=lambda v: float(v) if isinstance(v, Decimal) else v)
+        json.dumps(to_python(compose(text)), default=lambda v: float(v) if isinstance(v, Decimal) else v)
     )
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from entity_texts import entity, operation, project, project_text, reading, told, under
 from weft.core.source import Source
-from weft.pipelines.model.build import project_from_dict
+from weft.pipelines.model.build import entity_from_dict
 from weft.pipelines.model.operation import Append, Delete, Output, Update
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import PERIOD_END, AsOfSaid, DatasetRef, Said
+from weft.pipelines.model.values import PERIOD_END, AsOfDay, DatasetRef, LocatedText
 
 FIRST = """
 - seq: 10
@@ -150,11 +150,11 @@ def test_a_number_or_a_word_is_an_expression() -> None:
     ("said", "meant"),
     [
         ("period_end", PERIOD_END),
-        ("2026-01-31", AsOfSaid("date", date=__import__("datetime").date(2026, 1, 31))),
-        ("posting_date", AsOfSaid("column", column="posting_date")),
+        ("2026-01-31", AsOfDay("date", date=__import__("datetime").date(2026, 1, 31))),
+        ("posting_date", AsOfDay("column", column="posting_date")),
     ],
 )
-def test_as_of_is_a_word_a_date_or_a_column(said: str, meant: AsOfSaid) -> None:
+def test_as_of_is_a_word_a_date_or_a_column(said: str, meant: AsOfDay) -> None:
     found = operation(
         "- {seq: 1, name: u, type: update, arguments: {joins: "
         f"[{{alias: x, dataset: d, on: a, as_of: {said}}}], assignments: [{{column: a, expression: b}}]}}}}"
@@ -190,8 +190,8 @@ def test_all_keys_of_an_output_and_a_join_are_read() -> None:
     )
     assert (found.id, found.description, found.checkpoint, found.selector) == ("op-x", "writes", True, None)
     assert isinstance(found.arguments, Output)
-    assert found.arguments.columns == (Said("a"), Said("_period"))
-    assert found.arguments.order_by == (Said("a"), Said("-b"))
+    assert found.arguments.columns == (LocatedText("a"), LocatedText("_period"))
+    assert found.arguments.order_by == (LocatedText("a"), LocatedText("-b"))
     assert (found.arguments.mode, found.arguments.include_deleted) == ("merge", True)
 
 
@@ -259,7 +259,7 @@ def test_what_a_project_says_reads_back() -> None:
         resolver_overrides: {gl: files}
         """,
     )
-    again = project_from_dict(found.to_dict())
+    again = entity_from_dict(Project, found.to_dict())
     assert again == found
     assert again.fingerprint() == found.fingerprint()
     assert hash(again) == hash(found)

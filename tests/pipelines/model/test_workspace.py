@@ -148,7 +148,7 @@ def test_later_findings_join_without_repeating_a_place(tmp_path: Path) -> None:
     remark = Diagnostic(
         "W1401", "nothing follows", help="add", severity="warning", at=loaded.readable.projects[0].at.whole
     )
-    assert loaded.merged([inside, elsewhere, elsewhere, remark]) == (elsewhere, empty)
+    assert loaded.merge_findings([inside, elsewhere, elsewhere, remark]) == (elsewhere, empty)
 
 
 def test_the_root_is_the_nearest_folder_with_settings(tmp_path: Path) -> None:

@@ -23,11 +23,19 @@ from refusals import refused
 from weft.core.source import Source
 from weft.errors import CaseFileError, EntityError
 from weft.pipelines.model.compose import DEEPEST, MOST_NODES, compose
-from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, as_text, made, plain, scalar_source
+from weft.pipelines.model.yaml_nodes import (
+    Exact,
+    Node,
+    Whole,
+    as_text,
+    node_from_value,
+    scalar_source,
+    to_python,
+)
 
 
 def value_of(text: str) -> Any:
-    return plain(compose(f"v: {text}"))["v"]
+    return to_python(compose(f"v: {text}"))["v"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +92,7 @@ def test_a_whole_number_keeps_its_text() -> None:
     found = value_of("2026")
     assert isinstance(found, Whole)
     assert (found, found.text) == (2026, "2026")
-    assert plain(as_text(compose("2026"))) == "2026"
+    assert to_python(as_text(compose("2026"))) == "2026"
 
 
 @pytest.mark.parametrize("number", [Whole(31, "0x1F"), Exact("1.50", "1.50")])
@@ -96,7 +104,7 @@ def test_a_number_survives_copying_and_pickling(number: Whole | Exact) -> None:
 
 
 def test_on_is_an_ordinary_key() -> None:
-    assert plain(compose("on: a = b")) == {"on": "a = b"}
+    assert to_python(compose("on: a = b")) == {"on": "a = b"}
 
 
 def test_a_text_tag_makes_a_text() -> None:
@@ -105,7 +113,7 @@ def test_a_text_tag_makes_a_text() -> None:
 
 def test_an_alias_stands_for_its_anchor() -> None:
     root = compose("a: &x [1, 2]\nb: *x\nc: &y text\nd: *y")
-    assert plain(root) == {"a": [1, 2], "b": [1, 2], "c": "text", "d": "text"}
+    assert to_python(root) == {"a": [1, 2], "b": [1, 2], "c": "text", "d": "text"}
     assert root.get("a") is root.get("b")
 
 
@@ -187,14 +195,14 @@ def test_the_place_of_a_block_ends_with_its_last_value() -> None:
 
 def test_a_made_node_reads_as_its_value() -> None:
     value = {"a": [1, "2", None, True, {"b": Decimal("1.50")}], "c": {}}
-    assert plain(made(value)) == value
+    assert to_python(node_from_value(value)) == value
 
 
 def test_a_value_that_is_left_out_does_not_become_an_empty_text() -> None:
     empty, number = compose("a:\nb: 2026").get("a"), compose("b: 2026").get("b")
     assert empty is not None
     assert number is not None
-    assert (plain(as_text(empty)), plain(as_text(number))) == (None, "2026")
+    assert (to_python(as_text(empty)), to_python(as_text(number))) == (None, "2026")
 
 
 def test_a_break_in_a_folded_text_points_at_the_line_that_is_empty() -> None:

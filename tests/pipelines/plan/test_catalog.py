@@ -15,7 +15,13 @@ from weft.pipelines.model.dataset import ColumnDef, Dataset, DatasetRef, TableDe
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.workspace import CalendarFile, Settings, Workspace
-from weft.pipelines.plan.catalog import Catalog, DatasetFound, Missing, PublishedLocation, RegisteredVersion
+from weft.pipelines.plan.catalog import (
+    Catalog,
+    MissingDataset,
+    PublishedLocation,
+    RegisteredVersion,
+    ResolvedDataset,
+)
 
 TABLE = TableDef(name="t", columns=(ColumnDef("a", types.STRING),))
 
@@ -35,38 +41,40 @@ THREE = catalog(dataset(3, "disabled"), dataset(1), dataset(2))
 
 def test_without_a_version_the_greatest_active_one_is_meant() -> None:
     found = THREE.dataset(DatasetRef("ds-fx"))
-    assert isinstance(found, DatasetFound)
+    assert isinstance(found, ResolvedDataset)
     assert (found.dataset.version, found.pinned) == (2, False)
 
 
 @pytest.mark.parametrize("said", ["ds-fx", "fx"])
 def test_a_pinned_version_is_meant_by_id_or_name(said: str) -> None:
     found = THREE.dataset(DatasetRef(said, 1))
-    assert isinstance(found, DatasetFound)
+    assert isinstance(found, ResolvedDataset)
     assert (found.dataset.version, found.pinned) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("ref", "missing"),
     [
-        (DatasetRef("fx", 3), Missing(kind="disabled", said="fx", version=3)),
-        (DatasetRef("fx", 9), Missing(kind="version", said="fx", version=9, near=("1", "2", "3"))),
-        (DatasetRef("fxx"), Missing(kind="dataset", said="fxx", near=("fx",))),
-        (DatasetRef("FX"), Missing(kind="dataset", said="FX", near=("fx",))),
-        (DatasetRef("zzz", 2), Missing(kind="dataset", said="zzz", version=2)),
+        (DatasetRef("fx", 3), MissingDataset(kind="disabled", name="fx", version=3)),
+        (DatasetRef("fx", 9), MissingDataset(kind="version", name="fx", version=9, near=("1", "2", "3"))),
+        (DatasetRef("fxx"), MissingDataset(kind="dataset", name="fxx", near=("fx",))),
+        (DatasetRef("FX"), MissingDataset(kind="dataset", name="FX", near=("fx",))),
+        (DatasetRef("zzz", 2), MissingDataset(kind="dataset", name="zzz", version=2)),
     ],
 )
-def test_a_reference_to_nothing_says_why(ref: DatasetRef, missing: Missing) -> None:
+def test_a_reference_to_nothing_says_why(ref: DatasetRef, missing: MissingDataset) -> None:
     assert THREE.dataset(ref) == missing
 
 
 def test_a_dataset_without_an_active_version_is_disabled() -> None:
-    assert catalog(dataset(1, "disabled")).dataset(DatasetRef("fx")) == Missing(kind="disabled", said="fx")
+    assert catalog(dataset(1, "disabled")).dataset(DatasetRef("fx")) == MissingDataset(
+        kind="disabled", name="fx"
+    )
 
 
 def test_an_id_wins_over_the_name_of_another() -> None:
     found = catalog(dataset(1), dataset(1, id="x", name="ds-fx")).dataset(DatasetRef("ds-fx"))
-    assert isinstance(found, DatasetFound)
+    assert isinstance(found, ResolvedDataset)
     assert found.dataset.id == "ds-fx"
 
 
@@ -91,14 +99,14 @@ def test_what_runs_registered_is_found_beside_the_files() -> None:
     found = catalog(dataset(1), registered=(published(1, jan=1), published(2, jan=2))).dataset(
         DatasetRef("out")
     )
-    assert isinstance(found, DatasetFound)
+    assert isinstance(found, ResolvedDataset)
     assert (found.dataset.version, found.dataset.origin) == (2, "registered")
 
 
 def test_a_file_says_what_a_version_is() -> None:
     mine = dataset(1, id="ds-out", name="out")
     found = catalog(mine, registered=(published(1),)).dataset(DatasetRef("out", 1))
-    assert isinstance(found, DatasetFound)
+    assert isinstance(found, ResolvedDataset)
     assert found.dataset.origin == "file"
 
 

@@ -19,7 +19,7 @@ WRITE = "  - {seq: 90, name: Write, type: output, arguments: {destination: {path
 def found(folder: Path, changes: dict[str, str | None]) -> list[Diagnostic]:
     loaded = load_workspace(sample_workspace(folder, changes))
     catalog = replace(Catalog.of(loaded.readable), unread=loaded.unread)
-    return list(loaded.merged(check_workspace(catalog)))
+    return list(loaded.merge_findings(check_workspace(catalog)))
 
 
 def codes(folder: Path, operations: str, head: str = "project: p\ninput: gl\n") -> list[tuple[int, str]]:

@@ -28,7 +28,9 @@ operations:
 def told(folder: Path, **projects: str) -> list[Diagnostic]:
     changes = {f"projects/{name}.yml": text for name, text in projects.items()}
     loaded = load_workspace(sample_workspace(folder, changes))
-    return list(loaded.merged(check_workspace(replace(Catalog.of(loaded.readable), unread=loaded.unread))))
+    return list(
+        loaded.merge_findings(check_workspace(replace(Catalog.of(loaded.readable), unread=loaded.unread)))
+    )
 
 
 def test_a_chain_of_projects_is_checked_before_any_has_run(tmp_path: Path) -> None:

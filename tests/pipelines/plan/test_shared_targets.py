@@ -15,7 +15,7 @@ from weft.core.source import Source
 from weft.errors import ActivationError
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
-from weft.pipelines.plan.shared_targets import sample_periods
+from weft.pipelines.plan.shared_targets import list_sample_periods
 from weft.pipelines.run.prepare import prepare
 
 SOURCES: dict[str, str | None] = {
@@ -111,11 +111,11 @@ def test_the_sandbox_keeps_tables_of_two_databases_apart(tmp_path: Path) -> None
 
 
 def test_every_level_of_a_calendar_has_a_sample() -> None:
-    assert [p.identifier for p in sample_periods(GREGORIAN)] == [
+    assert [p.identifier for p in list_sample_periods(GREGORIAN)] == [
         GREGORIAN.at(p.start, p.level).identifier  # type: ignore[union-attr]
-        for p in sample_periods(GREGORIAN)
+        for p in list_sample_periods(GREGORIAN)
     ]
-    assert {p.level for p in sample_periods(GREGORIAN)} == {level.name for level in GREGORIAN.levels}
+    assert {p.level for p in list_sample_periods(GREGORIAN)} == {level.name for level in GREGORIAN.levels}
 
 
 # What the project reads.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.errors import Diagnostic
 from weft.pipelines.model.compose import compose
-from weft.pipelines.model.yaml_nodes import plain
+from weft.pipelines.model.yaml_nodes import to_python
 from weft.pipelines.scenarios.compare import Mismatch
 from weft.pipelines.scenarios.reports import (
     format_junit,
@@ -82,7 +82,7 @@ def test_what_came_out_is_kept_as_rows_that_read_back(tmp_path: Path) -> None:
     file = write_snapshot(FAILED, tmp_path)
     assert file == Path("scenarios/.snapshots/eur-only-actual.yml")
     text = (tmp_path / file).read_text(encoding="utf-8")
-    assert plain(compose(text, "x.yml")) == {
+    assert to_python(compose(text, "x.yml")) == {
         "rows": [{"id": 1, "note": 'say "no"\n', "labels": {"a": None, "b": "1"}, "amount": "1.50"}]
     }
     assert write_snapshot(PASSED, tmp_path) is None

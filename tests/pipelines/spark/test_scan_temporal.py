@@ -17,10 +17,9 @@ from resolvers import catalog, dataset, read_of, resolver, rule, source, table
 from weft.core.types import DATE, STRING, TIMESTAMP, DType, parse_type
 from weft.errors import Diagnostic, ResolutionError
 from weft.pipelines.model.dataset import Dataset, LookupDef
-from weft.pipelines.model.reference import PERIOD_END, AsOfSaid
 from weft.pipelines.model.resolver import PathStrategy
-from weft.pipelines.model.words import SYSTEM_COLUMNS, TemporalMode
-from weft.pipelines.plan.reads import TemporalFilter, keeps
+from weft.pipelines.model.values import PERIOD_END, SYSTEM_COLUMNS, AsOfDay, TemporalMode
+from weft.pipelines.plan.reads import TemporalFilter, is_visible
 from weft.pipelines.spark.read import as_condition, read_table
 from weft.pipelines.spark.system_columns import identity, named
 
@@ -160,7 +159,7 @@ def test_spark_keeps_the_rows_that_the_written_out_filter_keeps(
     kept = typed.select(
         *(F.coalesce(as_condition(f, F, types), F.lit(False)).alias(f"c{i}") for i, f in enumerate(FILTERS))
     ).collect()
-    assert [tuple(r) for r in kept] == [tuple(keeps(f, row) for f in FILTERS) for row in ROWS]
+    assert [tuple(r) for r in kept] == [tuple(is_visible(f, row) for f in FILTERS) for row in ROWS]
     assert 0 < sum(map(sum, kept)) < len(ROWS) * len(FILTERS)
 
 
@@ -183,7 +182,7 @@ def test_ranges_of_moments_and_knowledge_decide_what_is_read(spark: SparkSession
     assert seen(before) == [("first", first)]
     assert seen(at) == [("corrected", first)]
     assert seen(None) == [("corrected", first), ("first", first)]
-    by_row = AsOfSaid("column", column="day")
+    by_row = AsOfDay("column", column="day")
     assert len(seen(None, as_of=by_row)) == 3
     asked = read(
         spark, tmp_path, data, path="rates", type="parquet", known_at=at, columns=("cur", "_known_from")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines import RUN_AT, WRITE_ALL, env_of, join, run, sample, site, transaction, update
-from weft.pipelines.plan.stages import stages
+from weft.pipelines.plan.stages import list_stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,7 +116,7 @@ def test_a_thousand_operations_lower_with_four_checkpoints(spark: SparkSession, 
     from dataclasses import replace
 
     from weft.pipelines.model.operation import Update
-    from weft.pipelines.model.reference import Said
+    from weft.pipelines.model.values import LocatedText
     from weft.pipelines.spark.frame import started
     from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, opened
 
@@ -131,7 +131,7 @@ def test_a_thousand_operations_lower_with_four_checkpoints(spark: SparkSession, 
     assert isinstance(one.arguments, Update)
     operations = []
     for n in range(1000):
-        assignment = replace(one.arguments.assignments[0], column=Said(f"x{n % 40}"))
+        assignment = replace(one.arguments.assignments[0], column=LocatedText(f"x{n % 40}"))
         arguments = replace(one.arguments, assignments=(assignment,))
         operations.append(replace(one, seq=n + 1, arguments=arguments))
     project = replace(found.project, operations=(*operations, replace(output, seq=2000)))
@@ -140,7 +140,7 @@ def test_a_thousand_operations_lower_with_four_checkpoints(spark: SparkSession, 
     frame = opened(plan, env)
     by_seq = {op.seq: op for op in plan.operations}
     marks = 0
-    for stage in stages(plan):
+    for stage in list_stages(plan):
         if stage.kind == "update" and stage.seq is not None:
             frame = lower_operation(frame, by_seq[stage.seq], env)
         elif stage.kind == "checkpoint" and stage.seq is not None:

@@ -12,7 +12,12 @@ from weft.pipelines.model.dataset import ColumnDef, Dataset, LookupDef, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.impact import BreakingChange, ConflictReport, breaking_changes, told
+from weft.pipelines.plan.impact import (
+    BreakingChange,
+    ConflictReport,
+    describe_conflict,
+    find_breaking_changes,
+)
 
 MARK = """\
 - seq: 30
@@ -66,7 +71,7 @@ def changes(report: ConflictReport | None) -> list[Changed]:
 
 def analysed(catalog: Catalog, old: Dataset, new: Dataset) -> list[Changed]:
     both = Catalog.of(replace(catalog.workspace, datasets=(*catalog.workspace.datasets, new)))
-    return changes(breaking_changes(old, new, project(both), both))
+    return changes(find_breaking_changes(old, new, project(both), both))
 
 
 def test_a_removed_column_that_operations_read_breaks_them(catalog: Catalog) -> None:
@@ -147,7 +152,7 @@ def test_a_dataset_that_a_lookup_names_has_versions_of_its_own(catalog: Catalog)
     target = next(x.target for x in gl.lookups if x.alias == "accounts")
     assert isinstance(target, TableDef)
     accounts = Dataset(id="ds-accounts", name="accounts_ds", version=1, status="active", main_table=target)
-    from weft.pipelines.model.reference import DatasetRef
+    from weft.pipelines.model.values import DatasetRef
 
     lookups = tuple(
         LookupDef(alias="accounts", target=DatasetRef("accounts_ds"), join_conditions=x.join_conditions)
@@ -171,13 +176,13 @@ def test_a_project_with_mistakes_of_its_own_cannot_be_analysed(tmp_path: Path) -
     catalog = Catalog.of(load_workspace(root).workspace)
     old = newest(catalog, "gl")
     with pytest.raises(ActivationError):
-        breaking_changes(old, next_version(old, without="currency"), project(catalog), catalog)
+        find_breaking_changes(old, next_version(old, without="currency"), project(catalog), catalog)
 
 
 def test_a_report_reads_back(catalog: Catalog) -> None:
     old = newest(catalog, "gl")
     new = next_version(old, without="currency")
-    report = breaking_changes(old, new, project(catalog), catalog)
+    report = find_breaking_changes(old, new, project(catalog), catalog)
     assert report is not None
     assert ConflictReport.from_dict(report.to_dict()) == report
     assert report == ConflictReport(
@@ -198,9 +203,9 @@ def test_a_finding_names_the_column_the_operations_and_the_nearest_name(catalog:
     lookup = next_version(old, ColumnDef("regions", types.STRING), without="region", lookup="cost_centers")
     helps = []
     for new in (near, moved, typed, lookup):
-        report = breaking_changes(old, new, project(catalog), catalog)
+        report = find_breaking_changes(old, new, project(catalog), catalog)
         assert report is not None
-        (finding,) = told(report, new, project(catalog))
+        (finding,) = describe_conflict(report, new, project(catalog))
         assert finding.code == "W1105"
         assert finding.at is not None
         helps.append(finding.help.partition(";")[0])
@@ -210,8 +215,8 @@ def test_a_finding_names_the_column_the_operations_and_the_nearest_name(catalog:
         "it is long now",
         "the nearest name is 'regions'",
     ]
-    report = breaking_changes(old, near, project(catalog), catalog)
+    report = find_breaking_changes(old, near, project(catalog), catalog)
     assert report is not None
-    assert told(report, near, project(catalog))[0].message == (
+    assert describe_conflict(report, near, project(catalog))[0].message == (
         "column 'currency' of 'gl' is removed in version 2; project 'fx_reporting' reads it in operations 10, 20"
     )

@@ -12,9 +12,9 @@ from store_values import new_run, registration
 from weft.errors import ActivationError, StoreError
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.read_workspace import load_workspace
-from weft.pipelines.model.reference import DatasetRef
+from weft.pipelines.model.values import DatasetRef
 from weft.pipelines.model.workspace import Workspace
-from weft.pipelines.plan.catalog import DatasetFound, Missing
+from weft.pipelines.plan.catalog import MissingDataset, ResolvedDataset
 from weft.pipelines.store.lifecycle import (
     activate,
     admit,
@@ -371,8 +371,8 @@ def test_a_changed_file_becomes_the_next_version_and_the_old_one_stays(place: Pl
     catalog = build_catalog(place.workspace, place.store)
     first = catalog.dataset(DatasetRef("gl", 1))
     newest = catalog.dataset(DatasetRef("gl"))
-    assert isinstance(first, DatasetFound)
-    assert isinstance(newest, DatasetFound)
+    assert isinstance(first, ResolvedDataset)
+    assert isinstance(newest, ResolvedDataset)
     assert "posting_date" in first.dataset.main_table.schema.names
     assert newest.dataset.version == 2
     assert place.admitted() == "active"  # pinned to version 1, which only the store has
@@ -383,7 +383,7 @@ def test_a_version_whose_file_was_taken_away_is_not_the_newest(place: Place) -> 
     publish_dataset(place.workspace, "gl", place.store)
     (place.root / "datasets/gl.v2.yml").unlink()
     found = build_catalog(place.workspace, place.store).dataset(DatasetRef("gl"))
-    assert isinstance(found, DatasetFound)
+    assert isinstance(found, ResolvedDataset)
     assert found.dataset.version == 1
 
 
@@ -407,10 +407,10 @@ def test_a_disabled_version_is_passed_over(place: Place) -> None:
     assert disable_dataset(place.workspace, "gl@2", place.store) == ()
     catalog = build_catalog(place.workspace, place.store)
     found = catalog.dataset(DatasetRef("gl"))
-    assert isinstance(found, DatasetFound)
+    assert isinstance(found, ResolvedDataset)
     assert found.dataset.version == 1
     pinned = catalog.dataset(DatasetRef("gl", 2))
-    assert isinstance(pinned, Missing)
+    assert isinstance(pinned, MissingDataset)
     assert pinned.kind == "disabled"
     assert [d.version for d in enable_dataset(place.workspace, "gl", place.store)] == [2]
     assert "status: active" in place.text("datasets/gl.v2.yml")

@@ -6,7 +6,7 @@ import pytest
 
 from store_values import NOW, dataset, new_run, output, project, registration, resolver
 from weft.errors import StoreError
-from weft.pipelines.model.reference import DatasetRef, Said
+from weft.pipelines.model.values import DatasetRef, LocatedText
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.plan.impact import BreakingChange, ConflictReport
 from weft.pipelines.store.records import ProjectState
@@ -29,7 +29,7 @@ def test_every_version_is_kept_and_fetched_by_its_number(store: Store) -> None:
 
 
 def test_selectors_and_overrides_are_kept_with_a_version(store: Store) -> None:
-    kept = project(selectors={"EUR": Said("currency = 'EUR'")}, resolver_overrides={"gl": "files"})
+    kept = project(selectors={"EUR": LocatedText("currency = 'EUR'")}, resolver_overrides={"gl": "files"})
     store.record(kept)
     assert store.project(kept.id, 1).behaviour() == kept.behaviour()
 
@@ -37,7 +37,7 @@ def test_selectors_and_overrides_are_kept_with_a_version(store: Store) -> None:
 CHANGED: tuple[tuple[Entity, Entity], ...] = (
     (dataset("gl", 1, "a"), dataset("gl", 1, "b")),
     (project(), project(input_dataset_version=7)),
-    (project(), project(selectors={"S": Said("TRUE")})),
+    (project(), project(selectors={"S": LocatedText("TRUE")})),
     (project(), project(resolver_overrides={"gl": "files"})),
     (resolver(), resolver(path="elsewhere.csv")),
     (dataset("gl", 1), dataset("gl", 1, id="another")),

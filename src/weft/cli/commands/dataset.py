@@ -97,7 +97,7 @@ def one(said: str, catalog: Catalog) -> Dataset:
 
 
 def _described(dataset: Dataset, places: list[dict[str, Any]]) -> str:
-    from weft.pipelines.model.dataset import type_text
+    from weft.pipelines.model.dataset import format_type
 
     lines = [
         f"{dataset.name} v{dataset.version} ({dataset.status}, from {dataset.origin})  {dataset.id}",
@@ -106,7 +106,7 @@ def _described(dataset: Dataset, places: list[dict[str, Any]]) -> str:
     for given in dataset.tables:
         lines.append(f"{given.name} ({given.temporal_mode})")
         wide = max(len(c.name) for c in given.columns)
-        lines += [f"  {c.name:<{wide}}  {type_text(c.dtype)}" for c in given.columns]
+        lines += [f"  {c.name:<{wide}}  {format_type(c.dtype)}" for c in given.columns]
     for lookup in dataset.lookups:
         on = " AND ".join(f"{here} = {lookup.alias}.{there}" for here, there in lookup.join_conditions)
         lines.append(f"lookup {lookup.alias} on {on}" + _elsewhere(lookup))

@@ -50,9 +50,9 @@ def plan(
     moment = a_moment(known_at, "--known-at")
     workspace, wanted = call.project(project)
     from weft.pipelines.plan.check import check_outputs
-    from weft.pipelines.plan.explain import describe
+    from weft.pipelines.plan.explain import describe_plan
     from weft.pipelines.plan.project import resolve_project
-    from weft.pipelines.plan.resolver.locate import bytes_of, missing_data
+    from weft.pipelines.plan.resolver.locate import find_missing_data, measure_bytes
     from weft.pipelines.store.lifecycle import build_catalog, resolve_status
     from weft.pipelines.store.snapshot import plan_fingerprint
 
@@ -71,9 +71,9 @@ def plan(
         )
         check_outputs(made, catalog)
         changes = changed(made, catalog, reader, edited=bool(stands.warnings))
-    sizes = {read.name: bytes_of(read, catalog, workspace.root) for read in made.reads}
-    missing = tuple(d for read in made.reads for d in missing_data(read, catalog, workspace.root))
-    document = describe(made, catalog=catalog, sizes=sizes)
+    sizes = {read.name: measure_bytes(read, catalog, workspace.root) for read in made.reads}
+    missing = tuple(d for read in made.reads for d in find_missing_data(read, catalog, workspace.root))
+    document = describe_plan(made, catalog=catalog, sizes=sizes)
     own = plan_fingerprint(made, catalog)
     report = replace(document.report, status=stands.status, changes=_told(made, changes), fingerprint=own)
     step = _next_step(wanted.name, period, out, edited=bool(stands.warnings))

@@ -45,8 +45,8 @@ def ls(context: typer.Context) -> Envelope:
 
 def _named(ref: DatasetRef, catalog: Catalog) -> str:
     """Return a reference by the name of its dataset, whatever it was said by."""
-    known = catalog.versions(ref.said)
-    name = known[-1].name if known else ref.said
+    known = catalog.versions(ref.name)
+    name = known[-1].name if known else ref.name
     return name if ref.version is None else f"{name}@{ref.version}"
 
 

@@ -139,14 +139,14 @@ def _table(name: str, dataset: Any) -> Any:
 def _place(location: Location, catalog: Catalog, root: Path, *, ask: bool) -> dict[str, Any]:
     """Return a location with whether it is there; None when that is not known without asking somebody."""
     from weft.io.paths import full_path, is_local, list_data_files
-    from weft.pipelines.plan.resolver.locate import datasource_of
-    from weft.pipelines.plan.resolver.service import asked, is_asked
+    from weft.pipelines.plan.resolver.locate import find_datasource
+    from weft.pipelines.plan.resolver.service import needs_service, request_location
 
-    if ask and is_asked(location):
-        location = asked(location, root)
+    if ask and needs_service(location):
+        location = request_location(location, root)
     told = location.to_dict() | {"exists": None, "full_path": None, "files": None}
     if location.path is not None:
-        whole = full_path(location, datasource_of(location, catalog), root)
+        whole = full_path(location, find_datasource(location, catalog), root)
         told["full_path"] = whole
         if is_local(whole):
             files = list_data_files(whole)

@@ -19,7 +19,7 @@ from weft.errors import StoreError, WorkspaceError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from weft.pipelines.model.words import RunStatus
+    from weft.pipelines.model.values import RunStatus
     from weft.pipelines.store.reader import StoreReader
     from weft.pipelines.store.records import OperationRecord, OutputRecord, RunRecord
     from weft.pipelines.store.writer import Store

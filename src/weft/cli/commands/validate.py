@@ -16,7 +16,7 @@ from weft.cli.terminal import many
 from weft.errors import Diagnostic, StoreError, WorkspaceError
 
 if TYPE_CHECKING:
-    from weft.pipelines.model.read_workspace import Loaded
+    from weft.pipelines.model.read_workspace import LoadedWorkspace
     from weft.pipelines.plan.catalog import Catalog
 
 
@@ -73,24 +73,24 @@ def _there(path: Path, start: Path) -> Path:
     )
 
 
-def findings(loaded: Loaded, only: Path | None = None) -> tuple[Diagnostic, ...]:
+def findings(loaded: LoadedWorkspace, only: Path | None = None) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong in a workspace, without running anything."""
-    from weft.pipelines.plan.check import check_workspace, with_promised
+    from weft.pipelines.plan.check import add_promised, check_workspace
     from weft.pipelines.scenarios.planning import check_scenarios
 
     catalog, troubles = _catalog(loaded)
     catalog = replace(catalog, unread=loaded.unread)
     told = [*troubles, *check_workspace(catalog)]
     wrong = {f.at.file for f in (*loaded.findings, *told) if f.severity == "error" and f.at is not None}
-    told += check_scenarios(with_promised(catalog), wrong)
+    told += check_scenarios(add_promised(catalog), wrong)
     if troubles:
         told = [_perhaps_there(found) for found in told]
     if only is not None:
         told = [f for f in told if _is_within(f, only, loaded.readable.root)]
-    return loaded.merged(told)
+    return loaded.merge_findings(told)
 
 
-def _catalog(loaded: Loaded) -> tuple[Catalog, tuple[Diagnostic, ...]]:
+def _catalog(loaded: LoadedWorkspace) -> tuple[Catalog, tuple[Diagnostic, ...]]:
     from weft.pipelines.plan.catalog import Catalog
 
     workspace = loaded.readable

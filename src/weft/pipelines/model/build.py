@@ -24,8 +24,8 @@ from weft.errors import Diagnostic, EntityError
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import Dataset, LookupDef, check_dataset, check_lookup
 from weft.pipelines.model.datasource import check_datasource
-from weft.pipelines.model.entries import Entries, Findings, Rules, entity_id, said_of, written
-from weft.pipelines.model.findings import Path, Problem, adapter_of, problems_of
+from weft.pipelines.model.entries import Entries, Findings, Rules, read_text, to_pydantic
+from weft.pipelines.model.findings import Path, Problem, get_adapter, list_problems
 from weft.pipelines.model.older import is_known_kind
 from weft.pipelines.model.operation import (
     AggregateOperation,
@@ -40,10 +40,10 @@ from weft.pipelines.model.operation import (
     check_output,
 )
 from weft.pipelines.model.project import Project, check_project
-from weft.pipelines.model.reference import NOT_SAID
 from weft.pipelines.model.resolver import CatalogStrategy, Resolver, check_catalog, check_resolver
 from weft.pipelines.model.scenario import Scenario, WrittenScenario, build_scenario
-from weft.pipelines.model.sugar import Kind, canonical, unwrapped
+from weft.pipelines.model.sugar import Kind, expand_short_forms, unwrap_root
+from weft.pipelines.model.values import MISSING_INPUT
 from weft.pipelines.model.workspace import (
     CalendarFile,
     Settings,
@@ -51,23 +51,9 @@ from weft.pipelines.model.workspace import (
     build_calendar,
     check_settings,
 )
-from weft.pipelines.model.yaml_nodes import Item, Node, made
+from weft.pipelines.model.yaml_nodes import Item, Node, node_from_value
 
-__all__ = [
-    "SPECS",
-    "Entity",
-    "Reading",
-    "dataset_from_dict",
-    "dataset_of",
-    "datasource_from_dict",
-    "entity_id",
-    "project_from_dict",
-    "project_of",
-    "read",
-    "resolver_from_dict",
-    "resolver_of",
-    "scenario_of",
-]
+__all__ = ["SPECS", "Entity", "ReadResult", "entity_from_dict", "entity_from_node", "read_entity"]
 
 Entity = Dataset | Project | Resolver | DataSource | CalendarFile | Settings | Scenario
 E = TypeVar("E", bound=Entity)
@@ -92,25 +78,25 @@ _MAKES_NOTHING = ("delete", "output")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadResult:
     """What a file says, as far as it can be read, and everything found in it."""
 
     entity: Entity | None
     findings: tuple[Diagnostic, ...] = ()
 
     @property
-    def sound(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether nothing in the file is an error."""
         return self.entity is not None and not any(f.severity == "error" for f in self.findings)
 
 
-def read(kind: Kind, root: Node) -> Reading:
+def read_entity(kind: Kind, root: Node) -> ReadResult:
     """Read an entity from the root of its file."""
     told: list[Diagnostic] = []
-    node = canonical(unwrapped(root, kind, told), kind, told)
+    node = expand_short_forms(unwrap_root(root, kind, told), kind, told)
     if any(f.code == "W1002" for f in told) and node is root:
         # The file holds another kind of entity; all its keys would be unknown.
-        return Reading(None, tuple(told))
+        return ReadResult(None, tuple(told))
     if kind == "project":
         node, dropped = _known_operations(node, told)
     else:
@@ -119,7 +105,7 @@ def read(kind: Kind, root: Node) -> Reading:
     entity = built.entity
     if isinstance(entity, Project):
         entity = _with_unread(entity, node, built.lost, dropped)
-    return Reading(entity, tuple(built.findings.said))
+    return ReadResult(entity, tuple(built.findings.said))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +125,9 @@ def _built(node: Node, spec: type[Spec], told: list[Diagnostic]) -> _Built:
     for round_number in range(_ROUNDS):
         findings = Findings([*told, *wrong], RULES, partial=bool(wrong))
         try:
-            entity = adapter_of(spec).validate_python(written(left), context=findings)
+            entity = get_adapter(spec).validate_python(to_pydantic(left), context=findings)
         except ValidationError as error:
-            problems = problems_of(error, left, spec)
+            problems = list_problems(error, left, spec)
             # What goes missing by leaving parts out is no finding of the file.
             wrong = wrong if round_number else tuple(p.finding for p in problems)
             pruned = _pruned(left, problems, lost)
@@ -226,7 +212,7 @@ def _with_stand_in(node: Node, path: Path) -> Node | None:
     The made-up `seq` keeps the operation behind the one listed before it; None when no number is free there.
     """
     if path == ("input_dataset_id",) and node.is_mapping:
-        stand_in = replace(node, kind="scalar", value=NOT_SAID, style="text", size=1)
+        stand_in = replace(node, kind="scalar", value=MISSING_INPUT, style="text", size=1)
         kept = tuple(item for item in node.pairs() if item.name != path[0])
         return replace(node, value=(*kept, Item("input_dataset_id", stand_in, stand_in)))
     if len(path) != 3 or path[0] != "operations" or path[2] not in _MADE_UP:
@@ -291,8 +277,8 @@ def _scenario(written: WrittenScenario, entries: Entries) -> Scenario | None:
     node, findings = entries.node, entries.findings
     said = node.get("project")
     if said is None or not said.is_mapping:
-        return build_scenario(written, entries, said_of(said or node))
-    inner = read("project", said)
+        return build_scenario(written, entries, read_text(said or node))
+    inner = read_entity("project", said)
     findings.extend(inner.findings)
     return build_scenario(written, entries, inner.entity) if isinstance(inner.entity, Project) else None
 
@@ -317,48 +303,23 @@ RULES: Rules = {
 """What is checked about a spec besides its keys; the entity of a file whose form differs is built here."""
 
 
-def _sound(kind: Kind, node: Node, wanted: type[E]) -> E:
-    reading = read(kind, node)
-    if not reading.sound or not isinstance(reading.entity, wanted):
-        raise EntityError(reading.findings)
-    return reading.entity
+_KINDS: Mapping[type[Any], Kind] = {
+    Dataset: "dataset",
+    Project: "project",
+    Resolver: "resolver",
+    DataSource: "datasource",
+    Scenario: "scenario",
+}
 
 
-def dataset_of(node: Node) -> Dataset:
-    """Return the dataset of a file; raise `EntityError` with every finding."""
-    return _sound("dataset", node, Dataset)
+def entity_from_node(entity: type[E], node: Node) -> E:
+    """Return the entity of a file; raise `EntityError` with every finding."""
+    result = read_entity(_KINDS[entity], node)
+    if not result.is_valid or not isinstance(result.entity, entity):
+        raise EntityError(result.findings)
+    return result.entity
 
 
-def project_of(node: Node) -> Project:
-    """Return the project of a file; raise `EntityError` with every finding."""
-    return _sound("project", node, Project)
-
-
-def resolver_of(node: Node) -> Resolver:
-    """Return the resolver of a file; raise `EntityError` with every finding."""
-    return _sound("resolver", node, Resolver)
-
-
-def scenario_of(node: Node) -> Scenario:
-    """Return the scenario of a file; raise `EntityError` with every finding."""
-    return _sound("scenario", node, Scenario)
-
-
-def dataset_from_dict(data: Mapping[str, Any]) -> Dataset:
-    """Return the dataset that `Dataset.to_dict` wrote."""
-    return _sound("dataset", made(data), Dataset)
-
-
-def project_from_dict(data: Mapping[str, Any]) -> Project:
-    """Return the project that `Project.to_dict` wrote."""
-    return _sound("project", made(data), Project)
-
-
-def resolver_from_dict(data: Mapping[str, Any]) -> Resolver:
-    """Return the resolver that `Resolver.to_dict` wrote."""
-    return _sound("resolver", made(data), Resolver)
-
-
-def datasource_from_dict(data: Mapping[str, Any]) -> DataSource:
-    """Return the datasource that `DataSource.to_dict` wrote."""
-    return _sound("datasource", made(data), DataSource)
+def entity_from_dict(entity: type[E], data: Mapping[str, Any]) -> E:
+    """Return the entity that its `to_dict` wrote."""
+    return entity_from_node(entity, node_from_value(data))

@@ -23,7 +23,7 @@ from ruamel.yaml.reader import ReaderError
 from weft.core.mistakes import MAX_FINDINGS
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError, WeftError
-from weft.pipelines.model.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, read_plain
+from weft.pipelines.model.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, parse_scalar
 
 MOST_NODES = 200_000
 """How many nodes a file may hold, counting a part as often as an alias repeats it."""
@@ -221,7 +221,7 @@ class _Reader:
                 "`<<` is not taken", key.start, key.end, "write the entries out, or name the part by an alias"
             )
             return None
-        value = read_plain(key.value) if key.kind == "scalar" and key.style == "" else key.value
+        value = parse_scalar(key.value) if key.kind == "scalar" and key.style == "" else key.value
         if key.kind != "scalar" or not isinstance(value, str):
             self.find("a name in a mapping must be a text", key.start, key.end, "put quotes around it")
             return None

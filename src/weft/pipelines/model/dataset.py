@@ -16,17 +16,16 @@ from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, ReadAs
 from weft.core.types import DType, Field, Schema, common_type, parse_type
 from weft.errors import UnknownColumnError, WeftError
 from weft.io.datasource import EntityStatus
-from weft.pipelines.model.entries import WORD, AsOf, Entries, Findings, identity
-from weft.pipelines.model.reference import PERIOD_START, DatasetRef
-from weft.pipelines.model.words import Check, Origin, TemporalMode
+from weft.pipelines.model.entries import WORD, AsOf, Entries, Findings, read_identity
+from weft.pipelines.model.values import PERIOD_START, Check, DatasetRef, Origin, TemporalMode
 
-__all__ = ["ColumnDef", "Dataset", "DatasetRef", "LookupDef", "TableDef", "type_text"]
+__all__ = ["ColumnDef", "Dataset", "DatasetRef", "LookupDef", "TableDef", "format_type"]
 
 
-def type_text(dtype: DType) -> str:
+def format_type(dtype: DType) -> str:
     """Return a type as dataset files write it: their ``integer`` has 64 bits.
 
-    >>> type_text(types.LONG), type_text(types.Decimal(18, 2))
+    >>> format_type(types.LONG), format_type(types.Decimal(18, 2))
     ('integer', 'decimal(18,2)')
     """
     return "integer" if dtype == types.LONG else str(dtype)
@@ -70,7 +69,7 @@ class ColumnDef(Spec):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form that a dataset file has."""
-        return Spec.to_dict(self) | {"type": type_text(self.dtype)}
+        return Spec.to_dict(self) | {"type": format_type(self.dtype)}
 
 
 def _unique_columns(
@@ -194,9 +193,7 @@ class LookupDef(Spec):
 
 def check_lookup(lookup: LookupDef, entries: Entries) -> LookupDef:
     """Return a lookup with its alias, which must be a plain name."""
-    alias = lookup.alias or (
-        lookup.target.said if isinstance(lookup.target, DatasetRef) else lookup.target.name
-    )
+    alias = lookup.alias or lookup.target.name
     if not WORD.fullmatch(alias):
         entries.find(
             "W1017", f"the alias {alias!r} is not a plain name", "alias" if entries.node.get("alias") else "target",
@@ -281,7 +278,7 @@ class Dataset(Spec):
 
 def check_dataset(dataset: Dataset, entries: Entries) -> Dataset:
     """Return a dataset with its id and name; keys and lookups that do not fit its tables are noted."""
-    id, name = identity(entries, "dataset")
+    id, name = read_identity(entries, "dataset")
     findings, main = entries.findings, dataset.main_table
     taken = {main.name.casefold(): "the main table"}
     for lookup, written in zip(dataset.lookups, entries.parts("lookups"), strict=True):
@@ -312,7 +309,7 @@ def _check_condition(condition: Entries, main: TableDef, target: TableDef | Data
         name = condition.text(key)
         at = table.schema.find(name)
         if at is None:
-            said = condition.said(key)
+            said = condition.located(key)
             _no_column(condition.findings, name, table, said.at if said else None)
         else:
             met.append(table.schema.fields[at].dtype)

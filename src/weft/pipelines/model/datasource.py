@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from weft.errors import Severity
 from weft.io.datasource import DataSource
-from weft.pipelines.model.entries import Entries, Findings, identity
+from weft.pipelines.model.entries import Entries, Findings, read_identity
 from weft.pipelines.model.yaml_nodes import Item
 from weft.redaction import has_secret, is_placeholder, is_secret_name
 
@@ -17,7 +17,7 @@ _OUTSIDE = "keep it outside: `credential_ref: env:NAME` or `credential_ref: file
 
 def check_datasource(source: DataSource, entries: Entries) -> DataSource:
     """Return a datasource with its id and name; secrets in its options are noted."""
-    id, name = identity(entries, "datasource")
+    id, name = read_identity(entries, "datasource")
     # What the store holds was accepted when it was written, and stays readable.
     for item in entries.pairs("options") if entries.node.text else ():
         check_secret("option", item, _OUTSIDE, entries.findings)

@@ -15,8 +15,8 @@ from weft.core.paths import name_problem
 from weft.core.source import Source, SourceMap
 from weft.core.spec import LOCATIONS, RawMapping, ReadAs, Text, WithJsonSchema
 from weft.errors import Code
-from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, Said
-from weft.pipelines.model.yaml_nodes import Item, Node, plain, scalar_source
+from weft.pipelines.model.values import PERIOD_END, PERIOD_START, AsOfDay, LocatedText
+from weft.pipelines.model.yaml_nodes import Item, Node, scalar_source, to_python
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The form of a name that expressions can hold without quotes."""
@@ -38,7 +38,7 @@ class Findings(mistakes.Findings):
     def finish(self, spec: Any, node: Node, *, located: bool) -> Any:
         """Return a spec that pydantic built from a node, with its locations; the rules of its type are checked."""
         if located:
-            object.__setattr__(spec, LOCATIONS, sites_of(node))
+            object.__setattr__(spec, LOCATIONS, collect_sites(node))
         rule = self.rules.get(type(spec))
         return spec if rule is None else rule(spec, Entries(node, self))
 
@@ -54,15 +54,15 @@ class WrittenText(str):
     node: Node
 
 
-def written(node: Node) -> Any:
+def to_pydantic(node: Node) -> Any:
     """Return the value of a node for pydantic: mappings and strings keep their node, lists are tuples."""
     if node.kind == "mapping":
-        mapping = RawMapping((item.name, written(item.value)) for item in node.value)
+        mapping = RawMapping((item.name, to_pydantic(item.value)) for item in node.value)
         mapping.node = node
         return mapping
     if node.kind == "list":
-        return tuple(written(inner) for inner in node.value)
-    value = plain(node)
+        return tuple(to_pydantic(inner) for inner in node.value)
+    value = to_python(node)
     if not isinstance(value, str):
         return value
     text = WrittenText(value)
@@ -82,23 +82,23 @@ class Entries:
     def value(self, name: str, default: Any = None) -> Any:
         """Return a plain value, the default when nothing is said."""
         found = self.node.get(name)
-        value = None if found is None else plain(found)
+        value = None if found is None else to_python(found)
         return default if value is None else value
 
     def text(self, name: str, default: str = "") -> str:
         """Return a text as it was written, the default when nothing is said."""
-        said = self.said(name)
+        said = self.located(name)
         return default if said is None else said.text
 
     def text_or_none(self, name: str) -> str | None:
         """Return a text as it was written, or None."""
-        said = self.said(name)
+        said = self.located(name)
         return None if said is None else said.text
 
-    def said(self, name: str) -> Said | None:
+    def located(self, name: str) -> LocatedText | None:
         """Return a text with its place, or None."""
         found = self.node.get(name)
-        return None if found is None or plain(found) is None else said_of(found)
+        return None if found is None or to_python(found) is None else read_text(found)
 
     def parts(self, name: str) -> Iterator[Entries]:
         """Yield the mappings of a list."""
@@ -112,10 +112,10 @@ class Entries:
         found = self.node.get(name)
         return Entries(found, self.findings) if found is not None and found.is_mapping else None
 
-    def texts(self, name: str) -> tuple[Said, ...]:
+    def texts(self, name: str) -> tuple[LocatedText, ...]:
         """Return the texts of a list."""
         found = self.node.get(name)
-        return tuple(said_of(part) for part in found.items()) if found is not None and found.is_list else ()
+        return tuple(read_text(part) for part in found.items()) if found is not None and found.is_list else ()
 
     def pairs(self, name: str) -> Iterator[Item]:
         """Yield the entries of a mapping."""
@@ -148,14 +148,14 @@ def check_path_name(entries: Entries, name: str, key: str, what: str, *, prefix:
         )
 
 
-def said_of(node: Node) -> Said:
+def read_text(node: Node) -> LocatedText:
     """Return the text of a scalar with its place."""
-    return Said(str(node.value), scalar_source(node) if node.text else None)
+    return LocatedText(str(node.value), scalar_source(node) if node.text else None)
 
 
-def expression_of(node: Node, what: str, findings: Findings) -> Said:
+def read_expression(node: Node, what: str, findings: Findings) -> LocatedText:
     """Return the expression that a node holds; one without a character in it is noted."""
-    said = said_of(node) if node.kind == "scalar" else Said("")
+    said = read_text(node) if node.kind == "scalar" else LocatedText("")
     if not said.text.strip():
         findings.add("W1007", f"{what} is empty", node.place(), "write an expression, or leave the key out")
     return said
@@ -179,58 +179,58 @@ ExpressionText = Annotated[str, WithJsonSchema(EXPRESSION_SCHEMA)]
 Name = Annotated[Text, WithJsonSchema({"type": ["string", "number"]})]
 """A string that may look like a number, as the identifier of a year does."""
 
-Selector = ReadAs(ExpressionText, lambda _value, raw, _findings: said_of(raw.node))
+Selector = ReadAs(ExpressionText, lambda _value, raw, _findings: read_text(raw.node))
 """How a selector is written: an expression that may be blank."""
 
-SaidText = Annotated[Said, ReadAs(Text, lambda _value, raw, _findings: said_of(raw.node))]
+NonBlankText = Annotated[LocatedText, ReadAs(Text, lambda _value, raw, _findings: read_text(raw.node))]
 """A string that is not blank, with its location."""
 
 
-def expression_under(name: str) -> ReadAs:
+def expression_key(name: str) -> ReadAs:
     """Return how the expression under a key is written; one without a character in it is noted."""
-    return ReadAs(ExpressionText, lambda _value, raw, findings: expression_of(raw.node, repr(name), findings))
+    return ReadAs(
+        ExpressionText, lambda _value, raw, findings: read_expression(raw.node, repr(name), findings)
+    )
 
 
-def _as_of(said: str, written: Any, findings: Findings) -> AsOfSaid:
+def _as_of(said: str, raw: Any, findings: Findings) -> AsOfDay:
     if said == "period_start":
         return PERIOD_START
     if said == "period_end":
         return PERIOD_END
     if not _DAY.fullmatch(said):
-        return AsOfSaid("column", column=said)
+        return AsOfDay("column", column=said)
     try:
-        return AsOfSaid("date", date=dt.date.fromisoformat(said))
+        return AsOfDay("date", date=dt.date.fromisoformat(said))
     except ValueError:
-        findings.add(
-            "W1004", f"'as_of' {said!r} is no day", written.node.place(), "write for example 2026-01-31"
-        )
+        findings.add("W1004", f"'as_of' {said!r} is no day", raw.node.place(), "write for example 2026-01-31")
         return PERIOD_START
 
 
-AsOf = Annotated[AsOfSaid, ReadAs(Text, _as_of)]
+AsOf = Annotated[AsOfDay, ReadAs(Text, _as_of)]
 """The day at which a table is read: a word, a date, or a column of the working set."""
 
 
-def identity(entries: Entries, kind: str) -> tuple[str, str]:
+def read_identity(entries: Entries, kind: str) -> tuple[str, str]:
     """Return the id and the name of an entity; one of the two may be left out."""
     id, name = entries.text("id"), entries.text("name")
     if not id and not name:
         entries.findings.add(
             "W1014", f"the {kind} has neither 'id' nor 'name'", entries.node.head(), "add `name: ...`"
         )
-    return id or entity_id(kind, name), name or id
+    return id or build_entity_id(kind, name), name or id
 
 
-def entity_id(kind: str, name: str) -> str:
+def build_entity_id(kind: str, name: str) -> str:
     """Return the id of an entity that has a name alone; the same name always has the same id.
 
-    >>> entity_id("dataset", "gl") == entity_id("dataset", "gl") != entity_id("project", "gl")
+    >>> build_entity_id("dataset", "gl") == entity_id("dataset", "gl") != entity_id("project", "gl")
     True
     """
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"weft:{kind}/{name}"))
 
 
-def sites_of(node: Node) -> SourceMap:
+def collect_sites(node: Node) -> SourceMap:
     """Return where each part of a node stands; what stands in no file has no places."""
     if not node.text:
         return SourceMap()

@@ -21,7 +21,7 @@ from weft.core.source import Source
 from weft.core.spec import Spec
 from weft.errors import Code, Diagnostic
 from weft.pipelines.model.older import REFUSED_KEYS
-from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, plain, read_plain
+from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, parse_scalar, to_python
 
 Path = tuple[str | int, ...]
 """Keys and positions that lead from the root of a file to a part of it."""
@@ -39,7 +39,7 @@ class Problem:
     finding: Diagnostic
 
 
-def problems_of(error: ValidationError, root: Node, spec: type[Spec]) -> tuple[Problem, ...]:
+def list_problems(error: ValidationError, root: Node, spec: type[Spec]) -> tuple[Problem, ...]:
     """Return every problem with its path; what several members of a union say about one value is one problem."""
     wrong: dict[Path, list[Any]] = {}
     for told in error.errors(include_url=False):
@@ -109,7 +109,7 @@ def _problem(told: list[Any], root: Node, spec: type[Spec]) -> Problem:
     subject = _subject(path)
     wanted = " or ".join(dict.fromkeys(_wanted(error) for error in told))
     kind: Code = "W1010" if path[-1:] == ("seq",) and first["type"] == "greater_than" else "W1004"
-    message = f"{subject} must be {wanted}, not {described(node)}"
+    message = f"{subject} must be {wanted}, not {describe_node(node)}"
     finding = Diagnostic(kind, message, help=_remedy(first, node), at=_at(node))
     return Problem(path, "wrong", finding)
 
@@ -157,7 +157,10 @@ def _tag(told: Any, path: Path, node: Node, spec: type[Spec]) -> Problem:
     close = find_similar(str(said.value), tags, most=1) if said.kind == "scalar" else ()
     help = f"did you mean {close[0]!r}?" if close else f"write for example `type: {tags[0]}`"
     finding = Diagnostic(
-        "W1004", f"'type' must be one of {format_list(tags)}, not {described(said)}", help=help, at=_at(said)
+        "W1004",
+        f"'type' must be one of {format_list(tags)}, not {describe_node(said)}",
+        help=help,
+        at=_at(said),
     )
     return Problem((*path, "type"), "wrong", finding)
 
@@ -209,7 +212,7 @@ def _remedy(told: Any, node: Node) -> str:
     if (
         kind in ("int_type", "bool_type")
         and node.style in ("'", '"')
-        and not isinstance(read_plain(node.value), str)
+        and not isinstance(parse_scalar(node.value), str)
     ):
         return "write it without quotes"
     return _REMEDIES.get(kind, "change the value, or leave the key out")
@@ -231,17 +234,17 @@ _REMEDIES: Mapping[str, str] = {
 }
 
 
-def described(node: Node) -> str:
+def describe_node(node: Node) -> str:
     """Return what a node holds, for a message.
 
     >>> from weft.pipelines.model.yaml_nodes import made
-    >>> described(made("ten")), described(made(10)), described(made(None)), described(made([]))
+    >>> describe_node(node_from_value("ten")), described(made(10)), described(made(None)), described(made([]))
     ("the text 'ten'", 'the whole number 10', 'nothing', 'an empty list')
     """
     if node.kind != "scalar":
         noun = "list" if node.is_list else "mapping"
         return f"a {noun}" if node.value else f"an empty {noun}"
-    value = plain(node)
+    value = to_python(node)
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -282,7 +285,7 @@ def _described_shape(spec: type[Spec], loc: Iterable[str | int]) -> tuple[str, t
 
 def _schema_at(spec: type[Spec], loc: Iterable[str | int]) -> tuple[str, Mapping[str, Any]]:
     if spec not in _SCHEMAS:
-        _SCHEMAS[spec] = schema_of(spec)
+        _SCHEMAS[spec] = build_schema(spec)
     root = _SCHEMAS[spec]
     name: str = spec.__name__
     at: Mapping[str, Any] = root
@@ -351,13 +354,13 @@ _ADAPTERS: dict[type[Spec], TypeAdapter[Any]] = {}
 _SCHEMAS: dict[type[Spec], dict[str, Any]] = {}
 
 
-def adapter_of(spec: type[Spec]) -> TypeAdapter[Any]:
+def get_adapter(spec: type[Spec]) -> TypeAdapter[Any]:
     """Return what pydantic checks mappings with, and builds values of the declaration."""
     if spec not in _ADAPTERS:
         _ADAPTERS[spec] = TypeAdapter(spec)
     return _ADAPTERS[spec]
 
 
-def schema_of(spec: type[Spec]) -> dict[str, Any]:
+def build_schema(spec: type[Spec]) -> dict[str, Any]:
     """Return the JSON Schema of a declaration."""
-    return adapter_of(spec).json_schema(schema_generator=_Schemas)
+    return get_adapter(spec).json_schema(schema_generator=_Schemas)

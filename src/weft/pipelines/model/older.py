@@ -14,8 +14,8 @@ from typing import get_args
 
 from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic
-from weft.pipelines.model.words import OperationType
-from weft.pipelines.model.yaml_nodes import Item, Node, plain
+from weft.pipelines.model.values import OperationType
+from weft.pipelines.model.yaml_nodes import Item, Node, to_python
 
 KINDS: tuple[str, ...] = get_args(OperationType)
 
@@ -85,7 +85,7 @@ def normalised_operation(node: Node, told: list[Diagnostic]) -> Node:
 def is_known_kind(node: Node, told: list[Diagnostic]) -> bool:
     """Whether the type of an operation is one of the five; note what to write instead."""
     said = node.get("type")
-    if said is None or said.kind != "scalar" or not isinstance(plain(said), str) or said.value in KINDS:
+    if said is None or said.kind != "scalar" or not isinstance(to_python(said), str) or said.value in KINDS:
         return True
     kind = said.value.strip().lower()
     close = find_similar(kind, KINDS, most=1)
@@ -107,7 +107,7 @@ def _one_of_two(node: Node, other: str, ours: str, told: list[Diagnostic]) -> No
         return replace(
             node, value=tuple(i._replace(name=ours) if i.name == other else i for i in node.pairs())
         )
-    if plain(theirs) != plain(own):
+    if to_python(theirs) != to_python(own):
         _contradiction(told, other, theirs, ours, own)
     return without(node, other)
 
@@ -118,7 +118,7 @@ def _lifted_selector(node: Node, told: list[Diagnostic]) -> Node:
     if arguments is None or inner is None:
         return node
     item = next(i for i in arguments.pairs() if i.name == "selector")
-    if own is not None and plain(own) != plain(inner):
+    if own is not None and to_python(own) != to_python(inner):
         _contradiction(told, "selector", inner, "selector", own)
     rest = without(arguments, "selector")
     items = [i._replace(value=rest) if i.name == "arguments" else i for i in node.pairs()]

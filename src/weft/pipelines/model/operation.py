@@ -16,13 +16,20 @@ from weft.pipelines.model.entries import (
     Entries,
     ExpressionText,
     Findings,
-    SaidText,
+    NonBlankText,
     Selector,
-    expression_of,
-    expression_under,
+    expression_key,
+    read_expression,
 )
-from weft.pipelines.model.reference import PERIOD_END, PERIOD_START, AsOfSaid, DatasetRef, Said
-from weft.pipelines.model.words import OnMultiple, OperationType
+from weft.pipelines.model.values import (
+    PERIOD_END,
+    PERIOD_START,
+    AsOfDay,
+    DatasetRef,
+    LocatedText,
+    OnMultiple,
+    OperationType,
+)
 
 __all__ = [
     "PERIOD_END",
@@ -32,15 +39,15 @@ __all__ = [
     "AnyOperation",
     "Append",
     "Arguments",
-    "AsOfSaid",
+    "AsOfDay",
     "Assignment",
     "DatasetRef",
     "Delete",
     "Destination",
+    "LocatedText",
     "Operation",
     "Output",
     "RuntimeJoin",
-    "Said",
     "Unread",
     "Update",
 ]
@@ -52,16 +59,16 @@ _DATASET = (("dataset_id", "dataset"),)
 class Assignment(Spec):
     """A column and the expression that gives its value."""
 
-    column: SaidText
-    expression: Annotated[Said, expression_under("expression")]
+    column: NonBlankText
+    expression: Annotated[LocatedText, expression_key("expression")]
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregation(Spec):
     """A column of summary rows and the aggregate that gives its value."""
 
-    column: SaidText
-    expression: Annotated[Said, expression_under("expression")]
+    column: NonBlankText
+    expression: Annotated[LocatedText, expression_key("expression")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +79,10 @@ class RuntimeJoin(Spec):
     """
 
     SHORT: ClassVar = _DATASET
-    alias: SaidText
+    alias: NonBlankText
     dataset_id: Text
     dataset_version: Positive | None = None
-    on: Annotated[Said, expression_under("on")]
+    on: Annotated[LocatedText, expression_key("on")]
     table: Text | None = None
     as_of: AsOf = PERIOD_START
     on_multiple: OnMultiple = "error"
@@ -105,7 +112,7 @@ class Update(Spec):
 class Grouping(Spec):
     """How the rows of an append are summed up first."""
 
-    group_by: Annotated[tuple[SaidText, ...], Limits(min_length=1)]
+    group_by: Annotated[tuple[NonBlankText, ...], Limits(min_length=1)]
     aggregations: Annotated[tuple[Aggregation, ...], Limits(min_length=1)]
 
 
@@ -137,10 +144,10 @@ def _reference(written: DatasetReference, _written: Any, _findings: Findings) ->
     return DatasetRef(written.dataset_id, written.dataset_version, written.at.values.get("dataset_id"))
 
 
-def _columns(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, Said]:
+def _columns(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, LocatedText]:
     return FrozenMap(
         {
-            item.name: expression_of(item.value, f"the expression of {item.name!r}", findings)
+            item.name: read_expression(item.value, f"the expression of {item.name!r}", findings)
             for item in written.node.pairs()
         }
     )
@@ -154,9 +161,9 @@ class Append(Spec):
     """
 
     source: Annotated[DatasetRef, ReadAs(DatasetReference, _reference)]
-    source_selector: Annotated[Said | None, Selector] = None
+    source_selector: Annotated[LocatedText | None, Selector] = None
     aggregation: Annotated[Aggregate | None, ReadAs(Grouping, _aggregate)] = None
-    columns: Annotated[FrozenMap[str, Said] | None, ReadAs(dict[str, ExpressionText], _columns)] = None
+    columns: Annotated[FrozenMap[str, LocatedText] | None, ReadAs(dict[str, ExpressionText], _columns)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,11 +192,11 @@ class Output(Spec):
     """
 
     destination: Destination
-    columns: tuple[SaidText, ...] | None = None
+    columns: tuple[NonBlankText, ...] | None = None
     include_deleted: bool = False
     register_as_dataset: str | None = None
     mode: WriteMode = "replace_period"
-    order_by: tuple[SaidText, ...] = ()
+    order_by: tuple[NonBlankText, ...] = ()
     escape_formulas: bool = False
 
 
@@ -226,7 +233,7 @@ class Operation(Spec):
     seq: Positive
     name: Text
     description: str = ""
-    selector: Annotated[Said | None, Selector] = None
+    selector: Annotated[LocatedText | None, Selector] = None
     checkpoint: bool = False
     type: OperationType
     arguments: Arguments

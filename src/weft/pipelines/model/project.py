@@ -15,20 +15,19 @@ from weft.pipelines.model.entries import (
     ExpressionText,
     Findings,
     check_path_name,
-    expression_of,
-    identity,
+    read_expression,
+    read_identity,
 )
 from weft.pipelines.model.operation import AnyOperation, Operation, Output
-from weft.pipelines.model.reference import DatasetRef, Said
-from weft.pipelines.model.words import Materialization, ProjectStatus, Visibility
+from weft.pipelines.model.values import DatasetRef, LocatedText, Materialization, ProjectStatus, Visibility
 
 DEFAULT_CHECKPOINT_EVERY = 200
 _STRUCTURE = ("input_dataset_id", "input_dataset_version", "materialization", "operations")
 _BEHAVIOUR = (*_STRUCTURE, "selectors", "resolver_overrides", "calendar")
 
 
-def _selectors(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, Said]:
-    named: dict[str, Said] = {}
+def _selectors(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, LocatedText]:
+    named: dict[str, LocatedText] = {}
     for item in written.node.pairs():
         if not WORD.fullmatch(item.name):
             findings.add(
@@ -37,7 +36,7 @@ def _selectors(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, 
                 item.key.place(),
                 "use letters, digits and underscores",
             )
-        named[item.name] = expression_of(item.value, f"selector {item.name!r}", findings)
+        named[item.name] = read_expression(item.value, f"selector {item.name!r}", findings)
     return FrozenMap(named)
 
 
@@ -94,7 +93,7 @@ class Project(Spec):
     materialization: Materialization = field(default="eager", metadata=ALWAYS)
     calendar: Text = field(default="gregorian", metadata=ALWAYS)
     checkpoint_every: Positive = DEFAULT_CHECKPOINT_EVERY
-    selectors: Annotated[FrozenMap[str, Said], ReadAs(dict[str, ExpressionText], _selectors)] = field(
+    selectors: Annotated[FrozenMap[str, LocatedText], ReadAs(dict[str, ExpressionText], _selectors)] = field(
         default=EMPTY, metadata=ALWAYS
     )
     resolver_overrides: Annotated[FrozenMap[str, str], ReadAs(dict[str, Text], freeze_values)] = field(
@@ -143,7 +142,7 @@ class Project(Spec):
 
 def check_project(project: Project, entries: Entries) -> Project:
     """Return a project with its id and name; the name must be one that a folder can have."""
-    id, name = identity(entries, "project")
+    id, name = read_identity(entries, "project")
     # Drafts write to <sandbox>/<name>.
-    check_path_name(entries, name, "name" if entries.said("name") else "id", "the project name")
+    check_path_name(entries, name, "name" if entries.located("name") else "id", "the project name")
     return replace(project, id=id, name=name)

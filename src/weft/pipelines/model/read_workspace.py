@@ -10,10 +10,10 @@ from typing import Any
 from weft.core.mistakes import MAX_FINDINGS
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError
-from weft.pipelines.model.build import Entity, Reading, read
+from weft.pipelines.model.build import Entity, ReadResult, read_entity
 from weft.pipelines.model.compose import compose
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.references import workspace_findings
+from weft.pipelines.model.references import check_references
 from weft.pipelines.model.sugar import Kind
 from weft.pipelines.model.workspace import Settings, Workspace
 
@@ -33,7 +33,7 @@ LARGEST = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedWorkspace:
     """A workspace, and everything found in its files.
 
     `workspace` holds the entities without an error.  `readable` also holds those that could be read in
@@ -51,7 +51,7 @@ class Loaded:
         """The findings that are errors."""
         return tuple(f for f in self.findings if f.severity == "error")
 
-    def merged(self, more: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    def merge_findings(self, more: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         """Return these findings and those of later checks, in the order of the files.
 
         Where a file is already known to be wrong, what follows from it is not told again, and of a file
@@ -77,7 +77,7 @@ def find_root(start: Path) -> Path:
     return next((above for above in (folder, *folder.parents) if (above / SETTINGS).is_file()), folder)
 
 
-def load_workspace(root: Path, *, only: Path | None = None) -> Loaded:
+def load_workspace(root: Path, *, only: Path | None = None) -> LoadedWorkspace:
     """Read the files of a workspace; what is wrong with them is told, not raised.
 
     With `only`, a file or folder, just the findings in it are told; all files are read, because a
@@ -87,15 +87,15 @@ def load_workspace(root: Path, *, only: Path | None = None) -> Loaded:
     readings = {path: (kind, _reading(kind, path, root)) for kind, path in _files(root)}
     findings = [f for _, reading in readings.values() for f in _first(reading.findings)]
     whole = [(kind, r.entity) for kind, r in readings.values() if r.entity is not None]
-    sound = [(kind, r.entity) for kind, r in readings.values() if r.entity is not None and r.sound]
+    sound = [(kind, r.entity) for kind, r in readings.values() if r.entity is not None and r.is_valid]
     workspace = _workspace(root, sound, tuple(readings))
     readable = _workspace(root, whole, tuple(readings))
     unread = [(kind, _raw(path)) for path, (kind, reading) in readings.items() if reading.entity is None]
-    findings.extend(workspace_findings(readable, unread))
+    findings.extend(check_references(readable, unread))
     if only is not None:
         findings = [f for f in findings if _is_within(f, only.resolve(), root)]
     hidden = tuple(text for kind, text in unread if kind == "dataset")
-    return Loaded(workspace, readable, tuple(sorted(findings, key=_order)), hidden)
+    return LoadedWorkspace(workspace, readable, tuple(sorted(findings, key=_order)), hidden)
 
 
 def _first(findings: tuple[Diagnostic, ...]) -> list[Diagnostic]:
@@ -113,7 +113,7 @@ def _files(root: Path) -> Iterator[tuple[Kind, Path]]:
                 yield kind, path
 
 
-def _reading(kind: Kind, path: Path, root: Path) -> Reading:
+def _reading(kind: Kind, path: Path, root: Path) -> ReadResult:
     shown = path.relative_to(root).as_posix()
     try:
         text = path.read_bytes().decode("utf-8-sig") if path.stat().st_size <= LARGEST else None
@@ -125,16 +125,16 @@ def _reading(kind: Kind, path: Path, root: Path) -> Reading:
     if text is None:
         return _unread("W1022", f"the file has more than {LARGEST:,} bytes", "split it", shown)
     if kind == "settings" and not _says_anything(text):
-        return Reading(Settings())
+        return ReadResult(Settings())
     try:
         root_node = compose(text, shown)
     except EntityError as cause:
-        return Reading(None, cause.diagnostics)
-    return read(kind, root_node)
+        return ReadResult(None, cause.diagnostics)
+    return read_entity(kind, root_node)
 
 
-def _unread(code: Code, message: str, help: str, file: str) -> Reading:
-    return Reading(None, (Diagnostic(code, message, help=help, at=Source("", 0, 0, file)),))
+def _unread(code: Code, message: str, help: str, file: str) -> ReadResult:
+    return ReadResult(None, (Diagnostic(code, message, help=help, at=Source("", 0, 0, file)),))
 
 
 def _raw(path: Path) -> str:

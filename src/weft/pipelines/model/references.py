@@ -12,15 +12,13 @@ from weft.core.source import SourceMap
 from weft.errors import Code, Diagnostic
 from weft.io.location import PUBLISHED
 from weft.pipelines.model.operation import Output
-from weft.pipelines.model.reference import Said
+from weft.pipelines.model.values import LocatedText
 from weft.pipelines.model.workspace import Workspace
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def workspace_findings(
-    workspace: Workspace, unread: Sequence[tuple[str, str]] = ()
-) -> tuple[Diagnostic, ...]:
+def check_references(workspace: Workspace, unread: Sequence[tuple[str, str]] = ()) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong between the files of a workspace.
 
     Datasets that projects name are not looked up here: runs register datasets that have no file.
@@ -140,7 +138,7 @@ def _said(workspace: Workspace) -> Iterator[tuple[str, str, SourceMap, str]]:
                 to = operation.arguments.destination
                 yield "datasource", str(to.datasource), to.at, "datasource_id"
     for scenario in workspace.scenarios:
-        if isinstance(scenario.project, Said):
+        if isinstance(scenario.project, LocatedText):
             yield "project", scenario.project.text, scenario.at, "project"
         if scenario.calendar is not None:
             yield "calendar", scenario.calendar, scenario.at, "calendar"

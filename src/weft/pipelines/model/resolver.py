@@ -14,8 +14,8 @@ from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, ReadAs
 from weft.io.datasource import EntityStatus
 from weft.io.location import ANY_LEVEL
 from weft.pipelines.model.datasource import check_reference, check_secret
-from weft.pipelines.model.entries import Entries, expression_under, identity
-from weft.pipelines.model.reference import Said
+from weft.pipelines.model.entries import Entries, expression_key, read_identity
+from weft.pipelines.model.values import LocatedText
 
 _IN_SERVICE = "keep it outside: `auth: env:NAME` or `auth: file:path` goes into the Authorization header"
 _DATASOURCE = (("datasource_id", "datasource"),)
@@ -91,7 +91,7 @@ class Rule(Spec):
     """
 
     name: Text
-    when: Annotated[Said | None, expression_under("when")] = None
+    when: Annotated[LocatedText | None, expression_key("when")] = None
     data_level: Text = field(default=ANY_LEVEL, metadata=ALWAYS)
     missing: Literal["fail", "skip"] = "fail"
     strategy: Annotated[Strategy, Field(discriminator="type")]
@@ -125,7 +125,7 @@ class Resolver(Spec):
 
 def check_resolver(resolver: Resolver, entries: Entries) -> Resolver:
     """Return a resolver with its id and name; rules with one name are noted."""
-    id, name = identity(entries, "resolver")
+    id, name = read_identity(entries, "resolver")
     seen: set[str] = set()
     for rule in entries.parts("rules"):
         named = rule.text("name")

@@ -14,10 +14,10 @@ from weft.core.period import Period
 from weft.core.source import NO_SOURCES, SourceMap
 from weft.core.spec import Limits, Locations, Positive, ReadAs, Spec, Text, WithJsonSchema, freeze_values
 from weft.errors import CODES
-from weft.pipelines.model.entries import Entries, Name, check_path_name, sites_of
+from weft.pipelines.model.entries import Entries, Name, check_path_name, collect_sites
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import Said
-from weft.pipelines.model.yaml_nodes import Node, plain
+from weft.pipelines.model.values import LocatedText
+from weft.pipelines.model.yaml_nodes import Node, to_python
 
 Row = FrozenMap[str, Any]
 """Column to value, as it was written: text, whole or exact number, bool, None, list or mapping."""
@@ -28,8 +28,8 @@ class Rows:
     """Rows of a table: written out, in a file, or as CSV text; exactly one of them."""
 
     rows: tuple[Row, ...] | None = None
-    file: Said | None = None
-    csv: Said | None = None
+    file: LocatedText | None = None
+    csv: LocatedText | None = None
     at: SourceMap = field(default=NO_SOURCES, compare=False, repr=False)
 
 
@@ -61,7 +61,7 @@ class Expect:
     data: Rows | None = None
     count: int | None = None
     columns: Literal["exact", "partial"] = "partial"
-    errors: tuple[Said, ...] = ()
+    errors: tuple[LocatedText, ...] = ()
     pins: FrozenMap[str, int] = EMPTY
     trace: tuple[TraceExpected, ...] | None = None
     trace_match: Literal["subset", "exact"] = "subset"
@@ -79,8 +79,8 @@ class Scenario:
     """
 
     name: str
-    project: Said | Project
-    period: Said
+    project: LocatedText | Project
+    period: LocatedText
     expect: Expect
     given: FrozenMap[str, Rows] | None = None
     known_at: dt.datetime | None = None
@@ -160,14 +160,14 @@ class WrittenScenario(Spec):
 _SOURCES = ("rows", "file", "csv")
 
 
-def build_scenario(written: WrittenScenario, entries: Entries, project: Said | Project) -> Scenario:
+def build_scenario(written: WrittenScenario, entries: Entries, project: LocatedText | Project) -> Scenario:
     """Return the scenario that a file writes; `project` is the one it names or holds."""
     node = entries.node
     given = entries.part("given")
     return Scenario(
         name=entries.text("name"),
         project=project,
-        period=entries.said("period") or Said(""),
+        period=entries.located("period") or LocatedText(""),
         expect=_expect(written.expect, entries.part("expect") or entries),
         given=None if given is None else FrozenMap(_given(given)),
         known_at=_moment(entries),
@@ -177,7 +177,7 @@ def build_scenario(written: WrittenScenario, entries: Entries, project: Said | P
         snapshot=entries.value("snapshot", True),
         description=entries.text("description"),
         file=Path(node.file) if node.file else None,
-        at=sites_of(node),
+        at=collect_sites(node),
     )
 
 
@@ -211,14 +211,14 @@ def _rows(entries: Entries, what: str) -> Rows | None:
         written = tuple(FrozenMap({i.name: _cell(i.value) for i in row.pairs()}) for row in rows.items())
     return Rows(
         rows=written,
-        file=entries.said("file") if said[0] == "file" else None,
-        csv=entries.said("csv") if said[0] == "csv" else None,
-        at=sites_of(entries.node),
+        file=entries.located("file") if said[0] == "file" else None,
+        csv=entries.located("csv") if said[0] == "csv" else None,
+        at=collect_sites(entries.node),
     )
 
 
 def _cell(node: Node) -> Any:
-    return freeze(plain(node))
+    return freeze(to_python(node))
 
 
 def _expect(written: WrittenExpect, entries: Entries) -> Expect:
@@ -246,7 +246,7 @@ def _expect(written: WrittenExpect, entries: Entries) -> Expect:
         trace_match=written.trace_match or "subset",
         metadata=written.metadata or False,
         tolerance=None if written.tolerance is None else Decimal(written.tolerance),
-        at=sites_of(entries.node),
+        at=collect_sites(entries.node),
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from weft.errors import Diagnostic
-from weft.pipelines.model.yaml_nodes import Item, Node, as_text, plain
+from weft.pipelines.model.yaml_nodes import Item, Node, as_text, to_python
 
 _CONFIG = {
     "match_mode": "match",
@@ -100,7 +100,7 @@ def _expected(node: Node, config: dict[str, Item], told: list[Diagnostic]) -> No
     parts.extend(config[key]._replace(name=ours) for key, ours in _CONFIG.items() if key in config)
     trace = node.get("expected_trace")
     said = config.get("validate_traceability")
-    if trace is not None and trace.is_list and (said is None or plain(said.value) is not False):
+    if trace is not None and trace.is_list and (said is None or to_python(said.value) is not False):
         entries = tuple(_trace_entry(entry, told) for entry in trace.items())
         parts.append(Item("trace", trace, replace(trace, value=entries)))
     if not any(item.name in ("rows", "file") for item in parts) and trace is None:

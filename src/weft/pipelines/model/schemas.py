@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.pipelines.model.build import SPECS
-from weft.pipelines.model.findings import schema_of
+from weft.pipelines.model.findings import build_schema
 from weft.pipelines.model.sugar import KINDS, Kind
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -31,7 +31,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     >>> json_schema("project")["$schema"]
     'https://json-schema.org/draft/2020-12/schema'
     """
-    own = schema_of(SPECS[kind])
+    own = build_schema(SPECS[kind])
     definitions = own.pop("$defs", {})
     if kind == "project":
         _second_forms(definitions)

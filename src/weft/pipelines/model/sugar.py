@@ -19,7 +19,7 @@ from typing import Literal, get_args
 from weft.errors import Diagnostic
 from weft.pipelines.model.older import normalised_operation, without
 from weft.pipelines.model.scenario_form import scenario_form
-from weft.pipelines.model.yaml_nodes import Item, Node, as_text, plain, scalar_source
+from weft.pipelines.model.yaml_nodes import Item, Node, as_text, scalar_source, to_python
 
 Kind = Literal["settings", "calendar", "datasource", "resolver", "dataset", "project", "scenario"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -28,7 +28,7 @@ _PINNED = re.compile(r"(.*\S)@([1-9][0-9]{0,8})")
 _EXPRESSIONS = frozenset({"selector", "on", "expression", "when", "source_selector"})
 
 
-def unwrapped(root: Node, kind: Kind, told: list[Diagnostic]) -> Node:
+def unwrap_root(root: Node, kind: Kind, told: list[Diagnostic]) -> Node:
     """Return the mapping of an entity: below its root key, beside a name there, or the whole file."""
     if not root.is_mapping or kind == "settings":
         return root
@@ -66,7 +66,7 @@ def _another_kind(root: Node, kind: Kind, told: list[Diagnostic]) -> None:
         )
 
 
-def canonical(node: Node, kind: Kind, told: list[Diagnostic]) -> Node:
+def expand_short_forms(node: Node, kind: Kind, told: list[Diagnostic]) -> Node:
     """Return the mapping of an entity with every short form written out."""
     if not node.is_mapping:
         return node
@@ -87,7 +87,7 @@ def _operation(node: Node, told: list[Diagnostic]) -> Node:
 
 def _arguments(node: Node, told: list[Diagnostic]) -> Node:
     def source(inner: Node) -> Node:
-        if inner.kind == "scalar" and isinstance(plain(inner), str):
+        if inner.kind == "scalar" and isinstance(to_python(inner), str):
             inner = replace(inner, kind="mapping", value=(Item("dataset_id", inner, inner),))
         return reference(inner, "dataset_id", "dataset", "dataset_version", told)
 
@@ -149,7 +149,7 @@ def reference(node: Node, key: str, short: str, version: str | None, told: list[
         return node
     said, brief = node.get(key), node.get(short)
     if brief is not None and said is not None:
-        if plain(said) != plain(brief):
+        if to_python(said) != to_python(brief):
             told.append(
                 Diagnostic(
                     "W1006",
@@ -168,7 +168,9 @@ def reference(node: Node, key: str, short: str, version: str | None, told: list[
 
 
 def _split_pin(node: Node, key: str, said: Node, version: str, told: list[Diagnostic]) -> Node:
-    found = _PINNED.fullmatch(said.value) if said.kind == "scalar" and isinstance(plain(said), str) else None
+    found = (
+        _PINNED.fullmatch(said.value) if said.kind == "scalar" and isinstance(to_python(said), str) else None
+    )
     if found is None:
         return node
     place = scalar_source(said)
@@ -179,7 +181,7 @@ def _split_pin(node: Node, key: str, said: Node, version: str, told: list[Diagno
     other = node.get(version)
     if other is None:
         items.append(Item(version, pinned, pinned))
-    elif plain(other) != plain(pinned):
+    elif to_python(other) != to_python(pinned):
         told.append(
             Diagnostic(
                 "W1008",
@@ -238,7 +240,7 @@ def expression(node: Node) -> Node:
     """Return an expression as the text it was written as: a text, a number, or ``{source: text}``."""
     if node.is_mapping and [item.name for item in node.pairs()] == ["source"]:
         node = node.value[0].value
-    return as_text(node) if node.kind == "scalar" and plain(node) is not None else node
+    return as_text(node) if node.kind == "scalar" and to_python(node) is not None else node
 
 
 def _texts(node: Node, *names: str) -> Node:

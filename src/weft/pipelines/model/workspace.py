@@ -18,12 +18,12 @@ from weft.io.datasource import DataSource
 from weft.io.settings import SparkSettings
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.datasource import check_secret
-from weft.pipelines.model.entries import Entries, Findings, Name, check_path_name, sites_of
+from weft.pipelines.model.entries import Entries, Findings, Name, check_path_name, collect_sites
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.scenario import Scenario
-from weft.pipelines.model.words import CalendarStatus, Conformance
-from weft.pipelines.model.yaml_nodes import Node, plain
+from weft.pipelines.model.values import CalendarStatus, Conformance
+from weft.pipelines.model.yaml_nodes import Node, to_python
 
 DEFAULT_STORE = "sqlite:///.weft/weft.db"
 _IN_SPARK = "set it where Spark runs: in the environment, in spark-defaults.conf or in core-site.xml"
@@ -54,7 +54,7 @@ class Settings(Spec):
 def check_settings(settings: Settings, entries: Entries) -> Settings:
     """Return settings; secrets in them and keys that contradict each other are noted."""
     spark, sandbox = entries.part("spark"), entries.part("sandbox")
-    if spark is not None and spark.said("master") is not None and spark.said("remote") is not None:
+    if spark is not None and spark.located("master") is not None and spark.located("remote") is not None:
         spark.find("W1006", "'master' and 'remote' say different things", "remote", "keep one of them")
     if sandbox is not None and escapes_folder(sandbox.text("path")):
         sandbox.find(
@@ -125,7 +125,7 @@ def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
     for period in entries.parts("periods"):
         # Outputs in files write to period=<identifier>.
         check_path_name(period, period.text("identifier"), "identifier", "the period", prefix="period=")
-    data = plain(node)
+    data = to_python(node)
     said = {"name": name, "levels": data["levels"], "periods": data["periods"]}
     try:
         calendar = calendar_from_dict(said)
@@ -140,7 +140,7 @@ def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
         calendar=GREGORIAN if calendar is None else calendar,
         status=written.status or "active",
         is_default=written.is_default or False,
-        at=sites_of(node),
+        at=collect_sites(node),
     )
 
 

@@ -145,19 +145,19 @@ class Node:
         return next((item.key for item in self.value if item.name == name), None)
 
 
-def plain(node: Node) -> Any:
+def to_python(node: Node) -> Any:
     """Return the value of a node: dict, list, str, Whole, Exact, bool or None."""
     if node.kind == "mapping":
-        return {item.name: plain(item.value) for item in node.value}
+        return {item.name: to_python(item.value) for item in node.value}
     if node.kind == "list":
-        return [plain(inner) for inner in node.value]
-    return node.value if node.style else read_plain(node.value)
+        return [to_python(inner) for inner in node.value]
+    return node.value if node.style else parse_scalar(node.value)
 
 
-def read_plain(text: str) -> Any:
+def parse_scalar(text: str) -> Any:
     """Return what a scalar without quotes means, by the core schema of YAML 1.2.
 
-    >>> read_plain("2026-01-01"), read_plain("yes"), read_plain("0x1F"), read_plain("1.50")
+    >>> parse_scalar("2026-01-01"), read_plain("yes"), read_plain("0x1F"), read_plain("1.50")
     ('2026-01-01', 'yes', 31, Decimal('1.50'))
     """
     if text in _WORDS:
@@ -213,17 +213,17 @@ def as_text(node: Node) -> Node:
     return replace(node, style="text") if node.kind == "scalar" and node.style == "" and node.value else node
 
 
-def made(value: Any) -> Node:
+def node_from_value(value: Any) -> Node:
     """Return the node of a value that stands in no file.
 
-    >>> plain(made({"seq": 10, "columns": ["a"]}))
+    >>> to_python(node_from_value({"seq": 10, "columns": ["a"]}))
     {'seq': 10, 'columns': ['a']}
     """
     if isinstance(value, Mapping):
-        entries = tuple(Item(str(k), made(str(k)), made(v)) for k, v in value.items())
+        entries = tuple(Item(str(k), node_from_value(str(k)), node_from_value(v)) for k, v in value.items())
         return Node("mapping", entries)
     if isinstance(value, list | tuple):
-        return Node("list", tuple(made(v) for v in value))
+        return Node("list", tuple(node_from_value(v) for v in value))
     if isinstance(value, str):
         return Node("scalar", value)
     if value is None or isinstance(value, bool):

@@ -60,7 +60,7 @@ class RegisteredVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetFound:
+class ResolvedDataset:
     """The version that a reference means, and whether the reference pinned it."""
 
     dataset: Dataset
@@ -68,17 +68,17 @@ class DatasetFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingDataset:
     """Why a reference means nothing: no such dataset, no such version, or it is disabled.
 
     An ``unread`` one may be in a file with errors, or come from a project with errors: those are reported.
     """
 
     kind: Literal["dataset", "version", "disabled", "unread"]
-    said: str
+    name: str
     version: int | None = None
     near: tuple[str, ...] = ()
-    maker: str | None = None
+    registered_by: str | None = None
     """The project that registers it when it runs."""
 
     @property
@@ -86,8 +86,8 @@ class Missing:
         """What to type so that the dataset comes into being; None when no project makes it."""
         return (
             None
-            if self.maker is None
-            else f"project {self.maker!r} registers it: `weft run {quote_for_shell(self.maker)} -p PERIOD` first"
+            if self.registered_by is None
+            else f"project {self.registered_by!r} registers it: `weft run {quote_for_shell(self.registered_by)} -p PERIOD` first"
         )
 
 
@@ -102,7 +102,7 @@ class Catalog:
     >>> from pathlib import Path
     >>> catalog = Catalog.of(Workspace(root=Path()))
     >>> catalog.dataset(DatasetRef("gl", 3))
-    Missing(kind='dataset', said='gl', version=3, near=(), maker=None)
+    MissingDataset(kind='dataset', name='gl', version=3, near=(), registered_by=None)
     """
 
     workspace: Workspace
@@ -136,33 +136,33 @@ class Catalog:
         """Return every version of the dataset of that id or name, oldest first."""
         return self._versions.get(self._ids.get(id, ""), ())
 
-    def dataset(self, ref: DatasetRef) -> DatasetFound | Missing:
+    def dataset(self, ref: DatasetRef) -> ResolvedDataset | MissingDataset:
         """Return the version that a reference means: the pinned one, else the greatest that is active."""
-        found = self.versions(ref.said)
+        found = self.versions(ref.name)
         wanted = [d for d in found if ref.version in (None, d.version)]
-        if not wanted and any(ref.said in text for text in self.unread):
-            return Missing(kind="unread", said=ref.said, version=ref.version)
+        if not wanted and any(ref.name in text for text in self.unread):
+            return MissingDataset(kind="unread", name=ref.name, version=ref.version)
         if not found:
             return self._still_to_come(ref)
         if not wanted:
             known = tuple(str(d.version) for d in found)
-            return Missing(kind="version", said=ref.said, version=ref.version, near=known)
+            return MissingDataset(kind="version", name=ref.name, version=ref.version, near=known)
         active = [d for d in wanted if d.status == "active"]
         if not active:
-            return Missing(kind="disabled", said=ref.said, version=ref.version)
-        return DatasetFound(dataset=active[-1], pinned=ref.version is not None)
+            return MissingDataset(kind="disabled", name=ref.name, version=ref.version)
+        return ResolvedDataset(dataset=active[-1], pinned=ref.version is not None)
 
-    def _still_to_come(self, ref: DatasetRef) -> DatasetFound | Missing:
+    def _still_to_come(self, ref: DatasetRef) -> ResolvedDataset | MissingDataset:
         for dataset in self.promised:
-            if ref.said in (dataset.name, dataset.id):
+            if ref.name in (dataset.name, dataset.id):
                 coming = replace(dataset, version=ref.version or dataset.version)
-                return DatasetFound(dataset=coming, pinned=ref.version is not None)
-        return Missing(
+                return ResolvedDataset(dataset=coming, pinned=ref.version is not None)
+        return MissingDataset(
             kind="dataset",
-            said=ref.said,
+            name=ref.name,
             version=ref.version,
-            near=find_similar(ref.said, self._ids),
-            maker=next((p.name for p in self.workspace.projects if ref.said in p.registers), None),
+            near=find_similar(ref.name, self._ids),
+            registered_by=next((p.name for p in self.workspace.projects if ref.name in p.registers), None),
         )
 
     def published(self, dataset: Dataset) -> tuple[PublishedLocation, ...]:

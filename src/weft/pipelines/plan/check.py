@@ -25,28 +25,33 @@ from weft.io.connectors import check_datasource
 from weft.io.datasource import PERIOD
 from weft.io.location import PUBLISHED
 from weft.pipelines.model.dataset import ColumnDef, Dataset, DatasetRef, LookupDef, TableDef
-from weft.pipelines.model.entries import entity_id
+from weft.pipelines.model.entries import build_entity_id
 from weft.pipelines.model.operation import Append, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule, TableStrategy
-from weft.pipelines.model.words import PERIOD_FROM, TemporalMode
-from weft.pipelines.plan.catalog import Catalog, Missing
+from weft.pipelines.model.values import PERIOD_FROM, TemporalMode
+from weft.pipelines.plan.catalog import Catalog, MissingDataset
 from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput, Target
-from weft.pipelines.plan.project import ProjectPlan, examined
-from weft.pipelines.plan.resolver.conditions import checked_condition
+from weft.pipelines.plan.project import ProjectPlan, examine_project
+from weft.pipelines.plan.resolver.conditions import check_condition
 from weft.pipelines.plan.resolver.templates import template_problems
-from weft.pipelines.plan.shared_targets import other_writers, output_failures, sample_periods, shared_targets
+from weft.pipelines.plan.shared_targets import (
+    find_other_writers,
+    find_output_failures,
+    find_shared_targets,
+    list_sample_periods,
+)
 
 
 def check_resolver(resolver: Resolver) -> tuple[Diagnostic, ...]:
     """Return every finding about the rules of a resolver, errors and warnings.
 
-    >>> from weft.pipelines.model.reference import Said
+    >>> from weft.pipelines.model.values import LocatedText
     >>> path = PathStrategy(datasource="files", path="{{YYY}}.csv")
     >>> rules = (
     ...     Rule(name="all", strategy=path),
-    ...     Rule(name="old", strategy=path, when=Said("period < '2025'")),
+    ...     Rule(name="old", strategy=path, when=LocatedText("period < '2025'")),
     ... )
     >>> for found in check_resolver(Resolver(id="r", name="r", version=1, status="active", rules=rules)):
     ...     print(found.severity, found.code, found.message)
@@ -63,7 +68,7 @@ def check_resolver(resolver: Resolver) -> tuple[Diagnostic, ...]:
         elif rule.when is None:
             open_rule = rule
         try:
-            checked_condition(rule)
+            check_condition(rule)
         except ResolutionError as failure:
             found.extend(failure.diagnostics)
         for template, at in _templates(rule):
@@ -95,7 +100,7 @@ def _templates(rule: Rule) -> Iterator[tuple[str, Source | None]]:
                 yield str(text), strategy.at.of(f"{key}.{name}")
 
 
-def catalog_findings(catalog: Catalog) -> tuple[Diagnostic, ...]:
+def check_catalog(catalog: Catalog) -> tuple[Diagnostic, ...]:
     """Return what is wrong with the entities that a project's own check does not look at.
 
     Those are datasources, the rules of resolvers, lookups that are datasets, and the datasets whose
@@ -110,7 +115,7 @@ def catalog_findings(catalog: Catalog) -> tuple[Diagnostic, ...]:
     )
 
 
-def dataset_references(project: Project) -> Iterator[tuple[int | None, DatasetRef]]:
+def list_dataset_references(project: Project) -> Iterator[tuple[int | None, DatasetRef]]:
     """Yield every dataset that a project names, with the operation that names it.
 
     The input is named by none.
@@ -130,7 +135,7 @@ def _lookups(catalog: Catalog) -> Iterator[Diagnostic]:
             if not isinstance(lookup.target, DatasetRef):
                 continue
             found = catalog.dataset(lookup.target)
-            if isinstance(found, Missing):
+            if isinstance(found, MissingDataset):
                 if found.kind != "unread":
                     yield _missing(found, lookup.target.at)
             else:
@@ -158,24 +163,24 @@ def _overrides(catalog: Catalog) -> Iterator[Diagnostic]:
     for project in catalog.workspace.projects:
         for said in project.resolver_overrides:
             found = catalog.dataset(DatasetRef(said))
-            if isinstance(found, Missing) and found.kind == "dataset":
+            if isinstance(found, MissingDataset) and found.kind == "dataset":
                 yield _missing(found, project.at.key(f"resolver_overrides.{said}"))
 
 
-def _missing(found: Missing, at: Source | None) -> Diagnostic:
+def _missing(found: MissingDataset, at: Source | None) -> Diagnostic:
     if found.kind == "dataset":
         near = f"did you mean {found.near[0]!r}?" if found.near else "write it in datasets/"
         help = found.next_step or near
-        return Diagnostic("W1020", f"there is no dataset {found.said!r}", help=help, at=at)
+        return Diagnostic("W1020", f"there is no dataset {found.name!r}", help=help, at=at)
     if found.kind == "version":
-        message = f"dataset {found.said!r} has no version {found.version}"
+        message = f"dataset {found.name!r} has no version {found.version}"
         return Diagnostic("W1020", message, help=f"its versions are {', '.join(found.near)}", at=at)
     return Diagnostic(
-        "W1020", f"dataset {found.said!r} is disabled", help="enable it, or name another dataset", at=at
+        "W1020", f"dataset {found.name!r} is disabled", help="enable it, or name another dataset", at=at
     )
 
 
-def registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
+def build_registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
     """Return the dataset that an output registers: the next version of the one that has its name.
 
     Weft's own columns are not declared, and a natural key is kept when all its columns are written.
@@ -191,7 +196,7 @@ def registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
     key = known[-1].natural_key_columns if known else op.before.dataset.natural_key_columns
     written = set(op.columns)
     return Dataset(
-        id=known[-1].id if known else entity_id("dataset", name),
+        id=known[-1].id if known else build_entity_id("dataset", name),
         name=known[-1].name if known else name,
         version=known[-1].version + 1 if known else 1,
         status="active",
@@ -214,7 +219,7 @@ def _mode(target: Target, written: set[str]) -> TemporalMode:
     return "period" if PERIOD.name in written or target.kind in ("files", "file") else "snapshot"
 
 
-def with_promised(catalog: Catalog) -> Catalog:
+def add_promised(catalog: Catalog) -> Catalog:
     """Return the catalog with the datasets that the projects of its workspace will register.
 
     One project may read what another one registers, so this goes on until nothing new comes up.  What a
@@ -226,12 +231,14 @@ def with_promised(catalog: Catalog) -> Catalog:
         progress = False
         for id, project in tuple(waiting.items()):
             pending = {name for other in waiting.values() for name in _new_names(other, catalog)}
-            if any(ref.said in pending for _, ref in dataset_references(project)):
+            if any(ref.name in pending for _, ref in list_dataset_references(project)):
                 continue
             names = _new_names(project, catalog)
-            made = {op.register_as: op for op in examined(project, catalog).outputs if not op.before.open}
+            made = {
+                op.register_as: op for op in examine_project(project, catalog).outputs if not op.before.open
+            }
             if set(names) <= made.keys():
-                new = tuple(registered_dataset(made[name], catalog) for name in names)
+                new = tuple(build_registered_dataset(made[name], catalog) for name in names)
                 catalog = replace(catalog, promised=(*catalog.promised, *new))
             else:
                 catalog = replace(catalog, unread=(*catalog.unread, *names))
@@ -245,11 +252,11 @@ def _new_names(project: Project, catalog: Catalog) -> tuple[str, ...]:
     return tuple(name for name in project.registers if not catalog.versions(name))
 
 
-def promised_notes(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
+def list_promised(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
     """Yield a note for each dataset that a project reads and that nothing has registered yet."""
-    for _, ref in dataset_references(project):
-        coming = [d for d in catalog.promised if ref.said in (d.name, d.id)]
-        if not coming or catalog.versions(ref.said):
+    for _, ref in list_dataset_references(project):
+        coming = [d for d in catalog.promised if ref.name in (d.name, d.id)]
+        if not coming or catalog.versions(ref.name):
             continue
         maker = next(p for p in catalog.workspace.projects if coming[0].name in p.registers)
         first = (
@@ -257,7 +264,7 @@ def promised_notes(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
         )
         yield Diagnostic(
             "W1214",
-            f"dataset {ref.said!r} is not registered yet: project {maker.name!r} does so when it runs",
+            f"dataset {ref.name!r} is not registered yet: project {maker.name!r} does so when it runs",
             help=f"{first}`weft run {quote_for_shell(maker.name)} -p PERIOD` before {project.name!r} runs",
             severity="note",
             at=ref.at,
@@ -266,13 +273,13 @@ def promised_notes(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
 
 def check_workspace(catalog: Catalog) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong with the projects of a catalog and with what they name."""
-    catalog = with_promised(catalog)
-    found = [*catalog_findings(catalog)]
+    catalog = add_promised(catalog)
+    found = [*check_catalog(catalog)]
     for project in catalog.workspace.projects:
-        checked = examined(project, catalog)
+        checked = examine_project(project, catalog)
         found += [failure.diagnostic for failure in checked.failures]
-        found += [*checked.warnings, *promised_notes(project, catalog)]
-    return (*found, *shared_targets(catalog))
+        found += [*checked.warnings, *list_promised(project, catalog)]
+    return (*found, *find_shared_targets(catalog))
 
 
 def check_outputs(plan: ProjectPlan, catalog: Catalog) -> None:
@@ -280,10 +287,10 @@ def check_outputs(plan: ProjectPlan, catalog: Catalog) -> None:
 
     Recovery does not ask: it completes what an earlier release has begun.
     """
-    periods = sample_periods(catalog.calendar(plan.calendar)) if plan.period is None else (plan.period,)
-    found = output_failures(plan.project, catalog, plan.reads, periods)
+    periods = list_sample_periods(catalog.calendar(plan.calendar)) if plan.period is None else (plan.period,)
+    found = find_output_failures(plan.project, catalog, plan.reads, periods)
     if not plan.draft:
-        shared = other_writers(plan.project, catalog, periods)
+        shared = find_other_writers(plan.project, catalog, periods)
         found = (*found, *(Failure.of(finding, None) for finding in shared))
     if found:
         error = ActivationError([f.diagnostic for f in found])

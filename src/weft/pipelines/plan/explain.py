@@ -11,7 +11,7 @@ from weft.errors import Diagnostic
 from weft.expr import Typed
 from weft.expr.render import render
 from weft.io.location import Location
-from weft.pipelines.model.words import OnMultiple, OperationType, ResolverSource, TemporalMode
+from weft.pipelines.model.values import OnMultiple, OperationType, ResolverSource, TemporalMode
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.compare import Change
 from weft.pipelines.plan.operations.resolved import (
@@ -25,7 +25,7 @@ from weft.pipelines.plan.operations.resolved import (
 )
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import DatasetPin, Read
-from weft.pipelines.plan.stages import Stage, kind_of, stages
+from weft.pipelines.plan.stages import Stage, list_stages, operation_type
 
 BROADCAST_UP_TO = 32 << 20
 """Bytes of a joined side up to which it is sent to every worker."""
@@ -145,7 +145,7 @@ class PlanDocument:
     report: PlanReport
 
 
-def describe(
+def describe_plan(
     plan: ProjectPlan, *, catalog: Catalog | None = None, sizes: Mapping[str, int | None] | None = None
 ) -> PlanDocument:
     """Return the plan in words and as data.
@@ -172,13 +172,13 @@ def _report(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int 
             for step in op.joins
         ),
         writes=tuple(_write(op, catalog) for op in plan.operations if isinstance(op, ResolvedOutput)),
-        stages=stages(plan),
+        stages=list_stages(plan),
         warnings=plan.warnings,
     )
 
 
 def _operation(op: ResolvedOperation) -> PlannedOperation:
-    told = PlannedOperation(seq=op.seq, name=op.name, type=kind_of(op), selector=_shown(op.selector))
+    told = PlannedOperation(seq=op.seq, name=op.name, type=operation_type(op), selector=_shown(op.selector))
     match op:
         case ResolvedUpdate():
             assignments = (
@@ -270,12 +270,12 @@ def _text(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | 
     wide = max((len(op.name) for op in plan.operations), default=0)
     seqs = max((len(str(op.seq)) for op in plan.operations), default=0)
     for op in plan.operations:
-        start = f"  {op.seq:>{seqs}} {op.name:<{wide}}   {kind_of(op):<9} "
+        start = f"  {op.seq:>{seqs}} {op.name:<{wide}}   {operation_type(op):<9} "
         told = _told(op, catalog, sizes) or [""]
         lines.append((start + told[0]).rstrip())
         lines += [" " * len(start) + line for line in told[1:]]
     lines.append("Reads  " + "   ".join(_shown_read(read, catalog) for read in plan.reads))
-    marks = [stage for stage in stages(plan) if stage.kind == "checkpoint"]
+    marks = [stage for stage in list_stages(plan) if stage.kind == "checkpoint"]
     lines += [f"{stage.title}: {stage.detail[0]}" for stage in marks]
     return "\n".join(lines)
 

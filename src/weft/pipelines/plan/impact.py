@@ -21,7 +21,7 @@ from weft.errors import Diagnostic
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
-from weft.pipelines.plan.project import column_uses, resolve_project
+from weft.pipelines.plan.project import find_column_uses, resolve_project
 
 ChangeType = Literal["removed", "renamed", "type_changed"]
 Resolution = Literal["adapted", "pinned"]
@@ -60,7 +60,9 @@ class ConflictReport(Document):
 Uses = Mapping[tuple[str, str], tuple[int, ...]]
 
 
-def breaking_changes(old: Dataset, new: Dataset, project: Project, catalog: Catalog) -> ConflictReport | None:
+def find_breaking_changes(
+    old: Dataset, new: Dataset, project: Project, catalog: Catalog
+) -> ConflictReport | None:
     """Return what `new` breaks in a project that reads `old`, or None when it breaks nothing.
 
     Raises `ActivationError` when the project does not stand on the old version either.
@@ -97,7 +99,7 @@ def _uses(old: Dataset, project: Project, catalog: Catalog) -> Uses:
     kept = tuple(v for v in catalog.registered if not is_newer(v.dataset))
     then = Catalog.of(before, (*kept, RegisteredVersion(dataset=replace(old, status="active"))))
     calendar = catalog.calendar(project.calendar)
-    return column_uses(resolve_project(project, then, period=None, calendar=calendar, draft=True))
+    return find_column_uses(resolve_project(project, then, period=None, calendar=calendar, draft=True))
 
 
 def _changes(old: Dataset, new: Dataset) -> Iterator[tuple[tuple[str, ...], str, str, ChangeType]]:
@@ -125,7 +127,7 @@ def _changed(old: TableDef, new: TableDef | None) -> Iterator[tuple[str, ChangeT
             yield column.name, "renamed" if column.name in moved else "removed"
 
 
-def told(report: ConflictReport, new: Dataset, project: Project) -> tuple[Diagnostic, ...]:
+def describe_conflict(report: ConflictReport, new: Dataset, project: Project) -> tuple[Diagnostic, ...]:
     """Return a report as findings, each with the operations it is about and the nearest name."""
     return tuple(_told(change, report, new, project) for change in report.breaking_changes)
 

@@ -11,27 +11,31 @@ from weft.core.period import GREGORIAN, Calendar, Period
 from weft.errors import ActivationError, Code, Diagnostic, OperationError, WeftError
 from weft.pipelines.model.operation import Operation, Unread, Update
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import NOT_SAID
-from weft.pipelines.model.words import OperationType
-from weft.pipelines.plan.catalog import Catalog, Missing
+from weft.pipelines.model.values import MISSING_INPUT, OperationType
+from weft.pipelines.plan.catalog import Catalog, MissingDataset
 from weft.pipelines.plan.failures import Failure as Failure  # noqa: PLC0414  # asked for together with a plan
 from weft.pipelines.plan.operations.aggregate import resolve_aggregate
 from weft.pipelines.plan.operations.append import resolve_append, working_of
 from weft.pipelines.plan.operations.context import PlanContext, not_usable
 from weft.pipelines.plan.operations.delete import resolve_delete
 from weft.pipelines.plan.operations.output import resolve_output
-from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput, Working
+from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput, WorkingSet
 from weft.pipelines.plan.operations.unknown import KEY_UNKNOWN, unknown_input, with_mentioned
 from weft.pipelines.plan.operations.update import resolve_update
 from weft.pipelines.plan.reads import DatasetPin as DatasetPin  # noqa: PLC0414
 from weft.pipelines.plan.reads import Read as Read  # noqa: PLC0414
 from weft.pipelines.plan.scopes import lookup_nodes
-from weft.pipelines.plan.shared_targets import kept_apart, other_writers, output_failures, sample_periods
-from weft.pipelines.plan.uses import check_unused, named_selectors, reads_of, with_reads
-from weft.pipelines.plan.uses import column_uses as column_uses_of
+from weft.pipelines.plan.shared_targets import (
+    find_other_writers,
+    find_output_failures,
+    list_sample_periods,
+    separate_outputs,
+)
+from weft.pipelines.plan.uses import check_unused_selectors, collect_reads, parse_selectors, share_reads
+from weft.pipelines.plan.uses import find_column_uses as column_uses_of
 
 _RESOLVERS: Mapping[
-    OperationType, Callable[[Operation, Working, PlanContext], tuple[ResolvedOperation | None, Working]]
+    OperationType, Callable[[Operation, WorkingSet, PlanContext], tuple[ResolvedOperation | None, WorkingSet]]
 ] = {
     "update": resolve_update,
     "aggregate": resolve_aggregate,
@@ -57,7 +61,7 @@ class ProjectPlan:
     input: Read
     reads: tuple[Read, ...]
     operations: tuple[ResolvedOperation, ...]
-    final: Working
+    final: WorkingSet
     warnings: tuple[Diagnostic, ...]
 
     @property
@@ -88,7 +92,7 @@ def resolve_project(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class ProjectCheck:
     """What a check without a period finds: failures that stand against activation, and warnings.
 
     `outputs` are those that could be resolved, also where something else in the project could not.
@@ -99,13 +103,13 @@ class Checked:
     outputs: tuple[ResolvedOutput, ...] = ()
 
 
-def examined(project: Project, catalog: Catalog) -> Checked:
+def examine_project(project: Project, catalog: Catalog) -> ProjectCheck:
     """Return what is wrong and what is odd with a project; resolvers are found, data is not located."""
     calendar, told = _calendar(project, catalog)
     plan, failures, operations = _resolved(project, catalog, None, calendar, None, draft=False)
     reads = () if plan is None else plan.reads
-    shared = output_failures(project, catalog, reads, sample_periods(calendar))
-    return Checked(
+    shared = find_output_failures(project, catalog, reads, list_sample_periods(calendar))
+    return ProjectCheck(
         failures=(*told, *failures, *shared),
         warnings=() if plan is None else plan.warnings,
         outputs=tuple(op for op in operations if isinstance(op, ResolvedOutput)),
@@ -124,11 +128,11 @@ def _calendar(project: Project, catalog: Catalog) -> tuple[Calendar, tuple[Failu
 
 def check_project(project: Project, catalog: Catalog) -> tuple[Failure, ...]:
     """Return why a project cannot be activated; resolvers are found, data is not located."""
-    shared = (Failure.of(finding, None) for finding in other_writers(project, catalog))
-    return (*examined(project, catalog).failures, *shared)
+    shared = (Failure.of(finding, None) for finding in find_other_writers(project, catalog))
+    return (*examine_project(project, catalog).failures, *shared)
 
 
-def column_uses(plan: ProjectPlan) -> Mapping[tuple[str, str], tuple[int, ...]]:
+def find_column_uses(plan: ProjectPlan) -> Mapping[tuple[str, str], tuple[int, ...]]:
     """Return which operations use each column of a dataset: ``(dataset id, "table.column") -> seqs``."""
     return column_uses_of(plan.input, plan.operations)
 
@@ -143,7 +147,7 @@ def _resolved(
     draft: bool,
 ) -> tuple[ProjectPlan | None, tuple[Failure, ...], tuple[ResolvedOperation, ...]]:
     failures: list[Failure] = []
-    selectors = named_selectors(project, failures)
+    selectors = parse_selectors(project, failures)
     context = PlanContext(
         catalog=catalog,
         project=project,
@@ -157,15 +161,17 @@ def _resolved(
     )
     context, working, read = _started(project, context)
     _tell(context.mistakes, None, failures)
-    check_unused(project, working, context, failures)
+    check_unused_selectors(project, working, context, failures)
     operations, final = _operations(project, working, context, failures)
     _check_seqs(project, failures)
     if read is None or failures:
         return None, _once(failures), operations
     _warn_of_unread(project, context)
     if draft:
-        operations = kept_apart(operations, f"{catalog.settings.sandbox.path.rstrip('/')}/{project.name}")
-    reads = reads_of(read, operations)
+        operations = separate_outputs(
+            operations, f"{catalog.settings.sandbox.path.rstrip('/')}/{project.name}"
+        )
+    reads = collect_reads(read, operations)
     plan = ProjectPlan(
         project=project,
         period=period,
@@ -174,23 +180,23 @@ def _resolved(
         draft=draft,
         input=read,
         reads=reads,
-        operations=with_reads(operations, reads),
+        operations=share_reads(operations, reads),
         final=final,
         warnings=tuple(dict.fromkeys(context.warnings)),
     )
     return plan, (), operations
 
 
-def _started(project: Project, context: PlanContext) -> tuple[PlanContext, Working, Read | None]:
+def _started(project: Project, context: PlanContext) -> tuple[PlanContext, WorkingSet, Read | None]:
     """Return the context with its lookups, the columns of the input and how it is read.
 
     Without its input a project is still checked, with columns that nobody knows.
     """
     found = context.catalog.dataset(project.input)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingDataset):
         at = project.input.at or project.at.of("input_dataset_id")
         # A file without an input, and one that does not read, are reported when they are read.
-        if project.input.said != NOT_SAID and found.kind != "unread":
+        if project.input.name != MISSING_INPUT and found.kind != "unread":
             context.mistakes.add(not_usable(found, "input dataset", at))
         return context, unknown_input(project), None
     dataset = found.dataset
@@ -206,8 +212,8 @@ def _started(project: Project, context: PlanContext) -> tuple[PlanContext, Worki
 
 
 def _operations(
-    project: Project, working: Working, context: PlanContext, failures: list[Failure]
-) -> tuple[tuple[ResolvedOperation, ...], Working]:
+    project: Project, working: WorkingSet, context: PlanContext, failures: list[Failure]
+) -> tuple[tuple[ResolvedOperation, ...], WorkingSet]:
     found: list[ResolvedOperation] = []
     deleted = False
     for op in project.operations:

@@ -29,12 +29,13 @@ from weft.core.period import Calendar, Period
 from weft.io.datasource import PERIOD
 from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.reference import PERIOD_START, AsOfSaid
-from weft.pipelines.model.words import (
+from weft.pipelines.model.values import (
     KNOWN_FROM,
     KNOWN_TO,
     PERIOD_FROM,
+    PERIOD_START,
     PERIOD_TO,
+    AsOfDay,
     ResolverSource,
     TemporalMode,
 )
@@ -61,12 +62,12 @@ class TemporalFilter:
         return "as of each row's day" if self.instant is None else f"as of {self.instant}"
 
 
-def filter_for(
+def build_filter(
     table: TableDef,
     period: Period,
     calendar: Calendar,
     *,
-    as_of: AsOfSaid = PERIOD_START,
+    as_of: AsOfDay = PERIOD_START,
     known_at: dt.datetime | None = None,
     data_level: str | None = None,
 ) -> TemporalFilter:
@@ -78,21 +79,21 @@ def filter_for(
 
     >>> from weft.core.period import GREGORIAN
     >>> table = TableDef(name="gl", columns=())
-    >>> filter_for(table, GREGORIAN.parse("2026-Q1"), GREGORIAN).identifiers
+    >>> build_filter(table, GREGORIAN.parse("2026-Q1"), GREGORIAN).identifiers
     ('2026-Q1', '2026-01', '2026-02', '2026-03')
-    >>> filter_for(table, GREGORIAN.parse("2026-01"), GREGORIAN).identifiers
+    >>> build_filter(table, GREGORIAN.parse("2026-01"), GREGORIAN).identifiers
     ('2026-01',)
     """
     mode = table.temporal_mode
     if mode == "period":
-        found = period_identifiers(period, calendar, data_level=data_level)
+        found = list_period_identifiers(period, calendar, data_level=data_level)
         return TemporalFilter(mode=mode, identifiers=found, known_at=known_at)
     if mode == "snapshot":
         return TemporalFilter(mode=mode)
     return TemporalFilter(mode=mode, instant=_instant(as_of, period), known_at=known_at)
 
 
-def period_identifiers(
+def list_period_identifiers(
     period: Period, calendar: Calendar, *, data_level: str | None = None
 ) -> tuple[str, ...]:
     """Return the identifier of a period and of all periods inside it, level by level."""
@@ -104,19 +105,19 @@ def period_identifiers(
     return tuple(dict.fromkeys(found))
 
 
-def _instant(as_of: AsOfSaid, period: Period) -> dt.date | None:
+def _instant(as_of: AsOfDay, period: Period) -> dt.date | None:
     if as_of.kind == "period_start":
         return period.start_date
     return period.end_date if as_of.kind == "period_end" else as_of.date
 
 
-def keeps(filter: TemporalFilter, row: Mapping[str, Any]) -> bool:
+def is_visible(filter: TemporalFilter, row: Mapping[str, Any]) -> bool:
     """Whether a run sees the row; what `spark.temporal_filter` computes, written out.
 
     >>> rates = TemporalFilter(mode="bitemporal", instant=dt.date(2026, 1, 1))
-    >>> keeps(rates, {"_period_from": dt.date(2025, 1, 1), "_period_to": dt.date(2026, 1, 1)})
+    >>> is_visible(rates, {"_period_from": dt.date(2025, 1, 1), "_period_to": dt.date(2026, 1, 1)})
     False
-    >>> keeps(rates, {"_period_from": dt.date(2026, 1, 1), "_period_to": None})
+    >>> is_visible(rates, {"_period_from": dt.date(2026, 1, 1), "_period_to": None})
     True
     """
     if filter.mode == "snapshot":

@@ -24,8 +24,8 @@ from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, Wef
 from weft.expr import Binary, Column, Expr, Logic, Ref, Scope, check, references
 from weft.expr.render import format_literal
 from weft.pipelines.model.operation import RuntimeJoin
-from weft.pipelines.model.reference import Said
-from weft.pipelines.plan.catalog import Missing
+from weft.pipelines.model.values import LocatedText
+from weft.pipelines.plan.catalog import MissingDataset
 
 LONGEST_ALIAS = 64
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -180,9 +180,9 @@ def _at(node: Expr) -> Source | None:
     return inner[0].place if inner else None
 
 
-def dataset_problem(missing: Missing, at: Source | None) -> RuntimeJoinError:
+def dataset_problem(missing: MissingDataset, at: Source | None) -> RuntimeJoinError:
     """Return VR-001, VR-002 or VR-003 for a dataset that a join names, word for word."""
-    said, version = missing.said, missing.version
+    said, version = missing.name, missing.version
     code: Code
     if missing.kind == "dataset":
         code, message = "W1201", f"Dataset {said} not found in MetadataStore"
@@ -200,7 +200,7 @@ def dataset_problem(missing: Missing, at: Source | None) -> RuntimeJoinError:
 
 def alias_problems(join: RuntimeJoin, before: Sequence[str], tables: Sequence[str]) -> Iterator[Diagnostic]:
     """Yield what is wrong with an alias: its form, VR-004, VR-005."""
-    said: Said = join.alias
+    said: LocatedText = join.alias
     alias = said.text
     if not _ALIAS.fullmatch(alias) or len(alias) > LONGEST_ALIAS:
         yield Diagnostic(

@@ -34,9 +34,9 @@ from weft.core.types import NULL, Schema
 from weft.errors import Code, Diagnostic, OperationError
 from weft.expr import Column
 from weft.pipelines.model.dataset import Dataset, LookupDef, TableDef
-from weft.pipelines.model.reference import AsOfSaid
-from weft.pipelines.plan.catalog import Catalog, Missing
-from weft.pipelines.plan.operations.resolved import Working
+from weft.pipelines.model.values import AsOfDay
+from weft.pipelines.plan.catalog import Catalog, MissingDataset
+from weft.pipelines.plan.operations.resolved import WorkingSet
 
 DEEPEST = 5
 """How many lookups may follow one another."""
@@ -51,9 +51,9 @@ class LookupNode:
     table: TableDef | None
     parent: str | None
     conditions: tuple[tuple[str, str], ...]
-    as_of: AsOfSaid
+    as_of: AsOfDay
     at: SourceMap
-    missing: Missing | None = None
+    missing: MissingDataset | None = None
 
     @property
     def schema(self) -> Schema | None:
@@ -86,7 +86,7 @@ def _below(
             yield _node(path, parent, lookup, dataset, target, place)
             continue
         found = catalog.dataset(target)
-        if isinstance(found, Missing):
+        if isinstance(found, MissingDataset):
             yield _node(path, parent, lookup, dataset, None, place, found)
             continue
         inner = found.dataset
@@ -103,7 +103,7 @@ def _node(
     dataset: Dataset,
     table: TableDef | None,
     at: SourceMap,
-    missing: Missing | None = None,
+    missing: MissingDataset | None = None,
 ) -> LookupNode:
     return LookupNode(
         path=path,
@@ -141,7 +141,7 @@ class OperationScope:
     joins of other operations, with their seq.
     """
 
-    working: Working
+    working: WorkingSet
     lookups: Mapping[str, LookupNode] = field(default_factory=dict)
     joins: Mapping[str, Schema | None] = field(default_factory=dict)
     later: tuple[str, ...] = ()
@@ -211,7 +211,7 @@ class OperationScope:
         if schema is None and node.missing is not None and node.missing.kind == "unread":
             return Column(("l", node.path, name), NULL)
         if schema is None:
-            said = node.missing.said if node.missing else node.path
+            said = node.missing.name if node.missing else node.path
             return Diagnostic(
                 "W1213",
                 f"lookup {alias!r} reads dataset {said!r}, which is missing or disabled",

@@ -68,7 +68,7 @@ class _Claim:
         return f"{self.op.seq} {self.op.name!r}"
 
 
-def sample_periods(calendar: Calendar) -> tuple[Period, ...]:
+def list_sample_periods(calendar: Calendar) -> tuple[Period, ...]:
     """Return one period of each level, to check projects without one."""
     found: list[Period] = []
     for level in calendar.levels:
@@ -78,7 +78,7 @@ def sample_periods(calendar: Calendar) -> tuple[Period, ...]:
     return tuple(found)
 
 
-def output_failures(
+def find_output_failures(
     project: Project, catalog: Catalog, reads: Sequence[Read], periods: Iterable[Period]
 ) -> tuple[Failure, ...]:
     """Return outputs of one project that share a target or overwrite what the project reads."""
@@ -179,7 +179,7 @@ def _own_input(claim: _Claim, read: Read) -> Diagnostic:
     )
 
 
-def shared_targets(catalog: Catalog) -> tuple[Diagnostic, ...]:
+def find_shared_targets(catalog: Catalog) -> tuple[Diagnostic, ...]:
     """Return what projects of a workspace write to the same place, reported at the later of the two."""
     found: dict[tuple[str, str], Diagnostic] = {}
     projects = [p for p in catalog.workspace.projects if p.status != "inactive"]
@@ -190,7 +190,7 @@ def shared_targets(catalog: Catalog) -> tuple[Diagnostic, ...]:
     return tuple(found.values())
 
 
-def other_writers(
+def find_other_writers(
     project: Project, catalog: Catalog, periods: Iterable[Period] | None = None
 ) -> tuple[Diagnostic, ...]:
     """Return the active projects that would lose rows to a project, or it to them."""
@@ -212,7 +212,7 @@ def _all_samples(projects: Iterable[Project], catalog: Catalog) -> tuple[Period,
     found: dict[tuple[str, str], Period] = {}
     for name in dict.fromkeys(project.calendar for project in projects):
         try:
-            samples = sample_periods(catalog.calendar(name))
+            samples = list_sample_periods(catalog.calendar(name))
         except WeftError:  # reported with the project that names it
             continue
         found |= {(p.identifier, p.level): p for p in samples}
@@ -257,7 +257,9 @@ def _shared(first: _Claim, second: _Claim) -> Diagnostic:
     )
 
 
-def kept_apart(operations: tuple[ResolvedOperation, ...], sandbox: str) -> tuple[ResolvedOperation, ...]:
+def separate_outputs(
+    operations: tuple[ResolvedOperation, ...], sandbox: str
+) -> tuple[ResolvedOperation, ...]:
     """Return the operations of a draft with outputs that the sandbox would put into one folder kept apart.
 
     Tables of two databases, and an absolute and a relative path, can have one name below the sandbox.

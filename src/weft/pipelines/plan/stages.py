@@ -58,7 +58,7 @@ class Stage(Document):
         return self.kind in ("output", "checkpoint", "publish")
 
 
-def kind_of(op: ResolvedOperation) -> Literal["update", "aggregate", "append", "delete", "output"]:
+def operation_type(op: ResolvedOperation) -> Literal["update", "aggregate", "append", "delete", "output"]:
     """Return the type of an operation."""
     match op:
         case ResolvedUpdate():
@@ -73,7 +73,7 @@ def kind_of(op: ResolvedOperation) -> Literal["update", "aggregate", "append", "
             return "output"
 
 
-def stages(plan: ProjectPlan) -> tuple[Stage, ...]:
+def list_stages(plan: ProjectPlan) -> tuple[Stage, ...]:
     """Return the stages of a run in order."""
     found: list[Stage] = [_read(plan.input, None)]
     opened = {plan.input.name}
@@ -90,7 +90,7 @@ def stages(plan: ProjectPlan) -> tuple[Stage, ...]:
             found.append(_read(read, op.seq))
             opened.add(read.name)
         found += _joins(op)
-        found.append(Stage(kind=kind_of(op), seq=op.seq, title=op.name, detail=_detail(op)))
+        found.append(Stage(kind=operation_type(op), seq=op.seq, title=op.name, detail=_detail(op)))
         if not isinstance(op, ResolvedOutput):
             pending, last = pending + 1, op.seq
         if rest and pending and op.seq in asked:

@@ -19,7 +19,7 @@ from weft.pipelines.plan.operations.resolved import (
     ResolvedOperation,
     ResolvedOutput,
     ResolvedUpdate,
-    Working,
+    WorkingSet,
 )
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.scopes import OperationScope
@@ -28,7 +28,7 @@ Use = tuple[str, str]
 """A column: the id of its dataset and ``table.column``."""
 
 
-def column_uses(input: Read, operations: Iterable[ResolvedOperation]) -> Mapping[Use, tuple[int, ...]]:
+def find_column_uses(input: Read, operations: Iterable[ResolvedOperation]) -> Mapping[Use, tuple[int, ...]]:
     """Return the seqs of the operations that read or write each declared column."""
     found: dict[Use, dict[int, None]] = {}
     for op in operations:
@@ -108,7 +108,7 @@ def _use(read: Read, column: str) -> Use:
     return read.dataset.id, f"{read.table.name}.{column}"
 
 
-def reads_of(input: Read, operations: tuple[ResolvedOperation, ...]) -> tuple[Read, ...]:
+def collect_reads(input: Read, operations: tuple[ResolvedOperation, ...]) -> tuple[Read, ...]:
     """Return every table that is opened; a lookup that several operations use is one read of all its columns."""
     found: dict[str, Read] = {input.name: input}
     for op in operations:
@@ -132,7 +132,7 @@ def _opened(op: ResolvedOperation) -> tuple[Read, ...]:
     return (op.read,) if isinstance(op, ResolvedAppend) else lookups
 
 
-def with_reads(
+def share_reads(
     operations: tuple[ResolvedOperation, ...], reads: tuple[Read, ...]
 ) -> tuple[ResolvedOperation, ...]:
     """Return the operations with each lookup reading all the columns that the project needs of it."""
@@ -147,7 +147,7 @@ def with_reads(
     )
 
 
-def named_selectors(project: Project, failures: list[Failure]) -> Mapping[str, Expr]:
+def parse_selectors(project: Project, failures: list[Failure]) -> Mapping[str, Expr]:
     """Return the named selectors as trees; one that does not read stands for anything, so that it is told once."""
     found: dict[str, Expr] = {}
     for name, said in project.selectors.items():
@@ -159,7 +159,9 @@ def named_selectors(project: Project, failures: list[Failure]) -> Mapping[str, E
     return found
 
 
-def check_unused(project: Project, working: Working, context: PlanContext, failures: list[Failure]) -> None:
+def check_unused_selectors(
+    project: Project, working: WorkingSet, context: PlanContext, failures: list[Failure]
+) -> None:
     """Check the selectors that no operation uses on the columns of the input."""
     used = _used_selectors(project, context.selectors)
     scope = OperationScope(working=working, lookups=context.lookups, elsewhere=context.aliases)

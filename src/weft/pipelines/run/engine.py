@@ -20,10 +20,15 @@ from weft.io.spark.files import stage_files
 from weft.io.spark.session import Session
 from weft.io.staged import Staged, file_hash
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.operations.resolved import ResolvedDelete, ResolvedOperation, ResolvedOutput, Working
+from weft.pipelines.plan.operations.resolved import (
+    ResolvedDelete,
+    ResolvedOperation,
+    ResolvedOutput,
+    WorkingSet,
+)
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
-from weft.pipelines.plan.stages import stages
+from weft.pipelines.plan.stages import list_stages
 from weft.pipelines.run.failing import OperationFailedError, operation_of, told
 from weft.pipelines.run.moving import (
     Listing,
@@ -91,7 +96,7 @@ def read_step(session: Session, plan: ProjectPlan, root: Path, run_id: str, seq:
     return started(df, working, deleted=any(isinstance(op, ResolvedDelete) for op in before))
 
 
-def _after(operations: list[ResolvedOperation]) -> Working:
+def _after(operations: list[ResolvedOperation]) -> WorkingSet:
     return operations[-1].after
 
 
@@ -176,7 +181,7 @@ def carry_out(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, ...]:
     missing = [s for s in by_seq if isinstance(by_seq[s], ResolvedOutput) and s not in walk.staged]
     if not missing:
         return walk.outputs()
-    for stage in stages(plan):
+    for stage in list_stages(plan):
         seq = stage.seq
         if seq is None or seq > last or (kept.step is not None and seq <= kept.step):
             continue

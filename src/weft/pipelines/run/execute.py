@@ -25,11 +25,11 @@ from weft.io.spark.session import Session
 from weft.pipelines.model.dataset import DatasetRef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.workspace import Workspace
-from weft.pipelines.plan.catalog import Catalog, DatasetFound
+from weft.pipelines.plan.catalog import Catalog, ResolvedDataset
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
-from weft.pipelines.plan.resolver.locate import bytes_of
-from weft.pipelines.plan.stages import stages
+from weft.pipelines.plan.resolver.locate import measure_bytes
+from weft.pipelines.plan.stages import list_stages
 from weft.pipelines.run.engine import Kept, Work, carry_out, keep_rows_seen
 from weft.pipelines.run.failing import OperationFailedError, told
 from weft.pipelines.run.moving import Move, crash_point, remove_stage
@@ -144,7 +144,7 @@ def _record(plan: ProjectPlan, catalog: Catalog, store: Store) -> None:
     """Keep the versions that the run takes, so that they can be had when their files have changed."""
     for pin in plan.pins:
         found = catalog.dataset(DatasetRef(pin.dataset_id, pin.dataset_version))
-        if isinstance(found, DatasetFound) and found.dataset.origin == "file":
+        if isinstance(found, ResolvedDataset) and found.dataset.origin == "file":
             store.record(found.dataset)
         resolver = catalog.resolver(pin.resolver_id)
         if resolver is not None and resolver.version == pin.resolver_version:
@@ -182,7 +182,7 @@ def open_work(
             progress=progress,
             heartbeat=heartbeat,
             interrupts=interrupts,
-            sizes={read.name: bytes_of(read, prepared.catalog, root) for read in prepared.plan.reads},
+            sizes={read.name: measure_bytes(read, prepared.catalog, root) for read in prepared.plan.reads},
             warnings=list(prepared.warnings),
         )
 
@@ -226,7 +226,7 @@ def run_operations(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, 
         work.store.set_running(work.run.id)
     crash_point("running")
     work.progress.opened(work.run, work.plan)
-    work.progress.started(stages(work.plan))
+    work.progress.started(list_stages(work.plan))
     with work.session.tagged(work.run.id):
         keep_rows_seen(work)
         return carry_out(work, kept)

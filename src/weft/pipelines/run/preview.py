@@ -15,7 +15,7 @@ from weft.expr import check, parse
 from weft.io.spark.session import Session
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.workspace import Workspace
-from weft.pipelines.plan.operations.resolved import ResolvedOutput, Working
+from weft.pipelines.plan.operations.resolved import ResolvedOutput, WorkingSet
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.plan.scopes import OperationScope
 from weft.pipelines.run.execute import Opener, RunOptions
@@ -109,7 +109,7 @@ def preview(
         raise error from failure
 
 
-def _condition(text: str, working: Working) -> Any:
+def _condition(text: str, working: WorkingSet) -> Any:
     typed = check(parse(text), OperationScope(working=working))
     if typed.dtype not in (BOOLEAN, NULL):
         raise ExpressionError(

@@ -25,7 +25,7 @@ from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.io.datasource import WriteMode
 from weft.io.spark.database import is_out_of_reach
 from weft.pipelines.plan.catalog import Catalog, PublishedLocation
-from weft.pipelines.plan.check import registered_dataset
+from weft.pipelines.plan.check import build_registered_dataset
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput, Target
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.run.moving import (
@@ -56,7 +56,7 @@ def registrations(plan: ProjectPlan, catalog: Catalog, run_id: str, root: Path) 
     """Return what the outputs of a plan register; drafts register nothing."""
     return tuple(
         Registration(
-            dataset=registered_dataset(op, catalog),
+            dataset=build_registered_dataset(op, catalog),
             location=_location(
                 op.target, "" if plan.period is None else plan.period.identifier, run_id, root
             ),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from weft.core.documents import Document, Key, round_seconds
 from weft.errors import Diagnostic
-from weft.pipelines.model.words import RunStatus
+from weft.pipelines.model.values import RunStatus
 from weft.pipelines.store.records import (
     OperationRecord,
     OutputRecord,

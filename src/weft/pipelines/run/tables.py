@@ -17,7 +17,7 @@ from weft.io.spark.database import TableSwap
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
-from weft.pipelines.plan.reads import period_identifiers
+from weft.pipelines.plan.reads import list_period_identifiers
 from weft.pipelines.run.moving import Move, crash_point, table_stage, unfinished
 
 
@@ -155,7 +155,7 @@ class _Tables:
     def _periods(self) -> tuple[str, ...]:
         period = self.plan.period
         assert isinstance(period, Period)  # noqa: S101  # a plan of a run has one
-        return period_identifiers(period, self.catalog.calendar(self.plan.calendar))
+        return list_period_identifiers(period, self.catalog.calendar(self.plan.calendar))
 
     def _source(self, said: str) -> DataSource:
         found = self.catalog.datasource(said)

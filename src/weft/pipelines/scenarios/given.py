@@ -26,13 +26,12 @@ from weft.errors import Diagnostic, ResolutionError, ScenarioError
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import Said
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
 from weft.pipelines.model.scenario import Rows, Scenario
-from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, SYSTEM_COLUMNS, temporal_columns
+from weft.pipelines.model.values import KNOWN_FROM, KNOWN_TO, SYSTEM_COLUMNS, LocatedText, temporal_columns
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.resolver.locate import resolver_for
+from weft.pipelines.plan.resolver.locate import choose_resolver
 from weft.pipelines.scenarios.rows import ReadParquet, typed_rows, written_rows
 from weft.pipelines.scenarios.values import cell_text
 from weft.pipelines.store.snapshot import reached
@@ -207,13 +206,13 @@ def _resolver(dataset: Dataset, files: Mapping[str, str], project: Project, cata
     rules = [
         Rule(
             name=f"given {table}",
-            when=Said("table = '" + table.replace("'", "''") + "'"),
+            when=LocatedText("table = '" + table.replace("'", "''") + "'"),
             strategy=PathStrategy(datasource=GIVEN_JSON if file.endswith(".json") else GIVEN, path=file),
         )
         for table, file in files.items()
     ]
     try:
-        before = resolver_for(dataset, project, catalog).resolver
+        before = choose_resolver(dataset, project, catalog).resolver
     except ResolutionError:
         before = None
     return Resolver(

@@ -12,9 +12,10 @@ from weft.core.period import Period
 from weft.errors import RunError, ScenarioError
 from weft.expr.spark.frames import functions_of
 from weft.io.spark.session import Session
-from weft.pipelines.model.build import scenario_of
+from weft.pipelines.model.build import entity_from_node
 from weft.pipelines.model.compose import compose
-from weft.pipelines.model.words import KNOWN_FROM, KNOWN_TO, temporal_columns
+from weft.pipelines.model.scenario import Scenario
+from weft.pipelines.model.values import KNOWN_FROM, KNOWN_TO, temporal_columns
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedAppend, ResolvedOutput, ResolvedUpdate
@@ -82,7 +83,7 @@ def record(
     except Exception as failure:
         raise told(failure, "recording") from failure
     text = _text(called, run.project_name, plan, given, expected, output, snapshot)
-    scenario = scenario_of(compose(text, file.as_posix()))
+    scenario = entity_from_node(Scenario, compose(text, file.as_posix()))
     result = run_scenario(scenario, workspace, reader=reader, session=session)
     if result.status == "error":
         raise ScenarioError(result.diagnostics)

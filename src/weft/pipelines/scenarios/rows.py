@@ -17,8 +17,8 @@ from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.types import DType
 from weft.errors import Diagnostic, ScenarioError
-from weft.pipelines.model.reference import Said
 from weft.pipelines.model.scenario import Rows, Scenario
+from weft.pipelines.model.values import LocatedText
 from weft.pipelines.scenarios.values import fits, typed_value
 
 FILES = (".csv", ".json", ".jsonl", ".parquet")
@@ -46,7 +46,7 @@ def written_rows(
     return _csv_rows(text, said.file.at) if path.suffix == ".csv" else _json_rows(text, said.file)
 
 
-def file_of(said: Said, scenario: Scenario, root: Path) -> Path:
+def file_of(said: LocatedText, scenario: Scenario, root: Path) -> Path:
     """Return the file that a scenario names; raise W1704 when it may not be read or is not there."""
     name = said.text
     if scenario.file is None:
@@ -66,7 +66,7 @@ def file_of(said: Said, scenario: Scenario, root: Path) -> Path:
     return path
 
 
-def _path_error(said: Said, why: str, help: str) -> ScenarioError:
+def _path_error(said: LocatedText, why: str, help: str) -> ScenarioError:
     return ScenarioError(f"the file {said.text!r} {why}", code="W1704", help=help, at=said.at)
 
 
@@ -95,7 +95,7 @@ def _csv_rows(text: str, at: Source | None) -> tuple[Mapping[str, Any], ...]:
     return tuple(rows)
 
 
-def _json_rows(text: str, said: Said) -> tuple[Mapping[str, Any], ...]:
+def _json_rows(text: str, said: LocatedText) -> tuple[Mapping[str, Any], ...]:
     try:
         whole = text.strip()
         found = (

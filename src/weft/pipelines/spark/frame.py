@@ -15,7 +15,7 @@ from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to, literal
 from weft.pipelines.plan.operations.joining import column_name
-from weft.pipelines.plan.operations.resolved import Working
+from weft.pipelines.plan.operations.resolved import WorkingSet
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.spark.counts import DIED, Counts, Event, Tally
 
@@ -128,7 +128,7 @@ class WorkingFrame:
         return self.with_rows(self.df.select(*self.names))
 
 
-def started(df: DataFrame, working: Working, *, deleted: bool = False) -> WorkingFrame:
+def started(df: DataFrame, working: WorkingSet, *, deleted: bool = False) -> WorkingFrame:
     """Return rows that were read, or read back from a checkpoint, as a working set."""
     names = working.schema.names
     if not deleted:

@@ -14,8 +14,8 @@ from weft.io.location import Location
 from weft.io.paths import full_path, is_local, list_data_files
 from weft.io.staged import file_hash
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.resolver.locate import datasource_of
-from weft.pipelines.plan.resolver.service import asked, is_asked
+from weft.pipelines.plan.resolver.locate import find_datasource
+from weft.pipelines.plan.resolver.service import needs_service, request_location
 
 HASHED_UP_TO = 64 * 1024 * 1024
 """Files of more bytes are told by their size and time of change."""
@@ -49,8 +49,8 @@ def fingerprint_inputs(locations: Iterable[Location], catalog: Catalog, root: Pa
     files: dict[str, FilePrint] = {}
     tables: dict[str, None] = {}
     for said in locations:
-        location = asked(said, root) if is_asked(said) else said
-        source = datasource_of(location, catalog)
+        location = request_location(said, root) if needs_service(said) else said
+        source = find_datasource(location, catalog)
         if location.path is None:
             tables[f"{location.datasource_id}:{location}"] = None
             continue

@@ -28,9 +28,9 @@ from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of, window_of
 from weft.joins.spark.contracts import PREFIX
 from weft.joins.spark.lowering import lower
-from weft.pipelines.model.words import SYSTEM_COLUMNS, temporal_columns
+from weft.pipelines.model.values import SYSTEM_COLUMNS, temporal_columns
 from weft.pipelines.plan.explain import is_broadcast
-from weft.pipelines.plan.operations.resolved import HIDDEN, LookupStep, ResolvedJoinStep, joined_name
+from weft.pipelines.plan.operations.resolved import HIDDEN, LookupStep, ResolvedJoinStep, join_column_name
 from weft.pipelines.spark.frame import Lowering, Opened, compiled
 from weft.pipelines.spark.system_columns import identity, named
 
@@ -66,7 +66,7 @@ class Joined:
 
 def with_lookup(left: Joined, step: LookupStep, env: Lowering) -> Joined:
     """Return the rows with the columns of a lookup; more than one match fails the job."""
-    prefix = joined_name("l", step.alias)
+    prefix = join_column_name("l", step.alias)
     right = _right(step, prefix, env, step.columns)
     return _made(left, right, step, env, [(target, target.rpartition("$")[2]) for _, target in step.keys])
 
@@ -77,7 +77,7 @@ def with_join(left: Joined, step: ResolvedJoinStep, env: Lowering) -> Joined:
     for name, typed in step.keys:
         if name not in (f.name for f in left.fields):
             left = left.with_column(Field(name, typed.dtype), compiled(typed, F, env))
-    prefix = joined_name("j", step.alias)
+    prefix = join_column_name("j", step.alias)
     fanned = (ROW_ID,) if step.on_multiple == "all" else ()
     right = _right(step, prefix, env, (*step.columns, *fanned), step.own_filter)
     if fanned:
@@ -99,7 +99,7 @@ def has_match(step: ResolvedJoinStep, F: ModuleType) -> Column:
     A key that meets is not NULL, and every reader of the joined side carries the keys: with the mark
     instead, two readers of one join would differ in a column, and Spark would build its side twice.
     """
-    prefix = joined_name("j", step.alias)
+    prefix = join_column_name("j", step.alias)
     found: Column = F.col(prefix if step.spec.nulls_equal else f"{prefix}${step.right_keys[0]}").isNotNull()
     return found
 
@@ -116,7 +116,7 @@ def number_name(prefix: str) -> str:
 
 def fan_id(step: ResolvedJoinStep, F: ModuleType) -> Column:
     """Return the id of a row that a join with all its matches made."""
-    prefix = joined_name("j", step.alias)
+    prefix = join_column_name("j", step.alias)
     parts = [
         *named(F, "fan"),
         (F.col(ROW_ID), STRING),

@@ -11,7 +11,7 @@ from weft.core.types import DATE, STRING, DType, Field, Schema
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to, literal
 from weft.io.datasource import PERIOD
-from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO, RowKind
+from weft.pipelines.model.values import PERIOD_FROM, PERIOD_TO, RowKind
 from weft.pipelines.plan.operations.resolved import (
     HIDDEN,
     ResolvedAggregate,

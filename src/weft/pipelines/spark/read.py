@@ -40,7 +40,7 @@ from weft.io.spark.connector import ByPosition, Part, Scan, missing_columns, spa
 from weft.io.spark.failures import data_failure
 from weft.io.spark.strict import strict, utc_day
 from weft.pipelines.model.dataset import TableDef
-from weft.pipelines.model.words import (
+from weft.pipelines.model.values import (
     KNOWN_FROM,
     KNOWN_TO,
     PERIOD_FROM,
@@ -51,8 +51,8 @@ from weft.pipelines.model.words import (
 )
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.reads import Read, TemporalFilter
-from weft.pipelines.plan.resolver.locate import datasource_of
-from weft.pipelines.plan.resolver.service import asked, is_asked
+from weft.pipelines.plan.resolver.locate import find_datasource
+from weft.pipelines.plan.resolver.service import needs_service, request_location
 from weft.pipelines.spark.system_columns import identity, with_system_columns
 
 _MOST_SHOWN = 20
@@ -186,8 +186,8 @@ def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) ->
     """Return the rows at the locations of a read, as its sources have them."""
     groups: dict[tuple[str, str, str], list[Location]] = {}
     for planned in read.locations:
-        location = asked(planned, root) if is_asked(planned) else planned
-        kind = _kind(location, datasource_of(location, catalog))
+        location = request_location(planned, root) if needs_service(planned) else planned
+        kind = _kind(location, find_datasource(location, catalog))
         writer = str((location.catalog or EMPTY).get("datasource") or "")
         groups.setdefault((location.datasource_id, kind, writer), []).append(location)
     found: list[Part] = []
@@ -198,7 +198,7 @@ def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) ->
             locations=tuple(locations),
             root=root,
             columns=_by_position(read.table),
-            source=datasource_of(locations[0], catalog),
+            source=find_datasource(locations[0], catalog),
             written_as=catalog.datasource(writer) if writer else None,
         )
         found += spark_connector(kind).scan(request)

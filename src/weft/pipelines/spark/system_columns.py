@@ -28,7 +28,7 @@ from weft.expr.spark.frames import functions_of, window_of
 from weft.expr.spark.types import literal, to_spark
 from weft.io.datasource import PERIOD
 from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.words import KNOWN_FROM, PERIOD_FROM, SYSTEM_COLUMNS, temporal_columns
+from weft.pipelines.model.values import KNOWN_FROM, PERIOD_FROM, SYSTEM_COLUMNS, temporal_columns
 
 _SEPARATOR = "\x1f"
 _HASH = "__weft_hash"

@@ -25,7 +25,7 @@ from weft.pipelines.plan.operations.resolved import (
     LookupStep,
     ResolvedAssignment,
     ResolvedUpdate,
-    joined_name,
+    join_column_name,
 )
 from weft.pipelines.spark.counts import Key, flag_field, join_field
 from weft.pipelines.spark.frame import (
@@ -207,7 +207,7 @@ def _marks(op: ResolvedUpdate, active: Column | None, F: ModuleType) -> _Marks:
     joins: list[tuple[str, Key, Key | None]] = []
     copies: list[Column] = []
     for index, step in enumerate(op.joins):
-        prefix = joined_name("j", step.alias)
+        prefix = join_column_name("j", step.alias)
         found = has_match(step, F)
         own = found if active is None else found & active
         matched = join_field(op.seq, index, "m")

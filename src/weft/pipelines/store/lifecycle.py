@@ -20,10 +20,10 @@ from sqlalchemy import Connection
 from weft.core.names import quote_for_shell
 from weft.errors import ActivationError, Diagnostic
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import ProjectStatus
+from weft.pipelines.model.values import ProjectStatus
 from weft.pipelines.model.workspace import Workspace
-from weft.pipelines.plan.catalog import Catalog, DatasetFound
-from weft.pipelines.plan.check import dataset_references
+from weft.pipelines.plan.catalog import Catalog, ResolvedDataset
+from weft.pipelines.plan.check import list_dataset_references
 from weft.pipelines.plan.impact import ConflictReport, Resolution
 from weft.pipelines.plan.project import check_project
 from weft.pipelines.store.publishing import (
@@ -119,7 +119,7 @@ def activate(
 
 def _pinned(project: Project, catalog: Catalog) -> Project:
     found = catalog.dataset(project.input)
-    if not isinstance(found, DatasetFound):
+    if not isinstance(found, ResolvedDataset):
         return project
     return replace(project, input_dataset_version=found.dataset.version)
 
@@ -155,7 +155,7 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
     file = file_of(workspace, project.at, f"project {project.name!r}")
     keys: dict[str, object] = {"status": "draft"}
     after = replace(project, status="draft")
-    if project.input.said in named:
+    if project.input.name in named:
         keys |= pinned_keys(file, project, wanted)
         after = replace(after, input_dataset_version=wanted)
 
@@ -171,9 +171,9 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
 def _by_hand(project: Project, named: set[str], wanted: int, how: Resolution) -> list[Diagnostic]:
     """Return what a resolution cannot write itself: pins inside operations."""
     found = []
-    for seq, ref in dataset_references(project):
+    for seq, ref in list_dataset_references(project):
         pinned = how == "adapted" and ref.version is None  # the newest is taken anyway
-        if seq is None or ref.said not in named or ref.version == wanted or pinned:
+        if seq is None or ref.name not in named or ref.version == wanted or pinned:
             continue
         found.append(
             Diagnostic(

@@ -23,12 +23,12 @@ from weft.pipelines.model.compose import compose
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.rewrite import set_keys
-from weft.pipelines.model.sugar import unwrapped
+from weft.pipelines.model.sugar import unwrap_root
 from weft.pipelines.model.workspace import Workspace
-from weft.pipelines.model.yaml_nodes import plain
+from weft.pipelines.model.yaml_nodes import to_python
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.check import dataset_references
-from weft.pipelines.plan.impact import ConflictReport, breaking_changes, told
+from weft.pipelines.plan.check import list_dataset_references
+from weft.pipelines.plan.impact import ConflictReport, describe_conflict, find_breaking_changes
 from weft.pipelines.store.connections import Database
 from weft.pipelines.store.snapshot import reached
 from weft.pipelines.store.standing import build_catalog, resolve_status
@@ -49,12 +49,12 @@ def file_of(workspace: Workspace, at: SourceMap, what: str) -> Path:
 
 def pinned_keys(file: Path, project: Project, version: int) -> dict[str, Any]:
     """Return the keys that pin the input of a project; ``input: gl@3`` loses the version it says."""
-    root = unwrapped(compose(file.read_bytes().decode("utf-8-sig"), str(file)), "project", [])
+    root = unwrap_root(compose(file.read_bytes().decode("utf-8-sig"), str(file)), "project", [])
     changes: dict[str, Any] = {"input_dataset_version": version}
     for key in ("input", "input_dataset_id"):
         said = root.get(key)
-        if said is not None and plain(said) != project.input.said:
-            changes[key] = project.input.said
+        if said is not None and to_python(said) != project.input.name:
+            changes[key] = project.input.name
     return changes
 
 
@@ -157,7 +157,7 @@ def assess_impact(new: Dataset, catalog: Catalog, store: Store) -> Impact:
     for project in catalog.workspace.projects:
         for old in _read_before(project, new, catalog):
             try:
-                report = breaking_changes(old, new, project, catalog)
+                report = find_breaking_changes(old, new, project, catalog)
             except WeftError as problem:
                 notes.append(_not_checked(project, new, problem))
                 continue
@@ -166,9 +166,9 @@ def assess_impact(new: Dataset, catalog: Catalog, store: Store) -> Impact:
             elif resolve_status(project, store).status == "active":
                 store.set_conflict(project.id, report)
                 conflicts.append((project, report))
-                notes += told(report, new, project)
+                notes += describe_conflict(report, new, project)
             else:
-                notes += told(report, new, project)
+                notes += describe_conflict(report, new, project)
     return Impact(conflicts=tuple(conflicts), notes=tuple(notes))
 
 
@@ -179,7 +179,9 @@ def _read_before(project: Project, new: Dataset, catalog: Catalog) -> Iterator[D
         return
     named = {new.id, *(d.name for d in (*older, new))}
     pins = {
-        ref.version for _, ref in dataset_references(project) if ref.said in named and ref.version is not None
+        ref.version
+        for _, ref in list_dataset_references(project)
+        if ref.name in named and ref.version is not None
     }
     pinned = [d for d in older if d.version in pins]
     yield pinned[0] if pinned else older[-1]
@@ -187,7 +189,7 @@ def _read_before(project: Project, new: Dataset, catalog: Catalog) -> Iterator[D
 
 def _upgrade(project: Project, old: Dataset, new: Dataset) -> tuple[Diagnostic, ...]:
     named = (new.id, new.name)
-    if project.input.said not in named or project.input.version != old.version:
+    if project.input.name not in named or project.input.version != old.version:
         return ()
     note = Diagnostic(
         "W1105",
@@ -266,8 +268,10 @@ def _found(workspace: Workspace, said: str | Path, store: Store) -> Dataset:
 def _unknown(catalog: Catalog, name: str, version: int | None) -> StoreError:
     known = catalog.versions(name)
     if known and version is not None:
-        told = ", ".join(str(d.version) for d in known)
-        return StoreError(f"there is no version {version} of {name!r}", code="W1608", help=f"there is {told}")
+        versions = ", ".join(str(d.version) for d in known)
+        return StoreError(
+            f"there is no version {version} of {name!r}", code="W1608", help=f"there is {versions}"
+        )
     datasets = (*catalog.workspace.datasets, *(v.dataset for v in catalog.registered))
     names = list(dict.fromkeys(d.name for d in datasets))
     close = find_similar(name, names, most=1)

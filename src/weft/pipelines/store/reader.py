@@ -11,11 +11,11 @@ from sqlalchemy import Connection, Row, Select, Table, or_, select
 
 from weft.core.names import find_similar, format_list
 from weft.errors import StoreError
-from weft.pipelines.model.build import dataset_from_dict, project_from_dict, resolver_from_dict
+from weft.pipelines.model.build import entity_from_dict
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
-from weft.pipelines.model.words import RunStatus
+from weft.pipelines.model.values import RunStatus
 from weft.pipelines.plan.catalog import RegisteredVersion
 from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import tables
@@ -124,20 +124,20 @@ class StoreReader:
 
     def dataset(self, id: str, version: int) -> Dataset:
         """Return a version of the dataset of that id or name."""
-        return dataset_from_dict(self._version(tables.DATASETS, "dataset", id, version).body)
+        return entity_from_dict(Dataset, self._version(tables.DATASETS, "dataset", id, version).body)
 
     def project(self, id: str, version: int) -> Project:
         """Return a version of the project of that id or name."""
-        return project_from_dict(self._version(tables.PROJECTS, "project", id, version).body)
+        return entity_from_dict(Project, self._version(tables.PROJECTS, "project", id, version).body)
 
     def resolver(self, id: str, version: int) -> Resolver:
         """Return a version of the resolver of that id."""
-        return resolver_from_dict(self._version(tables.RESOLVERS, "resolver", id, version).body)
+        return entity_from_dict(Resolver, self._version(tables.RESOLVERS, "resolver", id, version).body)
 
     def dataset_versions(self, id_or_name: str) -> tuple[Dataset, ...]:
         """Return every version of a dataset that the store keeps, oldest first."""
         rows = self._rows(_versions(tables.DATASETS, id_or_name))
-        return tuple(dataset_from_dict(row.body) for row in rows)
+        return tuple(entity_from_dict(Dataset, row.body) for row in rows)
 
     def project_versions(self, id: str) -> tuple[VersionRecord, ...]:
         """Return every version of a project that was activated or run, oldest first."""
@@ -153,7 +153,7 @@ class StoreReader:
         """Return every dataset version that a file once declared, whatever the file says today."""
         datasets = tables.DATASETS
         rows = self._rows(select(datasets).where(datasets.c.origin == "file").order_by("id", "version"))
-        return tuple(dataset_from_dict(row.body) for row in rows)
+        return tuple(entity_from_dict(Dataset, row.body) for row in rows)
 
     def registered(self) -> tuple[RegisteredVersion, ...]:
         """Return every dataset version that a run registered, with what it published."""
@@ -164,7 +164,7 @@ class StoreReader:
             published.setdefault((place.dataset_id, place.version), []).append(location_of(place))
         return tuple(
             RegisteredVersion(
-                dataset=dataset_from_dict(row.body),
+                dataset=entity_from_dict(Dataset, row.body),
                 locations=tuple(published.get((row.id, row.version), ())),
             )
             for row in rows

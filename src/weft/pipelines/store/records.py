@@ -15,7 +15,7 @@ from weft.io.staged import StagedFile
 from weft.joins.facts import JoinCounts
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import OperationType, ProjectStatus, ResolverSource, RunStatus
+from weft.pipelines.model.values import OperationType, ProjectStatus, ResolverSource, RunStatus
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.plan.impact import ConflictReport
 from weft.redaction import redact

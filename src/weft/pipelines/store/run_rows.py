@@ -20,7 +20,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from weft.errors import RunError
 from weft.joins.facts import JoinCounts
-from weft.pipelines.model.words import RunStatus
+from weft.pipelines.model.values import RunStatus
 from weft.pipelines.store import tables
 from weft.pipelines.store.column_types import first_of, snapshot_fingerprint, snapshot_text
 from weft.pipelines.store.locks import release

@@ -23,21 +23,16 @@ from weft.core.fingerprint import fingerprint
 from weft.core.period import Calendar, ListedCalendar, Period, calendar_from_dict
 from weft.errors import StoreError, WeftError
 from weft.io.datasource import DataSource
-from weft.pipelines.model.build import (
-    dataset_from_dict,
-    datasource_from_dict,
-    project_from_dict,
-    resolver_from_dict,
-)
+from weft.pipelines.model.build import entity_from_dict
 from weft.pipelines.model.dataset import Dataset, DatasetRef
 from weft.pipelines.model.operation import Output, RuntimeJoin, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.workspace import CalendarFile, Sandbox, Settings, Workspace
-from weft.pipelines.plan.catalog import Catalog, DatasetFound, PublishedLocation, RegisteredVersion
-from weft.pipelines.plan.check import dataset_references
+from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion, ResolvedDataset
+from weft.pipelines.plan.check import list_dataset_references
 from weft.pipelines.plan.project import DatasetPin, ProjectPlan, Read
-from weft.pipelines.plan.resolver.locate import resolver_for
+from weft.pipelines.plan.resolver.locate import choose_resolver
 from weft.pipelines.store.column_types import moment_text, snapshot_fingerprint
 from weft.pipelines.store.records import PinnedJoin, ResolverSnapshot
 
@@ -69,7 +64,7 @@ def reached(project: Project, catalog: Catalog) -> Reached:
 
 def _datasets(project: Project, catalog: Catalog) -> Iterator[Dataset]:
     """Yield each dataset once; a lookup may lead to another dataset."""
-    waiting = [ref for _, ref in dataset_references(project)]
+    waiting = [ref for _, ref in list_dataset_references(project)]
     for operation in project.operations:
         arguments = operation.arguments
         # What an output registers goes on under the id, and may be merged by the key, of what is there.
@@ -78,7 +73,7 @@ def _datasets(project: Project, catalog: Catalog) -> Iterator[Dataset]:
     seen: set[tuple[str, int]] = set()
     for ref in waiting:
         found = catalog.dataset(ref)
-        if not isinstance(found, DatasetFound) or (found.dataset.id, found.dataset.version) in seen:
+        if not isinstance(found, ResolvedDataset) or (found.dataset.id, found.dataset.version) in seen:
             continue
         seen.add((found.dataset.id, found.dataset.version))
         yield found.dataset
@@ -220,7 +215,7 @@ def _join(seq: int, join: RuntimeJoin, plan: ProjectPlan, catalog: Catalog) -> P
 
 def _own_pin(seq: int, alias: str, plan: ProjectPlan, catalog: Catalog) -> DatasetPin:
     dataset = plan.input.dataset
-    chosen = resolver_for(dataset, plan.project, catalog)
+    chosen = choose_resolver(dataset, plan.project, catalog)
     return DatasetPin(
         role="join",
         seq=seq,
@@ -295,8 +290,8 @@ def plan_from_snapshot(snapshot: Mapping[str, Any], root: Path = Path()) -> tupl
 
 def _rebuilt(snapshot: Mapping[str, Any], root: Path) -> tuple[Project, Catalog]:
     said = dict(snapshot["project"])
-    project = project_from_dict({**said.pop("behaviour"), **said})
-    datasets = {key: dataset_from_dict(body) for key, body in snapshot["datasets"].items()}
+    project = entity_from_dict(Project, {**said.pop("behaviour"), **said})
+    datasets = {key: entity_from_dict(Dataset, body) for key, body in snapshot["datasets"].items()}
     settings = snapshot["settings"]
     workspace = Workspace(
         root=root,
@@ -306,8 +301,8 @@ def _rebuilt(snapshot: Mapping[str, Any], root: Path) -> tuple[Project, Catalog]
             sandbox=Sandbox(path=settings["sandbox"]),
         ),
         calendars=_calendars(snapshot["calendar"]),
-        datasources=tuple(datasource_from_dict(body) for body in snapshot["datasources"].values()),
-        resolvers=tuple(resolver_from_dict(body) for body in snapshot["resolvers"].values()),
+        datasources=tuple(entity_from_dict(DataSource, body) for body in snapshot["datasources"].values()),
+        resolvers=tuple(entity_from_dict(Resolver, body) for body in snapshot["resolvers"].values()),
         datasets=tuple(d for d in datasets.values() if d.origin == "file"),
         projects=(project,),
     )

@@ -17,7 +17,7 @@ from weft.core.names import quote_for_shell
 from weft.core.source import Source
 from weft.errors import ActivationError, Diagnostic
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import ProjectStatus
+from weft.pipelines.model.values import ProjectStatus
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
 from weft.pipelines.plan.failures import Failure

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from weft.io.datasource import EntityStatus
-from weft.pipelines.model.words import OperationType, ProjectStatus, RunStatus
+from weft.pipelines.model.values import OperationType, ProjectStatus, RunStatus
 from weft.pipelines.store.column_types import Json, Moment
 from weft.pipelines.store.records import OutputState, StepStatus, Trigger
 

@@ -14,7 +14,7 @@ from weft.io.location import PUBLISHED
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
-from weft.pipelines.model.words import ProjectStatus
+from weft.pipelines.model.values import ProjectStatus
 from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import tables
 from weft.pipelines.store.reading import added

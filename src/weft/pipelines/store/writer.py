@@ -6,7 +6,7 @@ import datetime as dt
 
 from weft.io.datasource import EntityStatus
 from weft.pipelines.model.dataset import Dataset
-from weft.pipelines.model.words import ProjectStatus
+from weft.pipelines.model.values import ProjectStatus
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import version_rows

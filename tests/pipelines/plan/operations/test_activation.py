@@ -10,9 +10,9 @@ import pytest
 
 from engine_data import GL_ID, RATES_ID
 from pipelines import WRITE_ALL, join, site, update
-from weft.pipelines.model.reference import DatasetRef
+from weft.pipelines.model.values import DatasetRef
 from weft.pipelines.plan.failures import Failure
-from weft.pipelines.plan.project import column_uses
+from weft.pipelines.plan.project import find_column_uses
 
 ON = "currency = fx.from_currency"
 RATES = "datasets/exchange_rates.v1.yml"
@@ -137,7 +137,7 @@ def test_every_dataset_needs_a_resolver(
 def test_an_input_that_cannot_be_taken_is_told(tmp_path: Path, ref: DatasetRef, message: str) -> None:
     found = site(tmp_path, [update(x="1"), WRITE_ALL])
     other = replace(
-        found, project=replace(found.project, input_dataset_id=ref.said, input_dataset_version=ref.version)
+        found, project=replace(found.project, input_dataset_id=ref.name, input_dataset_version=ref.version)
     )
     (failure,) = other.failures()
     assert (failure.rule, failure.detail) == ("VAL-008", message)
@@ -178,7 +178,7 @@ def test_the_uses_of_columns_are_known_by_dataset(tmp_path: Path) -> None:
         "- {seq: 30, name: Add, type: append, arguments: {source: {dataset_id: budgets}, columns: {amount_local: amount}}}",
         "- {seq: 40, name: W, type: output, arguments: {destination: {path: x}, columns: [journal_id, x]}}",
     ]
-    uses = column_uses(site(tmp_path, operations).plan())
+    uses = find_column_uses(site(tmp_path, operations).plan())
     assert uses[GL_ID, "transactions.amount_local"] == (10, 30)
     assert uses[GL_ID, "transactions.amount_reporting"] == (10,)
     assert uses[GL_ID, "transactions.account_code"] == (20,)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from engine_data import CONVERT, WRITE
 from pipelines import join, site, update
-from weft.pipelines.plan.explain import describe
-from weft.pipelines.plan.stages import stages
+from weft.pipelines.plan.explain import describe_plan
+from weft.pipelines.plan.stages import list_stages
 
 
 def out(seq: int) -> str:
@@ -17,7 +17,7 @@ def out(seq: int) -> str:
 
 
 def kinds(folder: Path, *operations: str, **keys: object) -> list[tuple[str, int | None]]:
-    done = stages(site(folder, operations, **keys).plan())  # type: ignore[arg-type]  # as site takes them
+    done = list_stages(site(folder, operations, **keys).plan())  # type: ignore[arg-type]  # as site takes them
     return [(stage.kind, stage.seq) for stage in done if stage.kind not in ("read", "join")]
 
 
@@ -66,14 +66,16 @@ def test_long_projects_are_written_down_in_between(tmp_path: Path) -> None:
 
 
 def test_only_outputs_checkpoints_and_the_end_write(tmp_path: Path) -> None:
-    done = stages(site(tmp_path, [update(x="accounts.type"), out(20), update(30, y="1"), out(40)]).plan())
+    done = list_stages(
+        site(tmp_path, [update(x="accounts.type"), out(20), update(30, y="1"), out(40)]).plan()
+    )
     assert {stage.kind for stage in done if stage.writes} == {"output", "checkpoint", "publish"}
     assert {stage.kind for stage in done if not stage.writes} == {"read", "join", "update"}
 
 
 def test_each_table_is_opened_where_it_is_first_needed(tmp_path: Path) -> None:
     fx = join("fx", "exchange_rates", "currency = fx.from_currency")
-    done = stages(
+    done = list_stages(
         site(
             tmp_path,
             [update(t="accounts.type"), update(20, joins=fx, r="fx.rate", n="accounts.name"), out(30)],
@@ -99,13 +101,13 @@ def test_a_plan_is_told_in_words(tmp_path: Path, golden: Callable[[str, str], No
             out(70),
         ],
     )
-    told = describe(found.plan(), catalog=found.catalog, sizes={"10.fx": 422})
+    told = describe_plan(found.plan(), catalog=found.catalog, sizes={"10.fx": 422})
     golden("plan/pipeline.txt", told.text)
 
 
 def test_a_plan_is_told_as_data(tmp_path: Path) -> None:
     found = site(tmp_path, [CONVERT, WRITE])
-    data = describe(found.plan(), catalog=found.catalog, sizes={"10.fx": 422}).report.to_dict()
+    data = describe_plan(found.plan(), catalog=found.catalog, sizes={"10.fx": 422}).report.to_dict()
     assert json.loads(json.dumps(data)) == data
     assert data["joins"][0]["alias"] == "fx"
     assert (data["joins"][0]["broadcast"], data["joins"][0]["as_of"]) == (True, "as of 2026-01-01")

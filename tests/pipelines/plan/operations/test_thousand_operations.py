@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipelines import WRITE_ALL, Site, join, site, update
 from weft.pipelines.model.operation import Operation, Update
-from weft.pipelines.model.reference import Said
+from weft.pipelines.model.values import LocatedText
 
 
 def thousand(found: Site) -> Site:
@@ -18,7 +18,7 @@ def thousand(found: Site) -> Site:
         op = joined if n % 10 == 0 else plain
         assert isinstance(op.arguments, Update)
         first = op.arguments.assignments[0]
-        column = replace(first, column=Said(f"x{n % 40}"))
+        column = replace(first, column=LocatedText(f"x{n % 40}"))
         arguments = replace(op.arguments, assignments=(column,))
         operations.append(replace(op, id=f"op-{n}", seq=n + 1, arguments=arguments))
     project = replace(found.project, operations=(*operations, replace(output, seq=2000)))

@@ -18,7 +18,7 @@ from weft.errors import ResolutionError
 from weft.io.location import Location
 from weft.pipelines.model.resolver import CatalogStrategy
 from weft.pipelines.plan.resolver.rules import resolve_table
-from weft.pipelines.plan.resolver.service import asked, is_asked
+from weft.pipelines.plan.resolver.service import needs_service, request_location
 
 ANSWERS: dict[str, tuple[int, bytes]] = {
     "/nested": (200, b'{"location": {"path": "s3a://lake/x", "format": "csv"}}'),
@@ -90,7 +90,7 @@ def test_endpoint_parameters_and_headers_are_rendered() -> None:
         headers=FrozenMap({"X-Table": "{{table_name}}"}),
         auth="env:CATALOG_TOKEN",
     )
-    assert is_asked(at)
+    assert needs_service(at)
     assert at.to_dict()["catalog"] == {
         "endpoint": "https://catalog/tables/sales%20report",
         "method": "GET",
@@ -120,8 +120,8 @@ def test_the_service_says_where_the_data_lies(
     service: tuple[str, list[dict[str, Any]]], answer: str, found: tuple[str | None, ...]
 ) -> None:
     url, calls = service
-    at = asked(location(f"{url}/{answer}", params=FrozenMap(p="{{period}}&x")), Path())
-    assert not is_asked(at)
+    at = request_location(location(f"{url}/{answer}", params=FrozenMap(p="{{period}}&x")), Path())
+    assert not needs_service(at)
     assert at.catalog is not None
     assert (at.path, at.table, at.schema, at.catalog["format"]) == found
     assert at.period_identifier == "2026-01"
@@ -134,7 +134,7 @@ def test_a_post_carries_its_parameters_as_json_and_the_token_as_header(
     url, calls = service
     monkeypatch.setenv("CATALOG_TOKEN", "abc")
     at = location(f"{url}/flat", method="POST", auth="env:CATALOG_TOKEN", params=FrozenMap(p="{{period}}"))
-    asked(at, Path())
+    request_location(at, Path())
     assert calls[0]["method"] == "POST"
     assert json.loads(calls[0]["body"]) == {"p": "2026-01"}
     assert calls[0]["headers"]["Authorization"] == "Bearer abc"
@@ -156,7 +156,7 @@ def test_an_answer_that_helps_nobody_is_told(
 ) -> None:
     url, calls = service
     with pytest.raises(ResolutionError) as caught:
-        asked(location(f"{url}/{answer}"), Path())
+        request_location(location(f"{url}/{answer}"), Path())
     assert caught.value.code == "W1313"
     assert part in caught.value.message
     assert f"{url}/{answer}" in caught.value.message
@@ -166,10 +166,10 @@ def test_an_answer_that_helps_nobody_is_told(
 @pytest.mark.parametrize("endpoint", ["file:///etc/passwd", "ftp://x/y", "catalog"])
 def test_only_web_addresses_are_asked(endpoint: str) -> None:
     with pytest.raises(ResolutionError, match="no http or https address"):
-        asked(location(endpoint), Path())
+        request_location(location(endpoint), Path())
 
 
 def test_a_service_that_is_not_there_is_told() -> None:
     with pytest.raises(ResolutionError) as caught:
-        asked(location("http://127.0.0.1:9/x"), Path(), timeout=1)
+        request_location(location("http://127.0.0.1:9/x"), Path(), timeout=1)
     assert caught.value.code == "W1313"

@@ -10,7 +10,7 @@ from resolvers import catalog, dataset, published, source, table
 from weft.core.frozen import FrozenMap
 from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
-from weft.pipelines.model.words import TemporalMode
+from weft.pipelines.model.values import TemporalMode
 from weft.pipelines.plan.catalog import PublishedLocation, RegisteredVersion
 from weft.pipelines.plan.resolver.locate import locate
 

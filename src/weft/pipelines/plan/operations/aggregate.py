@@ -11,7 +11,7 @@ from weft.errors import Diagnostic, OperationError
 from weft.expr import FUNCTIONS, Call, Ref, Typed, check, walk
 from weft.io.datasource import PERIOD
 from weft.pipelines.model.operation import Aggregate, Aggregation, Operation
-from weft.pipelines.model.reference import Said
+from weft.pipelines.model.values import LocatedText
 from weft.pipelines.plan.operations.context import (
     LABELS,
     PlanContext,
@@ -24,7 +24,7 @@ from weft.pipelines.plan.operations.context import (
 )
 from weft.pipelines.plan.operations.delete import operation_scope
 from weft.pipelines.plan.operations.joining import lookup_steps, used_lookups
-from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedAggregate, Working
+from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedAggregate, WorkingSet
 from weft.pipelines.plan.scopes import OperationScope
 
 
@@ -38,13 +38,13 @@ class Grouping:
 
 
 def resolve_grouping(
-    said: Aggregate, scope: OperationScope, target: Working, context: PlanContext
+    said: Aggregate, scope: OperationScope, target: WorkingSet, context: PlanContext
 ) -> Grouping:
     """Return groups and aggregates over the columns of `scope`, to be stored in the columns of `target`."""
     if not said.group_by:
-        context.mistake("W1408", "the aggregate groups by nothing", "name a column in group_by", None)
+        context.report("W1408", "the aggregate groups by nothing", "name a column in group_by", None)
     if not said.aggregations:
-        context.mistake("W1401", "the aggregate computes nothing", "give it an aggregation", None)
+        context.report("W1401", "the aggregate computes nothing", "give it an aggregation", None)
     keys = _keys(said.group_by, scope, target, context)
     names = [name for name, _ in keys]
     values: list[tuple[str, Typed, DType]] = []
@@ -53,7 +53,7 @@ def resolve_grouping(
         name = aggregation.column.text
         value = _value(aggregation, scope, target, context)
         if name in names:
-            context.mistake(
+            context.report(
                 "W1409",
                 f"column {name!r} is written twice",
                 "give each aggregation and each group column a name of its own",
@@ -69,7 +69,7 @@ def resolve_grouping(
 
 
 def _keys(
-    said: Sequence[Said], scope: OperationScope, target: Working, context: PlanContext
+    said: Sequence[LocatedText], scope: OperationScope, target: WorkingSet, context: PlanContext
 ) -> list[tuple[str, Typed]]:
     keys: list[tuple[str, Typed]] = []
     for text in said:
@@ -78,11 +78,11 @@ def _keys(
             continue
         kind, name = typed.slot[0], typed.slot[-1]
         if name in (n for n, _ in keys):
-            context.mistake(
+            context.report(
                 "W1409", f"{text.text!r} names the group column {name!r} again", "leave it out", text.at
             )
         elif kind == "l" and name in target.schema:
-            context.mistake(
+            context.report(
                 "W1408",
                 f"{text.text!r} would be stored in the working column {name!r}, which is another",
                 "write it into a column of its own with an update before, and group by that",
@@ -93,13 +93,13 @@ def _keys(
     return keys
 
 
-def _key(text: Said, scope: OperationScope, context: PlanContext) -> Typed | None:
+def _key(text: LocatedText, scope: OperationScope, context: PlanContext) -> Typed | None:
     """Return a group column; None after noting why it is none."""
     tree = read(text, context)
     if tree is None:
         return None
     if not isinstance(tree, Ref):
-        context.mistake(
+        context.report(
             "W1408",
             f"group_by names {text.text!r}, which is no column",
             "compute it into a column with an update before",
@@ -112,12 +112,12 @@ def _key(text: Said, scope: OperationScope, context: PlanContext) -> Typed | Non
         context.mistakes.add(OperationError(found.message, code=found.code, help=found.help, at=at))
         return None
     if tree.name in OWN_NAMES and tree.name != PERIOD.name:
-        context.mistake(
+        context.report(
             "W1408", f"rows cannot be grouped by {tree.name!r}", "of Weft's own columns only _period", text.at
         )
         return None
     if not found.dtype.is_orderable:
-        context.mistake(
+        context.report(
             "W1408",
             f"rows cannot be grouped by {tree.name!r}, which is {found.dtype}",
             "group by a column of numbers, texts or dates",
@@ -128,11 +128,11 @@ def _key(text: Said, scope: OperationScope, context: PlanContext) -> Typed | Non
 
 
 def _value(
-    said: Aggregation, scope: OperationScope, target: Working, context: PlanContext
+    said: Aggregation, scope: OperationScope, target: WorkingSet, context: PlanContext
 ) -> tuple[Typed, DType] | None:
     good = writable(said.column, target, context)
     if said.column.text == LABELS:
-        context.mistake(
+        context.report(
             "W1402", "an aggregate cannot write _labels", "write to another column", said.column.at
         )
         good = False
@@ -141,7 +141,7 @@ def _value(
         return None
     if not any(isinstance(n, Call) and FUNCTIONS[n.name].aggregate for n in walk(typed.expr)):
         names = [f.name for f in FUNCTIONS.values() if f.aggregate]
-        context.mistake(
+        context.report(
             "W0218",
             f"the value of {said.column.text!r} has no aggregate",
             f"aggregates are {format_list(dict.fromkeys(names))}",
@@ -156,8 +156,8 @@ def _value(
 
 
 def resolve_aggregate(
-    op: Operation, working: Working, context: PlanContext
-) -> tuple[ResolvedAggregate | None, Working]:
+    op: Operation, working: WorkingSet, context: PlanContext
+) -> tuple[ResolvedAggregate | None, WorkingSet]:
     """Return the aggregate on the columns at hand, None after noting mistakes, and the columns after it."""
     said = op.arguments
     assert isinstance(said, Aggregate)  # noqa: S101  # the type of an operation decides its arguments

@@ -8,9 +8,8 @@ from weft.core.types import DType, Schema
 from weft.expr import Ref, Typed, check
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.operation import Append, Operation
-from weft.pipelines.model.reference import Said
-from weft.pipelines.model.words import SYSTEM_COLUMNS, temporal_columns
-from weft.pipelines.plan.catalog import Missing
+from weft.pipelines.model.values import SYSTEM_COLUMNS, LocatedText, temporal_columns
+from weft.pipelines.plan.catalog import MissingDataset
 from weft.pipelines.plan.operations.aggregate import resolve_grouping
 from weft.pipelines.plan.operations.context import (
     PlanContext,
@@ -21,35 +20,35 @@ from weft.pipelines.plan.operations.context import (
     selector,
     stored,
 )
-from weft.pipelines.plan.operations.resolved import ResolvedAppend, Working
+from weft.pipelines.plan.operations.resolved import ResolvedAppend, WorkingSet
 from weft.pipelines.plan.operations.update import slots_of
 from weft.pipelines.plan.scopes import OperationScope
 
 Values = tuple[tuple[str, Typed, DType], ...]
 
 
-def working_of(dataset: Dataset) -> Working:
+def working_of(dataset: Dataset) -> WorkingSet:
     """Return the columns that rows of a dataset have when they are read."""
     table = dataset.main_table
     fields = (*table.schema.fields, *SYSTEM_COLUMNS, *temporal_columns(table.temporal_mode))
-    return Working(table=table.name, dataset=dataset, schema=Schema(fields, case_sensitive=True))
+    return WorkingSet(table=table.name, dataset=dataset, schema=Schema(fields, case_sensitive=True))
 
 
 def resolve_append(
-    op: Operation, working: Working, context: PlanContext
-) -> tuple[ResolvedAppend | None, Working]:
+    op: Operation, working: WorkingSet, context: PlanContext
+) -> tuple[ResolvedAppend | None, WorkingSet]:
     """Return the append on the columns at hand, None after noting mistakes, and the columns after it."""
     said = op.arguments
     assert isinstance(said, Append)  # noqa: S101  # the type of an operation decides its arguments
     if op.selector is not None:
-        context.mistake(
+        context.report(
             "W1002",
             "an append takes no selector",
             "write source_selector: a condition on the rows of the source",
             op.at.key("selector"),
         )
     found = context.catalog.dataset(said.source)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingDataset):
         if found.kind != "unread":
             at = said.source.at or op.at.of("arguments.source")
             context.mistakes.add(not_usable(found, "source dataset", at))
@@ -75,7 +74,7 @@ def _resolved(
     chosen: Typed | None,
     keys: tuple[tuple[str, Typed], ...] | None,
     values: Values,
-    working: Working,
+    working: WorkingSet,
     context: PlanContext,
 ) -> ResolvedAppend | None:
     source = working_of(dataset)
@@ -105,11 +104,11 @@ def _resolved(
 
 
 def _aggregated(
-    op: Operation, said: Append, scope: OperationScope, working: Working, context: PlanContext
+    op: Operation, said: Append, scope: OperationScope, working: WorkingSet, context: PlanContext
 ) -> tuple[tuple[tuple[str, Typed], ...], Values]:
     assert said.aggregation is not None  # noqa: S101  # asked before
     if said.columns is not None:
-        context.mistake(
+        context.report(
             "W1410",
             "columns and aggregation both say which columns come in",
             "leave `columns` out: the aggregation names its columns",
@@ -130,16 +129,16 @@ def _aggregated(
 
 
 def _mapped(
-    said: Append, scope: OperationScope, working: Working, op: Operation, context: PlanContext
+    said: Append, scope: OperationScope, working: WorkingSet, op: Operation, context: PlanContext
 ) -> Values:
-    columns: Mapping[str, Said] = said.columns or {}
+    columns: Mapping[str, LocatedText] = said.columns or {}
     _refuse_extra([n for n in columns if not _is_own(n, working)], scope.working, op, context)
     values: list[tuple[str, Typed, DType]] = []
     for name, expression in columns.items():
         typed = checked(expression, scope, context)
         if typed is None or not _is_own(name, working) or is_unknown(typed):
             continue
-        target = Said(name, op.at.key(f"arguments.columns.{name}"))
+        target = LocatedText(name, op.at.key(f"arguments.columns.{name}"))
         fits = fitted(typed, target, expression, working.schema[name].dtype, context)
         if fits is not None:
             values.append((name, *fits))
@@ -147,7 +146,7 @@ def _mapped(
 
 
 def _as_they_are(
-    source: Working, scope: OperationScope, working: Working, op: Operation, context: PlanContext
+    source: WorkingSet, scope: OperationScope, working: WorkingSet, op: Operation, context: PlanContext
 ) -> Values:
     names = [f.name for f in source.business]
     _refuse_extra([n for n in names if not _is_own(n, working)], source, op, context)
@@ -164,16 +163,16 @@ def _as_they_are(
     return tuple(values)
 
 
-def _is_own(name: str, working: Working) -> bool:
+def _is_own(name: str, working: WorkingSet) -> bool:
     return any(f.name == name for f in working.business)
 
 
-def _refuse_extra(extra: list[str], source: Working, op: Operation, context: PlanContext) -> None:
+def _refuse_extra(extra: list[str], source: WorkingSet, op: Operation, context: PlanContext) -> None:
     if not extra:
         return
     shown = ", ".join(sorted(extra))
     first = min(extra)
-    context.mistake(
+    context.report(
         "W1410",
         f"{source.dataset} brings columns that the working set does not have: {shown}",
         f"map them: columns: {{<working column>: {first}, ...}}, or add them with an update first",
@@ -181,9 +180,9 @@ def _refuse_extra(extra: list[str], source: Working, op: Operation, context: Pla
     )
 
 
-def _does_not_fit(name: str, typed: Typed, working: Working, op: Operation, context: PlanContext) -> None:
+def _does_not_fit(name: str, typed: Typed, working: WorkingSet, op: Operation, context: PlanContext) -> None:
     wanted = working.schema[name].dtype
-    context.mistake(
+    context.report(
         "W0209",
         f"column {name!r} is {wanted} here and {typed.dtype} in the source",
         f"map it: columns: {{{name}: CAST({name} AS {wanted})}}",

@@ -30,12 +30,11 @@ from weft.expr.checking import cast_help, convert
 from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.reference import PERIOD_START, AsOfSaid, Said
-from weft.pipelines.model.words import RESERVED_TARGETS
-from weft.pipelines.plan.catalog import Catalog, Missing
-from weft.pipelines.plan.operations.resolved import HIDDEN, Working
-from weft.pipelines.plan.reads import DatasetPin, Read, Role, TemporalFilter, filter_for
-from weft.pipelines.plan.resolver.locate import Chosen, locate, resolver_for
+from weft.pipelines.model.values import PERIOD_START, RESERVED_TARGETS, AsOfDay, LocatedText
+from weft.pipelines.plan.catalog import Catalog, MissingDataset
+from weft.pipelines.plan.operations.resolved import HIDDEN, WorkingSet
+from weft.pipelines.plan.reads import DatasetPin, Read, Role, TemporalFilter, build_filter
+from weft.pipelines.plan.resolver.locate import ResolverChoice, choose_resolver, locate
 from weft.pipelines.plan.scopes import LookupNode
 
 
@@ -60,7 +59,7 @@ class PlanContext:
     warnings: list[Diagnostic] = field(default_factory=list)
     may_delete: bool = False
     """Whether an operation before may have deleted rows."""
-    _found: dict[tuple[str, int], Chosen | None] = field(default_factory=dict)
+    _found: dict[tuple[str, int], ResolverChoice | None] = field(default_factory=dict)
 
     def at_operation(self, mistakes: ErrorCollector, *, may_delete: bool) -> PlanContext:
         """Return the same context for one operation, with mistakes of its own."""
@@ -71,7 +70,7 @@ class PlanContext:
         """Whether extensions of the join language are refused."""
         return self.catalog.settings.conformance == "strict"
 
-    def mistake(self, code: Code, message: str, help: str, at: Source | None) -> None:
+    def report(self, code: Code, message: str, help: str, at: Source | None) -> None:
         """Note a mistake of the operation."""
         self.mistakes.add(OperationError(message, code=code, help=help, at=at))
 
@@ -79,13 +78,13 @@ class PlanContext:
         """Note a warning."""
         self.warnings.append(Diagnostic(code, message, help=help, severity="warning", at=at))
 
-    def resolver(self, dataset: Dataset) -> Chosen | None:
+    def resolver(self, dataset: Dataset) -> ResolverChoice | None:
         """Return the resolver of a dataset; None after noting why there is none, once for each dataset."""
         key = (dataset.id, dataset.version)
         if key not in self._found:
             self._found[key] = None
             with self.mistakes.noted():
-                self._found[key] = resolver_for(dataset, self.project, self.catalog)
+                self._found[key] = choose_resolver(dataset, self.project, self.catalog)
         return self._found[key]
 
     def read(
@@ -98,7 +97,7 @@ class PlanContext:
         *,
         seq: int | None = None,
         alias: str = "",
-        as_of: AsOfSaid = PERIOD_START,
+        as_of: AsOfDay = PERIOD_START,
     ) -> Read | None:
         """Return how a table is read; None after noting why it cannot be."""
         chosen = self.resolver(dataset)
@@ -127,7 +126,7 @@ class PlanContext:
             self.warnings.extend(w for w in found.warnings if w not in self.warnings)
             locations = found.locations
             level = locations[0].data_level if locations else None
-            keeps = filter_for(
+            keeps = build_filter(
                 table, self.period, self.calendar, as_of=as_of, known_at=self.known_at, data_level=level
             )
         return Read(
@@ -141,9 +140,9 @@ class PlanContext:
         )
 
 
-def not_usable(missing: Missing, what: str, at: Source | None) -> OperationError:
+def not_usable(missing: MissingDataset, what: str, at: Source | None) -> OperationError:
     """Return the error for a dataset that an operation names and that cannot be taken."""
-    said = missing.said
+    said = missing.name
     if missing.kind == "disabled":
         message = f"{what} {said!r} is disabled"
         if missing.version is not None:
@@ -161,7 +160,7 @@ def not_usable(missing: Missing, what: str, at: Source | None) -> OperationError
     return OperationError(message, code="W1213", help=help, at=at)
 
 
-def read(said: Said, context: PlanContext) -> Expr | None:
+def read(said: LocatedText, context: PlanContext) -> Expr | None:
     """Return the tree of a text with its selectors put in; None after noting what is wrong with it."""
     try:
         tree = parse(said.text, source=said.at)
@@ -171,7 +170,9 @@ def read(said: Said, context: PlanContext) -> Expr | None:
         return None
 
 
-def checked(said: Said, scope: Scope, context: PlanContext, *, aggregates: bool = False) -> Typed | None:
+def checked(
+    said: LocatedText, scope: Scope, context: PlanContext, *, aggregates: bool = False
+) -> Typed | None:
     """Return the typed expression; None after noting what is wrong with it."""
     tree = read(said, context)
     if tree is None:
@@ -183,7 +184,9 @@ def checked(said: Said, scope: Scope, context: PlanContext, *, aggregates: bool 
         return None
 
 
-def selector(said: Said | None, scope: Scope, context: PlanContext, *, blank: bool = False) -> Typed | None:
+def selector(
+    said: LocatedText | None, scope: Scope, context: PlanContext, *, blank: bool = False
+) -> Typed | None:
     """Return the condition of an operation; None when there is none, or after noting what is wrong.
 
     `blank` says whether an empty text means that there is none.
@@ -191,13 +194,13 @@ def selector(said: Said | None, scope: Scope, context: PlanContext, *, blank: bo
     if said is None or (blank and not said.text.strip()):
         return None
     if not said.text.strip():
-        context.mistake("W1403", "the selector is empty", "write a condition, or leave the key out", said.at)
+        context.report("W1403", "the selector is empty", "write a condition, or leave the key out", said.at)
         return None
     typed = checked(said, scope, context)
     if typed is None or typed.dtype in (BOOLEAN, NULL):
         return typed
     at = typed.expr.span.place if typed.expr.span is not None else said.at
-    context.mistake(
+    context.report(
         "W1406",
         f"the selector gives {typed.dtype}, a condition is wanted",
         "compare it with something, as in ... = 1",
@@ -215,11 +218,11 @@ LABELS = "_labels"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def writable(said: Said, working: Working, context: PlanContext) -> bool:
+def writable(said: LocatedText, working: WorkingSet, context: PlanContext) -> bool:
     """Whether a column of that name may be written; what is wrong is noted."""
     name = said.text
     if not _NAME.fullmatch(name):
-        context.mistake(
+        context.report(
             "W1402",
             f"{name!r} is not a column that can be written",
             "a name starts with a letter and has letters, digits and underscores",
@@ -227,13 +230,13 @@ def writable(said: Said, working: Working, context: PlanContext) -> bool:
         )
         return False
     if name in RESERVED_TARGETS or name.startswith(HIDDEN):
-        context.mistake(
+        context.report(
             "W1402", f"column {name!r} is Weft's own", "write to a column of another name", said.at
         )
         return False
     same = next((n for n in working.schema.names if n != name and fold(n) == fold(name)), None)
     if same is not None and name not in working.schema:
-        context.mistake(
+        context.report(
             "W1409",
             f"column {name!r} differs from {same!r} only in case",
             f"write {same!r}, or choose another name",
@@ -270,11 +273,11 @@ def stored(typed: Typed, existing: DType | None) -> tuple[Typed, DType] | None:
 
 
 def fitted(
-    typed: Typed, said: Said, expression: Said, existing: DType | None, context: PlanContext
+    typed: Typed, said: LocatedText, expression: LocatedText, existing: DType | None, context: PlanContext
 ) -> tuple[Typed, DType] | None:
     """Return the value in the type of its column; None after noting why it does not fit."""
     if existing is None and typed.dtype == NULL:
-        context.mistake(
+        context.report(
             "W1404",
             f"the type of the new column {said.text!r} cannot be told from NULL",
             "say it: CAST(NULL AS string)",
@@ -284,7 +287,7 @@ def fitted(
     found = stored(typed, existing)
     if found is None and existing is not None:
         at = typed.expr.span.place if typed.expr.span is not None else expression.at
-        context.mistake(
+        context.report(
             "W0209",
             f"column {said.text!r} is {existing}, the expression gives {typed.dtype}",
             cast_help(typed, existing) or "write to a column of another name",

@@ -52,7 +52,7 @@ def target_of(op: Operation, said: Output, context: PlanContext) -> Target | Non
     if source is None:
         names = [s.id for s in context.catalog.workspace.datasources]
         close = find_similar(destination.datasource, names, most=1)
-        context.mistake(
+        context.report(
             "W1020",
             f"there is no datasource {destination.datasource!r}",
             f"did you mean {close[0]!r}?" if close else f"datasources are {format_list(names)}",
@@ -60,7 +60,7 @@ def target_of(op: Operation, said: Output, context: PlanContext) -> Target | Non
         )
         return None
     if source.status == "disabled":
-        context.mistake(
+        context.report(
             "W1315", f"datasource {source.id!r} is disabled", "set `status: active` in its file", at
         )
         return None
@@ -68,7 +68,7 @@ def target_of(op: Operation, said: Output, context: PlanContext) -> Target | Non
 
 
 def _incomplete(problem: str, help: str, at: Source | None, context: PlanContext) -> Target | None:
-    context.mistake("W1417", f"the destination is not whole: {problem}", help, at)
+    context.report("W1417", f"the destination is not whole: {problem}", help, at)
     return None
 
 
@@ -80,7 +80,7 @@ def _table_target(
     sink = find_connector(source.type).sink
     for name in filter(None, (table, schema)):
         if not _is_plain(name) or (sink == "files" and name_problem(name, patterns=False)):
-            context.mistake(
+            context.report(
                 "W1311",
                 f"{name!r} is no name of a table",
                 "a name holds no separator, no quote and no '..'",
@@ -88,7 +88,7 @@ def _table_target(
             )
             return None
     if destination.format is not None and destination.format != source.type:
-        context.mistake(
+        context.report(
             "W1417",
             f"the destination says format {destination.format!r}, datasource {source.id!r} holds {source.type}",
             "leave `format` out, or name another datasource",
@@ -139,7 +139,7 @@ def _is_writable(
     """Whether Weft writes to a datasource; what prevents it is noted."""
     connector = find_connector(source.type)
     if connector.sink is None:
-        context.mistake(
+        context.report(
             "W1509",
             f"datasource {source.id!r} holds {source.type} tables, which Weft reads and does not write",
             "write files, a table of Spark's catalog or a table of PostgreSQL",
@@ -147,7 +147,7 @@ def _is_writable(
         )
         return False
     if (refusal := connector.refuses(source)) is not None:
-        context.mistake(refusal.code, refusal.message, refusal.help, at)
+        context.report(refusal.code, refusal.message, refusal.help, at)
         return False
     return connector.sink != "jdbc" or check_names(tuple(filter(None, names)), context, at)
 
@@ -156,7 +156,7 @@ def check_names(names: Iterable[str], context: PlanContext, at: Source | None) -
     """Note names that PostgreSQL would cut off: it keeps 63 bytes, and two long names can become one."""
     long = [name for name in names if len(name.encode()) > POSTGRES_BYTES]
     for name in long:
-        context.mistake(
+        context.report(
             "W1421",
             f"{name!r} has {len(name.encode())} bytes, and PostgreSQL cuts names off after {POSTGRES_BYTES}",
             "choose a shorter name; a letter outside of ASCII has two bytes or more",
@@ -173,7 +173,7 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     single = ending in file_kinds()
     format = destination.format or (ending if single else "parquet")
     if single and format != ending:
-        context.mistake(
+        context.report(
             "W1417", f"the path ends in .{ending}, the format is {format}", "leave `format` out", at
         )
         return None
@@ -184,7 +184,7 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     if rendered is None:
         return None
     if ".." in PurePosixPath(rendered).parts or not is_plain_text(rendered):
-        context.mistake(
+        context.report(
             "W1311", f"the path {rendered!r} leads out of its place", "write a path without '..'", at
         )
         return None
@@ -249,7 +249,7 @@ def _stays(location: str, folder: str, context: PlanContext, at: Source | None) 
     led = resolve_outside(base, root / location)
     if inside and led is None:
         return True
-    context.mistake(
+    context.report(
         "W1311",
         f"the output {location!r} leads out of {str(base) if inside else folder!r}"
         + (f", to {str(led)!r}" if inside else ""),
@@ -276,7 +276,7 @@ def _is_local(path: str, at: Source | None, context: PlanContext) -> bool:
     found = _SCHEME.match(path)
     if found is None or found[0] == "file://":
         return True
-    context.mistake(
+    context.report(
         "W1509",
         f"files below {found[0]} cannot be exchanged in one step",
         "write to a folder of this machine or of a mounted disk, or to a table",

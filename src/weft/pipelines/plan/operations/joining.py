@@ -32,10 +32,9 @@ from weft.joins.spec.predicates import ExpressionPredicate
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec
 from weft.joins.spec.values import Relationship
-from weft.pipelines.model.reference import AsOfSaid
-from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO, temporal_columns
+from weft.pipelines.model.values import PERIOD_FROM, PERIOD_TO, AsOfDay, temporal_columns
 from weft.pipelines.plan.operations.context import PlanContext
-from weft.pipelines.plan.operations.resolved import LookupStep, Working, joined_name
+from weft.pipelines.plan.operations.resolved import LookupStep, WorkingSet, join_column_name
 from weft.pipelines.plan.scopes import LookupNode
 
 KEEP_ALL = JoinProjection(right_keys="keep")
@@ -57,7 +56,7 @@ def build(
     right: Schema,
     *,
     prefix: str,
-    as_of: AsOfSaid,
+    as_of: AsOfDay,
     residual: ExpressionPredicate | None = None,
     relationship: Relationship | None = "m:1",
     nulls_equal: bool = False,
@@ -102,7 +101,7 @@ def as_predicate(
             return map_children(node, renamed)
         slot = slot_of(node)
         if slot[:2] == ("j", alias):
-            return Ref("right", joined_name("j", alias, slot[2]))
+            return Ref("right", join_column_name("j", alias, slot[2]))
         return Ref("left", column_name(slot))
 
     try:
@@ -120,7 +119,7 @@ def column_name(slot: tuple[str, ...]) -> str:
     """
     if slot[0] == "w":
         return slot[1]
-    return joined_name("l" if slot[0] == "l" else "j", slot[1], slot[2])
+    return join_column_name("l" if slot[0] == "l" else "j", slot[1], slot[2])
 
 
 def used_lookups(expressions: Iterable[Typed | None]) -> dict[str, set[str]]:
@@ -134,7 +133,7 @@ def used_lookups(expressions: Iterable[Typed | None]) -> dict[str, set[str]]:
 
 
 def lookup_steps(
-    used: dict[str, set[str]], working: Working, context: PlanContext
+    used: dict[str, set[str]], working: WorkingSet, context: PlanContext
 ) -> tuple[tuple[LookupStep, ...], Schema]:
     """Return the joins that give the used columns, and the columns the operation has after them."""
     wanted = {path: set(columns) for path, columns in used.items()}
@@ -160,20 +159,20 @@ def _want_parents(path: str, wanted: dict[str, set[str]], context: PlanContext) 
 def _step(node: LookupNode, columns: set[str], left: Schema, context: PlanContext) -> LookupStep | None:
     table = node.table
     assert table is not None  # noqa: S101  # a column of a lookup without a table does not resolve
-    prefix = joined_name("l", node.path)
+    prefix = join_column_name("l", node.path)
     temporal = temporal_columns(table.temporal_mode) if node.as_of.kind == "column" else ()
     needed = columns | {target for _, target in node.conditions}
     fields = (*(f for f in table.schema if f.name in needed), *temporal)
     right = right_schema(prefix, fields)
     keys = tuple(
         (
-            source if node.parent is None else joined_name("l", node.parent, source),
-            joined_name("l", node.path, target),
+            source if node.parent is None else join_column_name("l", node.parent, source),
+            join_column_name("l", node.path, target),
         )
         for source, target in node.conditions
     )
     if node.as_of.kind != "period_start" and table.temporal_mode != "bitemporal":
-        context.mistake(
+        context.report(
             "W1211",
             f"lookup {node.path!r} says as_of, but table {table.name!r} is {table.temporal_mode}",
             "leave as_of out, or make the table `temporal_mode: bitemporal`",
@@ -183,7 +182,7 @@ def _step(node: LookupNode, columns: set[str], left: Schema, context: PlanContex
     try:
         built = build(keys, left, right, prefix=prefix, as_of=node.as_of)
     except WeftError as problem:
-        context.mistake(
+        context.report(
             "W1019", f"lookup {node.path!r}: {problem.message}", problem.help, node.at.of("join_conditions")
         )
         return None

@@ -13,12 +13,11 @@ from weft.expr.render import render
 from weft.joins.spec.predicates import ExpressionPredicate
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.operation import RuntimeJoin
-from weft.pipelines.model.reference import AsOfSaid
-from weft.pipelines.model.words import PERIOD_FROM, PERIOD_TO, SYSTEM_COLUMNS, temporal_columns
-from weft.pipelines.plan.catalog import Missing
+from weft.pipelines.model.values import PERIOD_FROM, PERIOD_TO, SYSTEM_COLUMNS, AsOfDay, temporal_columns
+from weft.pipelines.plan.catalog import MissingDataset
 from weft.pipelines.plan.operations.context import PlanContext, not_usable, read
 from weft.pipelines.plan.operations.joining import Built, as_predicate, build, column_name, right_schema
-from weft.pipelines.plan.operations.resolved import ACTIVE, HIDDEN, ResolvedJoinStep, joined_name
+from weft.pipelines.plan.operations.resolved import ACTIVE, HIDDEN, ResolvedJoinStep, join_column_name
 from weft.pipelines.plan.runtime_join import (
     ConditionParts,
     alias_problems,
@@ -34,7 +33,7 @@ from weft.pipelines.plan.scopes import OperationScope
 class JoinDraft:
     """A join whose condition is read; `schema` is None when its dataset cannot be taken."""
 
-    said: RuntimeJoin
+    spec: RuntimeJoin
     alias: str
     dataset: Dataset | None = None
     table: TableDef | None = None
@@ -45,7 +44,7 @@ class JoinDraft:
     own: Typed | None = None
     residual: ExpressionPredicate | None = None
     residual_slots: tuple[tuple[str, ...], ...] = ()
-    as_of: AsOfSaid
+    as_of: AsOfDay
     order_by: tuple[tuple[str, bool], ...] = ()
 
     @property
@@ -84,9 +83,9 @@ def draft_joins(
 
 def _found(join: RuntimeJoin, scope: OperationScope, context: PlanContext) -> JoinDraft:
     alias = join.alias.text
-    draft = JoinDraft(said=join, alias=alias, as_of=join.as_of)
+    draft = JoinDraft(spec=join, alias=alias, as_of=join.as_of)
     found = context.catalog.dataset(join.dataset)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingDataset):
         if found.kind != "unread":
             context.mistakes.add(dataset_problem(found, join.dataset.at or join.at.of("dataset_id")))
         return draft
@@ -97,7 +96,7 @@ def _found(join: RuntimeJoin, scope: OperationScope, context: PlanContext) -> Jo
     dataset, table = chosen
     schema = Schema((*table.schema.fields, *temporal_columns(table.temporal_mode)), case_sensitive=True)
     return JoinDraft(
-        said=join,
+        spec=join,
         alias=alias,
         dataset=dataset,
         table=table,
@@ -116,7 +115,7 @@ def _table(join: RuntimeJoin, dataset: Dataset, context: PlanContext) -> tuple[D
     for lookup in dataset.lookups:
         if lookup.alias == join.table and not isinstance(lookup.target, TableDef):
             found = context.catalog.dataset(lookup.target)
-            if isinstance(found, Missing):
+            if isinstance(found, MissingDataset):
                 if found.kind != "unread":
                     what = f"lookup {lookup.alias!r} of {dataset}: dataset"
                     context.mistakes.add(not_usable(found, what, at))
@@ -129,19 +128,19 @@ def _table(join: RuntimeJoin, dataset: Dataset, context: PlanContext) -> tuple[D
         return None
 
 
-def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: PlanContext) -> AsOfSaid:
+def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: PlanContext) -> AsOfDay:
     """Return the day of a join with its column as the working set calls it; W1211 when there is none."""
     said, at = join.as_of, join.at.of("as_of")
     if said.kind == "period_start":
         return said
     if table.temporal_mode != "bitemporal":
-        context.mistake(
+        context.report(
             "W1211",
             f"join {join.alias.text!r} says as_of, but table {table.name!r} is {table.temporal_mode}",
             "leave as_of out, or make the table `temporal_mode: bitemporal`",
             at,
         )
-        return AsOfSaid("period_start")
+        return AsOfDay("period_start")
     if said.kind != "column":
         return said
     qualifier, _, name = str(said.column).rpartition(".")
@@ -149,7 +148,7 @@ def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: P
     own = qualifier in ("", scope.working.table, scope.working.dataset.name)
     field = schema[name] if own and name in schema else None
     if field is not None and (field.dtype.is_temporal or field.dtype == NULL):
-        return AsOfSaid("column", column=name)
+        return AsOfDay("column", column=name)
     days = [f.name for f in schema if f.dtype.is_temporal]
     if field is None:
         close = find_similar(name, schema.names, most=1)
@@ -158,14 +157,14 @@ def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: P
     else:
         message = f"as_of names {name!r}, which is {field.dtype}"
         help = f"columns with a day are {format_list(days)}"
-    context.mistake("W1211", message, help, at)
-    return AsOfSaid("period_start")
+    context.report("W1211", message, help, at)
+    return AsOfDay("period_start")
 
 
 def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tuple[str, bool], ...]:
     at = join.at.of("order_by")
     if join.on_multiple == "first" and not join.order_by:
-        context.mistake(
+        context.report(
             "W1003",
             f"join {join.alias.text!r} takes the first match and has no order_by",
             "write order_by: [column] or [-column] for the greatest first",
@@ -176,7 +175,7 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
         qualifier, _, name = said.removeprefix("-").rpartition(".")
         if qualifier not in ("", join.alias.text) or name not in schema:
             close = find_similar(name, schema.names, most=1)
-            context.mistake(
+            context.report(
                 "W0207",
                 f"join {join.alias.text!r} has no column {said.removeprefix('-')!r} to order by",
                 f"did you mean {close[0]!r}?" if close else f"there is {format_list(schema.names)}",
@@ -189,7 +188,7 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
 
 def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContext) -> JoinDraft:
     """Return the join with its condition split; mistakes are noted as VR-006 and VR-007."""
-    said = draft.said.on
+    said = draft.spec.on
     inner = context.at_operation(type(context.mistakes)(), may_delete=context.may_delete)
     tree = read(said, inner)
     if tree is None:
@@ -215,7 +214,7 @@ def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContex
             return draft
         slots = tuple(_slot(n, scope) for n in references(parts.residual))
     return JoinDraft(
-        said=draft.said,
+        spec=draft.spec,
         alias=draft.alias,
         dataset=draft.dataset,
         table=draft.table,
@@ -260,8 +259,8 @@ def finish_join(
         return None
     needed = _needed(draft, parts, used)
     fields = tuple(f for f in schema if f.name in needed)
-    fanned = (ROW_ID,) if draft.said.on_multiple == "all" else ()
-    right = right_schema(joined_name("j", draft.alias), (*fields, *fanned))
+    fanned = (ROW_ID,) if draft.spec.on_multiple == "all" else ()
+    right = right_schema(join_column_name("j", draft.alias), (*fields, *fanned))
     names = _key_names(draft)
     built = _built(draft, parts, names, left, right, context, gated=gated)
     if built is None:
@@ -282,16 +281,16 @@ def finish_join(
         read=read,
         keys=tuple(zip(names, draft.keys, strict=True)),
         right_keys=tuple(ref.name for _, ref in parts.keys),
-        on=draft.said.on.text,
+        on=draft.spec.on.text,
         spec=built.spec,
         resolved=built.resolved,
         choice=built.choice,
         own_filter=draft.own,
         own_text="" if parts.own is None else render(parts.own),
         as_of=draft.as_of,
-        on_multiple=draft.said.on_multiple,
+        on_multiple=draft.spec.on_multiple,
         order_by=draft.order_by,
-        broadcast=draft.said.broadcast,
+        broadcast=draft.spec.broadcast,
         columns=tuple(f.name for f in fields),
         extension=parts.extensions,
         pinned=draft.pinned,
@@ -304,7 +303,7 @@ def _needed(draft: JoinDraft, parts: ConditionParts, used: Mapping[str, set[str]
     needed = used.get(draft.alias, set()) | {ref.name for _, ref in parts.keys}
     if draft.as_of.kind == "column":
         needed |= {PERIOD_FROM.name, PERIOD_TO.name}
-    if draft.said.on_multiple == "first":
+    if draft.spec.on_multiple == "first":
         needed |= {name for name, _ in draft.order_by}
     return needed
 
@@ -329,7 +328,7 @@ def _built(
     *,
     gated: bool,
 ) -> Built | None:
-    prefix = joined_name("j", draft.alias)
+    prefix = join_column_name("j", draft.alias)
     computed = (Field(n, k.dtype) for n, k in zip(names, draft.keys, strict=True) if n not in left)
     gate = (Field(ACTIVE, BOOLEAN),) if gated and ACTIVE not in left else ()
     wide = Schema((*left.fields, *computed, *gate), case_sensitive=True)
@@ -344,11 +343,11 @@ def _built(
             prefix=prefix,
             as_of=draft.as_of,
             residual=draft.residual,
-            relationship="m:1" if draft.said.on_multiple == "error" else None,
-            nulls_equal=draft.said.nulls_equal,
+            relationship="m:1" if draft.spec.on_multiple == "error" else None,
+            nulls_equal=draft.spec.nulls_equal,
         )
     except WeftError as problem:
-        finding = compile_failure(problem.message, problem.help, draft.said.on.at)
+        finding = compile_failure(problem.message, problem.help, draft.spec.on.at)
         context.mistakes.add(RuntimeJoinError([finding]))
         return None
 

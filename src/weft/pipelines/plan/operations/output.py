@@ -10,18 +10,18 @@ from weft.core.types import Map
 from weft.io.connectors import find_connector
 from weft.io.datasource import PERIOD
 from weft.pipelines.model.operation import Operation, Output
-from weft.pipelines.model.reference import DatasetRef, Said
-from weft.pipelines.plan.catalog import Missing
+from weft.pipelines.model.values import DatasetRef, LocatedText
+from weft.pipelines.plan.catalog import MissingDataset
 from weft.pipelines.plan.operations.context import PlanContext, selector
 from weft.pipelines.plan.operations.delete import operation_scope
 from weft.pipelines.plan.operations.destination import check_names, target_of
 from weft.pipelines.plan.operations.joining import lookup_steps, used_lookups
-from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, Working
+from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, WorkingSet
 
 
 def resolve_output(
-    op: Operation, working: Working, context: PlanContext
-) -> tuple[ResolvedOutput | None, Working]:
+    op: Operation, working: WorkingSet, context: PlanContext
+) -> tuple[ResolvedOutput | None, WorkingSet]:
     """Return the output on the columns at hand, None after noting mistakes, and the unchanged columns."""
     said = op.arguments
     assert isinstance(said, Output)  # noqa: S101  # the type of an operation decides its arguments
@@ -56,28 +56,28 @@ def resolve_output(
     return resolved, working
 
 
-def _columns(op: Operation, said: Output, working: Working, context: PlanContext) -> tuple[str, ...]:
+def _columns(op: Operation, said: Output, working: WorkingSet, context: PlanContext) -> tuple[str, ...]:
     """Return the columns that are written, in order; all of them when nobody says."""
     if said.columns is None:
         return working.schema.names
     at = op.at.of("arguments.columns")
     if not said.columns:
-        context.mistake("W1411", "the output has no columns", "name some, or leave `columns` out for all", at)
+        context.report("W1411", "the output has no columns", "name some, or leave `columns` out for all", at)
     names: list[str] = []
-    missing: list[Said] = []
+    missing: list[LocatedText] = []
     for column in said.columns:
         name = _bare(column.text, working)
         if name is None:
             missing.append(column)
         elif name in names:
-            context.mistake("W1413", f"column {name!r} is written twice", "leave one of them out", column.at)
+            context.report("W1413", f"column {name!r} is written twice", "leave one of them out", column.at)
         else:
             names.append(name)
     available = [f.name for f in working.business]
     for column in missing:
         close = find_similar(column.text.rpartition(".")[2], working.schema.names, most=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        context.mistake(
+        context.report(
             "W1412",
             f"the output names {column.text!r}, which the working set does not have",
             f"{hint}available are {format_list(available, most=40)}",
@@ -86,18 +86,18 @@ def _columns(op: Operation, said: Output, working: Working, context: PlanContext
     return tuple(names)
 
 
-def _bare(text: str, working: Working) -> str | None:
+def _bare(text: str, working: WorkingSet) -> str | None:
     qualifier, _, name = text.rpartition(".")
     own = qualifier in ("", working.table, working.dataset.name)
     return name if own and name in working.schema else None
 
 
-def _order(said: Output, working: Working, context: PlanContext) -> tuple[tuple[str, bool], ...]:
+def _order(said: Output, working: WorkingSet, context: PlanContext) -> tuple[tuple[str, bool], ...]:
     found = []
     for column in said.order_by:
         name = _bare(column.text.removeprefix("-"), working)
         if name is None or isinstance(working.schema[name].dtype, Map):
-            context.mistake(
+            context.report(
                 "W1412",
                 f"the output cannot be ordered by {column.text.removeprefix('-')!r}",
                 f"available are {format_list([f.name for f in working.business], most=40)}",
@@ -114,7 +114,7 @@ def _registered(op: Operation, said: Output, context: PlanContext) -> str | None
     if name is None:
         return None
     if not name.strip():
-        context.mistake(
+        context.report(
             "W1416",
             "register_as_dataset is blank",
             "give the dataset a name, or leave the key out",
@@ -129,14 +129,14 @@ def _check_form(op: Operation, said: Output, target: Target, context: PlanContex
     site = op.at.of("arguments.destination")
     is_csv = target.format == "csv" and target.kind in ("files", "file")
     if said.mode == "append" and target.kind == "file":
-        context.mistake(
+        context.report(
             "W1422",
             f"rows cannot be added to {target.location}: a single file is replaced as a whole",
             "name a folder, which gets more files, or leave `mode: append` out",
             op.at.of("arguments.mode"),
         )
     if said.escape_formulas and not is_csv:
-        context.mistake(
+        context.report(
             "W1422",
             f"`escape_formulas` is for CSV files, and this output writes {target.format}",
             "leave it out, or write CSV",
@@ -145,14 +145,14 @@ def _check_form(op: Operation, said: Output, target: Target, context: PlanContex
     csv = replace(target.csv, escape_formulas=said.escape_formulas or target.csv.escape_formulas)
     again = "registered" if said.register_as_dataset is not None else "merged" if said.mode == "merge" else ""
     if is_csv and again and not csv.has_header:
-        context.mistake(
+        context.report(
             "W1422",
             f"the output is {again}, so its files are read again, and they have no line with the names of columns",
             "name a datasource with `has_header: true`",
             site,
         )
     if is_csv and again and csv.escape_formulas:
-        context.mistake(
+        context.report(
             "W1422",
             f"the output is {again}, so its files are read again, and `escape_formulas` changes texts for a spreadsheet",
             "write a second output for the spreadsheet",
@@ -173,7 +173,7 @@ def _check_period(
 ) -> None:
     """Note a table whose rows of one period nobody could find: ``_period`` is not written to it."""
     if target.kind in ("jdbc", "table") and said.mode == "replace_period" and PERIOD.name not in columns:
-        context.mistake(
+        context.report(
             "W1415",
             f"rows of one period cannot be replaced in table {target.table!r}: _period is not written",
             "add _period to `columns`, or write `mode: append`",
@@ -182,13 +182,13 @@ def _check_period(
 
 
 def _merge_key(
-    op: Operation, said: Output, columns: tuple[str, ...], working: Working, context: PlanContext
+    op: Operation, said: Output, columns: tuple[str, ...], working: WorkingSet, context: PlanContext
 ) -> tuple[str, ...]:
     """Return the columns that tell rows apart: the key of the registered dataset, else of the input."""
     candidates = [working.dataset.natural_key_columns]
     if said.register_as_dataset is not None:
         known = context.catalog.dataset(DatasetRef(said.register_as_dataset.strip()))
-        if not isinstance(known, Missing):
+        if not isinstance(known, MissingDataset):
             candidates.insert(0, known.dataset.natural_key_columns)
     for key in candidates:
         if key and set(key) <= set(columns):
@@ -199,5 +199,5 @@ def _merge_key(
         if wanted
         else "give the input dataset natural_key_columns"
     )
-    context.mistake("W1414", "rows cannot be merged without a key", help, op.at.of("arguments.mode"))
+    context.report("W1414", "rows cannot be merged without a key", help, op.at.of("arguments.mode"))
     return ()

@@ -13,8 +13,7 @@ from weft.joins.choose import Choice
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec.join import JoinSpec
 from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.reference import AsOfSaid
-from weft.pipelines.model.words import RESERVED_TARGETS, SYSTEM_COLUMNS, OnMultiple, ResolverSource
+from weft.pipelines.model.values import RESERVED_TARGETS, SYSTEM_COLUMNS, AsOfDay, OnMultiple, ResolverSource
 from weft.pipelines.plan.reads import Read
 
 OWN_NAMES = frozenset(f.name for f in SYSTEM_COLUMNS) | RESERVED_TARGETS
@@ -27,17 +26,17 @@ ACTIVE = f"{HIDDEN}_active"
 """The left key of a join that not every row takes part in; it meets the mark of the right side."""
 
 
-def joined_name(kind: Literal["j", "l"], alias: str, column: str = "") -> str:
+def join_column_name(kind: Literal["j", "l"], alias: str, column: str = "") -> str:
     """Return the name that a column of a join or lookup has while the operation runs; without one, the mark's.
 
-    >>> joined_name("j", "fx", "rate"), joined_name("l", "customer.country")
+    >>> join_column_name("j", "fx", "rate"), joined_name("l", "customer.country")
     ('__weft_j$fx$rate', '__weft_l$customer/country')
     """
     return f"{HIDDEN}_{kind}${alias.replace('.', '/')}" + (f"${column}" if column else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Working:
+class WorkingSet:
     """The rows that operations hand on: the table they came from, and the columns they have by now.
 
     `schema` holds the business columns, then Weft's own, in the order an output writes them.  An `open`
@@ -59,7 +58,7 @@ class Working:
         """Weft's own columns."""
         return tuple(f for f in self.schema.fields if f.name in OWN_NAMES)
 
-    def with_columns(self, new: tuple[Field, ...]) -> Working:
+    def with_columns(self, new: tuple[Field, ...]) -> WorkingSet:
         """Return the working set with more business columns behind those it has."""
         if not new:
             return self
@@ -91,7 +90,7 @@ class ResolvedJoinStep:
     choice: Choice
     own_filter: Typed | None
     own_text: str
-    as_of: AsOfSaid
+    as_of: AsOfDay
     on_multiple: OnMultiple
     order_by: tuple[tuple[str, bool], ...]
     broadcast: bool | None
@@ -123,7 +122,7 @@ class LookupStep:
     spec: JoinSpec
     resolved: ResolvedJoin
     choice: Choice
-    as_of: AsOfSaid
+    as_of: AsOfDay
     columns: tuple[str, ...]
 
 
@@ -149,8 +148,8 @@ class ResolvedUpdate:
     lookups: tuple[LookupStep, ...]
     joins: tuple[ResolvedJoinStep, ...]
     assignments: tuple[ResolvedAssignment, ...]
-    before: Working
-    after: Working
+    before: WorkingSet
+    after: WorkingSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +163,8 @@ class ResolvedAggregate:
     keys: tuple[tuple[str, Typed], ...]
     values: tuple[tuple[str, Typed, DType], ...]
     include_summaries: bool
-    before: Working
-    after: Working
+    before: WorkingSet
+    after: WorkingSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +177,8 @@ class ResolvedAppend:
     selector: Typed | None
     keys: tuple[tuple[str, Typed], ...] | None
     values: tuple[tuple[str, Typed, DType], ...]
-    before: Working
-    after: Working
+    before: WorkingSet
+    after: WorkingSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +189,8 @@ class ResolvedDelete:
     name: str
     selector: Typed | None
     lookups: tuple[LookupStep, ...]
-    before: Working
-    after: Working
+    before: WorkingSet
+    after: WorkingSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,10 +227,10 @@ class ResolvedOutput:
     merge_key: tuple[str, ...]
     order_by: tuple[tuple[str, bool], ...]
     register_as: str | None
-    before: Working
+    before: WorkingSet
 
     @property
-    def after(self) -> Working:
+    def after(self) -> WorkingSet:
         """The working set, which an output leaves as it is."""
         return self.before
 

@@ -21,25 +21,25 @@ from weft.io.datasource import PERIOD
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.operation import Append, Operation, Output, Update
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.words import SYSTEM_COLUMNS
-from weft.pipelines.plan.catalog import DatasetFound
+from weft.pipelines.model.values import SYSTEM_COLUMNS
+from weft.pipelines.plan.catalog import ResolvedDataset
 from weft.pipelines.plan.operations.context import PlanContext
-from weft.pipelines.plan.operations.resolved import Working
+from weft.pipelines.plan.operations.resolved import WorkingSet
 
 KEY_UNKNOWN: tuple[Code, ...] = ("W1414",)
 """Findings that follow from a natural key that nobody knows."""
 
 
-def unknown_input(project: Project) -> Working:
+def unknown_input(project: Project) -> WorkingSet:
     """Return the working set of a project whose input does not exist: its table has no name, so any prefix is it."""
-    said = project.input.said
+    said = project.input.name
     table = TableDef(name="", columns=(), temporal_mode="snapshot")
     dataset = Dataset(id=said, name=said, version=1, status="active", main_table=table)
     schema = Schema((*SYSTEM_COLUMNS, PERIOD), case_sensitive=True)
-    return Working(table="", dataset=dataset, schema=schema, open=True)
+    return WorkingSet(table="", dataset=dataset, schema=schema, open=True)
 
 
-def with_mentioned(working: Working, op: Operation, context: PlanContext) -> Working:
+def with_mentioned(working: WorkingSet, op: Operation, context: PlanContext) -> WorkingSet:
     """Return an open working set with the columns that an operation names outside of its expressions."""
     own = ("", working.table, working.dataset.name)
     names: dict[str, None] = {}
@@ -63,7 +63,7 @@ def _mentioned(op: Operation, context: PlanContext) -> Iterator[str]:
             elif append.aggregation is not None:
                 yield from (a.column.text for a in append.aggregation.aggregations)
                 yield from (column.text.rpartition(".")[2] for column in append.aggregation.group_by)
-            elif isinstance(found, DatasetFound):
+            elif isinstance(found, ResolvedDataset):
                 yield from (column.name for column in found.dataset.main_table.columns)
         case _:
             return

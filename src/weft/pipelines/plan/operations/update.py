@@ -36,7 +36,7 @@ from weft.pipelines.plan.operations.resolved import (
     ResolvedAssignment,
     ResolvedJoinStep,
     ResolvedUpdate,
-    Working,
+    WorkingSet,
 )
 from weft.pipelines.plan.scopes import OperationScope, Where
 
@@ -44,13 +44,13 @@ Slots = tuple[tuple[str, ...], ...]
 
 
 def resolve_update(
-    op: Operation, working: Working, context: PlanContext
-) -> tuple[ResolvedUpdate | None, Working]:
+    op: Operation, working: WorkingSet, context: PlanContext
+) -> tuple[ResolvedUpdate | None, WorkingSet]:
     """Return the update on the columns at hand, None after noting mistakes, and the columns after it."""
     said = op.arguments
     assert isinstance(said, Update)  # noqa: S101  # the type of an operation decides its arguments
     if not said.assignments:
-        context.mistake(
+        context.report(
             "W1401", "the update assigns nothing", "give it an assignment", op.at.of("arguments.assignments")
         )
     plain = _scope(op, working, context)
@@ -95,7 +95,7 @@ def resolve_update(
 
 def _scope(
     op: Operation,
-    working: Working,
+    working: WorkingSet,
     context: PlanContext,
     drafts: tuple[JoinDraft, ...] = (),
     where: Where = "expression",
@@ -114,8 +114,8 @@ def _refuse_late_copies(
 ) -> None:
     """Note a selector that would decide after rows were copied: rows it does not match must stay one."""
     for draft in drafts:
-        if late and draft.said.on_multiple == "all":
-            context.mistake(
+        if late and draft.spec.on_multiple == "all":
+            context.report(
                 "W1209",
                 f"the selector reads a joined column, and join {draft.alias!r} takes all matches",
                 "put the condition into `on`, or into the selector of an operation after",
@@ -147,10 +147,10 @@ def _joined_columns(read: list[Typed | None], drafts: tuple[JoinDraft, ...]) -> 
 def _assignments(
     op: Operation,
     said: tuple[Assignment, ...],
-    working: Working,
+    working: WorkingSet,
     drafts: tuple[JoinDraft, ...],
     context: PlanContext,
-) -> tuple[tuple[ResolvedAssignment, ...], Working]:
+) -> tuple[tuple[ResolvedAssignment, ...], WorkingSet]:
     found: list[ResolvedAssignment] = []
     levels = Levels()
     for assignment in said:
@@ -202,7 +202,9 @@ def _value(assignment: Assignment, scope: OperationScope, context: PlanContext) 
     return typed
 
 
-def _warn_of_null_key(assignment: Assignment, typed: Typed, working: Working, context: PlanContext) -> None:
+def _warn_of_null_key(
+    assignment: Assignment, typed: Typed, working: WorkingSet, context: PlanContext
+) -> None:
     name = assignment.column.text
     if typed.nullable and name in working.dataset.natural_key_columns:
         context.warn(

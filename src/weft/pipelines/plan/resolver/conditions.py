@@ -82,7 +82,7 @@ class RuleScope:
         return (*_FIELDS, *fields, _DATA_LEVEL)
 
 
-def checked_condition(rule: Rule) -> Typed | None:
+def check_condition(rule: Rule) -> Typed | None:
     """Return the condition of a rule with its types, None when it has none; raise `ResolutionError`."""
     if rule.when is None:
         return None
@@ -134,7 +134,9 @@ def _identifier_ordered(ref: Ref) -> Diagnostic:
     )
 
 
-def evaluated(rule: Rule, typed: Typed, dataset: Dataset, table: TableDef, period: Period) -> bool | None:
+def evaluate_condition(
+    rule: Rule, typed: Typed, dataset: Dataset, table: TableDef, period: Period
+) -> bool | None:
     """Return whether the condition holds; None when it is NULL."""
     values: dict[Hashable, object] = {
         "period.identifier": period.identifier,

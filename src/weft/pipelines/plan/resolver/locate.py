@@ -21,7 +21,7 @@ from weft.io.paths import full_path, is_local, list_data_files
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
-from weft.pipelines.model.words import ResolverSource
+from weft.pipelines.model.values import ResolverSource
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.resolver.published import resolve_published
@@ -29,7 +29,7 @@ from weft.pipelines.plan.resolver.rules import Resolution, resolve_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class ResolverChoice:
     """The resolver of a dataset and who named it; None is the one of datasets that runs registered."""
 
     resolver: Resolver | None
@@ -46,7 +46,7 @@ class Chosen:
         return 1 if self.resolver is None else self.resolver.version
 
 
-def resolver_for(dataset: Dataset, project: Project | None, catalog: Catalog) -> Chosen:
+def choose_resolver(dataset: Dataset, project: Project | None, catalog: Catalog) -> ResolverChoice:
     """Return the resolver that answers for a dataset in a project; raise `ResolutionError` when there is none."""
     override = _override(dataset, project)
     if override is not None and project is not None:
@@ -58,7 +58,7 @@ def resolver_for(dataset: Dataset, project: Project | None, catalog: Catalog) ->
         at = dataset.at.of("resolver_id")
         return _named(dataset.resolver_id, f"dataset {dataset} names", "dataset_resolver", at, catalog)
     if dataset.origin == "registered":
-        return Chosen(resolver=None, source="dataset_resolver")
+        return ResolverChoice(resolver=None, source="dataset_resolver")
     settings = catalog.settings
     if settings.default_resolver is not None:
         at = settings.at.of("default_resolver")
@@ -83,9 +83,11 @@ def _override(dataset: Dataset, project: Project | None) -> tuple[str, str] | No
     return None
 
 
-def _named(said: str, told: str, source: ResolverSource, at: Source | None, catalog: Catalog) -> Chosen:
+def _named(
+    said: str, told: str, source: ResolverSource, at: Source | None, catalog: Catalog
+) -> ResolverChoice:
     if said == PUBLISHED:
-        return Chosen(resolver=None, source=source)
+        return ResolverChoice(resolver=None, source=source)
     found = catalog.resolver(said)
     if found is None:
         names = [name for r in catalog.workspace.resolvers for name in dict.fromkeys((r.id, r.name))]
@@ -103,7 +105,7 @@ def _named(said: str, told: str, source: ResolverSource, at: Source | None, cata
             help="set `status: active` in its file, or name another; no other resolver takes its place",
             at=at,
         )
-    return Chosen(resolver=found, source=source)
+    return ResolverChoice(resolver=found, source=source)
 
 
 def locate(
@@ -114,27 +116,27 @@ def locate(
     period: Period,
     calendar: Calendar,
     *,
-    chosen: Chosen | None = None,
+    chosen: ResolverChoice | None = None,
 ) -> Resolution:
     """Return where the data of a table lies in a run of `period`.
 
     Raises `ResolutionError`, also when a datasource that is needed is missing or disabled.
     """
-    by = chosen or resolver_for(dataset, project, catalog)
+    by = chosen or choose_resolver(dataset, project, catalog)
     if by.resolver is None:
         known = resolve_published(dataset, table, period, calendar, catalog, source=by.source)
         for location in known.locations:
-            datasource_of(location, catalog)
+            find_datasource(location, catalog)
         return known
     found = resolve_table(by.resolver, dataset, table, period, calendar, source=by.source)
     rule = next(r for r in by.resolver.rules if r.name == found.locations[0].rule_name)
     for location in found.locations:
         if location.datasource_id:
-            datasource_of(location, catalog, at=rule.strategy.at.of("datasource_id"))
+            find_datasource(location, catalog, at=rule.strategy.at.of("datasource_id"))
     return found
 
 
-def datasource_of(location: Location, catalog: Catalog, *, at: Source | None = None) -> DataSource | None:
+def find_datasource(location: Location, catalog: Catalog, *, at: Source | None = None) -> DataSource | None:
     """Return the datasource of a location, None when it needs none; a missing or disabled one raises."""
     said = location.datasource_id
     if said in ("", PUBLISHED):
@@ -160,14 +162,14 @@ def datasource_of(location: Location, catalog: Catalog, *, at: Source | None = N
     return found
 
 
-def bytes_of(read: Read, catalog: Catalog, root: Path) -> int | None:
+def measure_bytes(read: Read, catalog: Catalog, root: Path) -> int | None:
     """Return how many bytes the files of a read have; None when nobody knows without asking."""
     total = 0
     for location in read.locations:
         if location.path is None:
             return None
         try:
-            path = full_path(location, datasource_of(location, catalog), root)
+            path = full_path(location, find_datasource(location, catalog), root)
             files = list_data_files(path) if is_local(path) else ()
             total += sum(file.stat().st_size for file in files)
         except (ResolutionError, OSError):
@@ -177,14 +179,14 @@ def bytes_of(read: Read, catalog: Catalog, root: Path) -> int | None:
     return total if read.locations else None
 
 
-def missing_data(read: Read, catalog: Catalog, root: Path) -> tuple[Diagnostic, ...]:
+def find_missing_data(read: Read, catalog: Catalog, root: Path) -> tuple[Diagnostic, ...]:
     """Return a warning when a run would not find the files of a read; places elsewhere are not asked."""
     missing = []
     for location in read.locations:
         if location.path is None or location.missing == "skip":
             continue
         try:
-            path = full_path(location, datasource_of(location, catalog), root)
+            path = full_path(location, find_datasource(location, catalog), root)
         except ResolutionError as problem:
             return tuple(replace(d, severity="warning") for d in problem.diagnostics)
         if is_local(path) and not list_data_files(path):

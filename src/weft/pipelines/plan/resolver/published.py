@@ -15,9 +15,9 @@ from weft.core.period import Calendar, Period
 from weft.errors import ResolutionError
 from weft.io.location import ANY_LEVEL, PUBLISHED, Location
 from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.words import ResolverSource
+from weft.pipelines.model.values import ResolverSource
 from weft.pipelines.plan.catalog import Catalog, PublishedLocation
-from weft.pipelines.plan.reads import period_identifiers
+from weft.pipelines.plan.reads import list_period_identifiers
 from weft.pipelines.plan.resolver.rules import Resolution, ResolverDiagnostic, RuleTrace
 
 RULE = "published"
@@ -66,7 +66,7 @@ def resolve_published(
 def _inside(
     known: Sequence[PublishedLocation], period: Period, calendar: Calendar
 ) -> tuple[PublishedLocation, ...]:
-    wanted = set(period_identifiers(period, calendar))
+    wanted = set(list_period_identifiers(period, calendar))
     return tuple(p for p in known if p.period in wanted)
 
 

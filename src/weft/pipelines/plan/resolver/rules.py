@@ -30,8 +30,8 @@ from weft.errors import Diagnostic, ResolutionError
 from weft.io.location import ANY_LEVEL, Location
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.resolver import CatalogStrategy, PathStrategy, Resolver, Rule
-from weft.pipelines.model.words import ResolverSource
-from weft.pipelines.plan.resolver.conditions import checked_condition, evaluated
+from weft.pipelines.model.values import ResolverSource
+from weft.pipelines.plan.resolver.conditions import check_condition, evaluate_condition
 from weft.pipelines.plan.resolver.templates import Kind, render, tokens_for
 
 Outcome = Literal["success", "no_matching_rule", "period_expansion_failure", "template_render_error"]
@@ -187,10 +187,10 @@ def _text(rule: Rule) -> str:
 
 
 def _traced(rule: Rule, dataset: Dataset, table: TableDef, period: Period) -> RuleTrace:
-    typed = checked_condition(rule)
+    typed = check_condition(rule)
     if typed is None:
         return RuleTrace(rule_name=rule.name, matched=True, reason="has no condition and always matches")
-    found = evaluated(rule, typed, dataset, table, period)
+    found = evaluate_condition(rule, typed, dataset, table, period)
     word = {True: "true", False: "false", None: "NULL"}[found]
     return RuleTrace(
         rule_name=rule.name,

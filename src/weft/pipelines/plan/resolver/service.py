@@ -28,12 +28,12 @@ TIMEOUT_SECONDS = 10
 _MOST_BYTES = 1 << 20
 
 
-def is_asked(location: Location) -> bool:
+def needs_service(location: Location) -> bool:
     """Whether a service must be asked where the data of a location lies."""
     return location.catalog is not None and "endpoint" in location.catalog
 
 
-def asked(location: Location, root: Path, *, timeout: float = TIMEOUT_SECONDS) -> Location:
+def request_location(location: Location, root: Path, *, timeout: float = TIMEOUT_SECONDS) -> Location:
     """Return the location that the service names; raise `ResolutionError` W1313 when it names none."""
     request = location.catalog or EMPTY
     endpoint = str(request["endpoint"])

@@ -1,10 +1,13 @@
-"""The words that the files of a workspace take, each a closed set, and the columns that are Weft's own."""
+"""Values that several entities share: closed sets of words, Weft's own columns, references with their locations."""
 
 from __future__ import annotations
 
-from typing import Literal
+import datetime as dt
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from weft.core import types
+from weft.core.source import Source
 from weft.core.types import Field
 from weft.io.datasource import PERIOD
 
@@ -62,3 +65,60 @@ def temporal_columns(mode: TemporalMode, *, known: bool = False) -> tuple[Field,
     """
     placed = (PERIOD_FROM, PERIOD_TO) if mode == "bitemporal" else (PERIOD,)
     return (*placed, KNOWN_FROM, KNOWN_TO) if known else placed
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedText:
+    """A text of the user, an expression mostly, and where it stands."""
+
+    text: str
+    at: Source | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+MISSING_INPUT = "?"
+"""The dataset of a reference that a file leaves out, while the rest of the file is checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRef:
+    """A dataset by id or name, with its version when one is pinned.
+
+    >>> str(DatasetRef("gl", 3)), str(DatasetRef("gl"))
+    ('gl@3', 'gl')
+    """
+
+    name: str
+    version: int | None = None
+    at: Source | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.name if self.version is None else f"{self.name}@{self.version}"
+
+    def to_dict(self, *, dataset: str = "dataset_id", version: str = "dataset_version") -> dict[str, Any]:
+        """Return the keys that name the dataset, under the names they have where it stands."""
+        return {dataset: self.name} | ({} if self.version is None else {version: self.version})
+
+
+@dataclass(frozen=True, slots=True)
+class AsOfDay:
+    """The day at which a bitemporal table is read.
+
+    >>> str(PERIOD_START), str(AsOfDay("date", date=dt.date(2026, 1, 31)))
+    ('period_start', '2026-01-31')
+    """
+
+    kind: AsOfKind
+    date: dt.date | None = None
+    column: str | None = None
+
+    def __str__(self) -> str:
+        if self.date is not None:
+            return self.date.isoformat()
+        return self.column if self.column is not None else self.kind
+
+
+PERIOD_START = AsOfDay("period_start")
+PERIOD_END = AsOfDay("period_end")
