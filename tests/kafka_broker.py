@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from weft.streams.run.connectors import connector_of, fetched, installed
+from weft.streams.run.connectors import fetch_artifacts, find_connector, find_installed
 
 VERSION = "4.1.0"
 START_SECONDS = 120
@@ -62,7 +62,7 @@ def broker_jars() -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     stage = Path(tempfile.mkdtemp(prefix=".tmp-kafka-", dir=place.parent))
     try:
-        done, said = fetched(program, (_ARTIFACT,), stage)
+        done, said = fetch_artifacts(program, (_ARTIFACT,), stage)
         if not done:
             told = next((line for line in said.splitlines() if line.startswith("[ERROR]")), "it says nothing")
             raise NoBrokerError(f"Maven could not fetch the Kafka broker: {told}")
@@ -77,7 +77,7 @@ def problem() -> str | None:
     """Return a sentence that says why no test can talk to Kafka here, or None."""
     if shutil.which("java") is None:
         return "a Kafka broker needs java"
-    if not installed(connector_of("kafka")).version:
+    if not find_installed(find_connector("kafka")).version:
         return "Spark's Kafka connector is not installed: weft connectors install kafka"
     try:
         broker_jars()

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Limits, Reach, SideStats, SideTask
-from weft.streams.kernel.transition import GroupState, Stepped, empty, step
+from weft.streams.kernel.transition import GroupState, StepResult, empty_state, step
 
 SCHEMA = pa.schema([("k0", pa.string()), ("v", pa.int64())])
 Row = tuple[str | None, int | None] | tuple[str | None, int | None, int]
@@ -78,8 +78,8 @@ class Kernel:
     def __init__(self, task: JoinTask, *, same_hash: bool = False) -> None:
         self.task = task
         self.same_hash = same_hash
-        self.state: GroupState = empty(task, SCHEMA, SCHEMA)
-        self.last: Stepped | None = None
+        self.state: GroupState = empty_state(task, SCHEMA, SCHEMA)
+        self.last: StepResult | None = None
 
     def feed(
         self,
@@ -123,7 +123,7 @@ class Kernel:
         return sorted(found, key=repr)
 
 
-def shown(stepped: Stepped) -> list[tuple[Any, ...]]:
+def shown(stepped: StepResult) -> list[tuple[Any, ...]]:
     """Return the output of a batch as plain tuples, sorted."""
     found = []
     for batch in stepped.out:

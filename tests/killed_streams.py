@@ -34,8 +34,8 @@ import pyarrow.parquet as pq
 
 from kills import Leader, running
 from weft.streams.checkpoint.commit import is_sealed
-from weft.streams.checkpoint.folder import Checkpoint, current
-from weft.streams.checkpoint.manifest import batches, last_manifest, sink_files
+from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint
+from weft.streams.checkpoint.manifest import last_manifest, list_batches, sink_files
 
 Victim = Literal["group", "python", "jvm"]
 Row = tuple[str, ...]
@@ -207,7 +207,7 @@ class Job:
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        return current(self.root / ".weft" / "streams" / "job" / SINK)
+        return find_checkpoint(self.root / ".weft" / "streams" / "job" / SINK)
 
     @property
     def is_sealed(self) -> bool:
@@ -218,7 +218,7 @@ class Job:
         """Return how many batches have begun, ended or not."""
         with contextlib.suppress(Exception):  # looked at while it is written
             found = self.checkpoint
-            return 0 if found is None else len(batches(found.heartbeats))
+            return 0 if found is None else len(list_batches(found.heartbeats))
         return 0
 
     def killed(self, stack: ExitStack, kill: Kill) -> bool:

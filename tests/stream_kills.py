@@ -14,7 +14,7 @@ from pathlib import Path
 from stream_checkpoints import BATCHES, as_set, run, small_plan
 from weft.core import crash
 from weft.streams.checkpoint.commit import is_sealed
-from weft.streams.checkpoint.folder import current
+from weft.streams.checkpoint.folder import find_checkpoint
 from weft.testing.stream_engine import read_result
 
 
@@ -38,7 +38,7 @@ def child(root: Path, kill_at: str | None) -> int:
 def killed_and_restarted(root: Path, kill_at: str) -> dict[str, object]:
     """Return how a killed run ended, how the next one did, and what both gave together."""
     first = child(root, kill_at)
-    found = current(root / "streams" / "status")
+    found = find_checkpoint(root / "streams" / "status")
     sealed = found is not None and is_sealed(found)
     second = 0 if sealed else child(root, None)
     result = read_result(small_plan(), root)
@@ -58,7 +58,7 @@ def killed_and_restarted(root: Path, kill_at: str) -> dict[str, object]:
 def _listed(root: Path) -> list[Path]:
     from weft.streams.checkpoint.manifest import sink_files
 
-    found = current(root / "streams" / "status")
+    found = find_checkpoint(root / "streams" / "status")
     return [] if found is None else list(sink_files(found))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weft.core.crash import Crash
 from weft.core.frozen import FrozenMap
 from weft.streams.checkpoint.folder import Checkpoint
-from weft.streams.checkpoint.manifest import batches, read_manifest
+from weft.streams.checkpoint.manifest import list_batches, read_manifest
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import JobPlan
 from weft.streams.run.job import run_job
@@ -76,7 +76,7 @@ def done(spark: SparkSession, report: JobReport) -> Done:
     assert query.checkpoint is not None
     checkpoint = Checkpoint(query.checkpoint)
     found: list[tuple[int, Mapping[str, Any]]] = []
-    for batch in batches(checkpoint.commits):
+    for batch in list_batches(checkpoint.commits):
         files = [str(m.to) for m in read_manifest(checkpoint, batch).sink]
         if files:
             rows = spark.read.format(query.format).load(files).collect()

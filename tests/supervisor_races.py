@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import StreamError
-from weft.streams.checkpoint.status import job_status
+from weft.streams.checkpoint.status import read_job_status
 from weft.streams.checkpoint.supervisor import SupervisorFiles, read_record
-from weft.streams.run.supervise import Started, World, stop_job, supervise
+from weft.streams.run.supervise import Environment, SpawnedProcess, stop_job, supervise
 
 REFUSED = 8
 CONTENDERS = 4
-WORLD = World(sleep=lambda _seconds: time.sleep(0.01))
+WORLD = Environment(sleep=lambda _seconds: time.sleep(0.01))
 _SECONDS = 20.0
 
 
@@ -28,10 +28,10 @@ def contend(files: SupervisorFiles, gate: int, number: int) -> int:
     """Supervise the job when the gate opens; return the exit code."""
     os.read(gate, 1)
 
-    def start() -> Started:
+    def start() -> SpawnedProcess:
         (files.job / f"life-{number}").touch()
         script = f"until [ -e '{files.stop}' ]; do sleep 0.01; done"
-        return Started(os.posix_spawn("/bin/sh", ["/bin/sh", "-c", script], os.environ))
+        return SpawnedProcess(os.posix_spawn("/bin/sh", ["/bin/sh", "-c", script], os.environ))
 
     try:
         supervise(files, f"job-{number}", start, WORLD)
@@ -60,7 +60,7 @@ def race(folder: Path) -> dict[str, Any]:
     while (record := read_record(files)) is None or record.state == "starting":
         assert time.monotonic() < until, "nobody runs the job"
         time.sleep(0.002)
-    told = job_status("job", folder)
+    told = read_job_status("job", folder)
     stop_job(files, "job", timeout=_SECONDS, world=WORLD)
     ended |= _wait([pid for pid in pids if pid not in ended], CONTENDERS - len(ended))
     return {
@@ -69,7 +69,7 @@ def race(folder: Path) -> dict[str, Any]:
         "codes": sorted(p.read_text() for p in folder.glob("code-*")),
         "recorded": [record.job, pids.index(record.pid)],
         "status": [told.state, pids.index(told.supervisor) if told.supervisor in pids else None],
-        "after": job_status("job", folder).state,
+        "after": read_job_status("job", folder).state,
     }
 
 

@@ -18,12 +18,12 @@ import pytest
 
 from command_line import Ran, weft
 from killed_streams import java_of
-from weft.streams.checkpoint.lock import holder, process
+from weft.streams.checkpoint.lock import find_holder, find_process
 from weft.streams.checkpoint.supervisor import (
     SupervisorFiles,
     SupervisorRecord,
-    known_record,
     read_record,
+    try_read_record,
     write_record,
 )
 from weft.streams.run import supervise as supervising
@@ -52,8 +52,8 @@ HARD = "while True: time.sleep(0.05)\n"
 FALLS_ONCE = "if lives.read_text() == '1': os.kill(os.getpid(), 9)\n" + STOPPABLE
 # Holds the lock of a statement as a real job does.
 TAKES_LOCK = """
-from weft.streams.checkpoint.lock import held
-holding = held(Path({lock!r}), "order_status")
+from weft.streams.checkpoint.lock import lock_statement
+holding = lock_statement(Path({lock!r}), "order_status")
 holding.__enter__()
 """
 REFUSED = """
@@ -110,7 +110,7 @@ class Job:
         return int(lives.read_text() or 0) if lives.exists() else 0
 
     def end(self) -> None:
-        found = known_record(self.files)
+        found = try_read_record(self.files)
         for one in () if found is None else (found.supervisor, found.child):
             if one.runs:
                 os.kill(one.pid, signal.SIGKILL)
@@ -247,7 +247,7 @@ def test_a_child_that_no_record_names_holds_its_job_and_is_killed_when_it_does_n
     job.does(TAKES_LOCK + DEAF)
     job.weft("start", f"{JOB}.sql")
     supervisor, child = job.record.supervisor, job.record.child
-    eventually(lambda: holder(job.lock))
+    eventually(lambda: find_holder(job.lock))
     os.kill(supervisor.pid, signal.SIGKILL)
     eventually(lambda: not supervisor.runs)
     write_record(job.files, replace(job.record, state="starting", child_pid=0, child_began=""))
@@ -341,7 +341,7 @@ def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
 
     started = weft("stream", "start", f"{JOB}.sql", "--json", root=root)
     assert started.code == 0, started.out
-    child = process(started.data["child"])
+    child = find_process(started.data["child"])
     try:
         found = eventually(lambda: next((s for s in told()["statements"] if s["batches"]), None), 400, 1)
         assert (found["rows"], found["state"]) == (8, "running")
@@ -355,7 +355,7 @@ def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
         assert (busy.code, busy.codes) == (8, ["W2205"])
         java = java_of(child.pid)
         assert java is not None
-        jvm = process(java)
+        jvm = find_process(java)
         # Python alone: the supervisor ends the JVM before it starts another.
         os.kill(child.pid, signal.SIGKILL)
         add_a_match(root / "data")
@@ -363,7 +363,7 @@ def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
         found = eventually(lambda: next((s for s in told()["statements"] if s["rows"] > 8), None), 400, 1)
         assert (found["rows"], found["ledger"]["left"]["in"]) == (9, 11)
         assert told()["restarts"] == 1
-        child = process(told()["pid"])
+        child = find_process(told()["pid"])
     finally:
         stopped = weft("stream", "stop", f"{JOB}.sql", "--timeout", "120s", "--force", "--json", root=root)
     assert stopped.data["stopped"] == "after its batch", (

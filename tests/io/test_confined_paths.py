@@ -24,7 +24,7 @@ from weft.pipelines.model.project import Project
 from weft.pipelines.plan.project import resolve_project
 from weft.pipelines.run.publish import recover
 from weft.streams.plan.resolve import plan_text
-from weft.streams.spark.paths import located
+from weft.streams.spark.paths import resolve_path
 from weft.streams.sql.lower import read_spec
 
 WRITE = "- {seq: 20, name: Write, type: output, arguments: {destination: %s}}"
@@ -246,7 +246,7 @@ def test_a_stream_path_through_a_link_that_leaves_the_workspace_is_refused(tmp_p
         plan_text(text, root)
     assert [d.code for d in caught.value.diagnostics] == ["W2017"]
     with pytest.raises(ConnectorError, match="W2017"):  # the link may have come after the plan
-        located("link/a", root)
+        resolve_path("link/a", root)
 
 
 def test_a_job_is_not_looked_for_outside_its_folder(tmp_path: Path) -> None:

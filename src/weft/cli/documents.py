@@ -22,9 +22,9 @@ from weft.pipelines.plan.resolver.rules import ResolverDiagnostic
 from weft.pipelines.run.report import RecordedOutput, RerunReport, RunReport
 from weft.pipelines.scenarios.result import ScenarioResult
 from weft.pipelines.store.records import OperationRecord, ResolverSnapshot, RunRecord
-from weft.streams.checkpoint.recover import Redriven
+from weft.streams.checkpoint.recover import RedriveReport
 from weft.streams.checkpoint.status import JobStatus
-from weft.streams.run.connectors import Installed
+from weft.streams.run.connectors import InstalledConnector
 from weft.streams.run.report import QueryReport
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -124,9 +124,9 @@ _DATA: Mapping[str, tuple[Schema, ...]] = {
         _form(JobStatus),
         _form(jobs=list[JobStatus]),
         _form(job=str, stopped=str),
-        _form(dry_run=bool, redriven=list[Redriven]),
+        _form(dry_run=bool, redriven=list[RedriveReport]),
     ),
-    "connectors": (_form(connectors=list[Installed]), _form(Installed)),
+    "connectors": (_form(connectors=list[InstalledConnector]), _form(InstalledConnector)),
 }
 COMMANDS = tuple(_DATA)
 """The commands whose documents have a schema."""

@@ -16,8 +16,15 @@ from weft.core.crash import Crash, crash_point
 from weft.core.frozen import FrozenMap
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
-from weft.streams.checkpoint.commit import STAGING, check_open, commit, seal
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current, statement_folder, use
+from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, seal
+from weft.streams.checkpoint.folder import (
+    Checkpoint,
+    JobRecord,
+    activate,
+    create_checkpoint,
+    find_checkpoint,
+    statement_folder,
+)
 from weft.streams.checkpoint.ledger import read_indexes, side_name
 from weft.streams.checkpoint.manifest import (
     Counts,
@@ -31,11 +38,11 @@ from weft.streams.checkpoint.manifest import (
     write_heartbeat,
 )
 from weft.streams.checkpoint.manifest import (
-    batches as committed,
+    list_batches as committed,
 )
 from weft.streams.checkpoint.recover import recover
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
-from weft.streams.kernel.state_files import GroupPlace, Places, open_group, save_group
+from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group, save_group
 from weft.streams.kernel.transition import check_size, step
 from weft.streams.plan.clocks import compute_clocks, compute_watermark
 from weft.streams.plan.identity import describe_parts
@@ -134,7 +141,7 @@ def run_statement(
 
 def read_result(plan: StatementPlan, root: Path) -> StreamResult:
     """Return what the checkpoint below `root` has committed so far."""
-    checkpoint = current(statement_folder(root / "streams", plan.name))
+    checkpoint = find_checkpoint(statement_folder(root / "streams", plan.name))
     if checkpoint is None:
         raise StreamError(
             f"nothing has run below {str(root)!r}",
@@ -181,11 +188,11 @@ class _Run:
     def open(self, *, resume: bool = True) -> None:
         """Find the checkpoint, or begin one, and bring it to its last commit."""
         folder = statement_folder(self.root / "streams", self.plan.name)
-        found = current(folder) if resume else None
+        found = find_checkpoint(folder) if resume else None
         if found is None:
             record = JobRecord(groups=self.groups, parts=describe_parts(self.plan, groups=self.groups))
-            found = begin(folder, record)
-            use(found)
+            found = create_checkpoint(folder, record)
+            activate(found)
         self.checkpoint = found
         check_open(found, self.plan.name)
         recover(found, self.sink / STAGING)
@@ -225,7 +232,7 @@ class _Run:
         crash_point("stream_staged")
         self._may_die("staged")
         joins = [s.number for s in self.plan.kernel_steps]
-        manifest = commit(
+        manifest = commit_batch(
             self.checkpoint,
             number,
             read_indexes(self.checkpoint, number, joins, self.groups),
@@ -311,7 +318,7 @@ class _Run:
         task, children = build_task(self.plan, one, groups=self.groups), build_layout(self.plan, one)
         ours = Packed(one, "left", children, task, heartbeat.wall_clock)
         theirs = Packed(one, "right", children, task, heartbeat.wall_clock)
-        places = Places(str(self.checkpoint.root))
+        places = StateStore(str(self.checkpoint.root))
         mark = NEVER if heartbeat.watermark is None else heartbeat.watermark
         previous = None if before is None else before.batch
         out: list[Flowing] = []
@@ -321,7 +328,7 @@ class _Run:
             strict=True,
         )
         for group, (mine, other) in enumerate(pairs):
-            place = GroupPlace(places, one.number, group)
+            place = GroupFolder(places, one.number, group)
             state = open_group(place, previous, task, ours.schema, theirs.schema)
             check_size(state, mine, other, groups=self.groups)
             stepped = step(

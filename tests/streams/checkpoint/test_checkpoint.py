@@ -11,7 +11,15 @@ import pytest
 from stream_checkpoints import run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import JobRecord, begin, current, note_change, record_of, show_plan, use
+from weft.streams.checkpoint.folder import (
+    JobRecord,
+    activate,
+    create_checkpoint,
+    find_checkpoint,
+    read_job_record,
+    record_change,
+    update_plan,
+)
 from weft.streams.checkpoint.manifest import (
     last_batch,
     last_manifest,
@@ -25,20 +33,20 @@ PARTS: FrozenMap[str, str] = FrozenMap(keys="o.id = s.id", where="")
 
 
 def test_a_statement_that_never_ran_has_no_checkpoint(tmp_path: Path) -> None:
-    assert current(tmp_path / "status") is None
+    assert find_checkpoint(tmp_path / "status") is None
 
 
 def test_a_checkpoint_that_is_begun_is_not_in_use_before_it_is_said(tmp_path: Path) -> None:
-    made = begin(tmp_path, JobRecord(groups=2, parts=PARTS))
-    assert current(tmp_path) is None
-    use(made)
-    assert current(tmp_path) == made
+    made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS))
+    assert find_checkpoint(tmp_path) is None
+    activate(made)
+    assert find_checkpoint(tmp_path) == made
 
 
 def test_what_a_checkpoint_is_of_reads_back(tmp_path: Path) -> None:
     said = JobRecord(groups=3, parts=PARTS, plan=FrozenMap(text="left join"), weft="1.2", replaces="abc-1")
-    made = begin(tmp_path, said)
-    found = record_of(made)
+    made = create_checkpoint(tmp_path, said)
+    found = read_job_record(made)
     assert (found.groups, found.parts, found.plan, found.weft) == (
         3,
         PARTS,
@@ -50,24 +58,24 @@ def test_what_a_checkpoint_is_of_reads_back(tmp_path: Path) -> None:
 
 
 def test_beginning_again_makes_another_folder_with_an_id_of_its_own(tmp_path: Path) -> None:
-    one, other = (begin(tmp_path, JobRecord(groups=1, parts=PARTS)) for _ in range(2))
+    one, other = (create_checkpoint(tmp_path, JobRecord(groups=1, parts=PARTS)) for _ in range(2))
     assert one.name.endswith("-1")
     assert other.name.endswith("-2")
     assert one.name[:-2] == other.name[:-2]
-    assert record_of(one).id != record_of(other).id
-    assert len(record_of(one).id) == 8
+    assert read_job_record(one).id != read_job_record(other).id
+    assert len(read_job_record(one).id) == 8
 
 
 def test_another_plan_has_a_folder_of_another_name(tmp_path: Path) -> None:
-    one = begin(tmp_path, JobRecord(groups=1, parts=PARTS))
-    other = begin(tmp_path, JobRecord(groups=1, parts=FrozenMap(keys="o.id = s.order_id")))
+    one = create_checkpoint(tmp_path, JobRecord(groups=1, parts=PARTS))
+    other = create_checkpoint(tmp_path, JobRecord(groups=1, parts=FrozenMap(keys="o.id = s.order_id")))
     assert one.name.partition("-")[0] != other.name.partition("-")[0]
 
 
 def test_a_change_is_noted_with_what_was_before(tmp_path: Path) -> None:
-    made = begin(tmp_path, JobRecord(groups=2, parts=PARTS))
-    note_change(made, {**PARTS, "where": "x > 1"}, {"text": "new"}, "state")
-    found = record_of(made)
+    made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS))
+    record_change(made, {**PARTS, "where": "x > 1"}, {"text": "new"}, "state")
+    found = read_job_record(made)
     assert found.parts["where"] == "x > 1"
     assert found.plan == {"text": "new"}
     (change,) = found.changes
@@ -76,21 +84,21 @@ def test_a_change_is_noted_with_what_was_before(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("key", "value"), [("format", 2), ("engine", "native")])
 def test_a_checkpoint_of_another_format_or_engine_is_refused(tmp_path: Path, key: str, value: object) -> None:
-    made = begin(tmp_path, JobRecord(groups=2, parts=PARTS, weft="9.9"))
+    made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS, weft="9.9"))
     said = json.loads(made.job_file.read_text())
     made.job_file.write_text(json.dumps(with_checksum({**said, key: value})))
     with pytest.raises(StreamError, match=r"reads format 1 of engine 'kernel'") as caught:
-        record_of(made)
+        read_job_record(made)
     assert caught.value.code == "W2202"
     assert "9.9" in caught.value.help
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"checkpoint": "gone-1"}', '{"checkpoint": 3}'])
 def test_a_pointer_that_leads_nowhere_is_refused(tmp_path: Path, text: str) -> None:
-    use(begin(tmp_path, JobRecord(groups=2, parts=PARTS)))
+    activate(create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS)))
     (tmp_path / "current.json").write_text(text)
     with pytest.raises(StreamError) as caught:
-        current(tmp_path)
+        find_checkpoint(tmp_path)
     assert caught.value.code == "W2202"
     assert "--fresh" in caught.value.help
 
@@ -98,35 +106,35 @@ def test_a_pointer_that_leads_nowhere_is_refused(tmp_path: Path, text: str) -> N
 def test_a_pointer_that_is_missing_beside_a_used_checkpoint_is_refused(tmp_path: Path) -> None:
     used = run(tmp_path, final=False).checkpoint
     folder = used.root.parent
-    begin(folder, JobRecord(groups=2, parts=PARTS))  # a start that was cut short: never used
+    create_checkpoint(folder, JobRecord(groups=2, parts=PARTS))  # a start that was cut short: never used
     pointer = folder / "current.json"
     before = pointer.read_text()
     pointer.unlink()
     with pytest.raises(StreamError, match=r"current.json' is missing") as caught:
-        current(folder)
+        find_checkpoint(folder)
     assert caught.value.code == "W2202"
     assert used.name in caught.value.message
     # The help is a command that works.
     _, _, command = caught.value.help.partition(f"to go on with {used.name!r}: ")
     subprocess.run(["bash", "-c", command.partition("; or")[0]], check=True)
-    assert current(folder) == used
-    assert record_of(used).id in before
+    assert find_checkpoint(folder) == used
+    assert read_job_record(used).id in before
 
 
 def test_a_checkpoint_with_offsets_and_no_commit_counts_as_used(tmp_path: Path) -> None:
-    made = begin(tmp_path, JobRecord(groups=2, parts=PARTS))
+    made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS))
     assert not made.is_used
     (made.spark / "offsets").mkdir(parents=True)
     assert made.is_used
     with pytest.raises(StreamError, match=r"current.json' is missing"):
-        current(tmp_path)
+        find_checkpoint(tmp_path)
 
 
 def test_keys_of_a_later_version_in_job_json_do_no_harm(tmp_path: Path) -> None:
-    made = begin(tmp_path, JobRecord(groups=2, parts=PARTS))
+    made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS))
     said = json.loads(made.job_file.read_text())
     made.job_file.write_text(json.dumps(with_checksum({**said, "colour": "red"})))
-    assert record_of(made).groups == 2
+    assert read_job_record(made).groups == 2
 
 
 def test_a_manifest_says_what_its_batch_did(tmp_path: Path) -> None:
@@ -145,7 +153,7 @@ def test_a_manifest_says_what_its_batch_did(tmp_path: Path) -> None:
 def test_a_manifest_names_its_files_relative_to_the_checkpoint(tmp_path: Path) -> None:
     before = run(tmp_path / "here").checkpoint
     (tmp_path / "here").rename(tmp_path / "there")
-    after = current(tmp_path / "there" / "streams" / "status")
+    after = find_checkpoint(tmp_path / "there" / "streams" / "status")
     assert after is not None
     assert after.name == before.name
     assert sink_files(after)
@@ -164,12 +172,12 @@ def test_inputs_that_are_renamed_keep_what_they_have_shown(tmp_path: Path) -> No
 
 
 def test_how_an_unchanged_statement_reads_is_kept_up_to_date(tmp_path: Path) -> None:
-    made = begin(tmp_path, JobRecord(groups=2, parts=PARTS, plan=FrozenMap(text="o JOIN s")))
+    made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS, plan=FrozenMap(text="o JOIN s")))
     before = made.job_file.stat().st_mtime_ns
-    show_plan(made, {"text": "o JOIN s"})
+    update_plan(made, {"text": "o JOIN s"})
     assert made.job_file.stat().st_mtime_ns == before
-    show_plan(made, {"text": "a JOIN b"})
-    assert (record_of(made).plan, record_of(made).changes) == (FrozenMap(text="a JOIN b"), ())
+    update_plan(made, {"text": "a JOIN b"})
+    assert (read_job_record(made).plan, read_job_record(made).changes) == (FrozenMap(text="a JOIN b"), ())
 
 
 def test_a_heartbeat_is_there_before_and_stays(tmp_path: Path) -> None:

@@ -14,19 +14,19 @@ import weft.testing.stream_engine as engine
 from stream_checkpoints import BATCHES, as_set, run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.commit import commit
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
+from weft.streams.checkpoint.commit import commit_batch
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, create_checkpoint, find_checkpoint
 from weft.streams.checkpoint.ledger import (
     COUNTS,
     GroupIndex,
-    added,
+    add_ledgers,
     check_total,
-    greatest_times,
-    missing,
+    count_missing,
+    max_event_times,
     read_indexes,
     side_name,
-    summed,
-    summed_stats,
+    sum_counts,
+    sum_stats,
 )
 from weft.streams.checkpoint.manifest import Counts, Heartbeat, Ledger, last_batch, last_manifest
 from weft.streams.kernel import transition
@@ -43,7 +43,7 @@ def index(left: Counts, right: Counts | None = None, **said: Any) -> GroupIndex:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Checkpoint:
-    return begin(tmp_path, JobRecord(groups=1))
+    return create_checkpoint(tmp_path, JobRecord(groups=1))
 
 
 BEAT = Heartbeat(batch=0, wall_clock=7, watermark=None)
@@ -51,7 +51,7 @@ BEAT = Heartbeat(batch=0, wall_clock=7, watermark=None)
 
 def test_a_balanced_batch_is_committed(checkpoint: Checkpoint) -> None:
     found = index(counts(in_=6, matched=1, waiting=1, unmatched=1, late=1, rejected=1, evicted=1))
-    manifest = commit(checkpoint, 0, [found], heartbeat=BEAT, inputs={"left": "o"})
+    manifest = commit_batch(checkpoint, 0, [found], heartbeat=BEAT, inputs={"left": "o"})
     assert manifest.ledger["left"] == found.counters["left"]
     assert manifest.rows_in == {"o": 6}
     assert manifest.last_rows == {"o": 7}
@@ -72,16 +72,16 @@ def test_a_ledger_that_does_not_balance_stops_the_batch(
     wrong = counts(**said)
     found = index(wrong) if side == "left" else index(counts(), wrong)
     with pytest.raises(StreamError, match=rf"ledger of {side} .* group 0 of batch 0: {told}") as caught:
-        commit(checkpoint, 0, [found], heartbeat=BEAT)
+        commit_batch(checkpoint, 0, [found], heartbeat=BEAT)
     assert caught.value.code == "W2210"
     assert last_batch(checkpoint) is None
 
 
 def test_two_groups_whose_mistakes_cancel_out_are_found(checkpoint: Checkpoint) -> None:
     one, other = index(counts(in_=2, matched=1)), index(counts(in_=1, matched=2), group=1)
-    assert missing(summed([one, other])["left"]) == 0
+    assert count_missing(sum_counts([one, other])["left"]) == 0
     with pytest.raises(StreamError, match="group 0"):
-        commit(checkpoint, 0, [one, other], heartbeat=BEAT)
+        commit_batch(checkpoint, 0, [one, other], heartbeat=BEAT)
 
 
 def test_counts_that_go_back_stop_the_batch() -> None:
@@ -92,9 +92,9 @@ def test_counts_that_go_back_stop_the_batch() -> None:
 
 
 def test_a_batch_whose_counts_go_back_is_not_committed(checkpoint: Checkpoint) -> None:
-    commit(checkpoint, 0, [index(counts(in_=5, matched=5))], heartbeat=BEAT)
+    commit_batch(checkpoint, 0, [index(counts(in_=5, matched=5))], heartbeat=BEAT)
     with pytest.raises(StreamError, match="goes back in batch 1"):
-        commit(checkpoint, 1, [index(counts(in_=4, matched=4))], heartbeat=replace(BEAT, batch=1))
+        commit_batch(checkpoint, 1, [index(counts(in_=4, matched=4))], heartbeat=replace(BEAT, batch=1))
     assert last_batch(checkpoint) == 0
 
 
@@ -126,7 +126,7 @@ def test_a_kernel_that_miscounts_stops_the_query_and_commits_nothing(
     with pytest.raises(StreamError) as caught:
         run(tmp_path, BATCHES, final=False)
     assert caught.value.code == "W2210"
-    found = current(tmp_path / "streams" / "status")
+    found = find_checkpoint(tmp_path / "streams" / "status")
     assert found is not None
     assert last_batch(found) == 1
 
@@ -160,7 +160,7 @@ def test_a_batch_that_left_a_group_out_is_done_again_by_the_next_run(
 
 
 def test_sides_of_later_joins_have_names_of_their_own() -> None:
-    ledger = summed([index(counts(in_=1, late=1)), index(counts(in_=2, late=2), join=2)])
+    ledger = sum_counts([index(counts(in_=1, late=1)), index(counts(in_=2, late=2), join=2)])
     assert set(ledger) == {"left", "right", "join2.left", "join2.right"}
     assert ledger["join2.left"]["in"] == 2
     assert side_name(3, "right") == "join3.right"
@@ -169,22 +169,24 @@ def test_sides_of_later_joins_have_names_of_their_own() -> None:
 def test_ledgers_of_tables_are_carried_from_batch_to_batch(checkpoint: Checkpoint) -> None:
     looked = FrozenMap({"join2.left": counts(in_=2, matched=1, unmatched=1)})
     for batch in range(3):
-        commit(checkpoint, batch, [index(counts())], heartbeat=replace(BEAT, batch=batch), tables=looked)
+        commit_batch(
+            checkpoint, batch, [index(counts())], heartbeat=replace(BEAT, batch=batch), tables=looked
+        )
     manifest = last_manifest(checkpoint)
     assert manifest is not None
     assert manifest.ledger["join2.left"] == counts(in_=6, matched=3, unmatched=3)
     assert manifest.ledger["left"] == counts()
-    assert added(looked, FrozenMap())["join2.left"]["in"] == 2
+    assert add_ledgers(looked, FrozenMap())["join2.left"]["in"] == 2
 
 
 def test_the_greatest_time_of_each_input_never_goes_back() -> None:
     one = index(counts(), max_times=FrozenMap(left=5, right=9))
     other = index(counts(), group=1, max_times=FrozenMap(left=7))
-    found = greatest_times([one, other], {"left": "o", "right": "s"}, {"o": 6, "s": 11})
+    found = max_event_times([one, other], {"left": "o", "right": "s"}, {"o": 6, "s": 11})
     assert found == {"o": 7, "s": 11}
 
 
 def test_statistics_are_added_up_and_greatest_ones_stay_greatest() -> None:
     one = index(counts(), stats=FrozenMap(left=FrozenMap(lookups=2, max_time=None, max_lateness=4)))
     other = index(counts(), group=1, stats=FrozenMap(left=FrozenMap(lookups=3, max_time=8, max_lateness=1)))
-    assert summed_stats([one, other])["left"] == {"lookups": 5, "max_time": 8, "max_lateness": 4}
+    assert sum_stats([one, other])["left"] == {"lookups": 5, "max_time": 8, "max_lateness": 4}

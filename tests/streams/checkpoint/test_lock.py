@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from weft.errors import StreamError
-from weft.streams.checkpoint.lock import Process, held, holder, process, this_process
+from weft.streams.checkpoint.lock import Process, find_holder, find_process, lock_statement, this_process
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from weft.streams.checkpoint.lock import held
-with held(Path(sys.argv[1]), "status"):
+from weft.streams.checkpoint.lock import lock_statement
+with lock_statement(Path(sys.argv[1]), "status"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -41,42 +41,46 @@ def test_a_second_driver_on_one_checkpoint_is_refused_with_who_has_it(tmp_path: 
     lock = tmp_path / "cp" / "lock"
     child = holding(lock)
     try:
-        with pytest.raises(StreamError) as caught, held(lock, "status"):
+        with pytest.raises(StreamError) as caught, lock_statement(lock, "status"):
             pass
         assert caught.value.code == "W2205"
         assert str(child.pid) in caught.value.message
-        found = holder(lock)
+        found = find_holder(lock)
         assert found is not None
-        assert found.process == process(child.pid)
+        assert found.process == find_process(child.pid)
     finally:
         child.send_signal(signal.SIGKILL)
         child.communicate()
     # However it died, nobody has to clean up after it.
-    assert holder(lock) is None
-    with held(lock, "status"):
-        assert holder(lock) is not None
-    assert holder(lock) is None
+    assert find_holder(lock) is None
+    with lock_statement(lock, "status"):
+        assert find_holder(lock) is not None
+    assert find_holder(lock) is None
 
 
 def test_one_process_does_not_take_it_twice(tmp_path: Path) -> None:
-    with held(tmp_path / "lock", "a"), pytest.raises(StreamError), held(tmp_path / "lock", "a"):
+    with (
+        lock_statement(tmp_path / "lock", "a"),
+        pytest.raises(StreamError),
+        lock_statement(tmp_path / "lock", "a"),
+    ):
         pass
 
 
 def test_the_lock_is_free_after_an_error_inside(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), held(tmp_path / "lock", "a"):
+    with pytest.raises(ZeroDivisionError), lock_statement(tmp_path / "lock", "a"):
         raise ZeroDivisionError
-    with held(tmp_path / "lock", "a"):
+    with lock_statement(tmp_path / "lock", "a"):
         pass
 
 
 def test_a_process_that_is_started_meanwhile_does_not_keep_the_lock(tmp_path: Path) -> None:
     """A JVM may outlive the Python that started it; the next start must not be refused."""
     lock = tmp_path / "lock"
-    with held(lock, "a"):
+    with lock_statement(lock, "a"):
         child = subprocess.Popen(["sleep", "600"], close_fds=False)
     try:
-        assert holder(lock) is None
+        assert find_holder(lock) is None
     finally:
         child.kill()
         child.wait()
@@ -88,7 +92,7 @@ def test_a_number_that_another_process_got_is_not_the_process() -> None:
     assert not Process(me.pid, "1").runs
     assert not Process(me.pid, "").runs
     ended = subprocess.Popen([sys.executable, "-c", ""])
-    one = process(ended.pid)
+    one = find_process(ended.pid)
     ended.wait()
     assert not one.runs
-    assert not process(0).runs
+    assert not find_process(0).runs

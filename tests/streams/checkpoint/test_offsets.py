@@ -14,15 +14,15 @@ import pytest
 from stream_checkpoints import run, small_plan
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint, begin, record_of
+from weft.streams.checkpoint.folder import Checkpoint, create_checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import read_manifest, write_manifest
 from weft.streams.checkpoint.offsets import (
     add_source,
     check_offsets,
     check_reading,
+    count_sources,
+    describe_reading,
     planned_offsets,
-    planned_sources,
-    reading_of,
 )
 from weft.streams.run.statement import Statement
 
@@ -67,7 +67,7 @@ def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     as_spark_leaves_it(made.spark)
     for batch in range(LAST + 1):
         manifest = read_manifest(made, batch)
-        write_manifest(made, replace(manifest, read=reading_of(made.spark, batch)))
+        write_manifest(made, replace(manifest, read=describe_reading(made.spark, batch)))
     return made
 
 
@@ -90,7 +90,7 @@ def test_a_commit_says_what_its_batch_read(checkpoint: Checkpoint) -> None:
     )
     assert [files.partition(" ")[0] for files in known["files"]] == ["1", "1"]
     assert known["files"][0] != known["files"][1]
-    assert reading_of(checkpoint.spark, 99) == EMPTY
+    assert describe_reading(checkpoint.spark, 99) == EMPTY
 
 
 def lost_spark(checkpoint: Checkpoint) -> None:
@@ -194,7 +194,7 @@ def test_a_committed_batch_that_comes_again_with_other_files_is_refused(checkpoi
         running=nothing,
         plan=small_plan(),
         checkpoint=checkpoint,
-        record=record_of(checkpoint),
+        record=read_job_record(checkpoint),
         sink=nothing,
         before=read_manifest(checkpoint, LAST),
         joins={},
@@ -224,7 +224,7 @@ def test_entries_that_spark_has_gathered_are_the_same_files(checkpoint: Checkpoi
 
 
 def test_a_checkpoint_before_its_first_batch_is_accepted(tmp_path: Path, checkpoint: Checkpoint) -> None:
-    new = begin(tmp_path / "new", replace(record_of(checkpoint), id=""))
+    new = create_checkpoint(tmp_path / "new", replace(read_job_record(checkpoint), id=""))
     check_offsets(new)
     plan(new.spark, 0)
     check_offsets(new)
@@ -236,8 +236,8 @@ def test_a_checkpoint_before_its_first_batch_is_accepted(tmp_path: Path, checkpo
 def test_offsets_that_were_taken_over_are_compared_with_the_commit_before_them(
     checkpoint: Checkpoint,
 ) -> None:
-    record = replace(record_of(checkpoint), follows=checkpoint.name, first_batch=LAST + 1, id="")
-    new = begin(checkpoint.root.parent, record)
+    record = replace(read_job_record(checkpoint), follows=checkpoint.name, first_batch=LAST + 1, id="")
+    new = create_checkpoint(checkpoint.root.parent, record)
     with pytest.raises(StreamError):
         check_offsets(new)
     shutil.copytree(checkpoint.spark, new.spark)
@@ -253,10 +253,10 @@ def test_nothing_is_compared_after_the_end_of_the_input(tmp_path: Path) -> None:
 
 
 def test_a_source_that_was_added_changes_nothing_of_what_was_read(checkpoint: Checkpoint) -> None:
-    assert planned_sources(checkpoint.root / "never") is None
-    assert planned_sources(checkpoint.spark) == 2
+    assert count_sources(checkpoint.root / "never") is None
+    assert count_sources(checkpoint.spark) == 2
     add_source(checkpoint.spark)
-    assert planned_sources(checkpoint.spark) == 3
+    assert count_sources(checkpoint.spark) == 3
     assert planned_offsets(checkpoint.spark, LAST) == ('{"logOffset":3}', '{"logOffset":3}', "-")
     assert len(planned_offsets(checkpoint.spark, LAST - 1) or ()) == 3
     assert len(planned_offsets(checkpoint.spark, LAST - 2) or ()) == 2
@@ -269,7 +269,7 @@ def test_offsets_of_other_sources_are_compared_as_they_are_written(checkpoint: C
     kafka: tuple[Any, ...] = ('{"orders":{"0":7}}', '{"logOffset":3}')
     plan(checkpoint.spark, LAST, *kafka)
     manifest = read_manifest(checkpoint, LAST)
-    write_manifest(checkpoint, replace(manifest, read=reading_of(checkpoint.spark, LAST)))
+    write_manifest(checkpoint, replace(manifest, read=describe_reading(checkpoint.spark, LAST)))
     check_offsets(checkpoint)
     assert read_manifest(checkpoint, LAST).read["files"][0] == ""
     changed = FrozenMap(read_manifest(checkpoint, LAST).read, until=('{"orders":{"0":8}}', kafka[1]))

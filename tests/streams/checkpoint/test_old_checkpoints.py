@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from stream_checkpoints import as_set, run, small_plan
-from weft.streams.checkpoint.folder import FORMAT, current, record_of
+from weft.streams.checkpoint.folder import FORMAT, find_checkpoint, read_job_record
 from weft.streams.plan.identity import compare_parts, describe_parts
 
 OLD = Path(__file__).parents[2] / "data" / "streams" / "format1"
@@ -18,10 +18,12 @@ OLD = Path(__file__).parents[2] / "data" / "streams" / "format1"
 
 def test_a_checkpoint_of_the_first_version_goes_on(tmp_path: Path) -> None:
     shutil.copytree(OLD, tmp_path / "old")
-    before = current(tmp_path / "old" / "streams" / "status")
+    before = find_checkpoint(tmp_path / "old" / "streams" / "status")
     assert before is not None
-    assert record_of(before).format == FORMAT == 1
-    assert compare_parts(record_of(before).parts, describe_parts(small_plan(), groups=2)).keeps == "same"
+    assert read_job_record(before).format == FORMAT == 1
+    assert (
+        compare_parts(read_job_record(before).parts, describe_parts(small_plan(), groups=2)).keeps == "same"
+    )
     found, whole = run(tmp_path / "old"), run(tmp_path / "whole")
     assert found.checkpoint == before
     assert as_set(found.rows) == as_set(whole.rows)

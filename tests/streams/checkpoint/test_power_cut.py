@@ -23,10 +23,10 @@ import pytest
 from stream_checkpoints import BATCHES, as_set, order, run, shipment, small_plan
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import STAGING
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord, begin, current
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, create_checkpoint, find_checkpoint
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import RedriveRecord, write_redrive
-from weft.streams.checkpoint.rejects import read_rejects, reject_files
+from weft.streams.checkpoint.rejects import list_reject_files, read_rejects
 from weft.streams.kernel.sums import checked_files
 from weft.streams.run.failing import explain_failure
 from weft.testing.stream_engine import StreamResult, read_result
@@ -137,7 +137,7 @@ def test_everything_that_a_commit_lists_is_on_the_disk_before_it(
     left = disk.survives(folder / "after")
     staged = sorted((left / "sink").rglob("part-000001-*"))
     assert [p.stat().st_size > 0 for p in staged] == [True]
-    checkpoint = current(left / "streams" / "status")
+    checkpoint = find_checkpoint(left / "streams" / "status")
     assert checkpoint is not None
     assert checkpoint.commit_file(1).exists()
     assert len(list(checkpoint.state.glob("j1/1/*/index.json"))) == 2
@@ -147,7 +147,7 @@ def test_corrections_are_on_the_disk_before_the_record_of_their_redrive(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(folder / "disk")
-    checkpoint = begin(disk.root / "streams" / "status", JobRecord(groups=1))
+    checkpoint = create_checkpoint(disk.root / "streams" / "status", JobRecord(groups=1))
     sink = disk.root / "out.corrections"
     move = Move(
         source=sink / STAGING / "id" / "1-abc" / "part-0.json", to=sink / "part-id-000001.json", rows=1
@@ -238,7 +238,7 @@ def files_of(checkpoint: Checkpoint, kind: str) -> list[Path]:
 def test_a_byte_that_changed_is_seen_before_it_is_used(folder: Path, kind: str) -> None:
     run(folder / "kept", MORE, final=False)
     wanted = run(folder / "whole", MORE)
-    found = current(folder / "kept" / "streams" / "status")
+    found = find_checkpoint(folder / "kept" / "streams" / "status")
     assert found is not None
     chosen = random.Random(26)
     seen = 0
@@ -254,8 +254,8 @@ def test_a_byte_that_changed_is_seen_before_it_is_used(folder: Path, kind: str) 
         damaged.write_bytes(content)
         try:
             if kind == ".parquet":
-                assert read_rejects(reject_files(moved(found, root))[files.index(file)]).equals(
-                    read_rejects(reject_files(found)[files.index(file)])
+                assert read_rejects(list_reject_files(moved(found, root))[files.index(file)]).equals(
+                    read_rejects(list_reject_files(found)[files.index(file)])
                 )
             else:
                 # A byte of white space, or of the name of the checksum, changes nothing that is used.

@@ -15,11 +15,11 @@ from weft.streams.checkpoint.durable import read_document, write_document
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
-    begin,
-    current,
-    record_of,
-    replaced_by_fresh,
-    use,
+    activate,
+    create_checkpoint,
+    find_checkpoint,
+    find_replaced,
+    read_job_record,
 )
 from weft.streams.checkpoint.ledger import read_indexes
 from weft.streams.checkpoint.manifest import (
@@ -163,7 +163,7 @@ def test_a_sink_that_is_ahead_of_an_older_copy_of_the_checkpoint_is_refused(
 ) -> None:
     sink = tmp_path / "out"
     sink.mkdir()
-    own = record_of(checkpoint).id
+    own = read_job_record(checkpoint).id
     kept = [sink / f"part-{own}-000003-00000.json", sink / "part-00000000-000009-00000.json"]
     for path in kept:
         path.write_text("{}")
@@ -226,7 +226,7 @@ def test_a_checkpoint_that_replaces_another_takes_its_output_away(tmp_path: Path
     assert files
     stranger = files[0].parent / "somebody-else.json"
     stranger.write_text("{}")
-    new = begin(old.root.parent, replace(record_of(old), replaces=old.name, id=""))
+    new = create_checkpoint(old.root.parent, replace(read_job_record(old), replaces=old.name, id=""))
     recover(new)
     assert [p for p in files if p.exists()] == []
     assert stranger.exists()
@@ -237,9 +237,9 @@ def test_beginning_again_takes_the_output_of_every_earlier_checkpoint_away(tmp_p
     first = run(tmp_path).checkpoint
     files = sink_files(first)
     # As versions wrote it that did not record whose offsets a checkpoint took over.
-    second = begin(first.root.parent, replace(record_of(first), id=""))
-    use(second)
-    third = begin(first.root.parent, replace(record_of(first), replaces=second.name, id=""))
+    second = create_checkpoint(first.root.parent, replace(read_job_record(first), id=""))
+    activate(second)
+    third = create_checkpoint(first.root.parent, replace(read_job_record(first), replaces=second.name, id=""))
     recover(third)
     assert files
     assert [p for p in files if p.exists()] == []
@@ -248,21 +248,21 @@ def test_beginning_again_takes_the_output_of_every_earlier_checkpoint_away(tmp_p
 def test_the_output_of_a_checkpoint_whose_folder_is_gone_is_taken_away_too(tmp_path: Path) -> None:
     sink = tmp_path / "out"
     sink.mkdir()
-    gone = begin(tmp_path / "cp", JobRecord(groups=1))
-    use(gone)
-    (sink / f"part-{record_of(gone).id}-000000-00000.json").write_text("{}")
+    gone = create_checkpoint(tmp_path / "cp", JobRecord(groups=1))
+    activate(gone)
+    (sink / f"part-{read_job_record(gone).id}-000000-00000.json").write_text("{}")
     shutil.rmtree(gone.root)
     with pytest.raises(StreamError):
-        current(gone.root.parent)
-    fresh = begin(gone.root.parent, JobRecord(groups=1, replaces=replaced_by_fresh(gone.root.parent)))
-    use(fresh)
+        find_checkpoint(gone.root.parent)
+    fresh = create_checkpoint(gone.root.parent, JobRecord(groups=1, replaces=find_replaced(gone.root.parent)))
+    activate(fresh)
     recover(fresh, sink=sink)
     assert list(sink.iterdir()) == []
 
 
 def test_a_checkpoint_that_replaces_another_leaves_its_own_output(tmp_path: Path) -> None:
     old = run(tmp_path / "a").checkpoint
-    new = begin(old.root.parent, JobRecord(groups=2, replaces=old.name))
+    new = create_checkpoint(old.root.parent, JobRecord(groups=2, replaces=old.name))
     manifest = read_manifest(old, 0)
     write_manifest(new, manifest)
     recover(new)
@@ -280,14 +280,14 @@ def test_a_run_that_is_continued_gives_what_one_run_gives(tmp_path: Path) -> Non
 def test_output_is_found_even_when_the_replaced_checkpoint_is_damaged(tmp_path: Path) -> None:
     sink = tmp_path / "out"
     sink.mkdir()
-    first = begin(tmp_path / "cp", JobRecord(groups=1))
-    second = begin(tmp_path / "cp", JobRecord(groups=1, replaces=first.name))
-    files = [sink / f"part-{record_of(cp).id}-000000-00000.json" for cp in (first, second)]
+    first = create_checkpoint(tmp_path / "cp", JobRecord(groups=1))
+    second = create_checkpoint(tmp_path / "cp", JobRecord(groups=1, replaces=first.name))
+    files = [sink / f"part-{read_job_record(cp).id}-000000-00000.json" for cp in (first, second)]
     other = sink / "part-00000-0.json"
     for path in (*files, other):
         path.write_text("{}")
     first.commits.mkdir()
     first.commit_file(0).write_text("damaged")
-    third = begin(tmp_path / "cp", JobRecord(groups=1, replaces=second.name))
+    third = create_checkpoint(tmp_path / "cp", JobRecord(groups=1, replaces=second.name))
     assert recover(third, sink=sink) is None
     assert list(sink.iterdir()) == [other]

@@ -9,21 +9,21 @@ import pytest
 
 from stream_checkpoints import BATCHES, run, small_plan
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint, note_change, record_of
+from weft.streams.checkpoint.folder import Checkpoint, read_job_record, record_change
 from weft.streams.checkpoint.manifest import last_manifest
-from weft.streams.checkpoint.rejects import last_rejects, read_rejects, reject_files
-from weft.streams.checkpoint.status import facts
+from weft.streams.checkpoint.rejects import list_reject_files, read_last_rejects, read_rejects
+from weft.streams.checkpoint.status import plan_facts
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Checkpoint:
     found = run(tmp_path, final=False).checkpoint
-    note_change(found, record_of(found).parts, facts(small_plan()), "all")
+    record_change(found, read_job_record(found).parts, plan_facts(small_plan()), "all")
     return found
 
 
 def test_every_row_has_its_reason(checkpoint: Checkpoint) -> None:
-    assert Counter((r.side, r.reason) for r in last_rejects(checkpoint, 99)) == {
+    assert Counter((r.side, r.reason) for r in read_last_rejects(checkpoint, 99)) == {
         ("orders", "NO_EVENT_TIME"): 1,
         ("orders", "LATE"): 1,
         ("orders", "MALFORMED"): 1,
@@ -31,7 +31,7 @@ def test_every_row_has_its_reason(checkpoint: Checkpoint) -> None:
 
 
 def test_a_rejected_row_says_what_it_was_judged_by(checkpoint: Checkpoint) -> None:
-    (late,) = (r for r in last_rejects(checkpoint, 99) if r.reason == "LATE")
+    (late,) = (r for r in read_last_rejects(checkpoint, 99) if r.reason == "LATE")
     assert late.to_dict() == {
         "side": "orders",
         "reason": "LATE",
@@ -44,23 +44,23 @@ def test_a_rejected_row_says_what_it_was_judged_by(checkpoint: Checkpoint) -> No
 
 
 def test_a_row_that_does_not_read_keeps_its_text(checkpoint: Checkpoint) -> None:
-    (found,) = (r for r in last_rejects(checkpoint, 99) if r.reason == "MALFORMED")
+    (found,) = (r for r in read_last_rejects(checkpoint, 99) if r.reason == "MALFORMED")
     assert (found.raw, found.event_time, found.to_dict()["row"]) == ("not a row", None, "not a row")
 
 
 def test_the_newest_come_first(checkpoint: Checkpoint) -> None:
-    assert [r.batch for r in last_rejects(checkpoint, 99)] == [2, 2, 0]
-    assert [r.batch for r in last_rejects(checkpoint, 1)] == [2]
+    assert [r.batch for r in read_last_rejects(checkpoint, 99)] == [2, 2, 0]
+    assert [r.batch for r in read_last_rejects(checkpoint, 1)] == [2]
 
 
 def test_rejects_of_a_batch_that_has_not_happened_are_not_shown(checkpoint: Checkpoint) -> None:
-    (file, *_) = reject_files(checkpoint)
+    (file, *_) = list_reject_files(checkpoint)
     (file.path.parent / "9-j1-0.parquet").write_bytes(file.path.read_bytes())
-    assert {f.batch for f in reject_files(checkpoint)} == {0, 2}
+    assert {f.batch for f in list_reject_files(checkpoint)} == {0, 2}
 
 
 def test_a_damaged_file_is_told(checkpoint: Checkpoint) -> None:
-    (file, *_) = reject_files(checkpoint)
+    (file, *_) = list_reject_files(checkpoint)
     file.path.write_bytes(b"PAR1 and nothing more")
     with pytest.raises(StreamError) as caught:
         read_rejects(file)
@@ -73,5 +73,5 @@ def test_nothing_is_lost(checkpoint: Checkpoint) -> None:
     came = sum(len(batch["orders"]) for batch in BATCHES)
     left = manifest.ledger["left"]
     assert left["in"] == came
-    assert left["late"] + left["rejected"] == len(last_rejects(checkpoint, 99))
+    assert left["late"] + left["rejected"] == len(read_last_rejects(checkpoint, 99))
     assert left["matched"] + left["unmatched"] + left["waiting"] + left["late"] + left["rejected"] == came

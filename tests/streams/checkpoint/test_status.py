@@ -13,9 +13,16 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, at, order, run, shipment, small_plan
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint, note_change, record_of
-from weft.streams.checkpoint.lock import held, this_process
-from weft.streams.checkpoint.status import SideStatus, facts, job_status, jobs, sides_of, statement_status
+from weft.streams.checkpoint.folder import Checkpoint, read_job_record, record_change
+from weft.streams.checkpoint.lock import lock_statement, this_process
+from weft.streams.checkpoint.status import (
+    SideStatus,
+    list_jobs,
+    name_sides,
+    plan_facts,
+    read_job_status,
+    read_statement_status,
+)
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, read_record, write_record
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
@@ -28,13 +35,13 @@ T0 = int(at(0).timestamp()) * SECOND
 
 def known(checkpoint: Checkpoint, plan: StatementPlan | None = None) -> Checkpoint:
     """Return the checkpoint with the facts that a real run writes."""
-    note_change(checkpoint, record_of(checkpoint).parts, facts(plan or small_plan()), "all")
+    record_change(checkpoint, read_job_record(checkpoint).parts, plan_facts(plan or small_plan()), "all")
     return checkpoint
 
 
 def test_the_stream_that_holds_the_watermark_back_is_named(tmp_path: Path) -> None:
     batches = [{"orders": [order("a", 100)], "shipments": [shipment("a", 7)]}]
-    told = statement_status(known(run(tmp_path, batches, final=False).checkpoint))
+    told = read_statement_status(known(run(tmp_path, batches, final=False).checkpoint))
     assert (told.state, told.batches, told.rows) == ("stopped", 1, 0)
     assert told.held_back_by == "shipments"
     sides = {s.name: s for s in told.sides}
@@ -44,20 +51,20 @@ def test_the_stream_that_holds_the_watermark_back_is_named(tmp_path: Path) -> No
 
 
 def test_a_stream_that_has_shown_nothing_holds_it_back_most(tmp_path: Path) -> None:
-    told = statement_status(known(run(tmp_path, [{"orders": [order("a", 0)]}], final=False).checkpoint))
+    told = read_statement_status(known(run(tmp_path, [{"orders": [order("a", 0)]}], final=False).checkpoint))
     assert (told.watermark, told.held_back_by, told.held_since) == (None, "shipments", None)
 
 
 def test_an_idle_side_holds_nothing_back(tmp_path: Path) -> None:
     batches = [{"orders": [order("a", 100)], "shipments": [shipment("a", 7)]}, {"orders": [order("b", 101)]}]
     result = run_statement(small_plan(), batches, root=tmp_path, groups=1, final=False, idle={1: ("s",)})
-    told = statement_status(known(result.checkpoint))
+    told = read_statement_status(known(result.checkpoint))
     assert told.held_back_by == "orders"
     assert [s.name for s in told.sides if s.idle_since is not None] == ["shipments"]
 
 
 def test_a_sealed_statement_waits_for_nobody_and_its_ledger_is_told(tmp_path: Path) -> None:
-    told = statement_status(known(run(tmp_path).checkpoint))
+    told = read_statement_status(known(run(tmp_path).checkpoint))
     assert (told.state, told.held_back_by, told.watermark) == ("sealed", None, None)
     assert told.ledger["left"] == run(tmp_path / "again").ledger["left"]
     assert told.ledger["left"]["waiting"] == 0
@@ -65,17 +72,17 @@ def test_a_sealed_statement_waits_for_nobody_and_its_ledger_is_told(tmp_path: Pa
 
 def test_a_statement_whose_lock_is_held_runs(tmp_path: Path) -> None:
     checkpoint = known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
-    with held(checkpoint.lock, "status"):
-        told = statement_status(checkpoint)
+    with lock_statement(checkpoint.lock, "status"):
+        told = read_statement_status(checkpoint)
         assert (told.state, told.pid) == ("running", this_process().pid)
-    assert statement_status(checkpoint).state == "stopped"
+    assert read_statement_status(checkpoint).state == "stopped"
 
 
 @pytest.mark.parametrize(("rows", "fill", "warns"), [(7, 70, 0), (8, 80, 1), (10, 100, 1), (11, 110, 1)])
 def test_a_side_close_to_its_limit_is_warned_of(rows: int, fill: int, warns: int, tmp_path: Path) -> None:
     side = SideStatus(side="left", name="orders", state_rows=rows, limit=10)
     assert side.fill == fill
-    told = replace(statement_status(known(run(tmp_path, BATCHES[:1]).checkpoint)), sides=(side,))
+    told = replace(read_statement_status(known(run(tmp_path, BATCHES[:1]).checkpoint)), sides=(side,))
     assert len(told.warnings) == warns
     assert all(f"{fill} %" in sentence for sentence in told.warnings)
     assert SideStatus(side="left", name="orders", state_rows=rows).fill is None
@@ -85,27 +92,27 @@ def test_limits_come_from_the_plan(tmp_path: Path) -> None:
     sql = SQL.rstrip() + " WITH ('join.max_state_rows' = '50')"
     plan = plan_job(read_spec(sql, file="limits.sql"), tmp_path).statements[0]
     result = run_statement(plan, BATCHES[:1], root=tmp_path, groups=1, final=False)
-    told = statement_status(known(result.checkpoint, plan))
+    told = read_statement_status(known(result.checkpoint, plan))
     assert {s.limit for s in told.sides} == {50}
 
 
 def test_a_stream_that_is_read_twice_is_told_with_its_alias() -> None:
     sql = SQL.replace("JOIN shipments s", "JOIN orders s").replace("s.t AS", "s.total AS")
     plan = plan_job(read_spec(sql, file="self.sql"), Path("/nowhere")).statements[0]
-    assert sides_of(plan) == {"left": "orders o", "right": "orders s"}
+    assert name_sides(plan) == {"left": "orders o", "right": "orders s"}
 
 
 def test_the_state_of_a_job_is_that_of_its_processes_and_statements(tmp_path: Path) -> None:
     folder = tmp_path / "streams"
     known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
     files = SupervisorFiles(folder)
-    assert job_status("job", folder).state == "stopped"
+    assert read_job_status("job", folder).state == "stopped"
     gone = SupervisorRecord(job="job", state="stopped", pid=2**22 + 1, began="1", since=0, restarts=(1, 2))
     write_record(files, gone)
-    assert (job_status("job", folder).state, job_status("job", folder).restarts) == ("stopped", 2)
+    assert (read_job_status("job", folder).state, read_job_status("job", folder).restarts) == ("stopped", 2)
     error: FrozenMap[str, str] = FrozenMap(code="W2217", message="it fell", help="see")
     write_record(files, replace(gone, state="failed", error=error))
-    told = job_status("job", folder)
+    told = read_job_status("job", folder)
     assert (told.state, told.error, told.statements[0].state) == ("failed", error, "failed")
 
 
@@ -115,13 +122,13 @@ def test_a_job_runs_while_its_lock_is_held_whatever_its_record_says(tmp_path: Pa
     for record in (None, gone, replace(gone, state="failed"), replace(gone, state="running")):
         if record is not None:
             write_record(files, record)
-        with held(files.lock, "job"):
-            told = job_status("job", tmp_path)
+        with lock_statement(files.lock, "job"):
+            told = read_job_status("job", tmp_path)
             assert (told.state, told.supervisor, told.is_orphan) == ("running", this_process().pid, False)
     # The lock is held, and not by the process that is named in it: the child of a supervisor that was killed.
-    with held(files.lock, "job"):
+    with lock_statement(files.lock, "job"):
         files.lock.write_text(json.dumps({"host": socket.gethostname(), "pid": 1, "began": "1"}))
-        told = job_status("job", tmp_path)
+        told = read_job_status("job", tmp_path)
         assert (told.state, told.supervisor, told.is_orphan) == ("running", None, True)
 
 
@@ -134,7 +141,7 @@ def test_a_job_that_was_killed_is_failed_with_a_code(tmp_path: Path) -> None:
         replace(killed, child_pid=me.pid, child_began="1"),
     ):
         write_record(files, record)
-        told = job_status("a b", tmp_path)
+        told = read_job_status("a b", tmp_path)
         assert (told.state, told.pid, told.supervisor) == ("failed", None, None)
         assert told.error is not None
         assert told.error["code"] == "W2225"
@@ -158,7 +165,7 @@ def test_every_flipped_bit_of_a_record_is_noticed_and_hides_nothing_else(tmp_pat
             assert read_record(files) == record  # a changed space, say
         except StreamError as refused:
             assert refused.code == "W2226"
-            told = job_status("job", folder)
+            told = read_job_status("job", folder)
             assert [(p.code, p.severity) for p in told.problems] == [("W2226", "warning")]
             assert (told.state, [s.name for s in told.statements]) == ("stopped", ["status"])
 
@@ -168,13 +175,13 @@ def test_a_damaged_checkpoint_hides_no_other_statement_and_no_other_job(tmp_path
     checkpoint = known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
     shutil.copytree(checkpoint.root.parent, folder / "other")
     (folder / "other" / "current.json").write_text("{")
-    told = job_status("job", folder)
+    told = read_job_status("job", folder)
     assert [s.name for s in told.statements] == ["status"]
     assert [(p.code, p.severity) for p in told.problems] == [("W2202", "error")]
 
 
 def test_jobs_are_listed_by_their_folders(tmp_path: Path) -> None:
-    assert jobs(tmp_path / "none") == ()
+    assert list_jobs(tmp_path / "none") == ()
     for name in ("b", "a", ".hidden"):
         (tmp_path / name).mkdir()
-    assert jobs(tmp_path) == ("a", "b")
+    assert list_jobs(tmp_path) == ("a", "b")

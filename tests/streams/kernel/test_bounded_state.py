@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Reach, SideTask
-from weft.streams.kernel.transition import empty, step
+from weft.streams.kernel.transition import empty_state, step
 
 HOUR = 3_600_000_000
 DELAY = 30_000_000
@@ -35,7 +35,7 @@ def test_a_day_through_a_join_of_one_hour_holds_the_rows_of_its_span() -> None:
         right=SideTask(name="shipments", outer=False, raw=True),
         keys=("k0",),
     )
-    state = empty(task, SCHEMA, SCHEMA)
+    state = empty_state(task, SCHEMA, SCHEMA)
     mark, given, peak, stored = NEVER, 0, 0, 0
     ends = np.linspace(0, 25 * HOUR, BATCHES + 1)
     for batch in range(BATCHES):

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kernel_runs import Kernel, interval, joined
-from weft.streams.kernel.pairs import over_below
-from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, OVER, PADDED, Clock, Reach
+from weft.streams.kernel.pairs import expiry_threshold
+from weft.streams.kernel.spec import EXPIRED, FOREVER, MATCHED, NEVER, PADDED, Clock, Reach
 
 TUMBLING = Reach(kind="tumbling", size=60)
 
@@ -61,7 +61,7 @@ def test_retention_keeps_rows_without_effect() -> None:
     kernel = Kernel(interval(0, 10, "left", left={"retention": 50, "outer": True}))
     kernel.feed([("a", 100)])
     assert kernel.feed(watermark=111) == [(1, 100, ("a", 0), None)]
-    assert kernel.state.left.flags[0].tolist() == [OVER | PADDED]
+    assert kernel.state.left.flags[0].tolist() == [EXPIRED | PADDED]
     assert kernel.feed([], [("a", 111)], watermark=111) == []
     assert kernel.state.left.live == 0
     assert kernel.feed(watermark=160) == []
@@ -86,14 +86,14 @@ def test_a_time_at_the_end_of_the_range_is_a_time_and_no_sign_for_none() -> None
 @pytest.mark.parametrize(("clock", "below"), [(59, 0), (60, 60), (119, 60), (120, 120), (-1, -60), (0, 0)])
 def test_a_tumbling_row_is_over_at_the_end_of_its_window(clock: int, below: int) -> None:
     task = joined(TUMBLING)
-    assert over_below(task, "left", Clock(left=NEVER, right=clock)) == below
-    assert over_below(task, "right", Clock(left=clock, right=NEVER)) == below
+    assert expiry_threshold(task, "left", Clock(left=NEVER, right=clock)) == below
+    assert expiry_threshold(task, "right", Clock(left=clock, right=NEVER)) == below
 
 
 def test_a_sliding_row_is_over_at_the_end_of_its_last_window() -> None:
     task = joined(Reach(kind="sliding", size=60, slide=30))
-    assert over_below(task, "left", Clock(left=NEVER, right=90)) == 60
-    assert over_below(task, "left", Clock(left=NEVER, right=89)) == 30
+    assert expiry_threshold(task, "left", Clock(left=NEVER, right=90)) == 60
+    assert expiry_threshold(task, "left", Clock(left=NEVER, right=89)) == 30
 
 
 def test_final_rows_of_the_right_wait_for_left_rows_that_may_still_close() -> None:
@@ -144,4 +144,4 @@ def test_flags_say_what_happened() -> None:
     kernel = Kernel(interval(0, 10, left={"retention": 1000}))
     kernel.feed([("a", 1), ("b", 1)], [("a", 2)])
     kernel.feed(watermark=100)
-    assert sorted(kernel.state.left.flags[0].tolist()) == [OVER, OVER | MATCHED]
+    assert sorted(kernel.state.left.flags[0].tolist()) == [EXPIRED, EXPIRED | MATCHED]

@@ -8,18 +8,18 @@ import pytest
 from kernel_runs import SCHEMA, Kernel, arrivals, interval, joined, shown
 from weft.streams.kernel.gate import reject_table
 from weft.streams.kernel.spec import NEVER, Clock, Counters, JoinTask, KernelProblem, Reach
-from weft.streams.kernel.transition import Stepped, empty, step
+from weft.streams.kernel.transition import StepResult, empty_state, step
 
 FULL = interval(0, 10, "full")
 
 
-def fed_raw(task: JoinTask, *, watermark: int = NEVER) -> Stepped:
+def fed_raw(task: JoinTask, *, watermark: int = NEVER) -> StepResult:
     """Feed a row that reads and one that does not."""
     came = arrivals([("a", 1), (None, None)], raw=[None, '{"k": '])
     nothing = arrivals([])
     return step(
         task,
-        empty(task, SCHEMA, SCHEMA),
+        empty_state(task, SCHEMA, SCHEMA),
         came,
         nothing,
         Clock(left=watermark, right=watermark),
@@ -169,7 +169,7 @@ def test_arrivals_may_come_in_pieces() -> None:
     chunked = replace(came, rows=pieces, hashes=pa.chunked_array([came.hashes[:1], came.hashes[1:]]))
     stepped = step(
         FULL,
-        empty(FULL, SCHEMA, SCHEMA),
+        empty_state(FULL, SCHEMA, SCHEMA),
         chunked,
         arrivals([("a", 4)]),
         Clock(left=NEVER, right=NEVER),

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from kernel_runs import Kernel, interval
 from weft.streams.kernel.gate import Arrivals
-from weft.streams.kernel.keys import content_ranks, key_numbers
+from weft.streams.kernel.keys import number_keys, rank_by_content
 from weft.streams.kernel.segments import Segment
 from weft.streams.kernel.spec import NEVER, Clock, JoinTask, Reach, SideTask
-from weft.streams.kernel.transition import empty, step
+from weft.streams.kernel.transition import empty_state, step
 
 
 def numbers(rows: list[tuple[str, str]], hashes: list[int]) -> list[int]:
@@ -21,7 +21,7 @@ def numbers(rows: list[tuple[str, str]], hashes: list[int]) -> list[int]:
         rows=table,
         batch=0,
     )
-    found: list[int] = key_numbers(("k0", "k1"), [(segment, np.arange(len(rows)))]).tolist()
+    found: list[int] = number_keys(("k0", "k1"), [(segment, np.arange(len(rows)))]).tolist()
     return found
 
 
@@ -60,7 +60,7 @@ def test_composite_keys_meet_part_by_part() -> None:
 
     stepped = step(
         task,
-        empty(task, schema, schema),
+        empty_state(task, schema, schema),
         come([("EU", 42), ("12", 34)]),
         come([("US", 42), ("EU", 42), ("123", 4)]),
         Clock(left=NEVER, right=NEVER),
@@ -80,4 +80,4 @@ def test_content_puts_nulls_first_and_compares_column_by_column() -> None:
             "c": pa.array([[1], [2], [3], None]),
         }
     )
-    assert content_ranks(rows).tolist() == [3, 0, 1, 2]
+    assert rank_by_content(rows).tolist() == [3, 0, 1, 2]

@@ -18,14 +18,14 @@ from weft.errors import StreamError
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import (
     RedriveRecord,
+    collect_taken,
+    count_retracted,
     finish_redrive,
-    redrives,
-    taken_back_before,
-    taken_before,
+    read_redrives,
     write_redrive,
 )
-from weft.streams.checkpoint.rejects import reject_files
-from weft.streams.kernel.redrive import Redone, redone
+from weft.streams.checkpoint.rejects import list_reject_files
+from weft.streams.kernel.redrive import RedriveResult, find_corrections
 from weft.streams.kernel.spec import Clock, Limits, Reach, Residual, Side
 from weft.streams.plan.resolve import plan_job
 from weft.streams.run import redrive_rows
@@ -39,7 +39,7 @@ def again(
     rows: Sequence[tuple[str, int, int]],
     before: Counter[str] | None = None,
     until: Sequence[int] | None = None,
-) -> Redone:
+) -> RedriveResult:
     """Look rows (key, time, value) of a side up; `until` is the batch up to which each gave pairs."""
     table = pa.table(
         {"k0": pa.array([r[0] for r in rows], pa.string()), "v": pa.array([r[2] for r in rows], pa.int64())},
@@ -47,7 +47,7 @@ def again(
     )
     times = np.array([r[1] for r in rows], dtype=np.int64)
     given = None if until is None else np.array(until, dtype=np.int64)
-    return redone(kernel.task, kernel.state, side, table, times, before or Counter(), given)
+    return find_corrections(kernel.task, kernel.state, side, table, times, before or Counter(), given)
 
 
 def shown(out: Any) -> list[tuple[Any, ...]]:
@@ -279,10 +279,10 @@ def test_a_padded_row_is_taken_back_once_although_late_rows_are_in_two_files(
     ]
     checkpoint = run_statement(plan, batches, root=tmp_path, groups=1, final=False).checkpoint
     monkeypatch.setattr(redrive_rows, "_selected", lambda *said: said[4])
-    files = reject_files(checkpoint)
+    files = list_reject_files(checkpoint)
     assert [file.batch for file in files] == [2, 3]
     no_session: Any = None
-    done = redrive_rows.looked_up(no_session, plan, checkpoint, dict.fromkeys(files, (0,)), Counter())
+    done = redrive_rows.look_up_rejects(no_session, plan, checkpoint, dict.fromkeys(files, (0,)), Counter())
     assert [sum(b.num_rows for b in found) for found in (done.plus, done.minus)] == [2, 1]  # type: ignore[attr-defined]
 
 
@@ -302,15 +302,15 @@ def test_a_redrive_has_happened_with_its_file_and_is_finished_after_a_crash(tmp_
     )
     write_redrive(checkpoint, record)
     assert shown_at.read_text() == "{}\n"
-    assert redrives(checkpoint) == (record,)
-    assert taken_before(redrives(checkpoint)) == {"left/2-j1-0.parquet": {0, 3}}
-    assert taken_back_before((record, record)) == {"x": 4}
+    assert read_redrives(checkpoint) == (record,)
+    assert collect_taken(read_redrives(checkpoint)) == {"left/2-j1-0.parquet": {0, 3}}
+    assert count_retracted((record, record)) == {"x": 4}
     # As a crash between the file and the rename leaves it.
     staged.parent.mkdir(parents=True)
     shown_at.rename(staged)
-    finish_redrive(redrives(checkpoint)[-1])
+    finish_redrive(read_redrives(checkpoint)[-1])
     assert shown_at.exists()
     (checkpoint.redriven / "1.json").write_text('{"number": 1}')
     with pytest.raises(StreamError) as caught:
-        redrives(checkpoint)
+        read_redrives(checkpoint)
     assert caught.value.code == "W2202"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import Kernel, interval
-from weft.streams.kernel.pairs import arrow_type, holds
+from weft.streams.kernel.pairs import arrow_type, evaluate_residual
 from weft.streams.kernel.segments import Segment
 from weft.streams.kernel.spec import KernelProblem, Residual
 
@@ -26,7 +26,7 @@ def answers(
         return Segment(hashes=none, times=none, rows=pa.table({name: pa.array(values, kind)}), batch=0)
 
     places = np.arange(len(left))
-    found: list[bool] = holds(
+    found: list[bool] = evaluate_residual(
         Residual(program=program), segment("v", left), places, segment("w", right), places
     ).tolist()
     return found

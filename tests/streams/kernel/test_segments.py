@@ -10,16 +10,16 @@ import pytest
 
 from kernel_runs import SCHEMA, Kernel, arrivals, interval, joined, shown
 from weft.streams.kernel import segments
-from weft.streams.kernel.spec import FOREVER, HELD, NEVER, Clock, JoinTask, KernelProblem, Reach
-from weft.streams.kernel.state_files import GroupPlace, Places, open_group, save_group, waiting
-from weft.streams.kernel.transition import GroupState, check_size, empty, step
+from weft.streams.kernel.spec import FOREVER, MAX_GROUP_BYTES, NEVER, Clock, JoinTask, KernelProblem, Reach
+from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group, read_waiting, save_group
+from weft.streams.kernel.transition import GroupState, check_size, empty_state, step
 
 WIDE = interval(-100, 100, "full")
 SESSION = joined(Reach(kind="session", gap=50), "full", left={"dedup": ("k0", "v"), "outer": True})
 
 
-def place(root: Path, group: int = 3) -> GroupPlace:
-    return GroupPlace(Places(str(root)), 1, group)
+def place(root: Path, group: int = 3) -> GroupFolder:
+    return GroupFolder(StateStore(str(root)), 1, group)
 
 
 def saved(kernel: Kernel, root: Path) -> GroupState:
@@ -97,10 +97,10 @@ def test_what_is_not_finished_is_not_there(tmp_path: Path, monkeypatch: pytest.M
     kernel = Kernel(WIDE)
     kernel.feed([("a", 1)])
 
-    def full(_places: Places, made: str, name: str) -> None:
+    def full(_places: StateStore, made: str, name: str) -> None:
         raise OSError(28, f"No space left on device: {made} {name}")
 
-    monkeypatch.setattr(Places, "place_folder", full)
+    monkeypatch.setattr(StateStore, "place_folder", full)
     with pytest.raises(OSError, match="No space"):
         saved(kernel, tmp_path)
     assert not folder(tmp_path, 0).exists()
@@ -164,7 +164,7 @@ def test_the_rows_that_wait_can_be_given_up_with_the_state(tmp_path: Path) -> No
     kernel = Kernel(WIDE)
     kernel.feed([("a", 1), ("b", 2)], [("a", 3), ("c", 4)])
     saved(kernel, tmp_path)
-    given_up = waiting(place(tmp_path), 0)
+    given_up = read_waiting(place(tmp_path), 0)
     assert {(r.side, r.reason): r.rows.column("k0").to_pylist() for r in given_up} == {
         ("left", "ABANDONED"): ["b"],
         ("right", "ABANDONED"): ["c"],
@@ -175,7 +175,7 @@ def test_many_small_segments_become_few_and_lose_nothing() -> None:
     kernel = Kernel(interval(0, 10_000, "left"))
     for batch in range(40):
         kernel.feed([(f"k{n}", batch * 10, batch) for n in range(3)], [("k1", batch * 10, batch)])
-        assert len(kernel.state.left.segments) <= segments.MOST
+        assert len(kernel.state.left.segments) <= segments.MAX_SEGMENTS
         assert kernel.state.left.live == 3 * (batch + 1)
     assert len(kernel.feed([], [("k1", 395, 99)])) == 40
     for segment in kernel.state.left.segments:
@@ -198,9 +198,9 @@ def test_a_segment_is_dropped_when_no_row_is_left_and_rewritten_when_few_are() -
 def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("a", t, t) for t in range(30)]
     wanted = Kernel(WIDE).feed(rows, rows)
-    monkeypatch.setattr("weft.streams.kernel.emit.KNOWN", 100)
-    monkeypatch.setattr("weft.streams.kernel.pairs.CHUNK", 64)
-    monkeypatch.setattr("weft.streams.kernel.keys.ROWS", 50)
+    monkeypatch.setattr("weft.streams.kernel.emit.MAX_KNOWN_PAIRS", 100)
+    monkeypatch.setattr("weft.streams.kernel.pairs.MAX_CHUNK", 64)
+    monkeypatch.setattr("weft.streams.kernel.keys.MAX_PIECE_ROWS", 50)
     kernel = Kernel(WIDE)
     assert kernel.feed(rows, rows) == wanted
     assert len(wanted) == 900
@@ -210,7 +210,7 @@ def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.Mon
 
 
 def test_pairs_found_again_leave_out_rows_that_were_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.streams.kernel.emit.KNOWN", 0)
+    monkeypatch.setattr("weft.streams.kernel.emit.MAX_KNOWN_PAIRS", 0)
     kernel = Kernel(interval(0, 10, left={"retention": 1000}))
     kernel.feed([("a", 5, 1), ("a", 50, 2)])
     kernel.feed(watermark=40)
@@ -218,7 +218,7 @@ def test_pairs_found_again_leave_out_rows_that_were_over(monkeypatch: pytest.Mon
 
 
 def test_wide_rows_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.streams.kernel.keys.BYTES", 400)
+    monkeypatch.setattr("weft.streams.kernel.keys.MAX_PIECE_BYTES", 400)
     kernel = Kernel(WIDE)
     rows = [("a" * 30, t, t) for t in range(5)]
     assert len(kernel.feed(rows, rows)) == 25
@@ -240,18 +240,18 @@ def test_pairs_of_sessions_are_found_again_too(monkeypatch: pytest.MonkeyPatch, 
         return [kernel.feed(first, second), kernel.feed(second, first), kernel.feed(bridge), kernel.flush()]
 
     wanted = run()
-    monkeypatch.setattr("weft.streams.kernel.emit.KNOWN", 0)
+    monkeypatch.setattr("weft.streams.kernel.emit.MAX_KNOWN_PAIRS", 0)
     assert run() == wanted
     assert sum(len(batch) for batch in wanted) > 300
 
 
 def test_a_group_that_is_too_large_says_how_many_groups_there_should_be() -> None:
-    state = empty(WIDE, SCHEMA, SCHEMA)
+    state = empty_state(WIDE, SCHEMA, SCHEMA)
     came = arrivals([("a", 1)] * 1000)
     check_size(state, came, came, groups=2)
     with pytest.raises(KernelProblem, match=r"W2211.*SET 'groups' = '\d+'"):
         check_size(state, came, came, groups=2, most=10_000)
-    assert HELD == 2**31
+    assert MAX_GROUP_BYTES == 2**31
 
 
 def test_the_same_rows_in_any_order_give_the_same_set() -> None:
@@ -260,7 +260,7 @@ def test_the_same_rows_in_any_order_give_the_same_set() -> None:
     def run(left: list[tuple[str, int, int]]) -> list[tuple[object, ...]]:
         stepped = step(
             WIDE,
-            empty(WIDE, SCHEMA, SCHEMA),
+            empty_state(WIDE, SCHEMA, SCHEMA),
             arrivals(left),
             arrivals(left[::-1]),
             Clock(left=FOREVER, right=FOREVER),

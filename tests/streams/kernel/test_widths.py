@@ -12,11 +12,11 @@ import pytest
 from kernel_runs import Kernel, arrivals, interval
 from weft.streams.kernel import keys as module
 from weft.streams.kernel.gate import Arrivals
-from weft.streams.kernel.keys import key_numbers, widths
-from weft.streams.kernel.redrive import redone
+from weft.streams.kernel.keys import number_keys, row_widths
+from weft.streams.kernel.redrive import find_corrections
 from weft.streams.kernel.segments import Segment
 from weft.streams.kernel.spec import NEVER, Clock, JoinTask, Residual
-from weft.streams.kernel.transition import check_size, empty, step
+from weft.streams.kernel.transition import check_size, empty_state, step
 
 TEXTS = pa.schema([("k0", pa.string()), ("v", pa.string())])
 KINDS: list[tuple[Any, list[Any]]] = [
@@ -53,7 +53,7 @@ def bytes_of(value: Any, kind: Any) -> int:
 def test_a_row_is_as_wide_as_its_values(kind: Any, values: list[Any], skipped: int) -> None:
     column = pa.array(values, kind)[skipped:]
     chosen = np.array([random.Random(1).randrange(len(column)) for _ in range(9)])
-    each = widths([column, pa.chunked_array([column])], chosen)
+    each = row_widths([column, pa.chunked_array([column])], chosen)
     given = each.fixed + (np.zeros(9, dtype=np.int64) if each.each is None else each.each)
     assert given.tolist() == [2 * bytes_of(values[skipped + n], kind) for n in chosen.tolist()]
 
@@ -71,7 +71,7 @@ def texts(rows: list[tuple[str, int, str]]) -> Arrivals:
 def joined(task: JoinTask, left: Arrivals, right: Arrivals) -> Any:
     clock = Clock(left=NEVER, right=NEVER)
     return step(
-        task, empty(task, TEXTS, TEXTS), left, right, clock, batch=0, watermark=NEVER, wall_clock=0
+        task, empty_state(task, TEXTS, TEXTS), left, right, clock, batch=0, watermark=NEVER, wall_clock=0
     ).out
 
 
@@ -80,7 +80,7 @@ def test_one_wide_row_among_narrow_ones_makes_small_batches(
     monkeypatch: pytest.MonkeyPatch, wide: str
 ) -> None:
     """The rows of the wide side are narrow on average: their average says nothing of the one that repeats."""
-    monkeypatch.setattr(module, "BYTES", 100_000)
+    monkeypatch.setattr(module, "MAX_PIECE_BYTES", 100_000)
     many = texts([("a", n, "") for n in range(1000)])
     one = texts([("a", 500, "w" * 2000), *(("b", n, "") for n in range(5000))])
     sides = (one, many) if wide == "left" else (many, one)
@@ -91,7 +91,7 @@ def test_one_wide_row_among_narrow_ones_makes_small_batches(
 
 
 def test_long_keys_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BYTES", 100_000)
+    monkeypatch.setattr(module, "MAX_PIECE_BYTES", 100_000)
     seen: list[int] = []
     real = Segment.child
 
@@ -118,7 +118,7 @@ def test_output_of_many_gigabytes_overflows_no_column() -> None:
     for batch in joined(interval(0, 0), left, right):
         rows, widest = rows + batch.num_rows, max(widest, batch.nbytes)
     assert rows == count
-    assert widest < 1.1 * module.BYTES
+    assert widest < 1.1 * module.MAX_PIECE_BYTES
 
 
 def test_a_million_candidates_with_long_keys_overflow_no_column() -> None:
@@ -133,22 +133,22 @@ def test_a_million_candidates_with_long_keys_overflow_no_column() -> None:
 def test_late_rows_with_long_keys_are_told_apart_without_repeating_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "BYTES", 100_000)
+    monkeypatch.setattr(module, "MAX_PIECE_BYTES", 100_000)
     kernel = Kernel(interval(-10, 10, left={"retention": 1000}, right={"retention": 1000}))
     kernel.feed([("k" * 2000, 5, 1), *((f"x{n}", 5, n) for n in range(500))])
     rows = pa.table([["k" * 2000], [9]], schema=kernel.state.left.schema)
-    done = redone(kernel.task, kernel.state, "right", rows, np.array([6]), {})
+    done = find_corrections(kernel.task, kernel.state, "right", rows, np.array([6]), {})
     assert [row["right"]["v"] for batch in done.plus for row in batch.to_pylist()] == [9]
     column = pa.array(["k" * 2000] * 3)
     none = np.zeros(3, dtype=np.int64)
     part = Segment(hashes=none, times=none, rows=pa.table([column], names=["k0"]), batch=0)
-    assert key_numbers(("k0",), [(part, np.arange(3))]).tolist() == [0, 0, 0]
+    assert number_keys(("k0",), [(part, np.arange(3))]).tolist() == [0, 0, 0]
 
 
 def test_the_text_of_rows_that_cannot_be_read_counts_too() -> None:
     task = interval(0, 10)
     some = arrivals([("a", 1)], raw=["x" * 1000])
-    state = empty(task, some.rows.schema, some.rows.schema)
+    state = empty_state(task, some.rows.schema, some.rows.schema)
     check_size(state, some, arrivals([]), groups=2, most=2000)
     with pytest.raises(Exception, match="W2211"):
         check_size(state, some, arrivals([]), groups=2, most=1000)

@@ -9,7 +9,7 @@ import pytest
 
 from stream_spark import job_of
 from weft.errors import StreamError, StreamPlanError
-from weft.streams.checkpoint.folder import JobRecord, begin, use
+from weft.streams.checkpoint.folder import JobRecord, activate, create_checkpoint
 from weft.streams.checkpoint.manifest import Manifest, Move, write_manifest
 from weft.streams.run.batch import run_batch
 
@@ -41,8 +41,11 @@ def test_what_has_no_batch_form_is_refused(tmp_path: Path, sql: str, message: st
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_batch_is_not_written_beside_the_rows_of_any_checkpoint(tmp_path: Path, which: int) -> None:
     plan = job_of(ORDERS + SEEN, tmp_path)
-    made = [begin(tmp_path / ".weft" / "streams" / "job" / "seen", JobRecord(groups=1)) for _ in range(2)]
-    use(made[1])
+    made = [
+        create_checkpoint(tmp_path / ".weft" / "streams" / "job" / "seen", JobRecord(groups=1))
+        for _ in range(2)
+    ]
+    activate(made[1])
     rows = tmp_path / "out" / "part-0.json"
     rows.parent.mkdir()
     rows.write_text("{}")

@@ -15,9 +15,9 @@ from weft.io.spark import jars
 from weft.streams.run import connectors
 from weft.streams.run.connectors import (
     CONNECTORS,
-    connector_of,
-    install,
-    installed,
+    find_connector,
+    find_installed,
+    install_connector,
     maven_project,
     spark_version,
 )
@@ -61,12 +61,12 @@ def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_connector_is_fetched_for_the_spark_that_is_there(maven: Path, tmp_path: Path) -> None:
-    found, told = install("kafka", folder=tmp_path / "jars")
+    found, told = install_connector("kafka", folder=tmp_path / "jars")
     assert (found.version, found.spark, told) == (VERSION, VERSION, ())
     assert maven.read_text().count("<artifactId>spark-sql-kafka-0-10_2.13</artifactId>") == 1
     # What Spark brings itself does not come twice.
     assert found.jars == ("kafka-clients-3.9.2.jar", MAIN)
-    assert installed(connector_of("kafka"), tmp_path / "jars") == found
+    assert find_installed(find_connector("kafka"), tmp_path / "jars") == found
     assert [p.name for p in (tmp_path / "jars").iterdir()] == ["kafka"]
 
 
@@ -75,7 +75,7 @@ def test_an_elder_release_is_taken_where_there_is_no_other_and_told(
 ) -> None:
     monkeypatch.setenv("MAVEN_HAS", "4.2.0")
     monkeypatch.setenv("MAVEN_JARS", "spark-sql-kafka-0-10_2.13-4.2.0.jar")
-    found, (told,) = install("kafka", folder=tmp_path / "jars")
+    found, (told,) = install_connector("kafka", folder=tmp_path / "jars")
     assert found.version == "4.2.0"
     assert (told.code, told.severity) == ("W2306", "warning")
     assert VERSION in told.message
@@ -85,18 +85,18 @@ def test_an_elder_release_is_taken_where_there_is_no_other_and_told(
 def test_what_cannot_be_fetched_leaves_what_was_there(
     maven: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, _ = install("kafka", folder=tmp_path / "jars")
+    before, _ = install_connector("kafka", folder=tmp_path / "jars")
     monkeypatch.setenv("MAVEN_HAS", "")
     for says, tries in (("Could not find artifact a", 2), ("Unknown host: network is unreachable", 1)):
         maven.write_text("")
         monkeypatch.setenv("MAVEN_SAYS", says)
         with pytest.raises(ConnectorError) as caught:
-            install("kafka", folder=tmp_path / "jars")
+            install_connector("kafka", folder=tmp_path / "jars")
         assert caught.value.code == "W2306"
         assert says in caught.value.message
         assert "--offline" in caught.value.help
         assert maven.read_text().count("<project>") == tries
-        assert installed(connector_of("kafka"), tmp_path / "jars") == before
+        assert find_installed(find_connector("kafka"), tmp_path / "jars") == before
         assert [p.name for p in (tmp_path / "jars").iterdir()] == ["kafka"]
 
 
@@ -106,7 +106,7 @@ def test_messages_of_maven_are_told_without_the_places_it_looked_at(
     assert maven.parent == tmp_path
     monkeypatch.setenv("MAVEN_HAS", "")
     with pytest.raises(ConnectorError) as caught:
-        install("avro", folder=tmp_path / "jars")
+        install_connector("avro", folder=tmp_path / "jars")
     assert "://" not in caught.value.message
     assert "Help 1" not in caught.value.message
 
@@ -114,7 +114,7 @@ def test_messages_of_maven_are_told_without_the_places_it_looked_at(
 def test_without_maven_the_way_without_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConnectorError) as caught:
-        install("kafka", folder=tmp_path / "jars")
+        install_connector("kafka", folder=tmp_path / "jars")
     assert caught.value.code == "W2306"
     assert "--offline DIR" in caught.value.help
 
@@ -126,16 +126,16 @@ def test_a_connector_is_taken_from_a_folder(tmp_path: Path, monkeypatch: pytest.
     (there / "kafka-clients-3.9.2.jar").write_text("jar")
     for folder in (there, tmp_path / "nowhere"):
         with pytest.raises(ConnectorError) as caught:
-            install("kafka", offline=folder, folder=tmp_path / "jars")
+            install_connector("kafka", offline=folder, folder=tmp_path / "jars")
         assert caught.value.code == "W2306"
     (there / MAIN).write_text("jar")
-    found, told = install("kafka", offline=there, folder=tmp_path / "jars")
+    found, told = install_connector("kafka", offline=there, folder=tmp_path / "jars")
     assert (found.version, told) == (VERSION, ())
 
 
 def test_a_name_that_is_no_connector_is_told_the_nearest() -> None:
     with pytest.raises(ConnectorError) as caught:
-        connector_of("kafak")
+        find_connector("kafak")
     assert (caught.value.code, caught.value.help) == ("W2311", "did you mean 'kafka'?")
 
 

@@ -14,9 +14,9 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
 from stream_spark import job_of, run_memory
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint, current, record_of
+from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import last_batch, last_manifest, read_manifest
-from weft.streams.checkpoint.offsets import planned_sources
+from weft.streams.checkpoint.offsets import count_sources
 from weft.streams.run.job import run_job
 from weft.streams.run.report import BatchReport, Listener
 
@@ -40,7 +40,7 @@ def statement(root: Path) -> Path:
 
 
 def in_use(root: Path) -> Checkpoint:
-    found = current(statement(root))
+    found = find_checkpoint(statement(root))
     assert found is not None
     return found
 
@@ -113,7 +113,7 @@ def test_a_checkpoint_that_was_restored_whole_behind_its_sink_is_refused(
     shutil.copytree(root / "older", checkpoint.root)
     error = refused(spark, root)
     assert (error.code, "an older copy" in error.message) == ("W2202", True)
-    for later in (root / "out").glob(f"part-{record_of(checkpoint).id}-000001-*"):
+    for later in (root / "out").glob(f"part-{read_job_record(checkpoint).id}-000001-*"):
         later.unlink()
     run_memory(spark, job_of(SQL, root), BATCHES)
     assert ids(rows_in(root / "out")) == ids(as_set(run(root / "same").rows))
@@ -149,7 +149,7 @@ def test_beginning_again_after_offsets_were_kept_doubles_nothing(spark: SparkSes
     for name in ("1", ".1.crc"):
         (first.spark / "commits" / name).unlink(missing_ok=True)
     kept = run_memory(spark, job_of(wider, root), BATCHES[:3], final=False, keep="offsets")
-    assert (record_of(kept.checkpoint).follows, last_batch(kept.checkpoint)) == (first.name, 2)
+    assert (read_job_record(kept.checkpoint).follows, last_batch(kept.checkpoint)) == (first.name, 2)
     # Rows of the first two batches do not come again: they are rejects of the new checkpoint.
     assert kept.ledger["left"]["in"] == 3
     run_memory(spark, job_of(wider, root), BATCHES, fresh=True)
@@ -195,7 +195,7 @@ def test_idle_sides_change_no_sources_whatever_the_mode_is(spark: SparkSession, 
     plain = job_of("SET 'trigger' = '100ms';" + SQL, tmp_path)
     run_job(spark, plain, mode="available", memory=upto(1))
     checkpoint = in_use(tmp_path)
-    assert planned_sources(checkpoint.spark) == 2
+    assert count_sources(checkpoint.spark) == 2
     idle = job_of("SET 'trigger' = '100ms'; SET 'idle.timeout' = '1s';" + SQL, tmp_path)
     out = threading.Event()
 
@@ -205,7 +205,7 @@ def test_idle_sides_change_no_sources_whatever_the_mode_is(spark: SparkSession, 
                 out.set()
 
     run_job(spark, idle, mode="continuous", memory=upto(3), listener=Waiting(), stop=out.is_set)
-    assert planned_sources(checkpoint.spark) == 3
+    assert count_sources(checkpoint.spark) == 3
     # Then the other way round, and without the option that brought the ticks.
     run_job(spark, idle, mode="available", memory=upto(3))
     run_job(spark, plain, mode="available", memory=upto(3))

@@ -16,7 +16,7 @@ import pytest
 from kills import TESTS, running
 from stream_checkpoints import BATCHES, SQL, as_set, run
 from stream_spark import Done, done, job_of
-from weft.streams.checkpoint.folder import current
+from weft.streams.checkpoint.folder import find_checkpoint
 from weft.streams.checkpoint.manifest import sink_files
 from weft.streams.run.job import run_job
 from weft.streams.spark.memory import write_memory
@@ -56,7 +56,7 @@ def test_files_that_were_noted_but_not_planned_come_in_the_batch_that_they_were_
     """The process ends after Spark's file sources noted files for a batch and before the batch had its offsets."""
     root = workspace(tmp_path / "job")
     assert killed(root, "stream_kernel:2") == -signal.SIGKILL
-    checkpoint = current(root / ".weft" / "streams" / "job" / "status")
+    checkpoint = find_checkpoint(root / ".weft" / "streams" / "job" / "status")
     assert checkpoint is not None
     (checkpoint.spark / "offsets" / "1").unlink()
     (checkpoint.spark / "offsets" / ".1.crc").unlink()

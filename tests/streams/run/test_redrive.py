@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from command_line import Ran, weft
-from weft.streams.checkpoint.folder import current
-from weft.streams.checkpoint.recover import redrives
+from weft.streams.checkpoint.folder import find_checkpoint
+from weft.streams.checkpoint.recover import read_redrives
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,9 +113,9 @@ def test_late_rows_become_corrections_before_and_after_the_end(spark: SparkSessi
     wanted = {("+I", "a", 3, ""): 1, ("+I", "b", 4, ""): 1, ("-D", "b", None, ""): 1}
     assert rows(spark, root / "out.corrections") == wanted
     # A crash came before the files were renamed: the next redrive does that, and gives nothing again.
-    checkpoint = current(root / ".weft" / "streams" / "job" / "shipped")
+    checkpoint = find_checkpoint(root / ".weft" / "streams" / "job" / "shipped")
     assert checkpoint is not None
-    (record,) = redrives(checkpoint)
+    (record,) = read_redrives(checkpoint)
     for move in record.files:
         move.source.parent.mkdir(parents=True, exist_ok=True)
         move.to.rename(move.source)

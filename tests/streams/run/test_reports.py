@@ -12,7 +12,7 @@ from weft.streams.checkpoint.manifest import Manifest
 from weft.streams.kernel.spec import FOREVER, NEVER, SideStats
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
-from weft.streams.run.report import batch_report, join_reports, side_names, windows
+from weft.streams.run.report import batch_report, count_windows, join_reports, source_names
 from weft.streams.sql.lower import read_spec
 
 BOUND = "AND s.t BETWEEN o.t AND o.t + INTERVAL '10' SECOND"
@@ -47,13 +47,13 @@ def test_windows_are_counted_from_the_first_row_on(
 ) -> None:
     (step,) = windowed(window).kernel_steps
     now = FOREVER if clock is None else clock * SECOND
-    assert windows(step, stats(5, 31), stats(8, 39), now) == wanted
+    assert count_windows(step, stats(5, 31), stats(8, 39), now) == wanted
 
 
 def test_no_window_is_counted_before_the_first_row() -> None:
     (step,) = windowed("WINDOW TUMBLING ('10s')").kernel_steps
-    assert windows(step, stats(None, None), stats(None, None), NEVER) == (0, 0)
-    assert windows(step, stats(5, 5), stats(None, None), NEVER) == (0, 1)
+    assert count_windows(step, stats(None, None), stats(None, None), NEVER) == (0, 0)
+    assert count_windows(step, stats(5, 5), stats(None, None), NEVER) == (0, 1)
 
 
 def test_a_report_of_a_statement_that_has_done_nothing_is_empty() -> None:
@@ -65,4 +65,4 @@ def test_a_report_of_a_statement_that_has_done_nothing_is_empty() -> None:
 
 
 def test_sides_are_called_by_their_streams() -> None:
-    assert side_names(small_plan()) == {"left": "orders", "right": "shipments"}
+    assert source_names(small_plan()) == {"left": "orders", "right": "shipments"}

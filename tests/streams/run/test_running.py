@@ -13,13 +13,13 @@ from stream_spark import job_of
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import seal
-from weft.streams.checkpoint.folder import current, record_of
-from weft.streams.checkpoint.lock import holder
+from weft.streams.checkpoint.folder import find_checkpoint, read_job_record
+from weft.streams.checkpoint.lock import find_holder
 from weft.streams.checkpoint.manifest import Manifest
-from weft.streams.run.opening import find_sealed, groups_of, open_checkpoint
-from weft.streams.run.statement import StoppedError, watch
+from weft.streams.run.opening import choose_groups, find_sealed, open_checkpoint
+from weft.streams.run.statement import StoppedError, wait_all
 from weft.streams.spark import files as files_of_sinks
-from weft.streams.spark.files import csv_rows, forget_staging, stage, staging_of
+from weft.streams.spark.files import count_csv_rows, remove_staging, stage_rows, staging_folder
 from weft.streams.sql.spec import SinkSpec
 
 
@@ -44,7 +44,7 @@ class Query:
 
 
 def watched(*queries: Query, **named: Any) -> None:
-    watch(list(queries), named.get("stop"))  # type: ignore[arg-type]  # stand-ins
+    wait_all(list(queries), named.get("stop"))  # type: ignore[arg-type]  # stand-ins
 
 
 def test_queries_are_watched_until_all_have_ended() -> None:
@@ -84,7 +84,7 @@ def test_records_of_csv_files_are_counted_as_they_were_written(
 ) -> None:
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     sink = SinkSpec(name="s", connector=FrozenMap({"connector": "files", "format": "csv", **options}))
-    assert csv_rows(tmp_path / "a.csv", sink) == rows
+    assert count_csv_rows(tmp_path / "a.csv", sink) == rows
 
 
 def test_files_whose_rows_are_not_counted_one_by_one_are_all_shown(
@@ -94,27 +94,27 @@ def test_files_whose_rows_are_not_counted_one_by_one_are_all_shown(
     files = [(tmp_path / "part-0", 5), (tmp_path / "part-1", None)]
     monkeypatch.setattr(files_of_sinks, "_counted", lambda *_: files)
     sink = SinkSpec(name="s", connector=FrozenMap({"connector": "files", "format": "avro"}))
-    moves = stage(MagicMock(), sink, tmp_path, checkpoint="cp", batch=0, keep_empty=False)
+    moves = stage_rows(MagicMock(), sink, tmp_path, checkpoint="cp", batch=0, keep_empty=False)
     assert [(m.source, m.rows) for m in moves] == files
 
 
 def test_staging_that_another_checkpoint_uses_stays(tmp_path: Path) -> None:
     for name in ("mine", "theirs"):
-        staging_of(tmp_path, name).mkdir(parents=True)
-    forget_staging(tmp_path, "mine")
+        staging_folder(tmp_path, name).mkdir(parents=True)
+    remove_staging(tmp_path, "mine")
     assert [p.name for p in tmp_path.glob("*/*")] == ["theirs"]
-    forget_staging(tmp_path, "theirs")
+    remove_staging(tmp_path, "theirs")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_statement_is_locked_before_its_first_checkpoint_begins(tmp_path: Path) -> None:
     job = job_of(SQL, tmp_path)
     with open_checkpoint(job, job.statements[0], cores=2) as found:
-        assert holder(found.lock) is not None
+        assert find_holder(found.lock) is not None
         with pytest.raises(StreamError) as caught, open_checkpoint(job, job.statements[0], cores=2):
             pytest.fail("two processes have one statement")
         assert caught.value.code == "W2205"
-    assert holder(found.lock) is None
+    assert find_holder(found.lock) is None
     with open_checkpoint(job, job.statements[0], cores=7) as again:
         assert again == found
 
@@ -147,7 +147,7 @@ def test_a_checkpoint_that_takes_offsets_over_is_used_only_when_it_has_them(
         open_checkpoint(wider, wider.statements[0], cores=2, keep="offsets"),
     ):
         pytest.fail("a checkpoint without offsets is opened")
-    assert current(old.root.parent) == old
+    assert find_checkpoint(old.root.parent) == old
 
 
 OTHER = "CREATE STREAM other WITH ('connector' = 'files', 'path' = 'other', 'format' = 'json') AS"
@@ -194,6 +194,6 @@ def test_everything_that_keeps_statements_from_running_is_told_before_the_first_
 )
 def test_groups_are_chosen_at_the_first_start(tmp_path: Path, settings: str, limit: str, groups: int) -> None:
     job = job_of(settings + SQL + limit, tmp_path, groups=None)
-    assert groups_of(job, job.statements[0], 4) == groups
+    assert choose_groups(job, job.statements[0], 4) == groups
     with open_checkpoint(job, job.statements[0], cores=4) as found:
-        assert record_of(found).groups == groups
+        assert read_job_record(found).groups == groups

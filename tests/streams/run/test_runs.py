@@ -13,17 +13,17 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
 from stream_spark import job_of, run_memory
 from weft.errors import ConnectorError, StreamError
-from weft.streams.checkpoint.folder import Checkpoint, current, record_of
-from weft.streams.checkpoint.lock import held
+from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
+from weft.streams.checkpoint.lock import lock_statement
 from weft.streams.checkpoint.manifest import (
     Heartbeat,
-    batches,
     last_batch,
+    list_batches,
     read_heartbeat,
     read_manifest,
     write_heartbeat,
 )
-from weft.streams.checkpoint.rejects import last_rejects
+from weft.streams.checkpoint.rejects import read_last_rejects
 from weft.streams.run.job import run_job
 from weft.streams.run.report import BatchReport, Listener, QueryReport
 from weft.streams.spark.kafka import read_kafka, read_kafka_batch
@@ -105,17 +105,17 @@ def test_a_changed_query_is_told_what_changed_and_goes_on_only_as_it_is_told(
     second = run_memory(spark, job_of(filtered, tmp_path), given[:3], final=False, keep="state")
     assert second.checkpoint == first.checkpoint
     assert [row.get("one") for _, row in second.rows] == [None, None, None, 1]
-    assert [c["kept"] for c in record_of(second.checkpoint).changes] == ["state"]
+    assert [c["kept"] for c in read_job_record(second.checkpoint).changes] == ["state"]
     wider = filtered.replace("'10' SECOND", "'15' SECOND")
     refused = code_of(spark, wider, tmp_path, keep="state")
     assert refused.code == "W2203"
     assert "--keep state cannot go on with it" in refused.message
     third = run_memory(spark, job_of(wider, tmp_path), given, keep="offsets")
     assert third.checkpoint != first.checkpoint
-    assert record_of(third.checkpoint).first_batch == 3
+    assert read_job_record(third.checkpoint).first_batch == 3
     assert [b for b, _ in third.rows] == [3, 4]
     assert third.ledger["left"]["in"] == 2
-    assert [(r.reason, r.batch, r.row["id"]) for r in last_rejects(third.checkpoint, 9)] == [
+    assert [(r.reason, r.batch, r.row["id"]) for r in read_last_rejects(third.checkpoint, 9)] == [
         ("ABANDONED", 2, "w")
     ]
 
@@ -124,7 +124,7 @@ def test_a_policy_that_fails_commits_nothing_of_its_batch(spark: SparkSession, t
     strict = MEMORY.replace("'event.time.field' = 't'", "'event.time.field' = 't', 'late' = 'fail'", 1)
     failed = code_of(spark, strict, tmp_path)
     assert failed.code == "W2206"
-    found = current(tmp_path / ".weft" / "streams" / "job" / "status")
+    found = find_checkpoint(tmp_path / ".weft" / "streams" / "job" / "status")
     assert found is not None
     assert last_batch(found) == 1
     # What was on time is there; the same job with another policy goes on without a question.
@@ -189,7 +189,7 @@ def test_a_side_that_shows_nothing_stops_holding_the_other_back(spark: SparkSess
     assert report.queries[0].rows == 1
     assert report.queries[0].checkpoint is not None
     found = Checkpoint(report.queries[0].checkpoint)
-    beats = [read_heartbeat(found, batch) for batch in batches(found.commits)]
+    beats = [read_heartbeat(found, batch) for batch in list_batches(found.commits)]
     assert any("s" in beat.idle for beat in beats if beat is not None)
     # Without the idle side there was no watermark, so nothing could come out.
     assert all(beat.watermark is None for beat in beats if beat is not None and "s" not in beat.idle)
@@ -201,9 +201,9 @@ def test_what_cannot_run_is_refused(spark: SparkSession, tmp_path: Path) -> None
         run_job(spark, plan, only="statis", memory={})
     assert (caught.value.code, "'status'" in caught.value.help) == ("W2215", True)
     run_memory(spark, plan, BATCHES[:1], final=False)
-    found = current(tmp_path / ".weft" / "streams" / "job" / "status")
+    found = find_checkpoint(tmp_path / ".weft" / "streams" / "job" / "status")
     assert found is not None
-    with held(found.lock, "status"):
+    with lock_statement(found.lock, "status"):
         assert code_of(spark, MEMORY, tmp_path).code == "W2205"
 
 
@@ -253,5 +253,5 @@ def test_statements_without_state_count_and_reject_too(spark: SparkSession, tmp_
     assert found.ledger["left"] == {
         "in": 3, "matched": 2, "waiting": 0, "unmatched": 0, "late": 0, "rejected": 1, "evicted": 0,
     }  # fmt: skip
-    (reject,) = last_rejects(Checkpoint(found.checkpoint.root), 5)
+    (reject,) = read_last_rejects(Checkpoint(found.checkpoint.root), 5)
     assert (reject.reason, reject.raw) == ("MALFORMED", "no row")

@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 
 from weft.errors import StreamError
-from weft.streams.checkpoint.lock import Process, held, process, this_process
+from weft.streams.checkpoint.lock import Process, find_process, lock_statement, this_process
 from weft.streams.checkpoint.supervisor import (
     SupervisorFiles,
     SupervisorRecord,
-    ask_to_stop,
     read_record,
+    request_stop,
     write_answer,
     write_record,
 )
 from weft.streams.run import supervise as supervising
 from weft.streams.run.supervise import (
-    MOST_RESTARTS,
-    World,
-    check_free,
-    pause_before,
-    send,
+    MAX_RESTARTS,
+    Environment,
+    check_not_running,
+    restart_delay,
+    send_signal,
     stop_job,
     supervise,
 )
@@ -56,8 +56,8 @@ class Clock:
     at: float = 1000.0
     waits: list[float] = field(default_factory=list)
 
-    def world(self) -> World:
-        return World(now=lambda: self.at, sleep=self.sleep)
+    def world(self) -> Environment:
+        return Environment(now=lambda: self.at, sleep=self.sleep)
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -91,9 +91,9 @@ def run(files: SupervisorFiles, start: Callable[[], Any], clock: Clock | None = 
 
 
 def test_pauses_double_up_to_a_minute_and_end_after_five_falls() -> None:
-    assert [pause_before(range(n), 5.0) for n in range(6)] == [1, 2, 4, 8, 16, None]
-    assert pause_before([0.0] * 5, 601.0) == 1.0
-    assert pause_before((), 0.0) == 1.0
+    assert [restart_delay(range(n), 5.0) for n in range(6)] == [1, 2, 4, 8, 16, None]
+    assert restart_delay([0.0] * 5, 601.0) == 1.0
+    assert restart_delay((), 0.0) == 1.0
 
 
 def test_a_child_that_ends_well_is_not_started_again(files: SupervisorFiles) -> None:
@@ -113,7 +113,7 @@ def test_a_child_that_dies_is_started_again_after_growing_pauses(files: Supervis
 
 def test_a_child_that_falls_again_and_again_is_given_up(files: SupervisorFiles) -> None:
     record = run(files, lives(*[-9] * 20))
-    assert (record.state, len(record.restarts)) == ("failed", MOST_RESTARTS)
+    assert (record.state, len(record.restarts)) == ("failed", MAX_RESTARTS)
     assert record.error is not None
     assert record.error["code"] == "W2217"
     assert "signal 9" in record.error["message"]
@@ -139,7 +139,7 @@ def test_a_coded_error_is_not_tried_again(files: SupervisorFiles) -> None:
 
 def test_lost_workers_are(files: SupervisorFiles) -> None:
     record = run(files, refused(files, "W2214"))
-    assert (record.state, len(record.restarts)) == ("failed", MOST_RESTARTS)
+    assert (record.state, len(record.restarts)) == ("failed", MAX_RESTARTS)
 
 
 def test_an_answer_of_an_earlier_life_is_not_taken_for_this_one(files: SupervisorFiles) -> None:
@@ -160,7 +160,7 @@ def test_a_half_written_answer_is_a_fall(files: SupervisorFiles) -> None:
 
 def test_a_child_that_is_asked_to_stop_is_not_started_again(files: SupervisorFiles) -> None:
     def start() -> Child:
-        ask_to_stop(files)
+        request_stop(files)
         return Child(-15)
 
     record = run(files, start)
@@ -174,14 +174,14 @@ def test_the_wish_to_stop_is_heard_between_two_lives(files: SupervisorFiles) -> 
         clock.sleep(seconds)
         record = read_record(files)
         if record is not None and record.state == "waiting":
-            ask_to_stop(files)
+            request_stop(files)
 
-    record = supervise(files, "job", lives(-9), World(now=lambda: clock.at, sleep=sleep))
+    record = supervise(files, "job", lives(-9), Environment(now=lambda: clock.at, sleep=sleep))
     assert (record.state, record.restarts) == ("stopped", ())
 
 
 def test_an_old_wish_to_stop_does_not_stop_a_new_start(files: SupervisorFiles) -> None:
-    ask_to_stop(files)
+    request_stop(files)
     assert len(run(files, lives(-9, 0)).restarts) == 1
 
 
@@ -192,7 +192,7 @@ def test_a_job_of_an_earlier_version_that_runs_is_not_started_twice(files: Super
     theirs = SupervisorRecord(job="job", state="running", pid=me.pid, began=bare, since=0, format=1)
     for record in (theirs, replace(theirs, pid=GONE, child_pid=me.pid, child_began=bare)):
         write_record(files, record)
-        for start in (lambda: run(files, lives(0)), lambda: check_free(files, "job")):
+        for start in (lambda: run(files, lives(0)), lambda: check_not_running(files, "job")):
             with pytest.raises(StreamError) as caught:
                 start()
             assert caught.value.code == "W2215"
@@ -203,9 +203,9 @@ def test_a_job_of_an_earlier_version_that_runs_is_not_started_twice(files: Super
 def test_a_job_whose_lock_is_held_is_not_started_twice_and_its_record_stays(files: SupervisorFiles) -> None:
     theirs = SupervisorRecord(job="job", state="running", pid=GONE, began="1", since=0)
     write_record(files, theirs)
-    ask_to_stop(files)
-    with held(files.lock, "job"):
-        for start in (lambda: run(files, lives(0)), lambda: check_free(files, "job")):
+    request_stop(files)
+    with lock_statement(files.lock, "job"):
+        for start in (lambda: run(files, lives(0)), lambda: check_not_running(files, "job")):
             with pytest.raises(StreamError) as caught:
                 start()
             assert caught.value.code == "W2215"
@@ -252,9 +252,9 @@ def test_a_job_that_cannot_be_started_at_all_is_failed_with_its_error(
 
 
 def test_only_the_process_that_was_recorded_gets_a_signal() -> None:
-    assert not send(Process(this_process().pid, "another beginning"), signal.SIGKILL)
-    assert not send(Process(GONE, "1"), signal.SIGKILL)
-    assert send(this_process(), 0)
+    assert not send_signal(Process(this_process().pid, "another beginning"), signal.SIGKILL)
+    assert not send_signal(Process(GONE, "1"), signal.SIGKILL)
+    assert send_signal(this_process(), 0)
 
 
 def test_a_job_that_does_not_run_cannot_be_stopped(files: SupervisorFiles) -> None:
@@ -275,8 +275,8 @@ def test_a_lock_without_a_name_in_it_is_still_held(files: SupervisorFiles) -> No
         clock.sleep(seconds)
         files.lock.write_text("")
 
-    with held(files.lock, "job"), pytest.raises(StreamError, match="did not end within") as caught:
-        stop_job(files, "job", timeout=1, world=World(now=lambda: clock.at, sleep=sleep))
+    with lock_statement(files.lock, "job"), pytest.raises(StreamError, match="did not end within") as caught:
+        stop_job(files, "job", timeout=1, world=Environment(now=lambda: clock.at, sleep=sleep))
     assert caught.value.code == "W2215"
 
 
@@ -289,7 +289,7 @@ def test_what_a_killed_child_has_started_is_killed_too(files: SupervisorFiles) -
     while (ended := started.poll()) is None:
         time.sleep(0.01)
     assert ended == -signal.SIGKILL
-    grandchild = process(int(files.log.read_text()))
+    grandchild = find_process(int(files.log.read_text()))
     until = time.monotonic() + 30
     while grandchild.runs and time.monotonic() < until:
         time.sleep(0.01)
@@ -301,9 +301,9 @@ def test_a_process_is_started_in_a_session_of_its_own_and_a_long_log_is_put_asid
 ) -> None:
     code = "import os; print(os.getsid(0) == os.getpid(), flush=True); os.write(2, b'said'); os._exit(7)"
     monkeypatch.setattr(supervising, "PROGRAM", (sys.executable, "-c", code))
-    monkeypatch.setattr(supervising, "LARGEST_LOG", 5)
+    monkeypatch.setattr(supervising, "MAX_LOG_BYTES", 5)
     for _ in range(2):
-        supervising.put_aside_long_log(files)
+        supervising.rotate_log(files)
         started = supervising.spawn(["stream"], files)
         while (ended := started.poll()) is None:
             time.sleep(0.01)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import supervisor_races
-from weft.streams.checkpoint.lock import held
+from weft.streams.checkpoint.lock import lock_statement
 
 TESTS = Path(supervisor_races.__file__).parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent / "src")))}
@@ -56,8 +56,8 @@ def test_record_status_and_stop_are_those_of_the_one_that_runs(tries: list[dict[
 def test_looking_for_the_holder_of_a_lock_keeps_nobody_from_taking_it(tmp_path: Path) -> None:
     """`weft stream status` in a loop must not make a start fail."""
     lock = tmp_path / "lock"
-    code = "import sys; from pathlib import Path; from weft.streams.checkpoint.lock import holder\n"
-    code += "lock = Path(sys.argv[1]); print(flush=True)\nwhile True: holder(lock)"
+    code = "import sys; from pathlib import Path; from weft.streams.checkpoint.lock import find_holder\n"
+    code += "lock = Path(sys.argv[1]); print(flush=True)\nwhile True: find_holder(lock)"
     looking = subprocess.Popen(
         [sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE, env=ENVIRONMENT
     )
@@ -65,7 +65,7 @@ def test_looking_for_the_holder_of_a_lock_keeps_nobody_from_taking_it(tmp_path: 
         assert looking.stdout is not None
         looking.stdout.readline()
         for _ in range(LOOKS):
-            with held(lock, "statement"):
+            with lock_statement(lock, "statement"):
                 pass
     finally:
         looking.kill()

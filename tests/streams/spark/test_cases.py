@@ -12,7 +12,7 @@ import pytest
 from stream_runs import FILES, cases_of
 from stream_spark import run_memory
 from weft.core.frozen import FrozenMap
-from weft.streams.checkpoint.rejects import read_rejects, reject_files
+from weft.streams.checkpoint.rejects import list_reject_files, read_rejects
 from weft.testing import assert_rows_equal
 from weft.testing.stream_cases import StreamCase
 
@@ -60,6 +60,6 @@ def test_a_streaming_query_gives_what_the_case_says(
     for side, counts in case.ledger.items():
         assert {name: found.ledger[side][name] for name in counts} == dict(counts)
     if case.rejects:
-        files = reject_files(found.checkpoint)
+        files = list_reject_files(found.checkpoint)
         told_of = [(f.side, r) for f in files for r in read_rejects(f).column("reason").to_pylist()]
         assert Counter(f"{side} {reason}" for side, reason in told_of) == dict(case.rejects)

@@ -16,7 +16,7 @@ from weft.errors import ConnectorError, StreamError
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import JobPlan
 from weft.streams.run.job import run_job
-from weft.streams.spark.kafka import ROW_ID, TIME_HEADER, as_messages, read_kafka_batch
+from weft.streams.spark.kafka import ROW_ID, TIME_HEADER, build_messages, read_kafka_batch
 from weft.streams.spark.select_stage import EVENT_TIME
 from weft.streams.sql.lower import read_spec
 
@@ -128,7 +128,7 @@ def test_a_row_that_is_written_again_has_the_id_it_had(spark: SparkSession, tmp_
     )
 
     def ids(batch: int, frame: DataFrame) -> list[str]:
-        found = as_messages(frame, plan, checkpoint="cp", batch=batch).collect()
+        found = build_messages(frame, plan, checkpoint="cp", batch=batch).collect()
         return sorted(bytes(h.value).decode() for row in found for h in row.headers if h.key == ROW_ID)
 
     first = ids(7, rows)

@@ -11,7 +11,7 @@ import pytest
 from stream_checkpoints import SQL
 from weft.streams.plan.kernel_spec import build_task
 from weft.streams.plan.resolve import plan_job
-from weft.streams.spark.shipping import carried
+from weft.streams.spark.shipping import ship_join
 from weft.streams.sql.lower import read_spec
 
 ALONE = """
@@ -33,7 +33,7 @@ def test_a_condition_is_asked_where_weft_is_not(tmp_path: Path, condition: str) 
     task = build_task(plan, plan.kernel_steps[0])
     assert task.residual is not None
     assert task.residual.rows is not None
-    (tmp_path / "carried").write_bytes(carried(task).payload)
+    (tmp_path / "carried").write_bytes(ship_join(task).payload)
     run = subprocess.run(
         [sys.executable, "-c", ALONE, str(tmp_path / "carried")],
         capture_output=True,
@@ -47,9 +47,9 @@ def test_a_condition_is_asked_where_weft_is_not(tmp_path: Path, condition: str) 
 
 def test_the_same_join_is_carried_under_the_same_name(tmp_path: Path) -> None:
     plan = plan_job(read_spec(SQL, file="job.sql"), tmp_path).statements[0]
-    one, other = (carried(build_task(plan, plan.kernel_steps[0])) for _ in range(2))
+    one, other = (ship_join(build_task(plan, plan.kernel_steps[0])) for _ in range(2))
     assert one == other
     wider = plan_job(
         read_spec(SQL.replace("'10' SECOND", "'11' SECOND"), file="job.sql"), tmp_path
     ).statements[0]
-    assert carried(build_task(wider, wider.kernel_steps[0])).name != one.name
+    assert ship_join(build_task(wider, wider.kernel_steps[0])).name != one.name

@@ -16,7 +16,7 @@ from weft.core.frozen import FrozenMap
 from weft.core.types import Field, Schema, parse_type
 from weft.errors import ConnectorError, WeftError
 from weft.streams.run.job import run_job
-from weft.streams.spark.files import not_read, order_warnings, read_batch
+from weft.streams.spark.files import check_file_order, read_batch, read_error
 from weft.streams.spark.memory import read_rate
 from weft.streams.sql.spec import StreamSpec
 
@@ -187,9 +187,11 @@ def test_a_session_without_the_avro_jar_is_told_what_to_install() -> None:
     said = (
         "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: avro. Make sure the provider name is correct"
     )
-    found = not_read(stream("a", "avro"), "avro", AnalysisException(said), "it does not read")
+    found = read_error(stream("a", "avro"), "avro", AnalysisException(said), "it does not read")
     assert (found.code, found.help) == ("W2305", "weft connectors install avro")
-    other = not_read(stream("a", "avro"), "avro", AnalysisException("[X] a broken file"), "it does not read")
+    other = read_error(
+        stream("a", "avro"), "avro", AnalysisException("[X] a broken file"), "it does not read"
+    )
     assert (other.code, other.message) == ("W2303", "it does not read: [X] a broken file")
 
 
@@ -204,13 +206,13 @@ def test_files_of_one_time_are_warned_of(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / "in" / f"{name}.json").write_text("{}\n")
         os.utime(tmp_path / "in" / f"{name}.json", (1000, 1000))
-    assert order_warnings(stream("in", "json"), tmp_path) == ()
+    assert check_file_order(stream("in", "json"), tmp_path) == ()
     limited: dict[str, Any] = {"max.files.per.trigger": 1}
     said = stream("in", "json", **limited)
-    (warning,) = order_warnings(said, tmp_path)
+    (warning,) = check_file_order(said, tmp_path)
     assert (warning.code, warning.severity) == ("W2307", "warning")
     os.utime(tmp_path / "in" / "a.json", (1001, 1001))
-    assert order_warnings(said, tmp_path) == ()
+    assert check_file_order(said, tmp_path) == ()
 
 
 def test_a_rate_stream_has_its_own_columns(spark: SparkSession) -> None:

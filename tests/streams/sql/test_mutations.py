@@ -19,7 +19,7 @@ import pytest
 from random_streams import START, Run, as_set, random_run
 from weft.errors import StreamError
 from weft.streams.kernel import gate, session, transition, working
-from weft.streams.kernel.pairs import over_below, reached
+from weft.streams.kernel.pairs import expiry_threshold, matching_range
 from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, Clock
 from weft.testing.stream_engine import run_statement
 from weft.testing.stream_reference import ReferenceResult, run_reference
@@ -68,7 +68,7 @@ def late_at_the_watermark(patch: pytest.MonkeyPatch) -> None:
 
 
 def over_a_microsecond_early(patch: pytest.MonkeyPatch) -> None:
-    whole = over_below
+    whole = expiry_threshold
 
     def early(*told: Any) -> int:
         below = whole(*told)
@@ -83,9 +83,9 @@ def null_keys_equal(patch: pytest.MonkeyPatch) -> None:
 
 
 def over_a_batch_early(patch: pytest.MonkeyPatch) -> None:
-    whole = working.leave
+    whole = working.expire_rows
 
-    def early(task: Any, side: working.Working, clock: Clock) -> Any:
+    def early(task: Any, side: working.ActiveSide, clock: Clock) -> Any:
         times = [t for t in (side.admitted.max_time,) if t is not None]
         least = max([clock.least, *times])
         return whole(task, side, Clock(left=least, right=least))
@@ -94,9 +94,9 @@ def over_a_batch_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def flags_not_set(patch: pytest.MonkeyPatch) -> None:
-    whole = working.Working.set
+    whole = working.ActiveSide.set
     patch.setattr(
-        working.Working, "set", lambda self, part, places, bits: whole(self, part, places, bits & ~MATCHED)
+        working.ActiveSide, "set", lambda self, part, places, bits: whole(self, part, places, bits & ~MATCHED)
     )
 
 
@@ -117,13 +117,13 @@ def hashes_believed(patch: pytest.MonkeyPatch) -> None:
 
 
 def upper_end_left_out(patch: pytest.MonkeyPatch) -> None:
-    whole = reached
+    whole = matching_range
 
     def short(*told: Any) -> Any:
         low, high = whole(*told)
         return low, high - 1
 
-    patch.setattr("weft.streams.kernel.pairs.reached", short)
+    patch.setattr("weft.streams.kernel.pairs.matching_range", short)
 
 
 def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def right_rows_of_final_joins_go_early(patch: pytest.MonkeyPatch) -> None:
-    whole = over_below
+    whole = expiry_threshold
     patch.setattr(working, "over_below", lambda task, *told: whole(replace(task, emit="changes"), *told))
 
 

@@ -16,9 +16,9 @@ app = typer.Typer(help="Connectors of Spark for Kafka and Avro.", no_args_is_hel
 @app.command("list")
 def ls() -> Envelope:
     """List the connectors, and which are installed."""
-    from weft.streams.run.connectors import CONNECTORS, installed
+    from weft.streams.run.connectors import CONNECTORS, find_installed
 
-    found = [installed(connector) for connector in CONNECTORS]
+    found = [find_installed(connector) for connector in CONNECTORS]
     rows = [(one.name, one.version or "not installed", one.what) for one in found]
     missing = tuple(f"weft connectors install {one.name}" for one in found if not one.version)
     return Envelope(
@@ -38,7 +38,7 @@ def install(
     ] = None,
 ) -> Envelope:
     """Fetch a connector with Maven, for the installed version of Spark."""
-    from weft.streams.run.connectors import install as put
+    from weft.streams.run.connectors import install_connector as put
 
     found, told = put(name, offline=offline)
     return Envelope(

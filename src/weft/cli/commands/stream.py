@@ -154,11 +154,11 @@ def _ran(
     stop: Any = None,
 ) -> tuple[JobReport, Rows]:
     from weft.io.spark.session import session_for
-    from weft.streams.run.job import chosen_statements
+    from weft.streams.run.job import select_statements
     from weft.streams.run.opening import find_sealed
 
     if mode != "batch":  # what keeps a job from running is told before Spark starts
-        find_sealed(plan, chosen_statements(plan, only), fresh=fresh, keep=keep)
+        find_sealed(plan, select_statements(plan, only), fresh=fresh, keep=keep)
     with session_for(settings_of(plan.root).spark, plan.root, spark=call.spark) as session:
         report = _reported(
             call, session.spark, plan, mode, fresh=fresh, keep=keep, only=only, to=to, stop=stop
@@ -229,12 +229,12 @@ def _answer(chosen: JobCall, plan: JobPlan, report: JobReport, rows: Rows, mode:
 
 def _as_child(call: Call, chosen: JobCall, only: str | None) -> Envelope:
     """Run a job until it is asked to stop; how it ended is left where its supervisor looks."""
-    from weft.streams.checkpoint.supervisor import SupervisorFiles, asked_to_stop, write_answer
+    from weft.streams.checkpoint.supervisor import SupervisorFiles, is_stop_requested, write_answer
 
     files = SupervisorFiles(chosen.folder())
     try:
         plan = chosen.plan()
-        report, rows = _ran(call, plan, mode="continuous", only=only, stop=lambda: asked_to_stop(files))
+        report, rows = _ran(call, plan, mode="continuous", only=only, stop=lambda: is_stop_requested(files))
         answer = _answer(chosen, plan, report, rows, "continuous")
     except WeftError as problem:
         answer = refused("stream", problem)

@@ -29,7 +29,7 @@ def start(
 ) -> Envelope:
     """Start a job that runs until it is stopped; it is started again when it falls."""
     from weft.streams.checkpoint.supervisor import SupervisorFiles
-    from weft.streams.run.supervise import leave_behind, spawn, supervise
+    from weft.streams.run.supervise import spawn, start_supervisor, supervise
 
     chosen = job_of(call_of(context), job, define)
     plan = chosen.plan()
@@ -40,7 +40,7 @@ def start(
         child = [*words, "run", *chosen.words(), "--continuous"]
         record = supervise(files, plan.name, lambda: spawn(child, files))
     else:
-        record = leave_behind([*words, "start", *chosen.words(), "--foreground"], files, plan.name)
+        record = start_supervisor([*words, "start", *chosen.words(), "--foreground"], files, plan.name)
     data = {
         "job": plan.name,
         "state": record.state,
@@ -73,9 +73,9 @@ def start(
 
 def _check_open(folder: Path) -> None:
     from weft.streams.checkpoint.commit import check_open
-    from weft.streams.checkpoint.status import checkpoints
+    from weft.streams.checkpoint.status import iter_checkpoints
 
-    for checkpoint in checkpoints(folder):
+    for checkpoint in iter_checkpoints(folder):
         check_open(checkpoint, checkpoint.root.parent.name)
 
 
@@ -89,16 +89,16 @@ def status(
     define: Define = None,
 ) -> Envelope:
     """Tell how it stands with jobs, from their files alone."""
-    from weft.streams.checkpoint.status import job_status, jobs
+    from weft.streams.checkpoint.status import list_jobs, read_job_status
 
     call = call_of(context)
     if job is None:
         base = stream_root(call) / ".weft" / STREAMS
-        found = [job_status(name, base / name) for name in jobs(base)]
+        found = [read_job_status(name, base / name) for name in list_jobs(base)]
         text = jobs_text(found) if found else "no job has run here yet"
         return _status_answer(found, {"jobs": [s.to_dict() for s in found]}, text)
     name, folder = _known(call, job, define)
-    told = job_status(name, folder)
+    told = read_job_status(name, folder)
     data, text = told.to_dict(), job_text(told)
     if rejects is not None:
         rows = _rejects(told, rejects)
@@ -146,11 +146,11 @@ def _known(call: Call, said: str, define: list[str] | None) -> tuple[str, Path]:
 
 def _rejects(told: JobStatus, most: int) -> list[dict[str, Any]]:
     from weft.streams.checkpoint.folder import Checkpoint
-    from weft.streams.checkpoint.rejects import last_rejects
+    from weft.streams.checkpoint.rejects import read_last_rejects
 
     found: list[dict[str, Any]] = []
     for statement in told.statements:
-        last = last_rejects(Checkpoint(statement.checkpoint), most)
+        last = read_last_rejects(Checkpoint(statement.checkpoint), most)
         found.extend({"sink": statement.name, **row.to_dict()} for row in last)
     return found
 

@@ -11,7 +11,7 @@ from weft.core.documents import format_micros
 from weft.core.frozen import thaw
 
 if TYPE_CHECKING:
-    from weft.streams.checkpoint.recover import Redriven
+    from weft.streams.checkpoint.recover import RedriveReport
     from weft.streams.checkpoint.status import JobStatus, SideStatus, StatementStatus
     from weft.streams.plan.resolved import JobPlan
     from weft.streams.run.report import JobReport, QueryReport
@@ -177,7 +177,7 @@ def rejects_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return terminal_table(head, shown)
 
 
-def redriven_text(done: Sequence[Redriven], *, dry_run: bool) -> str:
+def redriven_text(done: Sequence[RedriveReport], *, dry_run: bool) -> str:
     """Return what a redrive did, a line for each statement."""
     would = "would be " if dry_run else ""
     lines = []

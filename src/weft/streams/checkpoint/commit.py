@@ -19,17 +19,17 @@ from typing import Any
 from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ConnectorError, StreamError
-from weft.streams.checkpoint.durable import damaged, remove, sync_folder, write_document
+from weft.streams.checkpoint.durable import damaged_file, remove_path, sync_folder, write_document
 from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.ledger import (
     GroupIndex,
-    added,
+    add_ledgers,
     check_group,
     check_total,
-    greatest_times,
+    max_event_times,
     read_batch_indexes,
-    summed,
-    summed_stats,
+    sum_counts,
+    sum_stats,
 )
 from weft.streams.checkpoint.manifest import Heartbeat, Ledger, Manifest, Move, last_manifest, write_manifest
 
@@ -39,7 +39,7 @@ STAGING = ".weft-staging"
 _HEARTBEATS = 100
 
 
-def commit(
+def commit_batch(
     checkpoint: Checkpoint,
     batch: int,
     indexes: Iterable[GroupIndex],
@@ -63,8 +63,8 @@ def commit(
     before = before or last_manifest(checkpoint) or Manifest(batch=-1)
     for index in found:
         check_group(index)
-    joined = summed(found)
-    ledger = added(joined, added(_others(before.ledger, joined), tables))
+    joined = sum_counts(found)
+    ledger = add_ledgers(joined, add_ledgers(_others(before.ledger, joined), tables))
     check_total(ledger, batch, before.ledger)
     crash_point("stream_counted")
     _sync(checkpoint, found, staged)
@@ -72,11 +72,11 @@ def commit(
     arrived = _arrived(ledger, before.ledger, inputs)
     manifest = Manifest(
         batch=batch,
-        max_times=greatest_times(found, inputs, before.max_times),
+        max_times=max_event_times(found, inputs, before.max_times),
         watermark=heartbeat.watermark,
         clocks=heartbeat.clocks,
         ledger=ledger,
-        stats=summed_stats(found),
+        stats=sum_stats(found),
         sink=staged,
         rows=written,
         total_rows=before.total_rows + written,
@@ -91,15 +91,15 @@ def commit(
     )
     write_manifest(checkpoint, manifest)
     crash_point("stream_manifest")
-    finish(manifest)
+    finish_moves(manifest)
     crash_point("stream_renamed")
-    clean(checkpoint, found, before)
-    remove(checkpoint.heartbeat_file(batch - _HEARTBEATS))
+    remove_unused_state(checkpoint, found, before)
+    remove_path(checkpoint.heartbeat_file(batch - _HEARTBEATS))
     crash_point("stream_cleaned")
     return manifest
 
 
-def finish(manifest: Manifest) -> None:
+def finish_moves(manifest: Manifest) -> None:
     """Put the sink files of a committed batch into place; what is there already stays.
 
     Files are renamed in order, and a reader may remove one as soon as it is in place.  So a file that is neither
@@ -112,17 +112,19 @@ def finish(manifest: Manifest) -> None:
             folders.add(move.to.parent)
             crash_point("stream_renaming")
         elif folders and not move.to.exists():
-            raise damaged(
+            raise damaged_file(
                 move.source,
                 f"batch {manifest.batch} lists it and it is neither staged nor at {str(move.to)!r}",
             )
     for folder in folders:
         sync_folder(folder)
     for staging in {move.source.parent for move in manifest.sink}:
-        remove(staging)
+        remove_path(staging)
 
 
-def clean(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], before: Manifest | None) -> None:
+def remove_unused_state(
+    checkpoint: Checkpoint, indexes: Iterable[GroupIndex], before: Manifest | None
+) -> None:
     """Remove state that neither this batch nor the one before it lists."""
     kept: dict[int, set[str]] = {}
     earlier = read_batch_indexes(checkpoint, before.batch) if before is not None else ()
@@ -133,7 +135,7 @@ def clean(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], before: Manifes
     for join, listed in kept.items():
         for folder in checkpoint.join_state(join).glob("*/*"):
             if f"{folder.parent.name}/{folder.name}" not in listed:
-                remove(folder)
+                remove_path(folder)
         for folder in checkpoint.join_state(join).glob("*"):
             if not any(folder.iterdir()):
                 folder.rmdir()

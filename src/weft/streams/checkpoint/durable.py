@@ -51,14 +51,14 @@ def read_document(path: Path) -> dict[str, Any]:
             f"{str(path)!r} does not read: {cause}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
         ) from cause
     if not isinstance(found, dict):
-        raise damaged(path, f"it holds {type(found).__name__}, not an object")
+        raise damaged_file(path, f"it holds {type(found).__name__}, not an object")
     if not is_intact(found):
-        raise damaged(path, "its content does not match its checksum")
+        raise damaged_file(path, "its content does not match its checksum")
     found.pop(CHECKSUM, None)
     return found
 
 
-def damaged(path: Path, why: str) -> StreamError:
+def damaged_file(path: Path, why: str) -> StreamError:
     """Return the error that says that a file of a checkpoint cannot be used."""
     return StreamError(
         f"{str(path)!r} cannot be used: {why}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
@@ -74,7 +74,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a file or folder; one that is not there is removed already."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)

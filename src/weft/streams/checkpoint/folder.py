@@ -25,7 +25,7 @@ from weft.core.documents import Document
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap, freeze
 from weft.errors import StreamError
-from weft.streams.checkpoint.durable import FRESH, damaged, read_document, sync_folder, write_document
+from weft.streams.checkpoint.durable import FRESH, damaged_file, read_document, sync_folder, write_document
 
 FORMAT = 1
 """Number of the layout; a checkpoint of a greater one is refused."""
@@ -152,24 +152,24 @@ def statement_folder(base: Path, statement: str) -> Path:
     return base / statement
 
 
-def current(folder: Path) -> Checkpoint | None:
+def find_checkpoint(folder: Path) -> Checkpoint | None:
     """Return the checkpoint in use of a statement, None before its first start.
 
     Raises `StreamError` W2202 when the pointer is damaged, or missing beside checkpoints that have been used.
     """
     pointer = folder / _CURRENT
     if not pointer.exists():
-        used = [c for c in checkpoints_of(folder) if c.is_used]
+        used = [c for c in list_checkpoints(folder) if c.is_used]
         if used:
             raise _pointer_missing(pointer, used)
         return None
     name = read_document(pointer).get("checkpoint")
     if not isinstance(name, str) or not (folder / name / "job.json").exists():
-        raise damaged(pointer, f"it names the checkpoint {name!r}, which is not there")
+        raise damaged_file(pointer, f"it names the checkpoint {name!r}, which is not there")
     return Checkpoint(folder / name)
 
 
-def checkpoints_of(folder: Path) -> tuple[Checkpoint, ...]:
+def list_checkpoints(folder: Path) -> tuple[Checkpoint, ...]:
     """Return every checkpoint that a statement has had, in use or not; the newest last."""
     made = [Checkpoint(p) for p in folder.glob("*-*") if p.is_dir() and not p.name.startswith(".")]
     return tuple(sorted(made, key=_age))
@@ -177,28 +177,28 @@ def checkpoints_of(folder: Path) -> tuple[Checkpoint, ...]:
 
 def _age(checkpoint: Checkpoint) -> tuple[int, str]:
     with suppress(StreamError):
-        return record_of(checkpoint).created, checkpoint.name
+        return read_job_record(checkpoint).created, checkpoint.name
     return 0, checkpoint.name
 
 
-def ids_of(folder: Path) -> tuple[str, ...]:
+def list_ids(folder: Path) -> tuple[str, ...]:
     """Return the ids of all checkpoints that a statement has had, also of folders that are gone."""
     listed: list[str] = []
     with suppress(StreamError):
         listed.extend(map(str, read_document(folder / _CURRENT).get("ids") or ()))
-    for checkpoint in checkpoints_of(folder):
+    for checkpoint in list_checkpoints(folder):
         with suppress(StreamError):
-            listed.append(record_of(checkpoint).id)
+            listed.append(read_job_record(checkpoint).id)
     return tuple(dict.fromkeys(one for one in listed if one))
 
 
-def replaced_by_fresh(folder: Path) -> str | None:
+def find_replaced(folder: Path) -> str | None:
     """Return the name of the checkpoint that a statement begins again from, None when it never had one."""
     with suppress(StreamError):
         name = read_document(folder / _CURRENT).get("checkpoint")
         if isinstance(name, str):
             return name
-    used = [c.name for c in checkpoints_of(folder) if c.is_used]
+    used = [c.name for c in list_checkpoints(folder) if c.is_used]
     return used[-1] if used else None
 
 
@@ -214,7 +214,7 @@ def _pointer_missing(pointer: Path, used: list[Checkpoint]) -> StreamError:
     )
 
 
-def record_of(checkpoint: Checkpoint) -> JobRecord:
+def read_job_record(checkpoint: Checkpoint) -> JobRecord:
     """Return what a checkpoint is of; raise `StreamError` W2202 when it is of another format."""
     said = read_document(checkpoint.job_file)
     if said.get("format") != FORMAT or said.get("engine") != ENGINE:
@@ -227,11 +227,11 @@ def record_of(checkpoint: Checkpoint) -> JobRecord:
     try:
         return JobRecord.from_dict(said)
     except TypeError as cause:
-        raise damaged(checkpoint.job_file, str(cause)) from cause
+        raise damaged_file(checkpoint.job_file, str(cause)) from cause
 
 
-def begin(folder: Path, record: JobRecord) -> Checkpoint:
-    """Make a new checkpoint of a statement; `use` puts it into use."""
+def create_checkpoint(folder: Path, record: JobRecord) -> Checkpoint:
+    """Make a new checkpoint of a statement; `activate` puts it into use."""
     stem = fingerprint(dict(record.parts))[:12]
     number = 1 + max((_number(p, stem) for p in folder.glob(f"{stem}-*")), default=0)
     checkpoint = Checkpoint(folder / f"{stem}-{number}")
@@ -244,23 +244,25 @@ def begin(folder: Path, record: JobRecord) -> Checkpoint:
     return checkpoint
 
 
-def use(checkpoint: Checkpoint) -> None:
+def activate(checkpoint: Checkpoint) -> None:
     """Make a checkpoint the one in use of its statement; the ids of all that it had stay known."""
     folder = checkpoint.root.parent
-    write_document(folder / _CURRENT, {"checkpoint": checkpoint.name, "ids": ids_of(folder)})
+    write_document(folder / _CURRENT, {"checkpoint": checkpoint.name, "ids": list_ids(folder)})
 
 
-def note_change(checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mapping[str, Any], kept: str) -> None:
+def record_change(
+    checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mapping[str, Any], kept: str
+) -> None:
     """Write into job.json that the statement goes on as another plan, and what it was before."""
-    before = record_of(checkpoint)
+    before = read_job_record(checkpoint)
     told: FrozenMap[str, Any] = FrozenMap(at=time.time_ns() // 1000, kept=kept, parts=before.parts)
     after = replace(before, parts=FrozenMap(parts), plan=freeze(dict(plan)), changes=(*before.changes, told))
     write_document(checkpoint.job_file, after.to_dict())
 
 
-def show_plan(checkpoint: Checkpoint, plan: Mapping[str, Any]) -> None:
+def update_plan(checkpoint: Checkpoint, plan: Mapping[str, Any]) -> None:
     """Write into job.json how an unchanged statement reads now; nothing is written when it reads as before."""
-    record = record_of(checkpoint)
+    record = read_job_record(checkpoint)
     now = freeze(dict(plan))
     if record.plan != now:
         write_document(checkpoint.job_file, replace(record, plan=now).to_dict())

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap, freeze
 from weft.errors import StreamError
-from weft.streams.checkpoint.durable import damaged, read_document
+from weft.streams.checkpoint.durable import damaged_file, read_document
 from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.manifest import Counts, Ledger
 
@@ -26,7 +26,7 @@ _SIDE_COUNTS = {
     "properties": {name: {"type": "integer"} for name in COUNTS},
     "required": COUNTS,
 }
-ShownLedger = Annotated[Ledger, freeze({"type": "object", "additionalProperties": _SIDE_COUNTS})]
+LedgerDocument = Annotated[Ledger, freeze({"type": "object", "additionalProperties": _SIDE_COUNTS})]
 """A ledger in a document: each side has all the counts."""
 
 Side = Literal["left", "right"]
@@ -102,13 +102,15 @@ def _index(join: int, path: Path) -> GroupIndex:
             files=tuple(files),
         )
     except (KeyError, TypeError, AttributeError) as cause:
-        raise damaged(path, f"{type(cause).__name__} {cause}") from cause
+        raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
 
 
-def missing(counts: Mapping[str, int]) -> int:
+def count_missing(counts: Mapping[str, int]) -> int:
     """Return how many rows that came in are nowhere; below 0 when some are counted twice.
 
-    >>> missing({"in": 3, "matched": 1, "waiting": 1, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0})
+    >>> count_missing(
+    ...     {"in": 3, "matched": 1, "waiting": 1, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0}
+    ... )
     1
     """
     return counts["in"] - sum(counts[name] for name in COUNTS[1:])
@@ -117,7 +119,7 @@ def missing(counts: Mapping[str, int]) -> int:
 def check_group(index: GroupIndex) -> None:
     """Raise `StreamError` W2210 when the ledger of a group does not balance."""
     for side in SIDES:
-        if missing(index.counters[side]):
+        if count_missing(index.counters[side]):
             where = f"group {index.group} of batch {index.batch}"
             raise _unbalanced(side_name(index.join, side), where, index.counters[side])
 
@@ -125,7 +127,7 @@ def check_group(index: GroupIndex) -> None:
 def check_total(ledger: Ledger, batch: int, before: Ledger = EMPTY) -> None:
     """Raise `StreamError` W2210 when a side does not balance, or shows fewer rows than the batch before."""
     for side, counts in ledger.items():
-        if missing(counts):
+        if count_missing(counts):
             raise _unbalanced(side, f"batch {batch}", counts)
         for name in ("in", "late", "rejected", "evicted", "matched", "unmatched"):
             if counts[name] < before.get(side, EMPTY).get(name, 0):
@@ -138,7 +140,7 @@ def check_total(ledger: Ledger, batch: int, before: Ledger = EMPTY) -> None:
 
 
 def _unbalanced(side: str, where: str, counts: Counts) -> StreamError:
-    lost = missing(counts)
+    lost = count_missing(counts)
     said = ", ".join(f"{name} {counts[name]}" for name in COUNTS)
     rows = "1 row is" if abs(lost) == 1 else f"{abs(lost)} rows are"
     what = f"{rows} nowhere" if lost > 0 else f"{rows} counted twice"
@@ -149,7 +151,7 @@ def _unbalanced(side: str, where: str, counts: Counts) -> StreamError:
     )
 
 
-def summed(indexes: Iterable[GroupIndex]) -> Ledger:
+def sum_counts(indexes: Iterable[GroupIndex]) -> Ledger:
     """Return the counts of all groups together, by side."""
     totals: dict[str, dict[str, int]] = {}
     for index in indexes:
@@ -160,7 +162,7 @@ def summed(indexes: Iterable[GroupIndex]) -> Ledger:
     return FrozenMap({side: FrozenMap(counts) for side, counts in totals.items()})
 
 
-def summed_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
+def sum_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
     """Return the statistics of all groups together, by side; what is a maximum stays one."""
     totals: dict[str, dict[str, Any]] = {}
     for index in indexes:
@@ -176,7 +178,7 @@ def summed_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
     return FrozenMap({side: FrozenMap(stats) for side, stats in totals.items()})
 
 
-def greatest_times(
+def max_event_times(
     indexes: Iterable[GroupIndex], inputs: Mapping[str, str], before: Mapping[str, int]
 ) -> FrozenMap[str, int]:
     """Return the greatest event time that each input has shown; `inputs` maps sides to aliases."""
@@ -189,7 +191,7 @@ def greatest_times(
     return FrozenMap(found)
 
 
-def added(one: Ledger, other: Ledger) -> Ledger:
+def add_ledgers(one: Ledger, other: Ledger) -> Ledger:
     """Return two ledgers counted together."""
     sides = [*one, *(s for s in other if s not in one)]
     return FrozenMap(

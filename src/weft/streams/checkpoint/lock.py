@@ -30,7 +30,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process by its number and its beginning, as `began` tells it."""
+    """A process by its number and its beginning, as `read_start` tells it."""
 
     pid: int
     began: str
@@ -38,7 +38,7 @@ class Process:
     @property
     def runs(self) -> bool:
         """Whether this very process still runs."""
-        now = began(self.pid)
+        now = read_start(self.pid)
         # Files of earlier versions have the moment without the start of the machine.
         return bool(self.began) and self.began in (now, now.rpartition(_SINCE)[2])
 
@@ -49,19 +49,19 @@ def this_process() -> Process:
     >>> this_process().runs
     True
     """
-    return process(os.getpid())
+    return find_process(os.getpid())
 
 
-def process(pid: int) -> Process:
+def find_process(pid: int) -> Process:
     """Return the process that has a number now; one that is gone has no beginning.
 
-    >>> process(2**22 + 1).runs
+    >>> find_process(2**22 + 1).runs
     False
     """
-    return Process(pid, began(pid))
+    return Process(pid, read_start(pid))
 
 
-def began(pid: int) -> str:
+def read_start(pid: int) -> str:
     """Return when a process began, in the system's own words; empty when there is none or it has ended."""
     if pid <= 0:
         return ""
@@ -113,7 +113,7 @@ class Holder:
 
 
 @contextmanager
-def held(lock: Path, statement: str) -> Iterator[None]:
+def lock_statement(lock: Path, statement: str) -> Iterator[None]:
     """Hold the lock of a checkpoint while the block runs; raise `StreamError` W2205 when another has it."""
 
     def refusal(by: Holder) -> StreamError:
@@ -123,12 +123,12 @@ def held(lock: Path, statement: str) -> Iterator[None]:
             help="`weft stream status` tells of it, `weft stream stop JOB` ends a job that was started",
         )
 
-    with locked(lock, refusal):
+    with hold_lock(lock, refusal):
         yield
 
 
 @contextmanager
-def locked(
+def hold_lock(
     lock: Path, refusal: Callable[[Holder], StreamError], *, inherited: bool = False
 ) -> Iterator[None]:
     """Hold a lock while the block runs; raise what `refusal` makes of its holder when another has it.
@@ -169,7 +169,7 @@ def _taken(handle: int, lock: Path) -> bool:
     return False
 
 
-def holder(lock: Path) -> Holder | None:
+def find_holder(lock: Path) -> Holder | None:
     """Return who holds a lock now, None when nobody does.
 
     The name that a dead process left in the file means nothing; the lock of one that died may be held by a

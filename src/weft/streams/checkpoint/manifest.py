@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.streams.checkpoint.durable import damaged, read_document, write_document
+from weft.streams.checkpoint.durable import damaged_file, read_document, write_document
 from weft.streams.checkpoint.folder import Checkpoint
 
 FORMAT = 1
@@ -75,14 +75,14 @@ class Manifest(Document):
     final: bool = False
 
 
-def batches(folder: Path) -> tuple[int, ...]:
+def list_batches(folder: Path) -> tuple[int, ...]:
     """Return the numbers of the batches that have a document in a folder, in order."""
     return tuple(sorted(int(p.stem) for p in folder.glob("*.json") if p.stem.isdigit()))
 
 
 def last_batch(checkpoint: Checkpoint) -> int | None:
     """Return the number of the last committed batch, None when there is none."""
-    found = batches(checkpoint.commits)
+    found = list_batches(checkpoint.commits)
     return found[-1] if found else None
 
 
@@ -94,7 +94,7 @@ def last_manifest(checkpoint: Checkpoint) -> Manifest | None:
 
 def write_manifest(checkpoint: Checkpoint, manifest: Manifest) -> None:
     """Write a manifest; when this returns the batch has happened."""
-    sink = moves_document(checkpoint, manifest.sink)
+    sink = format_moves(checkpoint, manifest.sink)
     said = {"format": FORMAT, **manifest.to_dict(), "sink": sink}
     write_document(checkpoint.commit_file(manifest.batch), said)
 
@@ -106,7 +106,7 @@ def read_manifest(checkpoint: Checkpoint, batch: int) -> Manifest:
     try:
         return replace(Manifest.from_dict(said), sink=read_moves(checkpoint, said["sink"]))
     except (KeyError, TypeError) as cause:
-        raise damaged(path, f"{type(cause).__name__} {cause}") from cause
+        raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
 
 
 def with_aliases(manifest: Manifest, aliases: Mapping[str, str]) -> Manifest:
@@ -141,16 +141,16 @@ def read_heartbeat(checkpoint: Checkpoint, batch: int) -> Heartbeat | None:
     try:
         return Heartbeat.from_dict(said)
     except TypeError as cause:
-        raise damaged(path, str(cause)) from cause
+        raise damaged_file(path, str(cause)) from cause
 
 
 def sink_files(checkpoint: Checkpoint) -> tuple[Path, ...]:
     """Return every file that committed batches gave to the sink."""
-    found = (read_manifest(checkpoint, b) for b in batches(checkpoint.commits))
+    found = (read_manifest(checkpoint, b) for b in list_batches(checkpoint.commits))
     return tuple(move.to for manifest in found for move in manifest.sink)
 
 
-def moves_document(checkpoint: Checkpoint, moves: tuple[Move, ...]) -> list[dict[str, Any]]:
+def format_moves(checkpoint: Checkpoint, moves: tuple[Move, ...]) -> list[dict[str, Any]]:
     """Return moves as files of a checkpoint have them."""
     return [
         {"from": _shown(checkpoint, m.source), "to": _shown(checkpoint, m.to), "rows": m.rows} for m in moves
@@ -158,7 +158,7 @@ def moves_document(checkpoint: Checkpoint, moves: tuple[Move, ...]) -> list[dict
 
 
 def read_moves(checkpoint: Checkpoint, said: Iterable[Mapping[str, Any]]) -> tuple[Move, ...]:
-    """Return the moves that `moves_document` wrote."""
+    """Return the moves that `format_moves` wrote."""
     return tuple(
         Move(source=_full(checkpoint, m["from"]), to=_full(checkpoint, m["to"]), rows=m["rows"]) for m in said
     )

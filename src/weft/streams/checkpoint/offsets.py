@@ -27,11 +27,11 @@ from typing import Any
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.durable import FRESH
-from weft.streams.checkpoint.folder import Checkpoint, record_of
+from weft.streams.checkpoint.folder import Checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import Manifest, last_manifest
 
 VERSION = "v1"
-NOTHING = "-"
+NO_OFFSET = "-"
 """Offset of a source that has given nothing so far."""
 
 _FIRST_OFFSET = 2  # after the version and the settings
@@ -39,7 +39,7 @@ _GATHERED = ".compact"
 _ENTRY = re.compile(r'"batchId"\s*:\s*(\d+)')
 
 
-def numbered(folder: Path) -> dict[int, Path]:
+def list_entries(folder: Path) -> dict[int, Path]:
     """Return the entries of a log of Spark by number, in order; the name may end with ``.compact``."""
     if not folder.is_dir():
         return {}
@@ -56,13 +56,13 @@ def planned_offsets(spark: Path, batch: int) -> tuple[str, ...] | None:
     return tuple(lines[_FIRST_OFFSET:]) if lines[:1] == [VERSION] else ()
 
 
-def entry_of(offset: str) -> int | None:
+def parse_entry(offset: str) -> int | None:
     """Return the log entry that an offset of a file source means: -1 for nothing, None for another kind of source.
 
-    >>> entry_of('{"logOffset":3}'), entry_of("-"), entry_of('{"orders":{"0":7}}')
+    >>> parse_entry('{"logOffset":3}'), parse_entry("-"), parse_entry('{"orders":{"0":7}}')
     (3, -1, None)
     """
-    if offset == NOTHING:
+    if offset == NO_OFFSET:
         return -1
     try:
         known = json.loads(offset)
@@ -71,7 +71,7 @@ def entry_of(offset: str) -> int | None:
     return int(known["logOffset"]) if isinstance(known, dict) and set(known) == {"logOffset"} else None
 
 
-def reading_of(spark: Path, batch: int) -> FrozenMap[str, Any]:
+def describe_reading(spark: Path, batch: int) -> FrozenMap[str, Any]:
     """Return what Spark planned a batch to read: `query`, offsets `since` and `until`, and `files` of file sources.
 
     Files are recorded as their number and a hash of what Spark notes of them.
@@ -79,7 +79,7 @@ def reading_of(spark: Path, batch: int) -> FrozenMap[str, Any]:
     until = planned_offsets(spark, batch)
     if until is None:
         return EMPTY
-    since = planned_offsets(spark, batch - 1) or (NOTHING,) * len(until)
+    since = planned_offsets(spark, batch - 1) or (NO_OFFSET,) * len(until)
     return FrozenMap(query=_query(spark), since=since, until=until, files=_files(spark, since, until))
 
 
@@ -88,8 +88,8 @@ def check_offsets(checkpoint: Checkpoint) -> None:
     last, batch = _last_commit(checkpoint)
     if last is not None and last.final:
         return  # nothing is read after the end of the input
-    done = max(numbered(checkpoint.spark / "commits"), default=-1)
-    planned = max(numbered(checkpoint.spark / "offsets"), default=-1)
+    done = max(list_entries(checkpoint.spark / "commits"), default=-1)
+    planned = max(list_entries(checkpoint.spark / "offsets"), default=-1)
     if done > batch or planned > batch + 1:
         raise _disagree(
             checkpoint, max(done, planned - 1), batch, "the commits are older, or some are missing"
@@ -134,7 +134,7 @@ def _last_commit(checkpoint: Checkpoint) -> tuple[Manifest | None, int]:
     last = last_manifest(checkpoint)
     if last is not None:
         return last, last.batch
-    record = record_of(checkpoint)
+    record = read_job_record(checkpoint)
     if record.follows is not None:
         earlier = Checkpoint(checkpoint.root.parent / record.follows)
         last = last_manifest(earlier)
@@ -154,11 +154,11 @@ def _files(spark: Path, since: Sequence[str], until: Sequence[str]) -> tuple[str
     """Return for each source how many files a batch read and a hash of their entries; empty for other sources."""
     found = []
     for number, (low, high) in enumerate(zip(_padded(since, len(until)), until, strict=True)):
-        first, last = entry_of(low), entry_of(high)
+        first, last = parse_entry(low), parse_entry(high)
         if first is None or last is None:
             found.append("")
             continue
-        lines = sorted(_lines(numbered(spark / "sources" / str(number)), first, last))
+        lines = sorted(_lines(list_entries(spark / "sources" / str(number)), first, last))
         digest = hashlib.blake2b("\n".join(lines).encode(), digest_size=12).hexdigest()
         found.append(f"{len(lines)} {digest}")
     return tuple(found)
@@ -179,13 +179,13 @@ def _lines(entries: dict[int, Path], first: int, last: int) -> Iterable[str]:
 
 
 def _padded(offsets: Sequence[str], count: int) -> tuple[str, ...]:
-    return (*offsets, *(NOTHING,) * (count - len(offsets)))[:count]
+    return (*offsets, *(NO_OFFSET,) * (count - len(offsets)))[:count]
 
 
 def _trimmed(offsets: Sequence[str]) -> tuple[str, ...]:
     """Return offsets without sources at the end that have given nothing: one may have been added since."""
     kept = list(offsets)
-    while kept and kept[-1] in (NOTHING, "", _NO_FILES):
+    while kept and kept[-1] in (NO_OFFSET, "", _NO_FILES):
         kept.pop()
     return tuple(kept)
 
@@ -212,11 +212,11 @@ _NOTHING = -1
 def drop_unplanned(checkpoint: Path) -> None:
     """Remove the entries of file sources that no planned batch has, from a checkpoint that no query uses."""
     planned = _planned(checkpoint)
-    for number, source in numbered(checkpoint / "sources").items():
+    for number, source in list_entries(checkpoint / "sources").items():
         if planned is not None and number >= len(planned):
             continue
         last = _NOTHING if planned is None else planned[number]
-        entries = numbered(source)
+        entries = list_entries(source)
         if last is None or not _is_whole(entries, last):
             continue
         beyond = [entry for n, entry in entries.items() if n > last]
@@ -226,9 +226,9 @@ def drop_unplanned(checkpoint: Path) -> None:
                 entry.unlink()
 
 
-def planned_sources(checkpoint: Path) -> int | None:
+def count_sources(checkpoint: Path) -> int | None:
     """Return how many sources the newest plan of a checkpoint has, None before the first plan."""
-    plans = numbered(checkpoint / "offsets")
+    plans = list_entries(checkpoint / "offsets")
     return len(planned_offsets(checkpoint, max(plans)) or ()) if plans else None
 
 
@@ -237,11 +237,11 @@ def add_source(checkpoint: Path) -> None:
 
     Spark reads the last two: the newest one, and the one before it when the newest is not done.
     """
-    plans = numbered(checkpoint / "offsets")
+    plans = list_entries(checkpoint / "offsets")
     for number in sorted(plans)[-2:]:
         plan = plans[number]
         beside = plan.with_name(f".tmp-{plan.name}")
-        beside.write_text(f"{plan.read_text(encoding='utf-8').rstrip()}\n{NOTHING}", encoding="utf-8")
+        beside.write_text(f"{plan.read_text(encoding='utf-8').rstrip()}\n{NO_OFFSET}", encoding="utf-8")
         plan.with_name(f".{plan.name}.crc").unlink(missing_ok=True)
         beside.replace(plan)
 
@@ -258,10 +258,10 @@ def _is_whole(entries: dict[int, Path], last: int) -> bool:
 
 def _planned(checkpoint: Path) -> list[int | None] | None:
     """Return the last entry of each source that the newest plan has: None for another kind, and before any plan."""
-    plans = numbered(checkpoint / "offsets")
+    plans = list_entries(checkpoint / "offsets")
     if not plans:
         return None
-    return [entry_of(offset) for offset in planned_offsets(checkpoint, max(plans)) or ()]
+    return [parse_entry(offset) for offset in planned_offsets(checkpoint, max(plans)) or ()]
 
 
 def _is_of_files(entry: Path) -> bool:

@@ -20,16 +20,16 @@ from typing import Any
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.commit import finish, is_sealed, seal, sync_staged
-from weft.streams.checkpoint.durable import damaged, read_document, remove, write_document
-from weft.streams.checkpoint.folder import Checkpoint, checkpoints_of, ids_of, record_of
+from weft.streams.checkpoint.commit import finish_moves, is_sealed, seal, sync_staged
+from weft.streams.checkpoint.durable import damaged_file, read_document, remove_path, write_document
+from weft.streams.checkpoint.folder import Checkpoint, list_checkpoints, list_ids, read_job_record
 from weft.streams.checkpoint.manifest import (
     FORMAT,
     Manifest,
     Move,
-    batches,
+    format_moves,
     last_batch,
-    moves_document,
+    list_batches,
     read_heartbeat,
     read_manifest,
     read_moves,
@@ -51,7 +51,7 @@ class RedriveRecord(Document):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Redriven(Document):
+class RedriveReport(Document):
     """What a redrive of one statement did, or would do."""
 
     sink: str
@@ -62,25 +62,25 @@ class Redriven(Document):
     location: str
 
 
-def redrives(checkpoint: Checkpoint) -> tuple[RedriveRecord, ...]:
+def read_redrives(checkpoint: Checkpoint) -> tuple[RedriveRecord, ...]:
     """Return the redrives that have happened, in order."""
-    return tuple(_read(checkpoint, number) for number in batches(checkpoint.redriven))
+    return tuple(_read(checkpoint, number) for number in list_batches(checkpoint.redriven))
 
 
 def write_redrive(checkpoint: Checkpoint, record: RedriveRecord) -> None:
     """Let a redrive happen and put its files into place; they are on the disk before its record is."""
     sync_staged(record.files)
-    files = moves_document(checkpoint, record.files)
+    files = format_moves(checkpoint, record.files)
     write_document(_file(checkpoint, record.number), {"format": FORMAT, **record.to_dict(), "files": files})
     finish_redrive(record)
 
 
 def finish_redrive(record: RedriveRecord) -> None:
     """Put the files of a redrive that has happened into place."""
-    finish(Manifest(batch=record.number, sink=record.files))
+    finish_moves(Manifest(batch=record.number, sink=record.files))
 
 
-def taken_before(found: tuple[RedriveRecord, ...]) -> dict[str, set[int]]:
+def collect_taken(found: tuple[RedriveRecord, ...]) -> dict[str, set[int]]:
     """Return the rejected rows that earlier redrives took, by file."""
     taken: dict[str, set[int]] = {}
     for record in found:
@@ -89,7 +89,7 @@ def taken_before(found: tuple[RedriveRecord, ...]) -> dict[str, set[int]]:
     return taken
 
 
-def taken_back_before(found: tuple[RedriveRecord, ...]) -> Counter[str]:
+def count_retracted(found: tuple[RedriveRecord, ...]) -> Counter[str]:
     """Return how many padded rows of each partner earlier redrives took back."""
     total: Counter[str] = Counter()
     for record in found:
@@ -107,7 +107,7 @@ def _read(checkpoint: Checkpoint, number: int) -> RedriveRecord:
     try:
         return replace(RedriveRecord.from_dict(said), files=read_moves(checkpoint, said["files"]))
     except (KeyError, TypeError) as cause:
-        raise damaged(path, f"{type(cause).__name__} {cause}") from cause
+        raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
 
 
 def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path | None = None) -> int | None:
@@ -117,48 +117,48 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path |
     is the folder in which the sink's files of this checkpoint wait, `sink` the one where they appear.  A
     flush that was committed is sealed.
     """
-    record = record_of(checkpoint)
+    record = read_job_record(checkpoint)
     last = last_batch(checkpoint)
     if sink is not None:
         _check_sink(checkpoint, record.id, record.first_batch - 1 if last is None else last, sink)
     if last is not None:
         manifest = read_manifest(checkpoint, last)
-        finish(manifest)
+        finish_moves(manifest)
         if manifest.final and not is_sealed(checkpoint):
             seal(checkpoint, manifest)
     elif record.replaces is not None:
-        forget_output(checkpoint, sink)
+        remove_output(checkpoint, sink)
     _remove_later(checkpoint, record.first_batch - 1 if last is None else last)
     if staging is not None:
-        remove(staging)
+        remove_path(staging)
     return last
 
 
-def forget_output(checkpoint: Checkpoint, sink: Path | None = None) -> None:
+def remove_output(checkpoint: Checkpoint, sink: Path | None = None) -> None:
     """Remove what all earlier checkpoints of a statement gave to its sink; it comes again.
 
     Earlier ones are those that it replaced and those whose offsets were taken over.  What damaged or missing
     checkpoints do not list any more is found in `sink` by its name.
     """
     folder = checkpoint.root.parent
-    for earlier in checkpoints_of(folder):
+    for earlier in list_checkpoints(folder):
         if earlier != checkpoint:
             _forget(earlier)
-    own = record_of(checkpoint).id
+    own = read_job_record(checkpoint).id
     if sink is not None:
-        for one in ids_of(folder):
+        for one in list_ids(folder):
             for path in sink.glob(f"part-{one}-*") if one != own else ():
-                remove(path)
+                remove_path(path)
 
 
 def _forget(earlier: Checkpoint) -> None:
-    for batch in batches(earlier.commits):
+    for batch in list_batches(earlier.commits):
         with suppress(StreamError):
             for move in read_manifest(earlier, batch).sink:
-                remove(move.to)
+                remove_path(move.to)
     with suppress(StreamError):
-        for move in (move for redrive in redrives(earlier) for move in redrive.files):
-            remove(move.to)
+        for move in (move for redrive in read_redrives(earlier) for move in redrive.files):
+            remove_path(move.to)
 
 
 def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None:
@@ -181,15 +181,15 @@ def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None
 def _remove_later(checkpoint: Checkpoint, last: int) -> None:
     for folder in checkpoint.state.glob("j*/*"):
         if folder.name.startswith(".tmp-") or (folder.name.isdigit() and int(folder.name) > last):
-            remove(folder)
+            remove_path(folder)
     for path in checkpoint.rejects.glob("*/*"):
         said = path.name.partition("-")[0]
         if path.name.startswith(".") or (said.isdigit() and int(said) > last):
-            remove(path)
+            remove_path(path)
     for folder in (checkpoint.root, checkpoint.commits, checkpoint.heartbeats):
         for path in folder.glob(".tmp-*"):
-            remove(path)
-    for batch in batches(checkpoint.heartbeats):
+            remove_path(path)
+    for batch in list_batches(checkpoint.heartbeats):
         if batch > last:
             _forget_flush(checkpoint, batch)
 
@@ -198,4 +198,4 @@ def _forget_flush(checkpoint: Checkpoint, batch: int) -> None:
     # A flush that did not happen must not become the clock of a batch with rows.
     heartbeat = read_heartbeat(checkpoint, batch)
     if heartbeat is not None and heartbeat.final:
-        remove(checkpoint.heartbeat_file(batch))
+        remove_path(checkpoint.heartbeat_file(batch))

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from weft.core.documents import Document, Key, format_micros
 from weft.core.frozen import EMPTY
-from weft.streams.checkpoint.durable import damaged
-from weft.streams.checkpoint.folder import Checkpoint, record_of
+from weft.streams.checkpoint.durable import damaged_file
+from weft.streams.checkpoint.folder import Checkpoint, read_job_record
 from weft.streams.checkpoint.ledger import side_name
 from weft.streams.checkpoint.manifest import last_batch
 
@@ -68,7 +68,7 @@ class RejectedRow(Document):
         return json.dumps(dict(self.row), ensure_ascii=False, default=str)
 
 
-def reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
+def list_reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
     """Return the files of rejected rows, oldest batch first; batches that have not happened show nothing."""
     found = []
     last = last_batch(checkpoint)
@@ -87,15 +87,15 @@ def read_rejects(file: RejectFile) -> Any:
     try:
         return pq.read_table(file.path, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as cause:
-        raise damaged(file.path, str(cause)) from cause
+        raise damaged_file(file.path, str(cause)) from cause
 
 
-def last_rejects(checkpoint: Checkpoint, most: int) -> tuple[RejectedRow, ...]:
+def read_last_rejects(checkpoint: Checkpoint, most: int) -> tuple[RejectedRow, ...]:
     """Return the newest rejected rows, the last batch first."""
-    names = record_of(checkpoint).plan.get("children", EMPTY)
-    sides = record_of(checkpoint).plan.get("sides", EMPTY)
+    names = read_job_record(checkpoint).plan.get("children", EMPTY)
+    sides = read_job_record(checkpoint).plan.get("sides", EMPTY)
     found: list[RejectedRow] = []
-    for file in reversed(reject_files(checkpoint)):
+    for file in reversed(list_reject_files(checkpoint)):
         if len(found) >= most:
             break
         key = side_name(max(file.join, 1), file.side)

@@ -13,17 +13,17 @@ from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import quote_for_shell
 from weft.errors import Diagnostic, StreamError
 from weft.streams.checkpoint.commit import is_sealed
-from weft.streams.checkpoint.folder import Checkpoint, current, record_of
-from weft.streams.checkpoint.ledger import ShownLedger, side_name
-from weft.streams.checkpoint.lock import Holder, holder
+from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
+from weft.streams.checkpoint.ledger import LedgerDocument, side_name
+from weft.streams.checkpoint.lock import Holder, find_holder
 from weft.streams.checkpoint.manifest import (
     Heartbeat,
     Manifest,
-    batches,
     last_manifest,
+    list_batches,
     read_heartbeat,
 )
-from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, keeper, read_record
+from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, find_keeper, read_record
 from weft.streams.plan.kernel_spec import build_layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
@@ -81,7 +81,7 @@ class StatementStatus(Document):
     watermark: Micros | None = None
     held_back_by: str | None = None
     held_since: Micros | None = None
-    ledger: ShownLedger = EMPTY
+    ledger: LedgerDocument = EMPTY
     sides: tuple[SideStatus, ...] = ()
 
     @property
@@ -119,7 +119,7 @@ class JobStatus(Document):
     is_orphan: bool = False
 
 
-def facts(plan: StatementPlan) -> FrozenMap[str, Any]:
+def plan_facts(plan: StatementPlan) -> FrozenMap[str, Any]:
     """Return what `status` needs of a plan; it is kept in job.json, so that files alone are enough."""
     limits = {
         side_name(step.number, side): step.limits.max_state_rows
@@ -128,7 +128,7 @@ def facts(plan: StatementPlan) -> FrozenMap[str, Any]:
     }
     said = plan.sink.connector
     return FrozenMap(
-        sides=FrozenMap(sides_of(plan)),
+        sides=FrozenMap(name_sides(plan)),
         aliases=FrozenMap(_aliases(plan)),
         delays=FrozenMap({i.alias: i.stream.delay.microseconds for i in plan.inputs}),
         limits=FrozenMap(limits),
@@ -138,7 +138,7 @@ def facts(plan: StatementPlan) -> FrozenMap[str, Any]:
     )
 
 
-def sides_of(plan: StatementPlan) -> dict[str, str]:
+def name_sides(plan: StatementPlan) -> dict[str, str]:
     """Return what people call each side of the ledger: its stream or table, or the joins before it.
 
     A stream that is read twice is told with its alias.
@@ -187,13 +187,13 @@ def _column(plan: StatementPlan, number: int, index: int) -> str:
     return columns.fields[index].name
 
 
-def jobs(base: Path) -> tuple[str, ...]:
+def list_jobs(base: Path) -> tuple[str, ...]:
     """Return the names of the jobs that left something below a folder."""
     found = base.iterdir() if base.is_dir() else ()
     return tuple(sorted(p.name for p in found if p.is_dir() and not p.name.startswith(".")))
 
 
-def job_status(name: str, folder: Path) -> JobStatus:
+def read_job_status(name: str, folder: Path) -> JobStatus:
     """Return how it stands with the job that keeps its files in a folder.
 
     Whether it runs is what its locks say.  A file that is damaged is among the problems and hides nothing else.
@@ -201,7 +201,7 @@ def job_status(name: str, folder: Path) -> JobStatus:
     files = SupervisorFiles(folder)
     problems: list[Diagnostic] = []
     record = _record(files, problems)
-    by = keeper(files)
+    by = find_keeper(files)
     killed = record is not None and record.at_work and by is None
     failed = killed or (record is not None and record.state == "failed")
     statements = tuple(_statements(folder, problems, failed=failed))
@@ -254,17 +254,17 @@ def _killed(name: str) -> FrozenMap[str, Any]:
 def _statements(folder: Path, problems: list[Diagnostic], *, failed: bool) -> Iterator[StatementStatus]:
     for statement in _statement_folders(folder):
         try:
-            found = current(statement)
+            found = find_checkpoint(statement)
             if found is not None:
-                yield statement_status(found, failed=failed)
+                yield read_statement_status(found, failed=failed)
         except StreamError as damaged:
             problems.extend(damaged.diagnostics)
 
 
-def checkpoints(folder: Path) -> Iterator[Checkpoint]:
+def iter_checkpoints(folder: Path) -> Iterator[Checkpoint]:
     """Yield the checkpoint in use of each statement of a job."""
     for statement in _statement_folders(folder):
-        found = current(statement)
+        found = find_checkpoint(statement)
         if found is not None:
             yield found
 
@@ -274,11 +274,11 @@ def _statement_folders(folder: Path) -> list[Path]:
     return sorted(p for p in found if p.is_dir() and not p.name.startswith("."))
 
 
-def statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> StatementStatus:
+def read_statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> StatementStatus:
     """Return how it stands with a statement; `failed` says that its job fell and is not started again."""
-    record = record_of(checkpoint)
+    record = read_job_record(checkpoint)
     manifest = last_manifest(checkpoint) or Manifest(batch=-1)
-    by = holder(checkpoint.lock)
+    by = find_holder(checkpoint.lock)
     state: State = "failed" if failed else "stopped"
     if by is not None:
         state = "running"
@@ -294,7 +294,7 @@ def statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> Stateme
         checkpoint=checkpoint.root,
         pid=by.process.pid if by is not None else None,
         location=str(plan.get("location", "")),
-        batches=len(batches(checkpoint.commits)),
+        batches=len(list_batches(checkpoint.commits)),
         rows=manifest.total_rows,
         watermark=None if manifest.final else manifest.watermark,
         held_back_by=None if back is None or manifest.final else back.name,

@@ -23,8 +23,8 @@ from typing import Any, Literal, get_args
 from weft.core.documents import Document
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.durable import read_document, remove, write_document
-from weft.streams.checkpoint.lock import Holder, Process, holder
+from weft.streams.checkpoint.durable import read_document, remove_path, write_document
+from weft.streams.checkpoint.lock import Holder, Process, find_holder
 
 State = Literal["starting", "running", "waiting", "stopped", "failed"]
 FOLDER = ".supervisor"
@@ -146,7 +146,7 @@ def _damaged(files: SupervisorFiles, why: str) -> StreamError:
     )
 
 
-def known_record(files: SupervisorFiles) -> SupervisorRecord | None:
+def try_read_record(files: SupervisorFiles) -> SupervisorRecord | None:
     """Return how it stands with a job, None when it was never started or the file is damaged."""
     try:
         return read_record(files)
@@ -154,35 +154,35 @@ def known_record(files: SupervisorFiles) -> SupervisorRecord | None:
         return None
 
 
-def keeper(files: SupervisorFiles) -> Holder | None:
+def find_keeper(files: SupervisorFiles) -> Holder | None:
     """Return who keeps a job running, None when nobody does.
 
     The lock tells it.  A child that runs without it was started by an earlier version, or its folder is on a
     disk on which a lock is not handed on to a child.
     """
-    by = holder(files.lock)
+    by = find_holder(files.lock)
     if by is not None:
         return by
-    record = known_record(files)
+    record = try_read_record(files)
     alive = None if record is None else record.alive
     return None if alive is None else Holder(socket.gethostname(), alive)
 
 
-def ask_to_stop(files: SupervisorFiles) -> None:
+def request_stop(files: SupervisorFiles) -> None:
     """Say that the job is to end after its batch."""
     files.folder.mkdir(parents=True, exist_ok=True)
     files.stop.touch()
 
 
-def asked_to_stop(files: SupervisorFiles) -> bool:
+def is_stop_requested(files: SupervisorFiles) -> bool:
     """Whether the job is to end."""
     return files.stop.exists()
 
 
-def forget_stop(files: SupervisorFiles) -> None:
+def clear_stop(files: SupervisorFiles) -> None:
     """Take back the wish to end: the job is started again."""
-    remove(files.stop)
-    remove(files.answer)
+    remove_path(files.stop)
+    remove_path(files.answer)
 
 
 def write_answer(files: SupervisorFiles, document: Mapping[str, Any]) -> None:

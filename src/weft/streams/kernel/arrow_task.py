@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.spec import Clock, JoinTask, KernelProblem
-from weft.streams.kernel.state_files import GroupPlace, Places, open_group, save_group
+from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group, save_group
 from weft.streams.kernel.transition import check_size, step
 
 GROUP, SIDE, HASH, TIME, RAW = "__weft_group", "__weft_side", "__weft_hash", "__weft_time", "__weft_raw"
@@ -49,12 +49,12 @@ def arrow_task(
     """
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
-        places = Places(root)
-        collected = Collected()
+        places = StateStore(root)
+        collected = Collector()
         for one in batches:
             collected.add(one)
         for group, (left, right) in collected.groups().items():
-            place = GroupPlace(places, task.number, group)
+            place = GroupFolder(places, task.number, group)
             state = open_group(place, previous, task, left.rows.schema, right.rows.schema)
             check_size(state, left, right, groups=groups)
             stepped = step(
@@ -66,7 +66,7 @@ def arrow_task(
     return run
 
 
-class Collected:
+class Collector:
     """Rows of one partition by group and side."""
 
     def __init__(self) -> None:

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from weft.streams.kernel.keys import widths
-from weft.streams.kernel.pairs import Matching, expanded, first_window, moved, shared_windows
+from weft.streams.kernel.keys import row_widths
+from weft.streams.kernel.pairs import Matching, expand_ranges, first_window, shared_windows, shift
 from weft.streams.kernel.segments import Longs
-from weft.streams.kernel.spec import LEFT_ALONE, NEVER, PAIR, RIGHT_ALONE, JoinTask, Side
+from weft.streams.kernel.spec import LEFT_UNMATCHED, NEVER, PAIR, RIGHT_UNMATCHED, JoinTask, Side
 
-KNOWN = 8_000_000
+MAX_KNOWN_PAIRS = 8_000_000
 """Up to so many pairs of a batch are remembered until they are asked for; more are found again then."""
 
 
@@ -41,14 +41,14 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Again:
+class DeferredPairs:
     """Pairs of several segments that are found again when they are asked for."""
 
     find: Callable[[], Iterator[tuple[Matching, Longs, Longs]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Alone:
+class UnmatchedRows:
     """Rows of one side that met nothing; `places` are rows of `rows`."""
 
     side: Side
@@ -64,13 +64,13 @@ class Output:
     task: JoinTask
     left: Any  # Arrow schemas of the children
     right: Any
-    blocks: tuple[Pairs | Again | Alone, ...] = ()
+    blocks: tuple[Pairs | DeferredPairs | UnmatchedRows, ...] = ()
 
     def __iter__(self) -> Iterator[Any]:
         for block in self.blocks:
-            if isinstance(block, Alone):
+            if isinstance(block, UnmatchedRows):
                 yield from self._alone(block)
-            elif isinstance(block, Again):
+            elif isinstance(block, DeferredPairs):
                 for matching, left, right in block.find():
                     yield from self._pairs(matching, left, right)
             else:
@@ -82,20 +82,20 @@ class Output:
         """Arrow schema of the output."""
         return output_schema(self.task, self.left, self.right)
 
-    def _alone(self, block: Alone) -> Iterator[Any]:
-        for piece in widths(block.rows.columns, block.places).pieces(len(block.places)):
+    def _alone(self, block: UnmatchedRows) -> Iterator[Any]:
+        for piece in row_widths(block.rows.columns, block.places).pieces(len(block.places)):
             places, times = block.places[piece], block.times[piece]
             here = _struct(block.rows, places)
             absent = pa.nulls(len(places), _struct_type(self.right if block.side == "left" else self.left))
             sides = (here, absent) if block.side == "left" else (absent, here)
-            kind = LEFT_ALONE if block.side == "left" else RIGHT_ALONE
+            kind = LEFT_UNMATCHED if block.side == "left" else RIGHT_UNMATCHED
             windows = first_window(self.task.reach, times) if self.task.window_columns else None
             yield self._batch(kind, times, windows, *sides)
 
     def _pairs(self, matching: Matching, left: Longs, right: Longs) -> Iterator[Any]:
         reach = self.task.reach
-        each = widths(matching.left.rows.columns, matching.left.places(left))
-        each += widths(matching.right.rows.columns, matching.right.places(right))
+        each = row_widths(matching.left.rows.columns, matching.left.places(left))
+        each += row_widths(matching.right.rows.columns, matching.right.places(right))
         for piece in each.pieces(len(left)):
             ours, theirs = left[piece], right[piece]
             if not self.task.window_columns and not reach.per_window:
@@ -107,7 +107,7 @@ class Output:
                 continue
             slide = reach.slide or reach.size
             none = np.zeros(len(ours), dtype=np.int64)
-            for pair, number in expanded(np.arange(len(ours)), none, (last - start) // slide + 1):
+            for pair, number in expand_ranges(np.arange(len(ours)), none, (last - start) // slide + 1):
                 for cut in each.at(pair + piece.start).pieces(len(pair)):
                     some, nth = pair[cut], number[cut]
                     yield self._pair_batch(matching, ours[some], theirs[some], start[some] + nth * slide)
@@ -129,14 +129,14 @@ class Output:
         if self.task.window_columns and windows is not None:
             columns += [
                 pa.array(windows, mask=mask),
-                pa.array(moved(windows, self.task.reach.size), mask=mask),
+                pa.array(shift(windows, self.task.reach.size), mask=mask),
             ]
         return pa.RecordBatch.from_arrays([*columns, left, right], schema=self.schema)
 
 
-def is_too_many(pairs: int) -> bool:
+def exceeds_known_pairs(pairs: int) -> bool:
     """Whether so many pairs are found again rather than remembered."""
-    return pairs > KNOWN
+    return pairs > MAX_KNOWN_PAIRS
 
 
 def output_schema(task: JoinTask, left: Any, right: Any) -> Any:

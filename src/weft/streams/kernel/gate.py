@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from weft.streams.kernel.keys import content_ranks
-from weft.streams.kernel.segments import Longs, Segment, arrived, in_one_piece
+from weft.streams.kernel.keys import rank_by_content
+from weft.streams.kernel.segments import Longs, Segment, build_segment, combine_table
 from weft.streams.kernel.spec import FOREVER, NEVER, KernelProblem, Reason, Side, SideTask
 
 
@@ -145,7 +145,7 @@ def admit(
     wall_clock: int,
 ) -> Admitted:
     """Judge the rows of one side; `timed` is False for joins with tables, where no time counts."""
-    rows = in_one_piece(arrivals.rows)
+    rows = combine_table(arrivals.rows)
     hashes, no_key = _numbers(arrivals.hashes)
     times, no_time = _numbers(arrivals.times)
     times = np.clip(times, NEVER + 1, FOREVER - 1) if len(times) else times
@@ -179,7 +179,7 @@ def admit(
         judged.open &= ~lonely
     everything = bool(judged.open.all())
     kept = None if everything else np.flatnonzero(judged.open)
-    found.segment = arrived(
+    found.segment = build_segment(
         hashes if kept is None else hashes[kept],
         judged.times if kept is None else judged.times[kept],
         rows,
@@ -252,7 +252,7 @@ def _duplicates(judged: _Judged, watermark: int, *, timed: bool) -> int:
     if len(places):
         rows = judged.rows.take(pa.array(places))
         times = judged.times[places] if timed else np.full(len(places), NEVER)
-        order = np.lexsort((content_ranks(rows), times))
+        order = np.lexsort((rank_by_content(rows), times))
         mine = rows.select(names).append_column(_TIME, pa.array(times)).take(pa.array(order))
         both = mine if seen is None else pa.concat_tables([seen, mine])
         known = 0 if seen is None else seen.num_rows

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from weft.streams.kernel.segments import Longs, Segment, whole
+from weft.streams.kernel.segments import Longs, Segment, combine_column
 
-ROWS = 65_536
+MAX_PIECE_ROWS = 65_536
 """How many rows are made together at most."""
-BYTES = 64 * 1024**2
+MAX_PIECE_BYTES = 64 * 1024**2
 """About how many bytes are made together at most; one row may have more."""
 
 
@@ -43,31 +43,31 @@ class Widths:
         return Widths(self.fixed, None if self.each is None else self.each[places])
 
     def pieces(self, count: int, rows: int | None = None) -> Iterator[slice]:
-        """Yield `count` rows piece by piece, each of at most `ROWS` rows and about `BYTES` bytes.
+        """Yield `count` rows piece by piece, each of at most `MAX_PIECE_ROWS` rows and about `MAX_PIECE_BYTES` bytes.
 
         >>> [(s.start, s.stop) for s in Widths(8, np.array([0, BYTES, 0, 0])).pieces(4)]
         [(0, 1), (1, 2), (2, 4)]
         """
-        most = ROWS if rows is None else rows
+        most = MAX_PIECE_ROWS if rows is None else rows
         if self.each is None:
-            step = max(1, min(most, BYTES // max(1, self.fixed)))
+            step = max(1, min(most, MAX_PIECE_BYTES // max(1, self.fixed)))
             yield from (slice(first, min(first + step, count)) for first in range(0, count, step))
             return
         ends = np.cumsum(self.each + self.fixed)
         first = 0
         while first < count:
             base = int(ends[first - 1]) if first else 0
-            last = int(np.searchsorted(ends, base + BYTES, side="right"))
+            last = int(np.searchsorted(ends, base + MAX_PIECE_BYTES, side="right"))
             last = max(first + 1, min(last, first + most, count))
             yield slice(first, last)
             first = last
 
 
-def widths(columns: Iterable[Any], places: Longs) -> Widths:
+def row_widths(columns: Iterable[Any], places: Longs) -> Widths:
     """Return the widths of the rows at some places of Arrow columns."""
     total = Widths(0, None)
     for column in columns:
-        array = whole(column)
+        array = combine_column(column)
         size = fixed_width(array.type)
         total += Widths(size, None) if size is not None else Widths(0, _span(array, places, places + 1))
     return total
@@ -121,7 +121,7 @@ def _text_span(array: Any, start: Longs, stop: Longs) -> Longs:
     return np.asarray(ends - starts)
 
 
-def same_keys(
+def compare_keys(
     keys: tuple[str, ...], left: Segment, left_places: Longs, right: Segment, right_places: Longs
 ) -> NDArray[np.bool_] | None:
     """Return which pairs of rows have equal keys; None when all have, which is almost always so."""
@@ -134,7 +134,7 @@ def same_keys(
     return same
 
 
-def key_numbers(keys: tuple[str, ...], parts: Sequence[tuple[Segment, Longs]]) -> Longs:
+def number_keys(keys: tuple[str, ...], parts: Sequence[tuple[Segment, Longs]]) -> Longs:
     """Return a number for each row of the parts in turn, equal where and only where the keys are.
 
     A hash that two keys share is seen by comparing each row with the first one of its hash.
@@ -149,7 +149,7 @@ def key_numbers(keys: tuple[str, ...], parts: Sequence[tuple[Segment, Longs]]) -
 
 def _is_same(column: Any, places: Longs) -> bool:
     """Whether each row of a key is equal to the one at its place; rows that repeat are taken piece by piece."""
-    for piece in widths([column], places).pieces(len(places)):
+    for piece in row_widths([column], places).pieces(len(places)):
         rows = column.slice(piece.start, piece.stop - piece.start)
         if not pc.all(pc.equal(rows, column.take(pa.array(places[piece]))), skip_nulls=False).as_py():
             return False
@@ -171,7 +171,7 @@ def _spelled_out(columns: list[Any]) -> Longs:
     return numbers
 
 
-def content_ranks(rows: Any) -> Longs:
+def rank_by_content(rows: Any) -> Longs:
     """Return for each row its place among all by content: column by column, NULL first.
 
     Equal rows get ranks of their own; which of them comes first does not matter.

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from weft.streams.kernel.keys import ROWS, same_keys, widths
-from weft.streams.kernel.segments import Longs, Segment, ranges
+from weft.streams.kernel.keys import MAX_PIECE_ROWS, compare_keys, row_widths
+from weft.streams.kernel.segments import Longs, Segment, find_ranges
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, KernelProblem, Reach, Residual, Side
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -72,7 +72,7 @@ def arrow_type(said: str) -> Any:
     return _TYPES[said]
 
 
-def holds(
+def evaluate_residual(
     residual: Residual, left: Segment, left_places: Longs, right: Segment, right_places: Longs
 ) -> NDArray[np.bool_]:
     """Return for which pairs of rows the condition is true; unknown is not true."""
@@ -95,10 +95,10 @@ def holds(
     return np.fromiter((one is True for one in told), dtype=np.bool_, count=len(left_places))
 
 
-def refs(code: tuple[Any, ...] | None, side: str) -> Iterator[str]:
+def list_refs(code: tuple[Any, ...] | None, side: str) -> Iterator[str]:
     """Yield the children of a side that prefix code names.
 
-    >>> list(refs(("<", ("ref", "left", "v"), ("ref", "right", "w")), "left"))
+    >>> list(list_refs(("<", ("ref", "left", "v"), ("ref", "right", "w")), "left"))
     ['v']
     """
     if not code:
@@ -108,7 +108,7 @@ def refs(code: tuple[Any, ...] | None, side: str) -> Iterator[str]:
             yield code[2]
     elif code[0] != "lit":
         for operand in code[1:]:
-            yield from refs(operand, side)
+            yield from list_refs(operand, side)
 
 
 def _dicts(segment: Segment, places: Longs) -> list[dict[str, Any]]:
@@ -133,10 +133,10 @@ def _answer(code: tuple[Any, ...], child: Callable[[str, str], Any]) -> Any:
     return pc.invert(operands[0]) if word == "not" else _OPERATIONS[word](*operands)
 
 
-def moved(times: Longs, by: int) -> Longs:
+def shift(times: Longs, by: int) -> Longs:
     """Return times moved by a distance; past the ends of time they stay at the end.
 
-    >>> moved(np.array([1, FOREVER]), 5).tolist() == [6, FOREVER]
+    >>> shift(np.array([1, FOREVER]), 5).tolist() == [6, FOREVER]
     True
     """
     if by == 0:
@@ -153,7 +153,7 @@ def first_window(reach: Reach, times: Longs) -> Longs:
     [0, -60, 30]
     """
     slide = reach.slide or reach.size
-    return np.asarray((moved(times, -reach.size) // slide + 1) * slide)
+    return np.asarray((shift(times, -reach.size) // slide + 1) * slide)
 
 
 def last_window(reach: Reach, times: Longs) -> Longs:
@@ -166,21 +166,24 @@ def last_window(reach: Reach, times: Longs) -> Longs:
     return np.asarray(times // slide * slide)
 
 
-def reached(reach: Reach, times: Longs, side: Side) -> tuple[Longs, Longs]:
+def matching_range(reach: Reach, times: Longs, side: Side) -> tuple[Longs, Longs]:
     """Return the least and the greatest time of the other side that rows of `side` meet.
 
-    >>> [a.tolist() for a in reached(Reach(kind="interval", lower=-1, upper=2), np.array([5]), "right")]
+    >>> [
+    ...     a.tolist()
+    ...     for a in matching_range(Reach(kind="interval", lower=-1, upper=2), np.array([5]), "right")
+    ... ]
     [[3], [6]]
     """
     if reach.kind == "interval":
         low, high = (reach.lower, reach.upper) if side == "left" else (-reach.upper, -reach.lower)
-        return moved(times, low), moved(times, high)
+        return shift(times, low), shift(times, high)
     if reach.kind == "table":
         return np.full(len(times), NEVER), np.full(len(times), FOREVER)
-    return first_window(reach, times), moved(last_window(reach, times), reach.size - 1)
+    return first_window(reach, times), shift(last_window(reach, times), reach.size - 1)
 
 
-def over_below(task: JoinTask, side: Side, clock: Clock, extra: int = 0) -> int:
+def expiry_threshold(task: JoinTask, side: Side, clock: Clock, extra: int = 0) -> int:
     """Return the time below which rows of `side` can meet nothing more, `extra` after that has come.
 
     ``FOREVER`` means that every row is over.  Sessions end as a whole and are not asked here.
@@ -208,7 +211,7 @@ def _shifted(clock: int, by: int) -> int:
     return max(NEVER, min(FOREVER - 1, clock + by))
 
 
-CHUNK = 2_000_000
+MAX_CHUNK = 2_000_000
 """How many candidates are looked at together."""
 
 Mask = NDArray[np.bool_]
@@ -241,7 +244,7 @@ class Matching:
 
     def chunks(self) -> Iterator[tuple[Longs, Longs]]:
         """Yield the matching pairs as places in the left and in the right segment."""
-        for probe, row in expanded(self.probe, self.start, self.stop):
+        for probe, row in expand_ranges(self.probe, self.start, self.stop):
             left, right = (probe, row) if self.probe_side == "left" else (row, probe)
             for piece in self._pieces(left, right):
                 yield self._matching(left[piece], right[piece])
@@ -249,18 +252,20 @@ class Matching:
     def _pieces(self, left: Longs, right: Longs) -> Iterator[slice]:
         """Yield candidates in pieces whose keys and compared columns fit into columns of their own."""
         residual = self.task.residual
-        ours = [self.left.rows.column(name) for name in compared(self.task, "left", self.left.rows)]
-        theirs = [self.right.rows.column(name) for name in compared(self.task, "right", self.right.rows)]
+        ours = [self.left.rows.column(name) for name in compared_columns(self.task, "left", self.left.rows)]
+        theirs = [
+            self.right.rows.column(name) for name in compared_columns(self.task, "right", self.right.rows)
+        ]
         by_row = residual is not None and residual.program is None
-        each = widths(ours, self.left.places(left)) + widths(theirs, self.right.places(right))
-        yield from each.pieces(len(left), ROWS if by_row else CHUNK)
+        each = row_widths(ours, self.left.places(left)) + row_widths(theirs, self.right.places(right))
+        yield from each.pieces(len(left), MAX_PIECE_ROWS if by_row else MAX_CHUNK)
 
     def _matching(self, left: Longs, right: Longs) -> tuple[Longs, Longs]:
         if self.live_left is not None:
             left, right = _kept(self.live_left[left], left, right)
         if self.live_right is not None:
             left, right = _kept(self.live_right[right], left, right)
-        same = same_keys(self.task.keys, self.left, left, self.right, right)
+        same = compare_keys(self.task.keys, self.left, left, self.right, right)
         if same is not None:
             left, right = _kept(same, left, right)
         if self.after != NEVER or self.until != FOREVER:
@@ -268,22 +273,24 @@ class Matching:
             closes = (first <= last) if self.task.reach.per_window else self._closes(first)
             left, right = _kept(closes, left, right)
         if self.task.residual is not None and len(left):
-            left, right = _kept(holds(self.task.residual, self.left, left, self.right, right), left, right)
+            left, right = _kept(
+                evaluate_residual(self.task.residual, self.left, left, self.right, right), left, right
+            )
         return left, right
 
     def _closes(self, first: Longs) -> Mask:
-        ends = moved(first, self.task.reach.size)
+        ends = shift(first, self.task.reach.size)
         return np.asarray((ends > self.after) & (ends <= self.until))
 
 
-def compared(task: JoinTask, side: Side, rows: Any) -> list[str]:
+def compared_columns(task: JoinTask, side: Side, rows: Any) -> list[str]:
     """Return the columns of a side that are compared for each candidate, beside its time."""
     residual = task.residual
     if residual is not None and residual.program is None:
         return list(rows.column_names)
     names = dict.fromkeys(task.keys)
     if residual is not None:
-        names |= dict.fromkeys(refs(residual.program, side))
+        names |= dict.fromkeys(list_refs(residual.program, side))
     return list(names)
 
 
@@ -291,28 +298,28 @@ def _kept(mask: Mask, left: Longs, right: Longs) -> tuple[Longs, Longs]:
     return (left, right) if mask.all() else (left[mask], right[mask])
 
 
-def expanded(probe: Longs, start: Longs, stop: Longs) -> Iterator[tuple[Longs, Longs]]:
-    """Yield (probe, row) for every row of every range, at most `CHUNK` at a time.
+def expand_ranges(probe: Longs, start: Longs, stop: Longs) -> Iterator[tuple[Longs, Longs]]:
+    """Yield (probe, row) for every row of every range, at most `MAX_CHUNK` at a time.
 
     >>> [
     ...     [a.tolist() for a in pair]
-    ...     for pair in expanded(np.array([3, 4]), np.array([0, 5]), np.array([2, 6]))
+    ...     for pair in expand_ranges(np.array([3, 4]), np.array([0, 5]), np.array([2, 6]))
     ... ]
     [[[3, 3, 4], [0, 1, 5]]]
     """
     counts = stop - start
-    if counts.max(initial=0) > CHUNK:  # a hot key: its range is cut
-        pieces = -(-counts // CHUNK)
+    if counts.max(initial=0) > MAX_CHUNK:  # a hot key: its range is cut
+        pieces = -(-counts // MAX_CHUNK)
         owner = np.repeat(np.arange(len(probe)), pieces)
         step = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-        start = start[owner] + step * CHUNK
-        stop, probe = np.minimum(start + CHUNK, stop[owner]), probe[owner]
+        start = start[owner] + step * MAX_CHUNK
+        stop, probe = np.minimum(start + MAX_CHUNK, stop[owner]), probe[owner]
         counts = stop - start
     ends = np.cumsum(counts)
     first = 0
     while first < len(probe):
         base = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, base + CHUNK, side="right")))
+        last = max(first + 1, int(np.searchsorted(ends, base + MAX_CHUNK, side="right")))
         yield _expanded(probe[first:last], start[first:last], counts[first:last])
         first = last
 
@@ -325,7 +332,7 @@ def _expanded(probe: Longs, start: Longs, counts: Longs) -> tuple[Longs, Longs]:
     return np.repeat(probe, counts), rows
 
 
-def probed(
+def find_candidates(
     task: JoinTask, side: Side, probing: Segment, places: Longs | None, stored: Segment
 ) -> tuple[Longs, Longs, Longs]:
     """Return (place, start, stop): rows of a segment that probes, and their candidates in a stored one."""
@@ -334,10 +341,10 @@ def probed(
         return none, none, none
     hashes = probing.hashes if places is None else probing.hashes[places]
     times = probing.times if places is None else probing.times[places]
-    low, high = reached(task.reach, times, side)
+    low, high = matching_range(task.reach, times, side)
     if int(high.max()) < stored.least or int(low.min()) > stored.greatest:
         return none, none, none
-    found, start, stop = ranges(stored.hashes, stored.times, hashes, low, high)
+    found, start, stop = find_ranges(stored.hashes, stored.times, hashes, low, high)
     return (found if places is None else places[found]), start, stop
 
 

@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.streams.kernel.emit import Alone, Output, Pairs
-from weft.streams.kernel.keys import key_numbers
-from weft.streams.kernel.pairs import Matching, probed
-from weft.streams.kernel.segments import DEAD, Flags, Longs, Segment, arrived, in_one_piece
+from weft.streams.kernel.emit import Output, Pairs, UnmatchedRows
+from weft.streams.kernel.keys import number_keys
+from weft.streams.kernel.pairs import Matching, find_candidates
+from weft.streams.kernel.segments import DEAD, Flags, Longs, Segment, build_segment, combine_table
 from weft.streams.kernel.spec import GONE, MATCHED, PADDED, JoinTask, Side
 from weft.streams.kernel.transition import GroupState
 
-OTHER: Mapping[Side, Side] = {"left": "right", "right": "left"}
+OTHER_SIDE: Mapping[Side, Side] = {"left": "right", "right": "left"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Redone:
+class RedriveResult:
     """What late rows of one side of a group change: `plus` to add, `minus` to take back.
 
     `taken` are the places of the late rows that met somebody; the others stay as they are.
@@ -54,7 +54,7 @@ class _Part:
     pairs: tuple[tuple[Longs, Longs], ...]  # late, there
 
 
-def redone(
+def find_corrections(
     task: JoinTask,
     state: GroupState,
     side: Side,
@@ -62,21 +62,21 @@ def redone(
     times: Longs,
     before: Mapping[str, int],
     paired_until: Longs | None = None,
-) -> Redone:
+) -> RedriveResult:
     """Look late rows up; `before` counts the fingerprints of partners that were taken back already.
 
     `paired_until` is for each row the batch up to which it took part and gave pairs, -1 for rows that gave none.
     """
-    other = state.side(OTHER[side])
-    late = _Late(in_one_piece(rows), times, paired_until)
+    other = state.side(OTHER_SIDE[side])
+    late = _Late(combine_table(rows), times, paired_until)
     found = [
         part
         for segment, flags in zip(other.segments, other.flags, strict=True)
         if (part := _met(task, side, late, segment, flags)) is not None
     ]
     off = _put_off(task, side, found)
-    plus: list[Pairs | Alone] = []
-    alone: list[Pairs | Alone] = []
+    plus: list[Pairs | UnmatchedRows] = []
+    alone: list[Pairs | UnmatchedRows] = []
     taken: list[Longs] = [np.empty(0, dtype=np.int64)]
     spent = Counter(before)
     told: list[str] = []
@@ -84,11 +84,11 @@ def redone(
         kept = tuple(_without(part, pair, off) for pair in part.pairs)
         plus.append(Pairs(matching=_matching(task, side, part), known=tuple(_sided(side, p) for p in kept)))
         taken.extend(part.late.places(late) for late, _ in kept)
-        block, names = _padded(OTHER[side], part, kept, spent)
+        block, names = _padded(OTHER_SIDE[side], part, kept, spent)
         told.extend(names)
         if block is not None:
             alone.append(block)
-    return Redone(
+    return RedriveResult(
         plus=_output(task, state, plus),
         minus=_output(task, state, alone),
         taken=np.unique(np.concatenate(taken)),
@@ -96,7 +96,7 @@ def redone(
     )
 
 
-def _output(task: JoinTask, state: GroupState, blocks: list[Pairs | Alone]) -> Output:
+def _output(task: JoinTask, state: GroupState, blocks: list[Pairs | UnmatchedRows]) -> Output:
     return Output(task=task, left=state.left.schema, right=state.right.schema, blocks=tuple(blocks))
 
 
@@ -134,10 +134,10 @@ def _met(task: JoinTask, side: Side, given: _Late, segment: Segment, flags: Flag
         rows=segment.rows,
         batch=segment.batch,
     )
-    numbers = key_numbers(task.keys, [(late, np.arange(len(times))), (stored, places)])
-    mine = arrived(numbers[: len(times)], times, rows, None, segment.batch)
-    theirs = arrived(numbers[len(times) :], segment.times[places], segment.rows, places, segment.batch)
-    probe, start, stop = probed(task, side, mine, None, theirs)
+    numbers = number_keys(task.keys, [(late, np.arange(len(times))), (stored, places)])
+    mine = build_segment(numbers[: len(times)], times, rows, None, segment.batch)
+    theirs = build_segment(numbers[len(times) :], segment.times[places], segment.rows, places, segment.batch)
+    probe, start, stop = find_candidates(task, side, mine, None, theirs)
     if not len(probe):
         return None
     matching = Matching(
@@ -173,7 +173,7 @@ def _matching(task: JoinTask, side: Side, part: _Part) -> Matching:
 
 def _put_off(task: JoinTask, side: Side, found: list[_Part]) -> set[int]:
     """Return the late rows that meet a partner whose padded row may come yet."""
-    if not task.side(OTHER[side]).outer:
+    if not task.side(OTHER_SIDE[side]).outer:
         return set()
     waits: set[int] = set()
     for part in found:
@@ -191,7 +191,7 @@ def _without(part: _Part, pair: tuple[Longs, Longs], off: set[int]) -> tuple[Lon
 
 def _padded(
     side: Side, part: _Part, pairs: tuple[tuple[Longs, Longs], ...], spent: Counter[str]
-) -> tuple[Alone | None, list[str]]:
+) -> tuple[UnmatchedRows | None, list[str]]:
     """Return the partners whose padded row was given and not yet taken back."""
     met = np.unique(np.concatenate([there for _, there in pairs]))
     padded = met[(part.flags[part.there.places(met)] & PADDED) != 0]
@@ -206,8 +206,8 @@ def _padded(
     if not kept:
         return None, []
     places = np.array(kept, dtype=np.int64)
-    rows = in_one_piece(part.there.rows)
-    return Alone(
+    rows = combine_table(part.there.rows)
+    return UnmatchedRows(
         side=side, rows=rows, places=part.there.places(places), times=part.there.times[places]
     ), names
 

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from weft.streams.kernel.spec import GONE, OVER
+from weft.streams.kernel.spec import EXPIRED, GONE
 
 Longs = NDArray[np.int64]
 
 
-def sorted_order(hashes: Longs, times: Longs) -> Longs:
+def sort_order(hashes: Longs, times: Longs) -> Longs:
     """Return the order of rows by (hash, time).
 
-    >>> sorted_order(np.array([2, 1, 2]), np.array([5, 9, 3])).tolist()
+    >>> sort_order(np.array([2, 1, 2]), np.array([5, 9, 3])).tolist()
     [1, 2, 0]
     """
     order = np.argsort(hashes)
@@ -38,7 +38,9 @@ def sorted_order(hashes: Longs, times: Longs) -> Longs:
     return order
 
 
-def ranges(hashes: Longs, times: Longs, wanted: Longs, low: Longs, high: Longs) -> tuple[Longs, Longs, Longs]:
+def find_ranges(
+    hashes: Longs, times: Longs, wanted: Longs, low: Longs, high: Longs
+) -> tuple[Longs, Longs, Longs]:
     """Return (probe, start, stop): the probes with candidates, and where these lie in the sorted rows.
 
     Rows are sorted by (hash, time).  Probes that find nothing are left out.
@@ -83,8 +85,8 @@ def _bisected(times: Longs, first: Longs, last: Longs, wanted: Longs, *, after: 
 
 Flags = NDArray[np.uint8]
 
-DEAD = OVER | GONE
-MOST = 8
+DEAD = EXPIRED | GONE
+MAX_SEGMENTS = 8
 """More segments than this are merged: each costs every probe a search."""
 
 
@@ -115,8 +117,8 @@ class Segment:
         """Return a child of the rows at some places, or of all."""
         column = self.rows.column(name)
         if places is None and self.order is None:
-            return whole(column)
-        return whole(column).take(pa.array(self.places(places)))
+            return combine_column(column)
+        return combine_column(column).take(pa.array(self.places(places)))
 
     def places(self, places: Longs | None) -> Longs:
         """Return where rows of this segment lie in `rows`."""
@@ -131,14 +133,14 @@ class Segment:
         return self.batches[places]
 
 
-def whole(column: Any) -> Any:
+def combine_column(column: Any) -> Any:
     """Return a column in one piece."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def in_one_piece(rows: Any) -> Any:
+def combine_table(rows: Any) -> Any:
     """Return a table whose columns have one chunk each; such columns are taken from fastest."""
     if all(column.num_chunks == 1 for column in rows.columns):
         return rows
@@ -148,9 +150,9 @@ def in_one_piece(rows: Any) -> Any:
     return pa.table(arrays, schema=rows.schema)
 
 
-def arrived(hashes: Longs, times: Longs, rows: Any, kept: Longs | None, batch: int) -> Segment:
+def build_segment(hashes: Longs, times: Longs, rows: Any, kept: Longs | None, batch: int) -> Segment:
     """Return arrived rows as a segment that leaves them where they lie; `kept` are those that take part."""
-    order = sorted_order(hashes, times)
+    order = sort_order(hashes, times)
     return Segment(
         hashes=hashes[order],
         times=times[order],
@@ -162,7 +164,7 @@ def arrived(hashes: Longs, times: Longs, rows: Any, kept: Longs | None, batch: i
     )
 
 
-def laid_out(segment: Segment, kept: Longs | None) -> Segment:
+def materialize(segment: Segment, kept: Longs | None) -> Segment:
     """Return the rows of a segment that stay, in order and in memory of their own."""
     if kept is None and segment.order is None:
         return segment
@@ -183,16 +185,16 @@ def laid_out(segment: Segment, kept: Longs | None) -> Segment:
 
 def _taken(rows: Any, places: Longs) -> Any:
     index = pa.array(places)
-    return pa.table([whole(column).take(index) for column in rows.columns], schema=rows.schema)
+    return pa.table([combine_column(column).take(index) for column in rows.columns], schema=rows.schema)
 
 
-def merged(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
+def merge_segments(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
     """Return one segment with the rows of several, and where each row of them in turn went to."""
     hashes = np.concatenate([s.hashes for s in segments])
     times = np.concatenate([s.times for s in segments])
     batches = np.concatenate([s.batch_of(np.arange(len(s))) for s in segments])
-    order = sorted_order(hashes, times)
-    rows = in_one_piece(pa.concat_tables([s.rows for s in segments]))
+    order = sort_order(hashes, times)
+    rows = combine_table(pa.concat_tables([s.rows for s in segments]))
     rows = _taken(rows, order)
     one = Segment(
         hashes=hashes[order],
@@ -207,12 +209,12 @@ def merged(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
     return one, order
 
 
-def newest_run(sizes: Sequence[int]) -> int:
+def find_merge_start(sizes: Sequence[int]) -> int:
     """Return from which segment on to merge, so that rows are written a logarithmic number of times.
 
     The newest four go together, and each older one that is not larger than what comes after it.
 
-    >>> newest_run([900, 100, 10, 10, 10, 10, 10, 10, 10])
+    >>> find_merge_start([900, 100, 10, 10, 10, 10, 10, 10, 10])
     1
     """
     first = max(0, len(sizes) - 4)

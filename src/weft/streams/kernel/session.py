@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.streams.kernel.emit import Again, Pairs, is_too_many
-from weft.streams.kernel.keys import key_numbers
-from weft.streams.kernel.pairs import Matching, expanded, holds
+from weft.streams.kernel.emit import DeferredPairs, Pairs, exceeds_known_pairs
+from weft.streams.kernel.keys import number_keys
+from weft.streams.kernel.pairs import Matching, evaluate_residual, expand_ranges
 from weft.streams.kernel.segments import Longs, Segment
 from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, Clock, JoinTask
-from weft.streams.kernel.working import Working
+from weft.streams.kernel.working import ActiveSide
 
 Mask = NDArray[np.bool_]
 
@@ -37,7 +37,7 @@ class _Rows:
     end: Longs
 
     @classmethod
-    def of(cls, sides: tuple[Working, Working], chosen: list[list[Longs]]) -> _Rows:
+    def of(cls, sides: tuple[ActiveSide, ActiveSide], chosen: list[list[Longs]]) -> _Rows:
         pieces, is_left, part, is_new, spans = [], [], [], [], []
         for working, places in zip(sides, chosen, strict=True):
             for number, mine in enumerate(places):
@@ -58,7 +58,9 @@ class _Rows:
         )
 
 
-def session_pairs(task: JoinTask, left: Working, right: Working, clock: Clock) -> list[Pairs | Again]:
+def match_sessions(
+    task: JoinTask, left: ActiveSide, right: ActiveSide, clock: Clock
+) -> list[Pairs | DeferredPairs]:
     """Bring the sessions up to date, set flags and return the pairs to give now."""
     sides = (left, right)
     touched = _touched(sides)
@@ -67,24 +69,24 @@ def session_pairs(task: JoinTask, left: Working, right: Working, clock: Clock) -
     if rows is None:
         return []
     if task.final:
-        keys = key_numbers(task.keys, rows.pieces)
+        keys = number_keys(task.keys, rows.pieces)
         _, found = np.unique(np.stack((keys, rows.start)), axis=1, return_inverse=True)
         numbers = found.reshape(-1)
     find = partial(_pieces, task, (tuple(left.parts), tuple(right.parts)), rows, numbers)
-    known: list[Pairs | Again] = []
+    known: list[Pairs | DeferredPairs] = []
     count = 0
     for here, there, matching, one, other in find():
         left.set(here, one, MATCHED)
         right.set(there, other, MATCHED)
         count += len(one)
-        if not is_too_many(count):
+        if not exceeds_known_pairs(count):
             known.append(Pairs(matching=matching, known=((one, other),)))
     left.matches += count
     right.matches += count
-    return [Again(find=partial(_found_again, find))] if is_too_many(count) else known
+    return [DeferredPairs(find=partial(_found_again, find))] if exceeds_known_pairs(count) else known
 
 
-def _touched(sides: tuple[Working, Working]) -> _Rows | None:
+def _touched(sides: tuple[ActiveSide, ActiveSide]) -> _Rows | None:
     """Return the live rows of every key that got a row."""
     hashes = np.unique(np.concatenate([w.parts[w.fresh].hashes for w in sides]))
     if not len(hashes):
@@ -101,7 +103,7 @@ def _touched(sides: tuple[Working, Working]) -> _Rows | None:
     return _Rows.of(sides, chosen)
 
 
-def _closing(task: JoinTask, sides: tuple[Working, Working], clock: Clock) -> _Rows | None:
+def _closing(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], clock: Clock) -> _Rows | None:
     """Return the live rows of every session that is over."""
     mark = clock.least
     if mark == NEVER:
@@ -119,12 +121,12 @@ def _closing(task: JoinTask, sides: tuple[Working, Working], clock: Clock) -> _R
     return rows if len(rows.places) else None
 
 
-def _sessions(task: JoinTask, sides: tuple[Working, Working], rows: _Rows) -> Longs:
+def _sessions(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], rows: _Rows) -> Longs:
     """Return the number of each row's session and note its start and end.
 
     A session of the last batch stays whole, also when a row that held it together was evicted.
     """
-    keys = key_numbers(task.keys, rows.pieces)
+    keys = number_keys(task.keys, rows.pieces)
     order = np.lexsort((rows.start, keys))
     key, start, end = keys[order], rows.start[order], rows.end[order]
     # Running greatest end within each key: ranks of ends are lifted by the key.
@@ -146,7 +148,7 @@ def _after(times: Longs, gap: int) -> Longs:
     return np.asarray(np.minimum(times, FOREVER - gap) + gap)
 
 
-def _note(sides: tuple[Working, Working], rows: _Rows, start: Longs, end: Longs) -> None:
+def _note(sides: tuple[ActiveSide, ActiveSide], rows: _Rows, start: Longs, end: Longs) -> None:
     for working in sides:
         mine = rows.is_left == (working.side == "left")
         for number in range(len(working.parts)):
@@ -191,7 +193,7 @@ def _across(numbers: Longs, ours: Longs, theirs: Longs) -> Iterator[tuple[Longs,
     start = np.searchsorted(found, numbers[ours])
     stop = np.searchsorted(found, numbers[ours], side="right")
     some = stop > start
-    for one, place in expanded(ours[some], start[some], stop[some]):
+    for one, place in expand_ranges(ours[some], start[some], stop[some]):
         yield one, theirs[place]
 
 
@@ -215,7 +217,7 @@ def _pieces(task: JoinTask, sides: tuple[Segments, Segments], rows: _Rows, numbe
             here, there = divmod(int(number), len(right))
             one, other = rows.places[ours[mine]], rows.places[theirs[mine]]
             if task.residual is not None:
-                true = holds(task.residual, left[here], one, right[there], other)
+                true = evaluate_residual(task.residual, left[here], one, right[there], other)
                 one, other = one[true], other[true]
             if len(one):
                 matching = Matching(

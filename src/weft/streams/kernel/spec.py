@@ -17,12 +17,12 @@ FOREVER = 2**63 - 1
 """A clock that has passed every time: nothing more will come."""
 NEVER = -(2**63)
 """A clock that has passed no time: a side has not shown a row yet."""
-HELD = 2 * 1024**3
+MAX_GROUP_BYTES = 2 * 1024**3
 """How many bytes the state of a group and its rows of one batch may have together."""
 
-MATCHED, OVER, PADDED, GONE = 1, 2, 4, 8
+MATCHED, EXPIRED, PADDED, GONE = 1, 2, 4, 8
 """Bits of a row's flag: has matched; stays for redrive only; its padded row was given; is dropped."""
-PAIR, LEFT_ALONE, RIGHT_ALONE = 0, 1, 2
+PAIR, LEFT_UNMATCHED, RIGHT_UNMATCHED = 0, 1, 2
 """What the column ``kind`` of the output holds."""
 
 Side = Literal["left", "right"]

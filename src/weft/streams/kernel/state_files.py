@@ -9,7 +9,7 @@
                                   left.seen       keys that duplicates are told by
     rejects/<side>/<batch>-j<join>-<group>.parquet
 
-`Places` opens and writes these files so that a crash leaves all of one or nothing.
+`StateStore` opens and writes these files so that a crash leaves all of one or nothing.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from weft.streams.kernel.spec import (
     SideStats,
 )
 from weft.streams.kernel.sums import checked_files, checksum, is_intact, with_checksum
-from weft.streams.kernel.transition import GroupState, empty
+from weft.streams.kernel.transition import GroupState, empty_state
 from weft.streams.kernel.working import SideState
 
 
-class Places:
+class StateStore:
     """A folder on a filesystem that pyarrow knows; local ones are synced and memory mapped."""
 
     def __init__(self, root: str) -> None:
@@ -71,7 +71,7 @@ class Places:
             with self.fs.open_input_file(self.path(name)) as file:
                 return file.read_buffer()
         except (OSError, pa.ArrowInvalid) as cause:
-            raise damaged(self.path(name), str(cause)) from cause
+            raise damaged_state(self.path(name), str(cause)) from cause
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Return a document."""
@@ -79,9 +79,9 @@ class Places:
             document: dict[str, Any] = json.loads(self.read(name).to_pybytes())
             intact = is_intact(document)
         except (ValueError, TypeError, AttributeError) as cause:
-            raise damaged(self.path(name), str(cause)) from cause
+            raise damaged_state(self.path(name), str(cause)) from cause
         if not intact:
-            raise damaged(self.path(name), "its content does not match its checksum")
+            raise damaged_state(self.path(name), "its content does not match its checksum")
         return document
 
     def checksum(self, name: str) -> str:
@@ -163,7 +163,7 @@ def _synced(path: Path) -> None:
         os.close(handle)
 
 
-def damaged(path: str, why: str) -> KernelProblem:
+def damaged_state(path: str, why: str) -> KernelProblem:
     """Return the problem of a file of the state that does not read."""
     return KernelProblem(
         "W2202",
@@ -177,10 +177,10 @@ SIDES: tuple[Side, Side] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPlace:
+class GroupFolder:
     """Where the state of one group of one join lies."""
 
-    places: Places
+    places: StateStore
     join: int
     group: int
 
@@ -195,19 +195,19 @@ class GroupPlace:
 
 
 def open_group(
-    place: GroupPlace, batch: int | None, task: JoinTask, left_schema: Any, right_schema: Any
+    place: GroupFolder, batch: int | None, task: JoinTask, left_schema: Any, right_schema: Any
 ) -> GroupState:
     """Return the state that a batch left, or an empty one when there was none.
 
     The schemas are those of the children; what lies on disk must have the same.
     """
     if batch is None:
-        return empty(task, left_schema, right_schema)
+        return empty_state(task, left_schema, right_schema)
     name = f"{place.folder}/{place.name(batch)}/index.json"
     index = place.places.read_json(name)
     try:
         if index["format"] != FORMAT:
-            raise damaged(place.places.path(name), f"its format is {index['format']}, not {FORMAT}")
+            raise damaged_state(place.places.path(name), f"its format is {index['format']}, not {FORMAT}")
         left, right = index["clock"]
         _check_files(place, index)
         return GroupState(
@@ -218,10 +218,10 @@ def open_group(
             sums=index.get("sums") or {},
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, pa.ArrowException) as cause:
-        raise damaged(place.places.path(name), f"{type(cause).__name__} {cause}") from cause
+        raise damaged_state(place.places.path(name), f"{type(cause).__name__} {cause}") from cause
 
 
-def _check_files(place: GroupPlace, index: dict[str, Any]) -> None:
+def _check_files(place: GroupFolder, index: dict[str, Any]) -> None:
     """Raise W2202 when a file of the state is not as it was written; files of earlier versions have no checksum."""
     sums: dict[str, str] = index.get("sums") or {}
     key = place.places.path(f"{place.folder}/{place.group}")
@@ -229,11 +229,11 @@ def _check_files(place: GroupPlace, index: dict[str, Any]) -> None:
     for path, wanted in sums.items():
         name = f"{place.folder}/{path}"
         if known.get(path) != wanted and place.places.checksum(name) != wanted:
-            raise damaged(place.places.path(name), "its content does not match its checksum")
+            raise damaged_state(place.places.path(name), "its content does not match its checksum")
     checked_files()[key] = dict(sums)
 
 
-def _open_side(place: GroupPlace, index: dict[str, Any], side: Side, schema: Any) -> SideState:
+def _open_side(place: GroupFolder, index: dict[str, Any], side: Side, schema: Any) -> SideState:
     segments = [_open_segment(place, said, schema) for said in index["segments"] if said["side"] == side]
     sizes = [len(s) for s in segments]
     flags_path = index["flags"].get(side) or ""
@@ -258,33 +258,33 @@ def _open_side(place: GroupPlace, index: dict[str, Any], side: Side, schema: Any
     )
 
 
-def _numbers(place: GroupPlace, path: str, kind: Any, shape: tuple[int, ...]) -> Any:
+def _numbers(place: GroupFolder, path: str, kind: Any, shape: tuple[int, ...]) -> Any:
     if not path:
         return np.zeros(shape, dtype=kind)
     found = np.frombuffer(place.places.read(f"{place.folder}/{path}"), dtype=np.uint8)
     if found.nbytes != int(np.prod(shape)) * np.dtype(kind).itemsize:
-        raise damaged(path, f"it has {found.nbytes} bytes for {shape[-1]} rows")
+        raise damaged_state(path, f"it has {found.nbytes} bytes for {shape[-1]} rows")
     return found.view(kind).reshape(shape)
 
 
-def _table(place: GroupPlace, path: str) -> Any:
+def _table(place: GroupFolder, path: str) -> Any:
     try:
         with pa.ipc.open_file(place.places.read(f"{place.folder}/{path}")) as file:
             return file.read_all()
     except (pa.ArrowException, OSError) as cause:
-        raise damaged(path, str(cause)) from cause
+        raise damaged_state(path, str(cause)) from cause
 
 
-def _open_segment(place: GroupPlace, said: dict[str, Any], schema: Any) -> Segment:
+def _open_segment(place: GroupFolder, said: dict[str, Any], schema: Any) -> Segment:
     table = _table(place, said["path"])
     own = [n for n in (HASH, TIME, BATCH) if n in table.column_names]
     rows = table.select(table.column_names[len(own) :])
     if table.num_rows != said["rows"]:
-        raise damaged(said["path"], f"it has {table.num_rows} rows, the index says {said['rows']}")
+        raise damaged_state(said["path"], f"it has {table.num_rows} rows, the index says {said['rows']}")
     if schema is None:
         schema = rows.schema
     if rows.schema.names != schema.names or rows.schema.types != schema.types:
-        raise damaged(said["path"], f"it has the columns {rows.schema.names}, the join {schema.names}")
+        raise damaged_state(said["path"], f"it has the columns {rows.schema.names}, the join {schema.names}")
     return Segment(
         hashes=table.column(HASH).chunk(0).to_numpy(),
         times=table.column(TIME).chunk(0).to_numpy(),
@@ -299,7 +299,7 @@ def _open_segment(place: GroupPlace, said: dict[str, Any], schema: Any) -> Segme
 
 
 def save_group(
-    place: GroupPlace, state: GroupState, rejects: Sequence[RejectRows] = (), *, watermark: int
+    place: GroupFolder, state: GroupState, rejects: Sequence[RejectRows] = (), *, watermark: int
 ) -> GroupState:
     """Write what a batch left of a group and return the state with the places of its files."""
     save_rejects(place, rejects, state.batch, watermark)
@@ -313,7 +313,7 @@ def save_group(
     return saved
 
 
-def _save_side(place: GroupPlace, made: str, state: GroupState, side: Side) -> SideState:
+def _save_side(place: GroupFolder, made: str, state: GroupState, side: Side) -> SideState:
     mine = state.side(side)
     segments = []
     for number, segment in enumerate(mine.segments):
@@ -350,7 +350,7 @@ def _save_side(place: GroupPlace, made: str, state: GroupState, side: Side) -> S
     )
 
 
-def _sums(place: GroupPlace, made: str, state: GroupState) -> dict[str, str]:
+def _sums(place: GroupFolder, made: str, state: GroupState) -> dict[str, str]:
     """Return the checksums of all files of a state; those that an earlier version wrote have none."""
     own = f"{place.name(state.batch)}/"
     sums = {}
@@ -377,7 +377,7 @@ def _stored(segment: Segment) -> Any:
     return pa.table([*columns, *segment.rows.columns], names=[*names, *segment.rows.column_names])
 
 
-def _write_table(place: GroupPlace, name: str, table: Any) -> None:
+def _write_table(place: GroupFolder, name: str, table: Any) -> None:
     def put(stream: Any) -> None:
         with pa.ipc.new_file(stream, table.schema) as writer:
             writer.write_table(table)
@@ -385,7 +385,7 @@ def _write_table(place: GroupPlace, name: str, table: Any) -> None:
     place.places.write(name, put)
 
 
-def _index(place: GroupPlace, state: GroupState) -> dict[str, Any]:
+def _index(place: GroupFolder, state: GroupState) -> dict[str, Any]:
     sides = {side: state.side(side) for side in SIDES}
     return {
         "format": FORMAT,
@@ -415,7 +415,7 @@ def _index(place: GroupPlace, state: GroupState) -> dict[str, Any]:
     }
 
 
-def waiting(place: GroupPlace, batch: int) -> list[RejectRows]:
+def read_waiting(place: GroupFolder, batch: int) -> list[RejectRows]:
     """Return the rows that a batch left waiting for a partner: what is given up with the state."""
     index = place.places.read_json(f"{place.folder}/{place.name(batch)}/index.json")
     _check_files(place, index)
@@ -438,7 +438,7 @@ def waiting(place: GroupPlace, batch: int) -> list[RejectRows]:
     return found
 
 
-def save_rejects(place: GroupPlace, rejects: Sequence[RejectRows], batch: int, watermark: int) -> None:
+def save_rejects(place: GroupFolder, rejects: Sequence[RejectRows], batch: int, watermark: int) -> None:
     """Write rejected rows, a file for each side that has any."""
     for side in SIDES:
         mine = [r for r in rejects if r.side == side]

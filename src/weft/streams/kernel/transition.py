@@ -21,16 +21,32 @@ from typing import Any
 
 import numpy as np
 
-from weft.streams.kernel.emit import Again, Alone, Output, Pairs, is_too_many
+from weft.streams.kernel.emit import DeferredPairs, Output, Pairs, UnmatchedRows, exceeds_known_pairs
 from weft.streams.kernel.gate import Arrivals, RejectRows, admit
-from weft.streams.kernel.pairs import Matching, first_window, last_window, moved, over_below, probed
-from weft.streams.kernel.segments import DEAD, MOST, Flags, Longs, Segment, laid_out, merged, newest_run
-from weft.streams.kernel.session import session_pairs
+from weft.streams.kernel.pairs import (
+    Matching,
+    expiry_threshold,
+    find_candidates,
+    first_window,
+    last_window,
+    shift,
+)
+from weft.streams.kernel.segments import (
+    DEAD,
+    MAX_SEGMENTS,
+    Flags,
+    Longs,
+    Segment,
+    find_merge_start,
+    materialize,
+    merge_segments,
+)
+from weft.streams.kernel.session import match_sessions
 from weft.streams.kernel.spec import (
     FOREVER,
     GONE,
-    HELD,
     MATCHED,
+    MAX_GROUP_BYTES,
     NEVER,
     Clock,
     Counters,
@@ -39,7 +55,7 @@ from weft.streams.kernel.spec import (
     Side,
     SideStats,
 )
-from weft.streams.kernel.working import SideState, Working, hold, leave
+from weft.streams.kernel.working import ActiveSide, SideState, apply_limits, expire_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,7 +74,7 @@ class GroupState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stepped:
+class StepResult:
     """What one batch made of a group."""
 
     state: GroupState
@@ -66,7 +82,7 @@ class Stepped:
     rejects: tuple[RejectRows, ...]
 
 
-def empty(task: JoinTask, left_schema: Any, right_schema: Any) -> GroupState:
+def empty_state(task: JoinTask, left_schema: Any, right_schema: Any) -> GroupState:
     """Return the state of a group before its first batch."""
     sessions: tuple[Longs, ...] | None = () if task.reach.kind == "session" else None
     return GroupState(
@@ -87,7 +103,7 @@ def step(
     batch: int,
     watermark: int,
     wall_clock: int,
-) -> Stepped:
+) -> StepResult:
     """Return what a batch makes of a group; `watermark` is ``NEVER`` while there is none."""
     sides = []
     for side, arrivals in (("left", left), ("right", right)):
@@ -103,18 +119,18 @@ def step(
             watermark=watermark,
             wall_clock=wall_clock,
         )
-        sides.append(Working.of(name, rules, before, admitted))
+        sides.append(ActiveSide.of(name, rules, before, admitted))
     ours, theirs = sides
-    blocks: list[Pairs | Again | Alone] = [*_at_once(ours), *_at_once(theirs)]
+    blocks: list[Pairs | DeferredPairs | UnmatchedRows] = [*_at_once(ours), *_at_once(theirs)]
     if task.reach.kind == "session":
-        blocks += session_pairs(task, ours, theirs, clock)
+        blocks += match_sessions(task, ours, theirs, clock)
     else:
         blocks += _found(task, ours, theirs, state.clock, clock)
-    blocks += leave(task, ours, clock)
-    blocks += leave(task, theirs, clock)
+    blocks += expire_rows(task, ours, clock)
+    blocks += expire_rows(task, theirs, clock)
     for working in sides:
-        hold(working, task.keys)
-    return Stepped(
+        apply_limits(working, task.keys)
+    return StepResult(
         state=GroupState(
             left=_settled(ours, len(left)),
             right=_settled(theirs, len(right)),
@@ -127,15 +143,19 @@ def step(
     )
 
 
-def _at_once(working: Working) -> Iterator[Alone]:
+def _at_once(working: ActiveSide) -> Iterator[UnmatchedRows]:
     """Give rows out that meet nothing because their key or time is NULL."""
     admitted = working.admitted
     working.unmatched += len(admitted.alone)
     if working.task.outer and len(admitted.alone):
-        yield Alone(side=working.side, rows=admitted.rows, places=admitted.alone, times=admitted.alone_times)
+        yield UnmatchedRows(
+            side=working.side, rows=admitted.rows, places=admitted.alone, times=admitted.alone_times
+        )
 
 
-def _found(task: JoinTask, left: Working, right: Working, before: Clock, clock: Clock) -> Iterator[Pairs]:
+def _found(
+    task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock
+) -> Iterator[Pairs]:
     """Yield the pairs to give now and set the flags of their rows."""
     remembered = 0
     live = ([left.live(p) for p in range(len(left.parts))], [right.live(p) for p in range(len(right.parts))])
@@ -143,7 +163,7 @@ def _found(task: JoinTask, left: Working, right: Working, before: Clock, clock: 
         probing = left if side == "left" else right
         stored, part = (right, there) if side == "left" else (left, here)
         segment = probing.parts[here if side == "left" else there]
-        probe, start, stop = probed(task, side, segment, places, stored.parts[part])
+        probe, start, stop = find_candidates(task, side, segment, places, stored.parts[part])
         if not len(probe):
             continue
         matching = Matching(
@@ -167,16 +187,18 @@ def _found(task: JoinTask, left: Working, right: Working, before: Clock, clock: 
                 right.set(there, other, MATCHED)
                 left.matches += len(one)
                 right.matches += len(one)
-                if not is_too_many(remembered):
+                if not exceeds_known_pairs(remembered):
                     known.append((one, other))
-        if known or is_too_many(remembered):
-            yield Pairs(matching=matching, known=None if is_too_many(remembered) else tuple(known))
+        if known or exceeds_known_pairs(remembered):
+            yield Pairs(matching=matching, known=None if exceeds_known_pairs(remembered) else tuple(known))
 
 
 Probe = tuple[int, int, Side, Longs | None, tuple[int, int]]
 
 
-def _probes(task: JoinTask, left: Working, right: Working, before: Clock, clock: Clock) -> Iterator[Probe]:
+def _probes(
+    task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock
+) -> Iterator[Probe]:
     """Yield (left part, right part, side that probes, its rows, ends of windows): each pair of parts once."""
     if not task.final:
         left.lookups += len(left.parts[left.fresh])
@@ -203,18 +225,18 @@ def _closing(task: JoinTask, segment: Segment, before: Clock, clock: Clock, *, i
     if not len(segment):
         return np.empty(0, dtype=np.int64)
     if task.reach.kind == "interval":
-        below = over_below(task, "left", clock)
+        below = expiry_threshold(task, "left", clock)
         return np.flatnonzero(segment.times < below) if below != FOREVER else np.arange(len(segment))
     if clock.least in (NEVER, FOREVER):
         return np.arange(len(segment) if clock.least == FOREVER else 0)
     size = task.reach.size
-    closes = moved(first_window(task.reach, segment.times), size) <= clock.least
+    closes = shift(first_window(task.reach, segment.times), size) <= clock.least
     if not is_new:
-        closes &= moved(last_window(task.reach, segment.times), size) > before.least
+        closes &= shift(last_window(task.reach, segment.times), size) > before.least
     return np.flatnonzero(closes)
 
 
-def _settled(working: Working, came: int) -> SideState:
+def _settled(working: ActiveSide, came: int) -> SideState:
     """Return the side as the next batch finds it, with its counts."""
     matched = working.matched()
     segments, flags, sessions, laid = _laid_out(working)
@@ -246,7 +268,7 @@ def _settled(working: Working, came: int) -> SideState:
     )
 
 
-def _laid_out(working: Working) -> tuple[list[Segment], list[Flags], list[Longs], bool]:
+def _laid_out(working: ActiveSide) -> tuple[list[Segment], list[Flags], list[Longs], bool]:
     """Return the parts that stay, in order: dead ones dropped, thin ones rewritten, many merged."""
     segments: list[Segment] = []
     flags: list[Flags] = []
@@ -266,12 +288,12 @@ def _laid_out(working: Working) -> tuple[list[Segment], list[Flags], list[Longs]
         else:
             kept = None
         changed = changed or kept is not None or segment.order is not None
-        segments.append(laid_out(segment, kept))
+        segments.append(materialize(segment, kept))
         flags.append(mine if kept is None else mine[kept])
         if working.sessions:
             spans = working.sessions[part]
             sessions.append(spans if kept is None else spans[:, kept])
-    if len(segments) > MOST:
+    if len(segments) > MAX_SEGMENTS:
         _merge(segments, flags, sessions)
         changed = True
     return segments, flags, sessions, changed
@@ -279,16 +301,16 @@ def _laid_out(working: Working) -> tuple[list[Segment], list[Flags], list[Longs]
 
 def _merge(segments: list[Segment], flags: list[Flags], sessions: list[Longs]) -> None:
     """Make one segment of the newest ones, without the rows that are gone."""
-    first = newest_run([len(s) for s in segments])
+    first = find_merge_start([len(s) for s in segments])
     pieces = []
     for number in range(first, len(segments)):
         kept = np.flatnonzero((flags[number] & GONE) == 0)
         all_stay = len(kept) == len(segments[number])
-        pieces.append(laid_out(segments[number], None if all_stay else kept))
+        pieces.append(materialize(segments[number], None if all_stay else kept))
         flags[number] = flags[number][kept]
         if sessions:
             sessions[number] = sessions[number][:, kept]
-    one, order = merged(pieces)
+    one, order = merge_segments(pieces)
     together = np.concatenate(flags[first:])[order]
     spans = np.concatenate(sessions[first:], axis=1)[:, order] if sessions else None
     del segments[first:], flags[first:], sessions[first:]
@@ -298,7 +320,7 @@ def _merge(segments: list[Segment], flags: list[Flags], sessions: list[Longs]) -
         sessions.append(spans)
 
 
-def _stats(working: Working, segments: list[Segment], flags: list[Flags], live: int) -> SideStats:
+def _stats(working: ActiveSide, segments: list[Segment], flags: list[Flags], live: int) -> SideStats:
     old, admitted = working.before.stats, working.admitted
     times = [t for t in (old.max_time, admitted.max_time) if t is not None]
     first = [t for t in (old.min_time, admitted.min_time) if t is not None]
@@ -347,7 +369,9 @@ def _once(hashes: Longs) -> Longs:
     return hashes[np.append(True, hashes[1:] != hashes[:-1])] if len(hashes) > 1 else hashes
 
 
-def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = HELD) -> None:
+def check_size(
+    state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = MAX_GROUP_BYTES
+) -> None:
     """Raise W2211 when the state of a group and its rows are more than a task may hold."""
     size = left.rows.nbytes + right.rows.nbytes
     size += sum(arrivals.raw.nbytes for arrivals in (left, right) if arrivals.raw is not None)

@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from weft.streams.kernel.emit import Alone
+from weft.streams.kernel.emit import UnmatchedRows
 from weft.streams.kernel.gate import Admitted, RejectRows
-from weft.streams.kernel.keys import content_ranks, key_numbers
-from weft.streams.kernel.pairs import over_below
+from weft.streams.kernel.keys import number_keys, rank_by_content
+from weft.streams.kernel.pairs import expiry_threshold
 from weft.streams.kernel.segments import DEAD, Flags, Longs, Segment
 from weft.streams.kernel.spec import (
+    EXPIRED,
     FOREVER,
     GONE,
     MATCHED,
     NEVER,
-    OVER,
     PADDED,
     Clock,
     Counters,
@@ -60,7 +60,7 @@ class SideState:
 
 
 @dataclass(slots=True, eq=False)
-class Working:
+class ActiveSide:
     """One side during a batch; the last part are the rows that have just come."""
 
     side: Side
@@ -82,7 +82,7 @@ class Working:
     sessions_changed: bool = False
 
     @classmethod
-    def of(cls, side: Side, task: SideTask, before: SideState, admitted: Admitted) -> Working:
+    def of(cls, side: Side, task: SideTask, before: SideState, admitted: Admitted) -> ActiveSide:
         """Return a side with its old and new rows, nothing decided yet."""
         fresh = admitted.segment
         found = cls(side, task, before, admitted, rejects=list(admitted.rejects))
@@ -121,7 +121,7 @@ class Working:
         return count
 
 
-def leave(task: JoinTask, working: Working, clock: Clock) -> list[Alone]:
+def expire_rows(task: JoinTask, working: ActiveSide, clock: Clock) -> list[UnmatchedRows]:
     """Let rows go that can meet nothing more; return those of an outer side that never met any."""
     blocks = []
     outer, keeps = working.task.outer, working.task.retention > 0
@@ -134,19 +134,19 @@ def leave(task: JoinTask, working: Working, clock: Clock) -> list[Alone]:
             working.expired += int(np.count_nonzero(over))
             working.unmatched += len(lonely)
             if over.any():
-                working.set(part, over, OVER if keeps else GONE)
+                working.set(part, over, EXPIRED if keeps else GONE)
             if outer and len(lonely):
                 working.set(part, lonely, PADDED)
                 blocks.append(_alone(working.side, segment, lonely))
         if keeps:
             gone = _over(task, working, part, clock, working.task.retention)
-            gone = None if gone is None else gone & ((working.flags[part] & DEAD) == OVER)
+            gone = None if gone is None else gone & ((working.flags[part] & DEAD) == EXPIRED)
             if gone is not None and gone.any():
                 working.set(part, gone, GONE)
     return blocks
 
 
-def _over(task: JoinTask, working: Working, part: int, clock: Clock, extra: int) -> Mask | None:
+def _over(task: JoinTask, working: ActiveSide, part: int, clock: Clock, extra: int) -> Mask | None:
     """Return which rows of a part have had their time, `extra` ago; None when none has."""
     segment = working.parts[part]
     if not len(segment):
@@ -155,7 +155,7 @@ def _over(task: JoinTask, working: Working, part: int, clock: Clock, extra: int)
         mark, times = clock.least, working.sessions[part][1]
         below = mark if mark in (NEVER, FOREVER) else max(NEVER, mark - task.reach.gap - extra)
     else:
-        below, times = over_below(task, working.side, clock, extra), segment.times
+        below, times = expiry_threshold(task, working.side, clock, extra), segment.times
         if segment.least >= below:
             return None
     if below == FOREVER:
@@ -163,11 +163,13 @@ def _over(task: JoinTask, working: Working, part: int, clock: Clock, extra: int)
     return np.asarray(times < below)
 
 
-def _alone(side: Side, segment: Segment, places: Longs) -> Alone:
-    return Alone(side=side, rows=segment.rows, places=segment.places(places), times=segment.times[places])
+def _alone(side: Side, segment: Segment, places: Longs) -> UnmatchedRows:
+    return UnmatchedRows(
+        side=side, rows=segment.rows, places=segment.places(places), times=segment.times[places]
+    )
 
 
-def rejected(working: Working, part: int, places: Longs) -> RejectRows:
+def evicted_rows(working: ActiveSide, part: int, places: Longs) -> RejectRows:
     """Return rows that a limit drops, with whether they had matched."""
     segment = working.parts[part]
     return RejectRows(
@@ -180,7 +182,7 @@ def rejected(working: Working, part: int, places: Longs) -> RejectRows:
     )
 
 
-def hold(working: Working, keys: tuple[str, ...]) -> None:
+def apply_limits(working: ActiveSide, keys: tuple[str, ...]) -> None:
     """Drop rows until the limits of the side hold: the oldest by (time, batch, content) first."""
     limits = working.task.limits
     if limits.max_rows_per_key is not None:
@@ -195,7 +197,7 @@ def hold(working: Working, keys: tuple[str, ...]) -> None:
 class _Held:
     """The live rows of a side, all parts in turn."""
 
-    def __init__(self, working: Working) -> None:
+    def __init__(self, working: ActiveSide) -> None:
         places = []
         for part, segment in enumerate(working.parts):
             mask = working.live(part)
@@ -218,7 +220,7 @@ class _Held:
         tied[1:] |= equal
         tied[:-1] |= equal
         some = order[tied]
-        ranks = content_ranks(self.rows(some))
+        ranks = rank_by_content(self.rows(some))
         order[tied] = some[np.lexsort((ranks, self.batches[some], self.times[some], first[some]))]
         return order
 
@@ -233,11 +235,11 @@ class _Held:
         return pa.concat_tables(tables).combine_chunks().take(pa.array(back))
 
 
-def _hold_keys(working: Working, keys: tuple[str, ...], most: int) -> None:
+def _hold_keys(working: ActiveSide, keys: tuple[str, ...], most: int) -> None:
     held = _Held(working)
     if not len(held.times):
         return
-    numbers = key_numbers(keys, held.pieces)
+    numbers = number_keys(keys, held.pieces)
     counts = np.bincount(numbers)
     if counts.max() <= most:
         return
@@ -249,7 +251,7 @@ def _hold_keys(working: Working, keys: tuple[str, ...], most: int) -> None:
     _drop(working, held, surplus, "join.max_rows_per_key", most)
 
 
-def _drop(working: Working, held: _Held, chosen: Longs, option: str, most: int) -> None:
+def _drop(working: ActiveSide, held: _Held, chosen: Longs, option: str, most: int) -> None:
     if working.task.limits.eviction == "fail":
         raise KernelProblem(
             "W2209",
@@ -261,6 +263,6 @@ def _drop(working: Working, held: _Held, chosen: Longs, option: str, most: int) 
     working.evicted_all += len(chosen)
     for part in np.unique(held.part[chosen]):
         places = np.sort(held.places[chosen[held.part[chosen] == part]])
-        working.rejects.append(rejected(working, int(part), places))
+        working.rejects.append(evicted_rows(working, int(part), places))
         working.evicted += int(np.count_nonzero((working.flags[part][places] & MATCHED) == 0))
         working.set(int(part), places, GONE)

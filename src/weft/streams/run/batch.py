@@ -19,18 +19,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
 from weft.errors import ConnectorError, StreamError, StreamPlanError
-from weft.streams.checkpoint.durable import remove
-from weft.streams.checkpoint.folder import checkpoints_of, current, statement_folder
+from weft.streams.checkpoint.durable import remove_path
+from weft.streams.checkpoint.folder import find_checkpoint, list_checkpoints, statement_folder
 from weft.streams.checkpoint.manifest import Move, sink_files
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan, TableInput
 from weft.streams.run.failing import explain_failure
-from weft.streams.run.job import chosen_statements
-from weft.streams.run.opening import checkpoint_base
-from weft.streams.run.report import JobReport, QueryReport, side_names
+from weft.streams.run.job import select_statements
+from weft.streams.run.opening import job_folder
+from weft.streams.run.report import JobReport, QueryReport, source_names
 from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import prepare, sink_folder, stage, staging_of
+from weft.streams.spark.files import prepare_folder, sink_folder, stage_rows, staging_folder
 from weft.streams.spark.memory import write_memory
-from weft.streams.spark.paths import located
+from weft.streams.spark.paths import resolve_path
 from weft.streams.spark.readable import find_refused_row
 from weft.streams.spark.table_stage import write_memory_table
 from weft.streams.sql.spec import SinkSpec
@@ -54,7 +54,7 @@ def run_batch(
     `to` is a folder; a job of several statements gets one below it for each.  `show` is told the rows
     of console sinks.
     """
-    chosen = chosen_statements(plan, only)
+    chosen = select_statements(plan, only)
     started = dt.datetime.now(dt.UTC)
     queries = []
     for statement in chosen:
@@ -72,7 +72,7 @@ def run_batch(
 
 
 def _own_folder(plan: JobPlan, statement: StatementPlan) -> Path:
-    return statement_folder(checkpoint_base(plan), statement.name) / _MARK
+    return statement_folder(job_folder(plan), statement.name) / _MARK
 
 
 def _with_memory(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folder: Path) -> StatementPlan:
@@ -88,14 +88,14 @@ def _with_memory(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folde
                     help=f"give memory={{{stream.name!r}: [[...rows of a batch...]]}}",
                     at=stream.at,
                 )
-            remove(folder / stream.name)
+            remove_path(folder / stream.name)
             stream = write_memory(stream, memory[stream.name], folder / stream.name)
         inputs.append(replace(source, stream=stream))
     tables: list[TableInput] = []
     for held in plan.tables:
         table = held.table
         if table.connector["connector"] == "memory":
-            remove(folder / table.name)
+            remove_path(folder / table.name)
             table = write_memory_table(table, memory.get(table.name), folder / table.name)
         tables.append(replace(held, table=table))
     return replace(plan, inputs=tuple(inputs), tables=tuple(tables))
@@ -125,9 +125,11 @@ def _sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> SinkSpec:
 
 def _check_not_a_streams(plan: JobPlan, statement: StatementPlan) -> None:
     """Raise W2215 when a checkpoint of the job, in use or not, has rows in the sink."""
-    folder = statement_folder(checkpoint_base(plan), statement.name)
-    if current(folder) is not None and any(f.exists() for c in checkpoints_of(folder) for f in sink_files(c)):
-        path = located(str(statement.sink.connector["path"]), plan.root)
+    folder = statement_folder(job_folder(plan), statement.name)
+    if find_checkpoint(folder) is not None and any(
+        f.exists() for c in list_checkpoints(folder) for f in sink_files(c)
+    ):
+        path = resolve_path(str(statement.sink.connector["path"]), plan.root)
         raise StreamError(
             f"{path!r} holds rows of the stream {statement.name!r}: a batch would add every row again",
             code="W2215",
@@ -137,14 +139,14 @@ def _check_not_a_streams(plan: JobPlan, statement: StatementPlan) -> None:
 
 def _written(plan: JobPlan, statement: StatementPlan, rows: DataFrame, sink: SinkSpec) -> QueryReport:
     folder = sink_folder(sink, plan.root)
-    prepare(sink, folder)
-    moves = stage(rows, sink, folder, checkpoint=_MARK, batch=0, keep_empty=True)
+    prepare_folder(sink, folder)
+    moves = stage_rows(rows, sink, folder, checkpoint=_MARK, batch=0, keep_empty=True)
     for earlier in folder.glob(f"part-{_MARK}-*"):
         earlier.unlink()
     for move in moves:
         move.source.rename(move.to)
-    staging = staging_of(folder, _MARK)
-    remove(staging)
+    staging = staging_folder(folder, _MARK)
+    remove_path(staging)
     with suppress(OSError):  # others may stage files there too
         staging.parent.rmdir()
     return _report(statement, sink, moves)
@@ -157,7 +159,7 @@ def _report(statement: StatementPlan, sink: SinkSpec, moves: Sequence[Move]) -> 
         format=str(sink.connector["format"]),
         rows=sum(move.rows or 0 for move in moves),
         ledger=None,
-        sides=side_names(statement),
+        sides=source_names(statement),
         batches=1,
         watermark=None,
         sealed=False,

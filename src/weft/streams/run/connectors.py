@@ -74,7 +74,7 @@ def _or_none(text: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed(Document):
+class InstalledConnector(Document):
     """A connector as it is on this machine; `version` is empty when it is not there."""
 
     DOCUMENT: ClassVar = ("name", "is_installed", "version", "spark", "folder", "jars")
@@ -92,7 +92,7 @@ class Installed(Document):
         return bool(self.version)
 
 
-def connector_of(name: str) -> Connector:
+def find_connector(name: str) -> Connector:
     """Return the connector of a name; raise `ConnectorError` W2311 when there is none."""
     found = {c.name: c for c in CONNECTORS}
     if name in found:
@@ -105,11 +105,11 @@ def connector_of(name: str) -> Connector:
     )
 
 
-def installed(connector: Connector, folder: Path | None = None) -> Installed:
+def find_installed(connector: Connector, folder: Path | None = None) -> InstalledConnector:
     """Return what is on this machine of a connector."""
     place = (folder or jars_folder()) / connector.name
     jars = tuple(sorted(p.name for p in place.glob("*.jar")))
-    return Installed(
+    return InstalledConnector(
         name=connector.name,
         what=connector.what,
         folder=place,
@@ -119,15 +119,15 @@ def installed(connector: Connector, folder: Path | None = None) -> Installed:
     )
 
 
-def install(
+def install_connector(
     name: str, *, offline: Path | None = None, folder: Path | None = None
-) -> tuple[Installed, tuple[Diagnostic, ...]]:
+) -> tuple[InstalledConnector, tuple[Diagnostic, ...]]:
     """Put a connector where sessions of Weft find it; return what is there now and what to know of it.
 
     Maven fetches the release of the installed Spark; where it is not to be had, an elder one that works with
     it.  `offline` is a folder that holds the jars already.
     """
-    connector = connector_of(name)
+    connector = find_connector(name)
     base = folder or jars_folder()
     _check_writable(base)
     stage = Path(tempfile.mkdtemp(prefix=f".tmp-{name}-", dir=base))
@@ -143,7 +143,7 @@ def install(
         stage.rename(place)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-    return installed(connector, base), told
+    return find_installed(connector, base), told
 
 
 def spark_version() -> str:
@@ -194,7 +194,7 @@ def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
         )
     said = ""
     for choice in (((_GROUP, connector.artifact, wanted),), *connector.elder):
-        done, said = fetched(program, choice, stage)
+        done, said = fetch_artifacts(program, choice, stage)
         if done:
             return () if choice[0][2] == wanted else (_elder(connector, wanted, choice[0][2]),)
         if not any(mark in said for mark in _NOT_FOUND):
@@ -207,7 +207,7 @@ def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
     )
 
 
-def fetched(program: str, artifacts: tuple[Artifact, ...], stage: Path) -> tuple[bool, str]:
+def fetch_artifacts(program: str, artifacts: tuple[Artifact, ...], stage: Path) -> tuple[bool, str]:
     """Let Maven copy artifacts with all they need into a folder; return whether it could, and what it said."""
     with tempfile.TemporaryDirectory(prefix="weft-connector-") as work:
         project = Path(work, "pom.xml")

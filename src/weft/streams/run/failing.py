@@ -11,7 +11,7 @@ from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.joins.spark.failures import find_conditions, find_disk_full_message
 from weft.joins.spark.workers import diagnose_worker
 from weft.streams.kernel.spec import KernelProblem
-from weft.streams.spark.kafka import kafka_failure
+from weft.streams.spark.kafka import explain_kafka_failure
 from weft.streams.spark.readable import find_refused_row
 
 _PROBLEM = re.compile(r"KernelProblem: (W\d{4}): (.+?) \(help: (.+?)\)\s*(?:\n|$)", re.DOTALL)
@@ -58,7 +58,7 @@ def explain_failure(failure: BaseException, statement: str) -> WeftError:
     return (
         _of_source(text)
         or _of_machine(failure, text, statement)
-        or kafka_failure(text)
+        or explain_kafka_failure(text)
         or _other(failure, text, statement)
     )
 

@@ -14,17 +14,17 @@ from weft.core.crash import Crash
 from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamError
 from weft.io.spark.session import count_cores
-from weft.streams.checkpoint.durable import remove
+from weft.streams.checkpoint.durable import remove_path
 from weft.streams.checkpoint.folder import Checkpoint
-from weft.streams.checkpoint.lock import held
+from weft.streams.checkpoint.lock import lock_statement
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import explain_failure
-from weft.streams.run.opening import Keep, checkpoint_base, find_sealed, open_checkpoint
+from weft.streams.run.opening import Keep, find_sealed, job_folder, open_checkpoint
 from weft.streams.run.report import JobReport, Listener, QueryReport
 from weft.streams.run.sources import Reader
-from weft.streams.run.statement import Mode, Running, Statement, refuse_connect, watch
-from weft.streams.spark.files import order_warnings
+from weft.streams.run.statement import Mode, RunContext, Statement, refuse_connect, wait_all
+from weft.streams.spark.files import check_file_order
 
 Memory = Mapping[str, Sequence[Any]]
 
@@ -49,14 +49,14 @@ def run_job(
     consoles.  A CRASH among the rows of a stream lets everything be opened again from what is on disk.
     """
     refuse_connect(spark)
-    chosen = chosen_statements(plan, only)
+    chosen = select_statements(plan, only)
     heard = listener or Listener()
     lives = _lives(memory or {})
-    folder = checkpoint_base(plan) / ".memory"
+    folder = job_folder(plan) / ".memory"
     try:
         queries: tuple[QueryReport, ...] = ()
         for number, rows in enumerate(lives, start=1):
-            running = Running(
+            running = RunContext(
                 spark=spark,
                 job=plan,
                 reader=Reader(spark=spark, root=plan.root, memory=rows, memory_folder=folder),
@@ -86,7 +86,7 @@ def run_job(
 
 
 def run_statements(
-    running: Running, plans: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
+    running: RunContext, plans: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> dict[str, QueryReport]:
     """Run statements side by side, each on its checkpoint, and return their reports by name.
 
@@ -120,7 +120,7 @@ def run_statements(
             # Spark reads the sources and calls `run_batch` with the rows of each batch.
             statement.start(run_batch)
             statements.append(statement)
-        watch(statements, running.stop)
+        wait_all(statements, running.stop)
         if running.mode == "final":
             for statement in statements:
                 statement.finish(run_batch)  # what waits comes out, the checkpoint is sealed
@@ -128,7 +128,7 @@ def run_statements(
         return {statement.plan.name: statement.report() for statement in statements}
 
 
-def chosen_statements(plan: JobPlan, only: str | None) -> tuple[StatementPlan, ...]:
+def select_statements(plan: JobPlan, only: str | None) -> tuple[StatementPlan, ...]:
     """Return the statements to run; raise W2215 when `only` names none."""
     if only is None:
         return plan.statements
@@ -148,16 +148,16 @@ def source_warnings(plan: JobPlan, chosen: Sequence[StatementPlan]) -> tuple[Dia
     """Return what there is to say about the sources of statements, each thing once."""
     streams = {i.stream.name: i.stream for s in chosen for i in s.inputs}
     files = [s for s in streams.values() if s.connector["connector"] == "files"]
-    return tuple(told for stream in files for told in order_warnings(stream, plan.root))
+    return tuple(told for stream in files for told in check_file_order(stream, plan.root))
 
 
 def _run(
-    running: Running, chosen: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
+    running: RunContext, chosen: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> tuple[QueryReport, ...]:
     """Run the statements that no earlier run has ended: one after another, or side by side without end."""
     ended = find_sealed(running.job, chosen, fresh=fresh, keep=keep)
     if fresh:
-        remove(running.reader.memory_folder)
+        remove_path(running.reader.memory_folder)
     found = {name: _report_of(running, chosen, name, checkpoint) for name, checkpoint in ended.items()}
     left = [plan for plan in chosen if plan.name not in ended]
     for together in [left] if running.mode == "continuous" else [[plan] for plan in left]:
@@ -166,10 +166,10 @@ def _run(
 
 
 def _report_of(
-    running: Running, chosen: Sequence[StatementPlan], name: str, checkpoint: Checkpoint
+    running: RunContext, chosen: Sequence[StatementPlan], name: str, checkpoint: Checkpoint
 ) -> QueryReport:
     plan = next(plan for plan in chosen if plan.name == name)
-    with held(checkpoint.lock, name):
+    with lock_statement(checkpoint.lock, name):
         return Statement.open(running, plan, checkpoint).report()
 
 

@@ -18,35 +18,35 @@ from weft.streams.checkpoint.commit import check_open, is_sealed
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
-    begin,
-    current,
-    note_change,
-    record_of,
-    replaced_by_fresh,
-    show_plan,
+    activate,
+    create_checkpoint,
+    find_checkpoint,
+    find_replaced,
+    read_job_record,
+    record_change,
     statement_folder,
-    use,
+    update_plan,
 )
-from weft.streams.checkpoint.lock import held
+from weft.streams.checkpoint.lock import lock_statement
 from weft.streams.checkpoint.manifest import last_batch
 from weft.streams.checkpoint.offsets import check_offsets
-from weft.streams.checkpoint.status import facts
+from weft.streams.checkpoint.status import plan_facts
 from weft.streams.kernel.spec import NEVER
-from weft.streams.kernel.state_files import GroupPlace, Places, save_rejects, waiting
+from weft.streams.kernel.state_files import GroupFolder, StateStore, read_waiting, save_rejects
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import Change, compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.sinks import check_sink
 
 
-def abandon(old: Checkpoint, new: Checkpoint, batch: int) -> int:
+def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> int:
     """Write the rows that wait in the state of `old` as rejects of `new` and return how many they are."""
-    before, after = (Places(str(c.root.absolute())) for c in (old, new))
+    before, after = (StateStore(str(c.root.absolute())) for c in (old, new))
     count = 0
     for path in sorted(old.state.glob(f"j*/{batch}/*/index.json")):
         join, group = int(path.parts[-4][1:]), int(path.parts[-2])
-        rows = waiting(GroupPlace(before, join, group), batch)
-        save_rejects(GroupPlace(after, join, group), rejects=rows, batch=batch, watermark=NEVER)
+        rows = read_waiting(GroupFolder(before, join, group), batch)
+        save_rejects(GroupFolder(after, join, group), rejects=rows, batch=batch, watermark=NEVER)
         count += sum(len(r) for r in rows)
     return count
 
@@ -55,7 +55,7 @@ Keep = Literal["state", "offsets"]
 _FEW_ROWS = 1_000_000
 
 
-def checkpoint_base(job: JobPlan) -> Path:
+def job_folder(job: JobPlan) -> Path:
     """Return the folder below which the statements of a job have their checkpoints."""
     said = job.settings.get("checkpoint")
     return job.root / (str(said) if said else f".weft/streams/{job.name}")
@@ -86,13 +86,13 @@ def find_sealed(
 
 def _checked(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None) -> Checkpoint | None:
     """Return the checkpoint of a statement when it is sealed; raise what keeps the statement from running."""
-    folder = statement_folder(checkpoint_base(job), plan.name)
-    with held(folder / "lock", plan.name):
+    folder = statement_folder(job_folder(job), plan.name)
+    with lock_statement(folder / "lock", plan.name):
         check_sink(plan.sink, job.root)
         found = _current(folder, fresh=fresh)
     if found is None or fresh:
         return None
-    record = record_of(found)
+    record = read_job_record(found)
     change = compare_parts(
         record.parts, describe_parts(plan, groups=int(job.settings.get("groups") or record.groups))
     )
@@ -121,12 +121,12 @@ def open_checkpoint(
     Raises `StreamError`: W2203 when the statement is not the one of the checkpoint and `keep` does not
     say what happens, W2204 when it is sealed, W2205 when another process has it.
     """
-    folder = statement_folder(checkpoint_base(job), plan.name)
-    with held(folder / "lock", plan.name):
+    folder = statement_folder(job_folder(job), plan.name)
+    with lock_statement(folder / "lock", plan.name):
         found = _current(folder, fresh=fresh)
         if found is None:
-            replaces = replaced_by_fresh(folder) if fresh else None
-            found = _begun(folder, job, plan, groups_of(job, plan, cores), replaces=replaces)
+            replaces = find_replaced(folder) if fresh else None
+            found = _begun(folder, job, plan, choose_groups(job, plan, cores), replaces=replaces)
         else:
             found = _continued(folder, job, plan, found, keep=keep)
         yield found
@@ -134,10 +134,10 @@ def open_checkpoint(
 
 def _current(folder: Path, *, fresh: bool) -> Checkpoint | None:
     # Beginning again is the way out of a damaged checkpoint, so it does not matter how the old one is.
-    return None if fresh else current(folder)
+    return None if fresh else find_checkpoint(folder)
 
 
-def groups_of(job: JobPlan, plan: StatementPlan, cores: int) -> int:
+def choose_groups(job: JobPlan, plan: StatementPlan, cores: int) -> int:
     """Return into how many groups of keys the state is cut; it stays so for the life of a checkpoint."""
     said = job.settings.get("groups")
     if said is not None:
@@ -150,7 +150,7 @@ def groups_of(job: JobPlan, plan: StatementPlan, cores: int) -> int:
 def _begun(
     folder: Path, job: JobPlan, plan: StatementPlan, groups: int, replaces: str | None = None
 ) -> Checkpoint:
-    found = begin(
+    found = create_checkpoint(
         folder,
         JobRecord(
             groups=groups,
@@ -160,13 +160,13 @@ def _begun(
             replaces=replaces,
         ),
     )
-    use(found)
+    activate(found)
     return found
 
 
 def _shown(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
     """Return what may be read of a plan without the job: its text, and what `status` asks for."""
-    return FrozenMap({"text": explain_job(job, plan.name).text, **facts(plan)})
+    return FrozenMap({"text": explain_job(job, plan.name).text, **plan_facts(plan)})
 
 
 def _continued(
@@ -178,7 +178,7 @@ def _continued(
     keep: Keep | None,
 ) -> Checkpoint:
     check_open(found, plan.name)
-    record = record_of(found)
+    record = read_job_record(found)
     groups = int(job.settings.get("groups") or record.groups)
     now = describe_parts(plan, groups=groups)
     change = compare_parts(record.parts, now)
@@ -186,11 +186,11 @@ def _continued(
         raise _changed(plan, found, change, keep)
     check_offsets(found)
     if change.keeps == "same":
-        show_plan(found, _shown(job, plan))
+        update_plan(found, _shown(job, plan))
         return found
     if change.keeps == "offsets" or (change.keeps == "state" and keep == "offsets"):
         return _with_offsets(folder, job, plan, found, groups)
-    note_change(found, now, _shown(job, plan), keep or "all")
+    record_change(found, now, _shown(job, plan), keep or "all")
     return found
 
 
@@ -211,14 +211,14 @@ def _with_offsets(
         follows=old.name,
         first_batch=0 if last is None else last + 1,
     )
-    found = begin(folder, record)
+    found = create_checkpoint(folder, record)
     if old.spark.exists():
         beside = found.root / f".tmp-spark-{uuid.uuid4().hex[:8]}"
         shutil.copytree(old.spark, beside)
         beside.rename(found.spark)
     if last is not None:
-        abandon(old, found, last)
-    use(found)
+        save_abandoned(old, found, last)
+    activate(found)
     return found
 
 

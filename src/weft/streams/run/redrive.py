@@ -26,32 +26,32 @@ from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
 from weft.streams.checkpoint.commit import is_sealed
-from weft.streams.checkpoint.folder import Checkpoint, current, record_of, statement_folder
-from weft.streams.checkpoint.lock import held
+from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record, statement_folder
+from weft.streams.checkpoint.lock import lock_statement
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import (
-    Redriven,
     RedriveRecord,
+    RedriveReport,
+    collect_taken,
+    count_retracted,
     finish_redrive,
+    read_redrives,
     recover,
-    redrives,
-    taken_back_before,
-    taken_before,
     write_redrive,
 )
-from weft.streams.checkpoint.rejects import RejectFile, read_rejects, reject_files
+from weft.streams.checkpoint.rejects import RejectFile, list_reject_files, read_rejects
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.identity import compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import explain_failure
-from weft.streams.run.opening import checkpoint_base
-from weft.streams.run.redrive_rows import looked_up, whole_difference
-from weft.streams.spark.files import prepare, sink_folder, stage
+from weft.streams.run.opening import job_folder
+from weft.streams.run.redrive_rows import compare_with_inputs, look_up_rejects
+from weft.streams.spark.files import prepare_folder, sink_folder, stage_rows
 from weft.streams.sql.spec import SinkSpec
 
 OP, PLUS, MINUS = "_op", "+I", "-D"
-TAKEABLE = ("LATE", "EVICTED", "DUPLICATE", "NO_EVENT_TIME")
-Places = Mapping[RejectFile, tuple[int, ...]]
+REDRIVABLE = ("LATE", "EVICTED", "DUPLICATE", "NO_EVENT_TIME")
+RejectedPlaces = Mapping[RejectFile, tuple[int, ...]]
 """Rejected rows by their file and their place in it."""
 
 
@@ -63,7 +63,7 @@ def redrive_job(
     reasons: Sequence[str] = (),
     time_column: str | None = None,
     dry_run: bool = False,
-) -> tuple[Redriven, ...]:
+) -> tuple[RedriveReport, ...]:
     """Process the rejected rows of a job again, or of the statement that writes `sink`.
 
     `reasons` are taken beside LATE; rows without event time need `time_column`, the column that has it.
@@ -92,12 +92,12 @@ def redrive_job(
 def _wanted(reasons: Sequence[str], time_column: str | None) -> tuple[str, ...]:
     said = tuple(reason.upper() for reason in reasons)
     for reason in said:
-        if reason not in TAKEABLE:
-            close = find_similar(reason, TAKEABLE, most=1)
+        if reason not in REDRIVABLE:
+            close = find_similar(reason, REDRIVABLE, most=1)
             raise StreamError(
                 f"rows of reason {reason!r} cannot be redriven",
                 code="W2216",
-                help=f"did you mean {close[0]}?" if close else f"it takes {format_list(TAKEABLE)}",
+                help=f"did you mean {close[0]}?" if close else f"it takes {format_list(REDRIVABLE)}",
             )
     if ("NO_EVENT_TIME" in said) != (time_column is not None):
         raise StreamError(
@@ -116,14 +116,14 @@ def _redriven(
     time_column: str | None,
     *,
     dry_run: bool,
-) -> Redriven | None:
-    checkpoint = current(statement_folder(checkpoint_base(job), plan.name))
+) -> RedriveReport | None:
+    checkpoint = find_checkpoint(statement_folder(job_folder(job), plan.name))
     if checkpoint is None:
         return None
-    with held(checkpoint.lock, plan.name):
+    with lock_statement(checkpoint.lock, plan.name):
         _check_same(plan, checkpoint)
         recover(checkpoint)
-        before = redrives(checkpoint)
+        before = read_redrives(checkpoint)
         if before:
             finish_redrive(before[-1])
         open_rows = _open_rows(checkpoint, wanted, before)
@@ -133,7 +133,7 @@ def _redriven(
         changes = _changes(spark, job, plan, checkpoint, open_rows, before, time_column)
         folder = sink_folder(sink, job.root)
         number = len(before) + 1
-        own = record_of(checkpoint).id
+        own = read_job_record(checkpoint).id
         moves, counts = _staged(changes.frame, sink, folder, own, number, dry_run=dry_run)
         taken = {f.name: places for f, places in changes.taken.items() if places}
         if not dry_run and (taken or counts[PLUS] or counts[MINUS]):
@@ -150,7 +150,7 @@ def _redriven(
             write_redrive(checkpoint, record)
     all_open = sum(len(places) for places in open_rows.values())
     count = sum(len(places) for places in taken.values())
-    return Redriven(
+    return RedriveReport(
         sink=plan.name,
         taken=count,
         plus=counts[PLUS],
@@ -162,7 +162,7 @@ def _redriven(
 
 def _check_same(plan: StatementPlan, checkpoint: Checkpoint) -> None:
     """Raise `StreamError` W2203 when the statement is not the one whose rows are in the sink."""
-    record = record_of(checkpoint)
+    record = read_job_record(checkpoint)
     change = compare_parts(record.parts, describe_parts(plan, groups=record.groups))
     if change.keeps in ("same", "all"):
         return
@@ -184,11 +184,11 @@ def _check_same(plan: StatementPlan, checkpoint: Checkpoint) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Changes:
+class Corrections:
     """Corrections as a frame of `_op` and the columns of the sink, and the rejected rows they are of."""
 
     frame: DataFrame
-    taken: Places
+    taken: RejectedPlaces
     taken_back: Mapping[str, int]
 
 
@@ -197,16 +197,16 @@ def _changes(
     job: JobPlan,
     plan: StatementPlan,
     checkpoint: Checkpoint,
-    rows: Places,
+    rows: RejectedPlaces,
     before: tuple[RedriveRecord, ...],
     time_column: str | None,
-) -> Changes:
+) -> Corrections:
     if is_sealed(checkpoint):
         earlier = tuple(move.to for record in before for move in record.files)
-        plus, minus = whole_difference(spark, job, plan, checkpoint, earlier, time_column=time_column)
-        return Changes(frame=_marked(plus, minus), taken=rows, taken_back={})
-    done = looked_up(spark, plan, checkpoint, rows, taken_back_before(before), time_column=time_column)
-    return Changes(frame=_marked(done.plus, done.minus), taken=done.taken, taken_back=done.taken_back)
+        plus, minus = compare_with_inputs(spark, job, plan, checkpoint, earlier, time_column=time_column)
+        return Corrections(frame=_marked(plus, minus), taken=rows, taken_back={})
+    done = look_up_rejects(spark, plan, checkpoint, rows, count_retracted(before), time_column=time_column)
+    return Corrections(frame=_marked(done.plus, done.minus), taken=done.taken, taken_back=done.taken_back)
 
 
 def _marked(plus: DataFrame, minus: DataFrame) -> DataFrame:
@@ -215,11 +215,13 @@ def _marked(plus: DataFrame, minus: DataFrame) -> DataFrame:
     return added.unionAll(minus.select(F.lit(MINUS).alias(OP), "*"))
 
 
-def _open_rows(checkpoint: Checkpoint, wanted: tuple[str, ...], before: tuple[RedriveRecord, ...]) -> Places:
+def _open_rows(
+    checkpoint: Checkpoint, wanted: tuple[str, ...], before: tuple[RedriveRecord, ...]
+) -> RejectedPlaces:
     """Return the rejected rows that have a wanted reason and were not taken yet."""
-    taken = taken_before(before)
+    taken = collect_taken(before)
     found: dict[RejectFile, tuple[int, ...]] = {}
-    for file in reject_files(checkpoint):
+    for file in list_reject_files(checkpoint):
         reasons = read_rejects(file).column("reason").to_pylist()
         gone = taken.get(file.name, set())
         places = tuple(i for i, reason in enumerate(reasons) if reason in wanted and i not in gone)
@@ -257,7 +259,7 @@ def _staged(
         counts = {PLUS: 0, MINUS: 0} | {row[OP]: int(row["n"]) for row in found}
         if dry_run or not any(counts.values()):
             return (), counts
-        prepare(sink, folder)
-        return stage(kept, sink, folder, checkpoint=checkpoint, batch=number, keep_empty=False), counts
+        prepare_folder(sink, folder)
+        return stage_rows(kept, sink, folder, checkpoint=checkpoint, batch=number, keep_empty=False), counts
     finally:
         kept.unpersist()

@@ -23,27 +23,27 @@ from weft.core.types import TIMESTAMP
 from weft.errors import Code, StreamError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
-from weft.streams.checkpoint.folder import Checkpoint, record_of
+from weft.streams.checkpoint.folder import Checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import last_batch, sink_files
 from weft.streams.checkpoint.rejects import RejectFile, read_rejects
 from weft.streams.kernel.pairs import arrow_type
-from weft.streams.kernel.redrive import redone
+from weft.streams.kernel.redrive import find_corrections
 from weft.streams.kernel.spec import JoinTask, KernelProblem, Side
-from weft.streams.kernel.state_files import GroupPlace, open_group
-from weft.streams.kernel.state_files import Places as Folder
+from weft.streams.kernel.state_files import GroupFolder, open_group
+from weft.streams.kernel.state_files import StateStore as Folder
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import csv_options, read_batch, stage
+from weft.streams.spark.files import csv_options, read_batch, stage_rows
 from weft.streams.spark.kafka import read_kafka_batch
-from weft.streams.spark.kernel_stage import flat, result_type
+from weft.streams.spark.kernel_stage import flatten, result_type
 from weft.streams.spark.readable import RAW, TIME, column_name
 from weft.streams.spark.select_stage import select_stage
 from weft.streams.sql.spec import SinkSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LookedUp:
+class StateCorrections:
     """Rows of the sink to add and to take back, and the rejected rows they are of."""
 
     plus: DataFrame
@@ -52,7 +52,7 @@ class LookedUp:
     taken_back: Mapping[str, int]
 
 
-def looked_up(
+def look_up_rejects(
     spark: SparkSession,
     plan: StatementPlan,
     checkpoint: Checkpoint,
@@ -60,9 +60,9 @@ def looked_up(
     before: Counter[str],
     *,
     time_column: str | None = None,
-) -> LookedUp:
+) -> StateCorrections:
     """Return what rejected rows change, as far as the state tells."""
-    step = only_join(plan)
+    step = single_join(plan)
     task = build_task(plan, step)
     children = build_layout(plan, step)
     batch = last_batch(checkpoint)
@@ -72,19 +72,19 @@ def looked_up(
     back: Counter[str] = Counter()
     for file, places in rows.items():
         side: Side = "left" if file.side == "left" else "right"
-        place = GroupPlace(Folder(str(checkpoint.root)), step.number, file.group)
+        place = GroupFolder(Folder(str(checkpoint.root)), step.number, file.group)
         try:
             state = open_group(place, batch, task, _schema(children.left), _schema(children.right))
         except KernelProblem as problem:
             raise StreamError(problem.message, code=_code(problem), help=problem.help) from problem
         late, times, until = _late(plan, step, side, children, file, places, time_column)
-        done = redone(task, state, side, late, times, before + back, until)
+        done = find_corrections(task, state, side, late, times, before + back, until)
         plus.extend(done.plus)
         minus.extend(done.minus)
         back.update(done.taken_back)
         taken[file] = tuple(places[i] for i in done.taken.tolist())
-    today = dt.datetime.fromtimestamp(record_of(checkpoint).created / 1_000_000, dt.UTC).date()
-    return LookedUp(
+    today = dt.datetime.fromtimestamp(read_job_record(checkpoint).created / 1_000_000, dt.UTC).date()
+    return StateCorrections(
         plus=_selected(spark, plan, task, children, plus, today),
         minus=_selected(spark, plan, task, children, minus, today),
         taken=taken,
@@ -92,7 +92,7 @@ def looked_up(
     )
 
 
-def only_join(plan: StatementPlan) -> KernelStep:
+def single_join(plan: StatementPlan) -> KernelStep:
     """Return the one join whose state can be looked into; raise `StreamError` W2216 for other statements."""
     steps = plan.kernel_steps
     timed = steps[0].axis is not None if len(steps) == 1 else False
@@ -186,7 +186,7 @@ def _selected(
         joined = spark.createDataFrame(pa.Table.from_batches(found), schema=schema)
     else:
         joined = spark.createDataFrame([], schema)
-    return select_stage(flat(plan, task, joined, children), plan, today=today)
+    return select_stage(flatten(plan, task, joined, children), plan, today=today)
 
 
 _OP = "_op"
@@ -194,7 +194,7 @@ _AGAIN = ("files", "kafka")
 _EMPTY = "\x00empty\x00"
 
 
-def whole_difference(
+def compare_with_inputs(
     spark: SparkSession,
     job: JobPlan,
     plan: StatementPlan,
@@ -209,7 +209,7 @@ def whole_difference(
     """
     _check_readable(plan)
     _check_there(plan, checkpoint, corrections)
-    created = dt.datetime.fromtimestamp(record_of(checkpoint).created / 1_000_000, dt.UTC)
+    created = dt.datetime.fromtimestamp(read_job_record(checkpoint).created / 1_000_000, dt.UTC)
     inputs = {} if time_column is None else _with_times(spark, job, plan, time_column)
     wanted = batch_frame(spark, plan, job.root, started=created, inputs=inputs)
     sink = _as_files(plan, checkpoint)
@@ -237,7 +237,7 @@ def _check_readable(plan: StatementPlan) -> None:
 
 def _check_there(plan: StatementPlan, checkpoint: Checkpoint, corrections: Sequence[Path]) -> None:
     """Raise W2216 when rows of the sink cannot be read: they would be taken for missing ones and come again."""
-    if record_of(checkpoint).first_batch:
+    if read_job_record(checkpoint).first_batch:
         raise StreamError(
             f"the sink of {plan.name!r} has rows of an earlier query too, whose offsets were kept",
             code="W2216",
@@ -292,7 +292,7 @@ def _as_written(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink:
     if sink.connector["format"] == "parquet":
         return rows
     with tempfile.TemporaryDirectory(prefix="weft-redrive-") as folder:
-        moves = stage(rows, sink, Path(folder), checkpoint="redrive", batch=0, keep_empty=True)
+        moves = stage_rows(rows, sink, Path(folder), checkpoint="redrive", batch=0, keep_empty=True)
         # The files go with the folder: the rows are taken out before.
         return _read(spark, plan, sink, [move.source for move in moves]).localCheckpoint(eager=True)
 

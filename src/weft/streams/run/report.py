@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar
 from weft.core.documents import Document, format_micros
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ArgumentError, Diagnostic
-from weft.streams.checkpoint.ledger import SIDES, ShownLedger, side_name
+from weft.streams.checkpoint.ledger import SIDES, LedgerDocument, side_name
 from weft.streams.checkpoint.manifest import Ledger, Manifest
-from weft.streams.checkpoint.status import sides_of
+from weft.streams.checkpoint.status import name_sides
 from weft.streams.kernel.spec import NEVER, SideStats
 from weft.streams.plan.clocks import find_lagging_side
 from weft.streams.plan.resolved import KernelStep, StatementPlan
@@ -92,7 +92,7 @@ class QueryReport(Document):
     location: str
     format: str
     rows: int
-    ledger: ShownLedger | None
+    ledger: LedgerDocument | None
     sides: FrozenMap[str, str]
     batches: int
     watermark: Annotated[int, format_micros] | None
@@ -161,7 +161,7 @@ def join_reports(plan: StatementPlan, manifest: Manifest) -> tuple[JoinReport, .
 def _join_report(step: KernelStep, manifest: Manifest, clock: int) -> JoinReport:
     names = [side_name(step.number, side) for side in SIDES]
     left, right = (_stats(manifest.stats.get(name, EMPTY)) for name in names)
-    closed, active = windows(step, left, right, clock)
+    closed, active = count_windows(step, left, right, clock)
     came = [manifest.ledger.get(name, EMPTY).get("in", 0) for name in names]
     return JoinReport(
         number=step.number,
@@ -183,7 +183,7 @@ def _join_report(step: KernelStep, manifest: Manifest, clock: int) -> JoinReport
     )
 
 
-def windows(step: KernelStep, left: SideStats, right: SideStats, clock: int) -> tuple[int, int]:
+def count_windows(step: KernelStep, left: SideStats, right: SideStats, clock: int) -> tuple[int, int]:
     """Return how many windows time has closed since the first row, and how many up to the last row are open."""
     reach = step.reach
     firsts = [s.min_time for s in (left, right) if s.min_time is not None]
@@ -201,9 +201,9 @@ def _stats(said: Mapping[str, Any]) -> SideStats:
     return SideStats(**{name: said[name] for name in SideStats.__slots__ if name in said})
 
 
-def side_names(plan: StatementPlan) -> FrozenMap[str, str]:
+def source_names(plan: StatementPlan) -> FrozenMap[str, str]:
     """Return the sides of the ledger with what they read: ``left`` is ``orders``."""
-    return FrozenMap(sides_of(plan) or {"left": plan.inputs[0].stream.name})
+    return FrozenMap(name_sides(plan) or {"left": plan.inputs[0].stream.name})
 
 
 class Listener:

@@ -12,7 +12,7 @@ from weft.core.frozen import FrozenMap
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
 from weft.streams.checkpoint.manifest import Manifest, Move
 from weft.streams.plan.resolved import StatementPlan
-from weft.streams.spark.files import forget_staging, prepare, sink_folder, stage, staging_of
+from weft.streams.spark.files import prepare_folder, remove_staging, sink_folder, stage_rows, staging_folder
 from weft.streams.spark.kafka import write_kafka
 from weft.streams.sql.spec import SinkSpec
 
@@ -22,7 +22,7 @@ _SHOWN = 20
 def check_sink(sink: SinkSpec, root: Path) -> None:
     """Raise `ConnectorError` W2308 or W2309 when the folder of a sink cannot take files."""
     if sink.connector["connector"] == "files":
-        prepare(sink, sink_folder(sink, root))
+        prepare_folder(sink, sink_folder(sink, root))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +53,13 @@ class Sink:
         else:
             folder = checkpoint.memory
             spec = replace(plan.sink, connector=FrozenMap(connector=kind, path=str(folder), format="parquet"))
-        prepare(plan.sink, folder)
+        prepare_folder(plan.sink, folder)
         return cls(plan=plan, spec=spec, folder=folder, checkpoint=record.id)
 
     @property
     def staging(self) -> Path | None:
         """Folder in which files wait for their commit."""
-        return None if self.folder is None else staging_of(self.folder, self.checkpoint)
+        return None if self.folder is None else staging_folder(self.folder, self.checkpoint)
 
     @property
     def needs_event_time(self) -> bool:
@@ -82,7 +82,7 @@ class Sink:
         """Run the batch: write its rows aside, or to where they cannot be taken back."""
         if self.folder is None:
             return Written(rows=write_kafka(frame, self.plan, checkpoint=self.checkpoint, batch=batch))
-        moves = stage(
+        moves = stage_rows(
             frame, self.spec, self.folder, checkpoint=self.checkpoint, batch=batch, keep_empty=keep_empty
         )
         return Written(moves=moves)
@@ -90,7 +90,7 @@ class Sink:
     def forget_staging(self) -> None:
         """Leave nothing of ours in the folder but the files that readers see."""
         if self.folder is not None:
-            forget_staging(self.folder, self.checkpoint)
+            remove_staging(self.folder, self.checkpoint)
 
     def shown(self, spark: SparkSession, manifest: Manifest) -> str:
         """Return what a console is told of a committed batch, an empty text for other sinks."""

@@ -15,10 +15,10 @@ from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import read_stream
 from weft.streams.spark.kafka import read_kafka
-from weft.streams.spark.kernel_stage import packed, ticks
+from weft.streams.spark.kernel_stage import pack, tick_rows
 from weft.streams.spark.memory import read_rate, tick_source, write_memory
-from weft.streams.spark.paths import located
-from weft.streams.spark.table_stage import pinned_table, read_table, write_memory_table
+from weft.streams.spark.paths import resolve_path
+from weft.streams.spark.table_stage import pin_table, read_table, write_memory_table
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
 Memory = Mapping[str, Sequence[Any]]
@@ -36,8 +36,8 @@ class Reader:
 
     def batches(self, plan: StatementPlan, *, with_ticks: bool) -> DataFrame:
         """Return all streams of a statement as one unbounded frame; `with_ticks` lets a batch happen each second."""
-        frame = packed(plan, {i.number: self.stream(i.stream) for i in plan.inputs})
-        return frame.unionByName(ticks(plan, tick_source(self.spark))) if with_ticks else frame
+        frame = pack(plan, {i.number: self.stream(i.stream) for i in plan.inputs})
+        return frame.unionByName(tick_rows(plan, tick_source(self.spark))) if with_ticks else frame
 
     def stream(self, stream: StreamSpec) -> DataFrame:
         """Return the rows of a stream as `t`, `raw`, `c0` .."""
@@ -59,14 +59,14 @@ class Reader:
         connector = stream.connector["connector"]
         if connector == "memory":
             return str((self.memory_folder / stream.name).absolute())
-        return located(str(stream.connector["path"]), self.root) if connector == "files" else ""
+        return resolve_path(str(stream.connector["path"]), self.root) if connector == "files" else ""
 
     def tables(self, plan: StatementPlan, checkpoint: Checkpoint) -> dict[int, Callable[[], DataFrame]]:
         """Return for each table what gives its rows in a batch: the copy of the first start, or what lies there now."""
         found: dict[int, Callable[[], DataFrame]] = {}
         for source in plan.tables:
             read = partial(self._table, source.table)
-            frame = pinned_table(self.spark, source.table, checkpoint.tables / source.table.name, read)
+            frame = pin_table(self.spark, source.table, checkpoint.tables / source.table.name, read)
             found[source.number] = read if source.table.reload == "batch" else partial(_same, frame)
         return found
 

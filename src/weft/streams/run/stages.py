@@ -23,20 +23,20 @@ from weft.streams.kernel.spec import Clock
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableInput, TableStep
 from weft.streams.spark.kernel_stage import (
     FLAT_RAW,
-    Moment,
-    both_raw,
-    flat_packed,
-    flat_rows,
+    BatchContext,
     kernel_stage,
-    raw_rows,
+    left_rows,
+    stream_rows,
     table_rows,
+    two_stream_rows,
+    unpack,
 )
 from weft.streams.spark.select_stage import select_stage
-from weft.streams.spark.shipping import Carried
+from weft.streams.spark.shipping import ShippedJoin
 from weft.streams.spark.table_stage import join_table, table_slots
 
 
-def write_malformed(unread: DataFrame, moment: Moment) -> int:
+def write_malformed(unread: DataFrame, moment: BatchContext) -> int:
     """Write unreadable rows to the reject table, as the kernel does, and return how many there are."""
     texts: list[Any] = [row[0] for row in unread.select(FLAT_RAW).collect()]
     if not texts:
@@ -71,10 +71,10 @@ class Stages:
     """Builds the frame of a batch, which is judged by its heartbeat; nothing runs until the sink writes it."""
 
     plan: StatementPlan
-    joins: Mapping[int, Carried]
+    joins: Mapping[int, ShippedJoin]
     tables: Mapping[int, Callable[[], DataFrame]]
     heartbeat: Heartbeat
-    moment: Moment
+    moment: BatchContext
     began: float
     observed: dict[str, Any] = field(default_factory=dict)
     turned_away: int = 0
@@ -135,13 +135,13 @@ class Stages:
     def _arriving(self, step: KernelStep, batch: DataFrame, current: DataFrame | None) -> DataFrame:
         right = self.plan.source(step.right)
         if current is None and isinstance(right, Input):
-            return both_raw(self.plan, step, batch, self.moment)
+            return two_stream_rows(self.plan, step, batch, self.moment)
         if current is None:
-            left = raw_rows(self.plan, step, step.left[0], batch, self.moment)
+            left = stream_rows(self.plan, step, step.left[0], batch, self.moment)
         else:
-            left = flat_rows(self.plan, step, current, self.moment)
+            left = left_rows(self.plan, step, current, self.moment)
         if isinstance(right, Input):
-            return left.unionByName(raw_rows(self.plan, step, step.right, batch, self.moment))
+            return left.unionByName(stream_rows(self.plan, step, step.right, batch, self.moment))
         if self.moment.previous is not None:
             return left  # the table is in the state since the first batch
         return left.unionByName(table_rows(self.plan, step, self._table(right), self.moment))
@@ -152,7 +152,7 @@ class Stages:
     def _begun(self, number: int, batch: DataFrame) -> DataFrame:
         source = self.plan.source(number)
         assert isinstance(source, Input)  # noqa: S101  # a statement begins with a stream
-        rows = flat_packed(source, batch)
+        rows = unpack(source, batch)
         return rows if self.plan.kernel_steps else self._readable(source, rows)
 
     def _looked_up(self, rows: DataFrame, step: TableStep) -> DataFrame:

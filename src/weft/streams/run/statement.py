@@ -21,14 +21,14 @@ from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.io.spark.session import JVM_GONE
-from weft.streams.checkpoint.commit import commit, finish, is_sealed, seal
-from weft.streams.checkpoint.folder import Checkpoint, JobRecord, record_of
+from weft.streams.checkpoint.commit import commit_batch, finish_moves, is_sealed, seal
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, read_job_record
 from weft.streams.checkpoint.ledger import SIDES, GroupIndex, read_indexes, side_name
 from weft.streams.checkpoint.manifest import (
     Heartbeat,
     Manifest,
-    batches,
     last_manifest,
+    list_batches,
     read_heartbeat,
     read_manifest,
     sink_files,
@@ -38,9 +38,9 @@ from weft.streams.checkpoint.manifest import (
 from weft.streams.checkpoint.offsets import (
     add_source,
     check_reading,
+    count_sources,
+    describe_reading,
     drop_unplanned,
-    planned_sources,
-    reading_of,
 )
 from weft.streams.checkpoint.recover import recover
 from weft.streams.kernel.spec import FOREVER, Clock, KernelProblem
@@ -48,12 +48,12 @@ from weft.streams.plan.clocks import collect_timeouts, compute_clocks, compute_w
 from weft.streams.plan.kernel_spec import build_task, is_raw
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan
 from weft.streams.run.failing import explain_failure
-from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, side_names
+from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, source_names
 from weft.streams.run.sinks import Sink, Written
 from weft.streams.run.sources import Reader
 from weft.streams.run.stages import Stages
-from weft.streams.spark.kernel_stage import Moment, empty_batch
-from weft.streams.spark.shipping import Carried, carried
+from weft.streams.spark.kernel_stage import BatchContext, empty_batch
+from weft.streams.spark.shipping import ShippedJoin, ship_join
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2
@@ -67,7 +67,7 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RunContext:
     """What all statements of a run share."""
 
     spark: SparkSession
@@ -95,13 +95,13 @@ class Statement:
     `places` is where the files of each input are.
     """
 
-    running: Running
+    running: RunContext
     plan: StatementPlan
     checkpoint: Checkpoint
     record: JobRecord
     sink: Sink
     before: Manifest | None
-    joins: Mapping[int, Carried]
+    joins: Mapping[int, ShippedJoin]
     tables: Mapping[int, Callable[[], DataFrame]]
     places: tuple[str, ...]
     query: StreamingQuery | None = None
@@ -110,9 +110,9 @@ class Statement:
     busy: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def open(cls, running: Running, plan: StatementPlan, checkpoint: Checkpoint) -> Statement:
+    def open(cls, running: RunContext, plan: StatementPlan, checkpoint: Checkpoint) -> Statement:
         """Bring the checkpoint to its last commit and make everything ready that a batch needs."""
-        record = record_of(checkpoint)
+        record = read_job_record(checkpoint)
         sink = Sink.of(plan, running.job.root, checkpoint, record)
         recover(checkpoint, sink.staging, sink=sink.folder)
         return cls(
@@ -122,7 +122,7 @@ class Statement:
             record=record,
             sink=sink,
             before=_last(plan, checkpoint),
-            joins={s.number: carried(build_task(plan, s, groups=record.groups)) for s in plan.kernel_steps},
+            joins={s.number: ship_join(build_task(plan, s, groups=record.groups)) for s in plan.kernel_steps},
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             places=running.reader.places(plan),
         )
@@ -186,7 +186,7 @@ class Statement:
         Spark refuses to go on with another number of sources than before, so this must not depend on the mode of
         the run: once a checkpoint has the source it stays, and one without it gets it when a side may be idle.
         """
-        known = planned_sources(self.checkpoint.spark)
+        known = count_sources(self.checkpoint.spark)
         if known is not None and known > len(self.plan.inputs):
             return True
         wanted = bool(collect_timeouts(self.plan, self.running.job.settings.get("idle.timeout")))
@@ -231,7 +231,7 @@ class Statement:
         """Put the files of a committed batch into place."""
         committed = read_manifest(self.checkpoint, number)
         check_reading(self.checkpoint, committed)
-        finish(committed)
+        finish_moves(committed)
 
     def begin_batch(self, number: int, *, final: bool) -> Stages:
         """Decide watermark and clocks, write them, and return the stages of the batch that they judge."""
@@ -243,7 +243,7 @@ class Statement:
             joins=self.joins,
             tables=self.tables,
             heartbeat=heartbeat,
-            moment=Moment(
+            moment=BatchContext(
                 batch=number,
                 previous=None if self.before is None else self.before.batch,
                 watermark=heartbeat.watermark,
@@ -302,17 +302,19 @@ class Statement:
     def commit(self, stages: Stages, written: Written, counts: tuple[GroupIndex, ...]) -> None:
         """Check that the ledger balances and write the manifest: the batch has happened.  Then report it."""
         number, final = stages.moment.batch, stages.heartbeat.final
-        manifest = commit(
+        manifest = commit_batch(
             self.checkpoint,
             number,
             counts,
             written.moves,
             before=self.before,
             heartbeat=stages.heartbeat,
-            inputs=raw_sides(self.plan),
+            inputs=source_sides(self.plan),
             tables=stages.table_counts(),
             rows=written.rows,
-            read=EMPTY if final else FrozenMap(reading_of(self.checkpoint.spark, number), places=self.places),
+            read=EMPTY
+            if final
+            else FrozenMap(describe_reading(self.checkpoint.spark, number), places=self.places),
             seconds=time.monotonic() - stages.began,
         )
         self.before = manifest
@@ -345,8 +347,8 @@ class Statement:
             format=self.sink.format,
             rows=manifest.total_rows,
             ledger=manifest.ledger,
-            sides=side_names(self.plan),
-            batches=len(batches(self.checkpoint.commits)),
+            sides=source_names(self.plan),
+            batches=len(list_batches(self.checkpoint.commits)),
             watermark=manifest.watermark,
             sealed=is_sealed(self.checkpoint),
             checkpoint=self.checkpoint.root,
@@ -366,7 +368,7 @@ def query_name(job: JobPlan, checkpoint: Checkpoint) -> str:
 
 def _last(plan: StatementPlan, checkpoint: Checkpoint) -> Manifest | None:
     found = last_manifest(checkpoint)
-    return None if found is None else with_aliases(found, raw_sides(plan))
+    return None if found is None else with_aliases(found, source_sides(plan))
 
 
 def _trigger(job: JobPlan) -> int:
@@ -374,7 +376,7 @@ def _trigger(job: JobPlan) -> int:
     return 1000 if said is None else max(1, said.microseconds // 1000)
 
 
-def watch(statements: list[Statement], stop: Callable[[], bool] | None) -> None:
+def wait_all(statements: list[Statement], stop: Callable[[], bool] | None) -> None:
     """Wait while queries run; end them when `stop` says so or when one of them fails."""
     try:
         while not (stop is not None and stop()):
@@ -406,7 +408,7 @@ def refuse_connect(spark: SparkSession) -> None:
         )
 
 
-def raw_sides(plan: StatementPlan) -> FrozenMap[str, str]:
+def source_sides(plan: StatementPlan) -> FrozenMap[str, str]:
     """Return the sides of the ledger that take rows from a source, with its alias."""
     found: dict[str, str] = {}
     for step in plan.kernel_steps:

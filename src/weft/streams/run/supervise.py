@@ -28,27 +28,27 @@ from typing import Any, Protocol
 from weft.core.frozen import FrozenMap, freeze
 from weft.core.names import quote_for_shell
 from weft.errors import StreamError
-from weft.streams.checkpoint.lock import Holder, Process, holder, locked, process, this_process
+from weft.streams.checkpoint.lock import Holder, Process, find_holder, find_process, hold_lock, this_process
 from weft.streams.checkpoint.supervisor import (
     SupervisorFiles,
     SupervisorRecord,
-    ask_to_stop,
-    asked_to_stop,
-    forget_stop,
-    keeper,
-    known_record,
+    clear_stop,
+    find_keeper,
+    is_stop_requested,
     read_answer,
+    request_stop,
+    try_read_record,
     write_record,
 )
 
-MOST_RESTARTS = 5
+MAX_RESTARTS = 5
 WITHIN_SECONDS = 600.0
 _LONGEST_PAUSE = 60.0
 _LOOK = 0.2
 PROGRAM = (sys.executable, "-m", "weft")
 """This program, as another process starts it."""
 
-LARGEST_LOG = 10_000_000
+MAX_LOG_BYTES = 10_000_000
 """A log of more bytes is put aside when a process is started; the one put aside before goes."""
 
 _RESTARTABLE = frozenset({"W2214"})
@@ -56,7 +56,7 @@ _MICROS = 1_000_000
 
 
 class Child(Protocol):
-    """A process that runs a job; `Started` is the real one."""
+    """A process that runs a job; `SpawnedProcess` is the real one."""
 
     pid: int
 
@@ -65,43 +65,45 @@ class Child(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Environment:
     """What a supervisor has outside itself: a clock and a way to wait."""
 
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
 
-def pause_before(restarts: Sequence[float], now: float) -> float | None:
+def restart_delay(restarts: Sequence[float], now: float) -> float | None:
     """Return how long to wait before the next start, None when it fell too often; `restarts` are past ones.
 
-    >>> pause_before((), 0.0), pause_before((0.0, 2.0), 3.0), pause_before((0.0, 1.0, 2.0, 3.0, 4.0), 10.0)
+    >>> restart_delay((), 0.0), restart_delay((0.0, 2.0), 3.0), restart_delay((0.0, 1.0, 2.0, 3.0, 4.0), 10.0)
     (1.0, 4.0, None)
     """
     recent = [at for at in restarts if now - at < WITHIN_SECONDS]
-    if len(recent) >= MOST_RESTARTS:
+    if len(recent) >= MAX_RESTARTS:
         return None
     return float(min(_LONGEST_PAUSE, 2 ** len(recent)))
 
 
 def supervise(
-    files: SupervisorFiles, job: str, start: Callable[[], Child], world: World | None = None
+    files: SupervisorFiles, job: str, start: Callable[[], Child], world: Environment | None = None
 ) -> SupervisorRecord:
     """Run a job until it ends by itself, is stopped, or cannot go on; return how it stood at the end.
 
     The lock of the job comes first: nothing of it is written while another process supervises it (W2215).
     """
-    with locked(files.lock, lambda by: runs_already(job, by), inherited=True):
-        alive = getattr(known_record(files), "alive", None)
-        if alive is not None:  # the lock was free: see `keeper`
-            raise runs_already(job, Holder("", alive))
-        return _Supervisor(files, job, start, world or World()).run()
+    with hold_lock(files.lock, lambda by: already_running(job, by), inherited=True):
+        alive = getattr(try_read_record(files), "alive", None)
+        if alive is not None:  # the lock was free: see `find_keeper`
+            raise already_running(job, Holder("", alive))
+        return _Supervisor(files, job, start, world or Environment()).run()
 
 
 class _Supervisor:
     """The holder of the lock of a job."""
 
-    def __init__(self, files: SupervisorFiles, job: str, start: Callable[[], Child], world: World) -> None:
+    def __init__(
+        self, files: SupervisorFiles, job: str, start: Callable[[], Child], world: Environment
+    ) -> None:
         self.files, self.start, self.world = files, start, world
         self.signals = 0
         me = this_process()
@@ -110,11 +112,11 @@ class _Supervisor:
         )
 
     def run(self) -> SupervisorRecord:
-        forget_stop(self.files)
+        clear_stop(self.files)
         write_record(self.files, self.record)
         with self._passing_signals():
             while self._one_life().state == "waiting":
-                pause = pause_before([at / _MICROS for at in self.record.restarts], self.world.now())
+                pause = restart_delay([at / _MICROS for at in self.record.restarts], self.world.now())
                 if pause is None:
                     return self._keep(state="failed", error=_too_often(self.record))
                 if not self._waited(pause):
@@ -126,17 +128,17 @@ class _Supervisor:
     def _one_life(self) -> SupervisorRecord:
         """Start the child and watch it to its end; state `waiting` means that it is to be started again."""
         self.files.answer.unlink(missing_ok=True)
-        put_aside_long_log(self.files)
+        rotate_log(self.files)
         try:
             child = self.start()
         except StreamError as cause:
             return self._keep(state="failed", error=_as_error(cause.diagnostics[0].to_dict()))
-        one = process(child.pid)
+        one = find_process(child.pid)
         self._keep(state="running", child_pid=one.pid, child_began=one.began, since=_micros(self.world.now()))
         while (code := child.poll()) is None:
             self.world.sleep(_LOOK)
         error, since = _told(self.files, code), _micros(self.world.now())
-        if asked_to_stop(self.files):
+        if is_stop_requested(self.files):
             return self._keep(state="stopped", since=since, error=None if code <= 0 else error)
         if code == 0:
             return self._keep(state="stopped", since=since, error=None)
@@ -155,7 +157,7 @@ class _Supervisor:
     def _waited(self, seconds: float) -> bool:
         """Wait; False when the job was asked to stop meanwhile."""
         until = self.world.now() + seconds
-        while not asked_to_stop(self.files):
+        while not is_stop_requested(self.files):
             if self.world.now() >= until:
                 return True
             self.world.sleep(_LOOK)
@@ -167,9 +169,9 @@ class _Supervisor:
 
         def take(_number: int, _frame: object) -> None:
             self.signals += 1
-            ask_to_stop(self.files)
+            request_stop(self.files)
             if self.signals > 1:
-                send(self.record.child, signal.SIGTERM)
+                send_signal(self.record.child, signal.SIGTERM)
 
         before = {}
         with contextlib.suppress(ValueError):  # not in the main thread: signals do not come here
@@ -210,7 +212,7 @@ def _too_often(record: SupervisorRecord) -> FrozenMap[str, Any]:
     last = dict(record.error or {})
     return FrozenMap(
         code="W2217",
-        message=f"the job fell {MOST_RESTARTS + 1} times in {WITHIN_SECONDS / 60:.0f} minutes and is not started "
+        message=f"the job fell {MAX_RESTARTS + 1} times in {WITHIN_SECONDS / 60:.0f} minutes and is not started "
         f"again; at last: {last.get('message', 'nothing was said')}",
         help="see the end of log.txt beside the checkpoint; "
         f"`weft stream start {quote_for_shell(record.job)}` tries again",
@@ -221,7 +223,7 @@ def _micros(seconds: float) -> int:
     return int(seconds * _MICROS)
 
 
-def runs_already(job: str, by: Holder) -> StreamError:
+def already_running(job: str, by: Holder) -> StreamError:
     """Return the error of a job that is started while it runs."""
     return StreamError(
         f"the job {job!r} runs already: {by} supervises it"
@@ -232,14 +234,14 @@ def runs_already(job: str, by: Holder) -> StreamError:
     )
 
 
-def check_free(files: SupervisorFiles, job: str) -> None:
+def check_not_running(files: SupervisorFiles, job: str) -> None:
     """Raise `StreamError` W2215 when the job runs already."""
-    by = keeper(files)
+    by = find_keeper(files)
     if by is not None:
-        raise runs_already(job, by)
+        raise already_running(job, by)
 
 
-def send(to: Process, number: int) -> bool:
+def send_signal(to: Process, number: int) -> bool:
     """Send a signal to a process if it is still the one that was recorded; say whether it was.
 
     A process that is killed takes its group with it: a JVM does not outlive the Python that started it.
@@ -255,23 +257,23 @@ def send(to: Process, number: int) -> bool:
     return False
 
 
-def leave_behind(
+def start_supervisor(
     words: Sequence[str], files: SupervisorFiles, job: str, *, wait: float = 30.0
 ) -> SupervisorRecord:
     """Start the supervisor as a process of its own and return how it stands once its child runs.
 
     `words` are the command after the program.  What it prints goes to log.txt.
     """
-    check_free(files, job)
+    check_not_running(files, job)
     child = spawn(words, files)
-    one = process(child.pid)
+    one = find_process(child.pid)
     until = time.monotonic() + wait
     while time.monotonic() < until:
-        record = known_record(files)
+        record = try_read_record(files)
         if record is not None and record.supervisor == one and record.state != "starting":
             return record
         if child.poll() is not None:
-            check_free(files, job)  # another start was first
+            check_not_running(files, job)  # another start was first
             break
         time.sleep(_LOOK)
     lines = files.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
@@ -290,7 +292,7 @@ def leave_behind(
     )
 
 
-class Started:
+class SpawnedProcess:
     """A process that this one started and may leave behind; nobody has to wait for it."""
 
     def __init__(self, pid: int) -> None:
@@ -313,13 +315,13 @@ class Started:
         return self._code
 
 
-def put_aside_long_log(files: SupervisorFiles) -> None:
+def rotate_log(files: SupervisorFiles) -> None:
     """Rename a log that has grown long; the one put aside before goes."""
-    if files.log.exists() and files.log.stat().st_size > LARGEST_LOG:
+    if files.log.exists() and files.log.stat().st_size > MAX_LOG_BYTES:
         files.log.replace(files.log.with_name("log.1.txt"))
 
 
-def spawn(words: Sequence[str], files: SupervisorFiles) -> Started:
+def spawn(words: Sequence[str], files: SupervisorFiles) -> SpawnedProcess:
     """Start this program with other words, in a session of its own; what it prints goes to log.txt."""
     files.folder.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -330,7 +332,9 @@ def spawn(words: Sequence[str], files: SupervisorFiles) -> Started:
     ]
     command = [*PROGRAM, *words]
     try:
-        return Started(os.posix_spawn(command[0], command, os.environ, file_actions=outputs, setsid=True))
+        return SpawnedProcess(
+            os.posix_spawn(command[0], command, os.environ, file_actions=outputs, setsid=True)
+        )
     except OSError as cause:
         raise StreamError(
             f"the process of the job cannot be started: {cause}",
@@ -348,14 +352,14 @@ def stop_job(
     *,
     timeout: float = 60.0,
     force: bool = False,
-    world: World | None = None,
+    world: Environment | None = None,
 ) -> str:
     """End a job; return how: after its batch, ended, or killed.  Raise W2215 when it does not run or stays.
 
     Signals go to the processes that the record and the locks name, and only while they are the same ones.
     """
-    world = world or World()
-    by = keeper(files)
+    world = world or Environment()
+    by = find_keeper(files)
     if by is None:
         raise _does_not_run(files, job)
     how = _end(files, by, timeout, force=force, world=world)
@@ -365,8 +369,10 @@ def stop_job(
     return how
 
 
-def _end(files: SupervisorFiles, by: Holder, timeout: float, *, force: bool, world: World) -> str | None:
-    ask_to_stop(files)
+def _end(
+    files: SupervisorFiles, by: Holder, timeout: float, *, force: bool, world: Environment
+) -> str | None:
+    request_stop(files)
     if _gone(files, by, timeout, world):
         return "after its batch"
     patience = min(timeout, _PATIENCE)
@@ -374,50 +380,50 @@ def _end(files: SupervisorFiles, by: Holder, timeout: float, *, force: bool, wor
         if number == signal.SIGKILL and not force:
             return None
         for one in _workers(files):
-            send(one, number)
+            send_signal(one, number)
         if _gone(files, by, patience, world):
             return how
-    send(by.process, signal.SIGKILL)  # a supervisor that no longer watches
+    send_signal(by.process, signal.SIGKILL)  # a supervisor that no longer watches
     return "killed" if _gone(files, by, patience, world) else None
 
 
 def _workers(files: SupervisorFiles) -> list[Process]:
     """Return the processes that run the job: the recorded child, and who holds the lock of a statement."""
-    record = known_record(files)
+    record = try_read_record(files)
     found = [] if record is None else [record.child]
     return list(dict.fromkeys([*found, *(by.process for by in _statement_holders(files))]))
 
 
 def _statement_holders(files: SupervisorFiles) -> Iterator[Holder]:
     for lock in sorted(files.job.glob("*/lock")):
-        by = holder(lock)
+        by = find_holder(lock)
         if lock != files.lock and by is not None:
             yield by
 
 
-def _gone(files: SupervisorFiles, by: Holder, seconds: float, world: World) -> bool:
+def _gone(files: SupervisorFiles, by: Holder, seconds: float, world: Environment) -> bool:
     until = world.now() + seconds
     while True:
-        now = keeper(files)
+        now = find_keeper(files)
         if now is None or (now.process != by.process and now.process.runs):  # ended; perhaps started again
             return True
         if world.now() >= until:
             return False
         # A supervisor that had just taken the lock forgets the wishes of earlier lives, and this one with them.
-        ask_to_stop(files)
+        request_stop(files)
         world.sleep(_LOOK)
 
 
 def _note_end(files: SupervisorFiles, job: str) -> None:
     """Note that a job was stopped when its supervisor cannot: it was killed before, or just now."""
-    with suppress(StreamError), locked(files.lock, lambda by: runs_already(job, by)):
-        record = known_record(files)
+    with suppress(StreamError), hold_lock(files.lock, lambda by: already_running(job, by)):
+        record = try_read_record(files)
         if record is not None and record.at_work:
             write_record(files, replace(record, state="stopped"))
 
 
 def _does_not_run(files: SupervisorFiles, job: str) -> StreamError:
-    record = known_record(files)
+    record = try_read_record(files)
     killed = record is not None and record.at_work
     why = ": its processes were killed" if killed else ""
     return StreamError(

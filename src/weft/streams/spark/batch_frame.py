@@ -40,7 +40,7 @@ from weft.streams.plan.resolved import (
 )
 from weft.streams.spark.files import read_batch
 from weft.streams.spark.kafka import read_kafka_batch
-from weft.streams.spark.readable import RAW, ROW, TIME, column_name
+from weft.streams.spark.readable import RAW, ROW_MARK, TIME, column_name
 from weft.streams.spark.select_stage import select_stage, slot_name
 from weft.streams.spark.table_stage import read_table, table_slots
 from weft.streams.sql.spec import StreamSpec
@@ -125,7 +125,7 @@ def _missing(plan: StatementPlan, source: Input) -> str | None:
 
 
 def _refused(F: Any, rows: DataFrame, broken: Any, shown: Any, told: str) -> DataFrame:
-    message = F.concat(F.lit(f"{ROW} {told}: "), F.coalesce(F.substring(shown, 1, _SHOWN), F.lit("")))
+    message = F.concat(F.lit(f"{ROW_MARK} {told}: "), F.coalesce(F.substring(shown, 1, _SHOWN), F.lit("")))
     failing = F.when(broken, F.raise_error(message).cast("boolean"))
     # Not deterministic, so that no other filter is asked first.
     return rows.filter(failing.otherwise(F.spark_partition_id() >= 0))

@@ -38,18 +38,18 @@ from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
 from weft.io.options import CsvOptions, read_header
 from weft.streams.checkpoint.commit import STAGING
-from weft.streams.checkpoint.durable import remove
+from weft.streams.checkpoint.durable import remove_path
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.spark.paths import (
-    check_there,
-    escaped,
-    files_of,
+    check_exists,
+    escape_pattern,
+    find_equal_times,
     is_remote,
-    located,
-    of_equal_time,
-    streamed,
+    list_files,
+    resolve_path,
+    source_path,
 )
-from weft.streams.spark.readable import readable
+from weft.streams.spark.readable import build_columns
 from weft.streams.sql.spec import SinkSpec, StreamSpec, TableSpec
 
 CORRUPT = "__weft_corrupt"
@@ -57,7 +57,7 @@ _FOR_EVER = "36500d"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class FileReading:
     """How files are read: the format, its options, the columns there are, and which of them are declared."""
 
     format: str
@@ -70,7 +70,7 @@ class Reading:
 def read_stream(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
     """Return the files of a stream as an unbounded frame of `t`, `raw`, `c0` .."""
     path = _path(stream, root)
-    reading = reading_of(spark, stream, path)
+    reading = plan_reading(spark, stream, path)
     options = {
         **reading.options,
         "recursiveFileLookup": "true",
@@ -81,39 +81,39 @@ def read_stream(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFram
         options["maxFilesPerTrigger"] = str(most)
     reader = spark.readStream.format(reading.format).options(**options).schema(reading.schema)
     try:
-        frame = reader.load(streamed(path))
+        frame = reader.load(source_path(path))
     except PySparkException as cause:
-        raise not_read(stream, reading.format, cause, f"{path!r} does not read") from cause
+        raise read_error(stream, reading.format, cause, f"{path!r} does not read") from cause
     return _rows(frame, stream, reading)
 
 
 def read_batch(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
     """Return the files of a stream that are there now, as `read_stream` would give their rows."""
     path = _path(stream, root)
-    reading = reading_of(spark, stream, path)
+    reading = plan_reading(spark, stream, path)
     options = {**reading.options, "recursiveFileLookup": "true"}
     reader = spark.read.format(reading.format).options(**options).schema(reading.schema)
-    files = () if is_remote(path) else files_of(path)
-    paths = [path] if is_remote(path) else [escaped(str(f)) for f in files]
+    files = () if is_remote(path) else list_files(path)
+    paths = [path] if is_remote(path) else [escape_pattern(str(f)) for f in files]
     frame = spark.createDataFrame([], reading.schema) if not paths else reader.load(paths)
     return _rows(frame, stream, reading)
 
 
 def _path(stream: StreamSpec, root: Path) -> str:
-    path = located(str(stream.connector["path"]), root)
-    check_there(path, f"stream {stream.name!r}", stream.at)
+    path = resolve_path(str(stream.connector["path"]), root)
+    check_exists(path, f"stream {stream.name!r}", stream.at)
     return path
 
 
-def reading_of(spark: SparkSession, source: StreamSpec | TableSpec, path: str) -> Reading:
+def plan_reading(spark: SparkSession, source: StreamSpec | TableSpec, path: str) -> FileReading:
     """Return how the files of a stream or table are read; raise W2302 or W2303 when they do not fit it."""
     form = str(source.connector["format"])
-    files = () if is_remote(path) else files_of(path)
+    files = () if is_remote(path) else list_files(path)
     if form == "csv":
         return _csv(source, files)
     if form == "json":
         names = [f.name for f in source.columns.fields]
-        return Reading(
+        return FileReading(
             format="json",
             options={"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE", "multiLine": "false"},
             schema=_texts([*names, CORRUPT]),
@@ -123,14 +123,14 @@ def reading_of(spark: SparkSession, source: StreamSpec | TableSpec, path: str) -
     return _typed(spark, source, form, files)
 
 
-def _rows(frame: DataFrame, stream: StreamSpec, reading: Reading) -> DataFrame:
+def _rows(frame: DataFrame, stream: StreamSpec, reading: FileReading) -> DataFrame:
     F: Any = functions_of(frame)
     values = declared_values(frame, reading)
     corrupt = F.col(CORRUPT) if reading.has_corrupt else None
-    return frame.select(*readable(F, stream, values, corrupt=corrupt))
+    return frame.select(*build_columns(F, stream, values, corrupt=corrupt))
 
 
-def declared_values(frame: DataFrame, reading: Reading) -> list[tuple[Any, DType]]:
+def declared_values(frame: DataFrame, reading: FileReading) -> list[tuple[Any, DType]]:
     """Return the declared columns of a frame that was read so, each with the type that it was read in."""
     fields = reading.schema.fields
     found = []
@@ -143,7 +143,7 @@ def declared_values(frame: DataFrame, reading: Reading) -> list[tuple[Any, DType
     return found
 
 
-def _csv(source: StreamSpec | TableSpec, files: Sequence[Path]) -> Reading:
+def _csv(source: StreamSpec | TableSpec, files: Sequence[Path]) -> FileReading:
     said = source.connector
     options = CsvOptions(
         delimiter=str(said.get("delimiter") or ","),
@@ -154,7 +154,7 @@ def _csv(source: StreamSpec | TableSpec, files: Sequence[Path]) -> Reading:
     names = list(declared)
     if options.has_header and files:
         names = _header(source, files[0], options, declared)
-    return Reading(
+    return FileReading(
         format="csv",
         options={
             "header": str(options.has_header).lower(),
@@ -211,7 +211,9 @@ def _texts(names: Sequence[str]) -> StructType:
     return StructType([StructField(name, StringType()) for name in names])
 
 
-def _typed(spark: SparkSession, source: StreamSpec | TableSpec, form: str, files: Sequence[Path]) -> Reading:
+def _typed(
+    spark: SparkSession, source: StreamSpec | TableSpec, form: str, files: Sequence[Path]
+) -> FileReading:
     declared = source.columns.fields
     types = {f.name: to_spark(f.dtype) for f in declared}
     if files:
@@ -221,19 +223,19 @@ def _typed(spark: SparkSession, source: StreamSpec | TableSpec, form: str, files
         types = {f.name: there[f.name.casefold()].dataType for f in declared}
         _check_known(source, files[0], types)
     schema = StructType([StructField(name, dtype) for name, dtype in types.items()])
-    return Reading(
+    return FileReading(
         format=form, options={}, schema=schema, places=tuple(range(len(declared))), has_corrupt=False
     )
 
 
 def _schema_of(spark: SparkSession, source: StreamSpec | TableSpec, form: str, file: Path) -> StructType:
     try:
-        return spark.read.format(form).load(escaped(str(file))).schema
+        return spark.read.format(form).load(escape_pattern(str(file))).schema
     except (PySparkException, Py4JJavaError) as cause:
-        raise not_read(source, form, cause, f"{str(file)!r} does not read as {form}") from cause
+        raise read_error(source, form, cause, f"{str(file)!r} does not read as {form}") from cause
 
 
-def not_read(source: StreamSpec | TableSpec, form: str, cause: Exception, what: str) -> ConnectorError:
+def read_error(source: StreamSpec | TableSpec, form: str, cause: Exception, what: str) -> ConnectorError:
     """Return why Spark does not read files of a format: W2305 when it has no such format, W2303 otherwise."""
     said = _reason(cause)
     if form == "avro" and re.search(r"(?i)find.*avro|avro.*(?:not loaded|not found)", said):
@@ -271,12 +273,12 @@ def _check_known(source: StreamSpec | TableSpec, file: Path, types: dict[str, An
             ) from cause
 
 
-def order_warnings(stream: StreamSpec, root: Path) -> tuple[Diagnostic, ...]:
+def check_file_order(stream: StreamSpec, root: Path) -> tuple[Diagnostic, ...]:
     """Return what there is to say about the order in which the files of a stream are read."""
     if stream.connector.get("max.files.per.trigger") is None:
         return ()
-    path = located(str(stream.connector["path"]), root)
-    pair = None if is_remote(path) else of_equal_time(files_of(path))
+    path = resolve_path(str(stream.connector["path"]), root)
+    pair = None if is_remote(path) else find_equal_times(list_files(path))
     if pair is None:
         return ()
     return (
@@ -296,7 +298,7 @@ _ENDINGS = {"parquet": "parquet", "json": "json", "csv": "csv", "avro": "avro"}
 def sink_folder(sink: SinkSpec, root: Path) -> Path:
     """Return the folder of a sink; raise W2308 when files there cannot be renamed in one step."""
     said = str(sink.connector["path"])
-    path = located(said, root)
+    path = resolve_path(said, root)
     if is_remote(path):
         raise ConnectorError(
             f"sink {sink.name!r} writes to {said!r}, where a rename is not one step",
@@ -315,7 +317,7 @@ def sink_folder(sink: SinkSpec, root: Path) -> Path:
     return folder
 
 
-def prepare(sink: SinkSpec, folder: Path) -> None:
+def prepare_folder(sink: SinkSpec, folder: Path) -> None:
     """Make the folder of a sink; raise W2309 when it cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -330,12 +332,12 @@ def prepare(sink: SinkSpec, folder: Path) -> None:
         ) from cause
 
 
-def staging_of(folder: Path, checkpoint: str) -> Path:
+def staging_folder(folder: Path, checkpoint: str) -> Path:
     """Return where the files of a checkpoint wait in the folder of a sink."""
     return folder / STAGING / checkpoint
 
 
-def stage(
+def stage_rows(
     frame: DataFrame, sink: SinkSpec, folder: Path, *, checkpoint: str, batch: int, keep_empty: bool
 ) -> tuple[Move, ...]:
     """Write the rows of a batch aside and return the renames that will show them.
@@ -344,7 +346,7 @@ def stage(
     that a sealed sink has its columns.
     """
     # A name of its own: tasks of a process that was killed may go on for a moment and end up in theirs.
-    staging = staging_of(folder, checkpoint) / f"{batch}-{uuid.uuid4().hex[:8]}"
+    staging = staging_folder(folder, checkpoint) / f"{batch}-{uuid.uuid4().hex[:8]}"
     form = str(sink.connector["format"])
     writer = frame.write.format(form).mode("overwrite")
     if form == "csv":
@@ -390,7 +392,7 @@ def _counted(frame: DataFrame, sink: SinkSpec, staging: Path) -> list[tuple[Path
         rows = frame.sparkSession.read.format(form).load(str(staging)).count()
         return [(p, None if number else rows) for number, p in enumerate(files)]
     if form == "csv":
-        return [(p, csv_rows(p, sink)) for p in files]
+        return [(p, count_csv_rows(p, sink)) for p in files]
     return [(p, _count_rows(p, form)) for p in files]
 
 
@@ -401,7 +403,7 @@ def _count_rows(file: Path, form: str) -> int:
         return sum(1 for _ in lines)
 
 
-def csv_rows(file: Path, sink: SinkSpec) -> int:
+def count_csv_rows(file: Path, sink: SinkSpec) -> int:
     """Return the records of a file as it was written: a quoted field may hold line ends, and be of any length."""
     said = csv_options(sink)
     csv.field_size_limit(sys.maxsize)
@@ -410,8 +412,8 @@ def csv_rows(file: Path, sink: SinkSpec) -> int:
         return max(sum(1 for _ in records) - (said["header"] == "true"), 0)
 
 
-def forget_staging(folder: Path, checkpoint: str) -> None:
+def remove_staging(folder: Path, checkpoint: str) -> None:
     """Remove the staging folder of a checkpoint that writes no more, and the folder above when it is empty."""
-    remove(staging_of(folder, checkpoint))
+    remove_path(staging_folder(folder, checkpoint))
     with suppress(OSError):
         (folder / STAGING).rmdir()

@@ -35,7 +35,7 @@ from weft.errors import ConnectorError, SourceLocation
 from weft.expr.spark.frames import functions_of, window_of
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import csv_options
-from weft.streams.spark.readable import column_name, readable
+from weft.streams.spark.readable import build_columns, column_name
 from weft.streams.spark.select_stage import EVENT_TIME
 from weft.streams.sql.spec import MESSAGE_TIME, SinkSpec, StreamSpec
 
@@ -182,10 +182,10 @@ def check_reachable(servers: str, name: str, at: SourceLocation | None = None) -
     )
 
 
-def kafka_failure(said: str) -> ConnectorError | None:
+def explain_kafka_failure(said: str) -> ConnectorError | None:
     """Return the error for what a query said about Kafka when it stopped, None when it is not about Kafka.
 
-    >>> kafka_failure("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: ...").code
+    >>> explain_kafka_failure("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: ...").code
     'W2301'
     """
     if "UnknownTopicOrPartitionException" in said:
@@ -224,13 +224,13 @@ def _loaded(reader: Any, options: Mapping[str, str], stream: StreamSpec) -> Data
     try:
         frame: DataFrame = reader.format(FORMAT).options(**options).load()
     except AnalysisException as cause:
-        raise connector_missing(stream.name, stream.at) from cause
+        raise missing_connector_error(stream.name, stream.at) from cause
     except IllegalArgumentException as cause:
-        raise refused(stream.name, cause, stream.at) from cause
+        raise option_error(stream.name, cause, stream.at) from cause
     return frame
 
 
-def connector_missing(name: str, at: SourceLocation | None) -> ConnectorError:
+def missing_connector_error(name: str, at: SourceLocation | None) -> ConnectorError:
     """Return the error that says that Spark has no Kafka connector."""
     return ConnectorError(
         f"{name!r} is a topic of Kafka, for which Spark needs its Kafka connector",
@@ -240,7 +240,7 @@ def connector_missing(name: str, at: SourceLocation | None) -> ConnectorError:
     )
 
 
-def refused(name: str, cause: Exception, at: SourceLocation | None) -> ConnectorError:
+def option_error(name: str, cause: Exception, at: SourceLocation | None) -> ConnectorError:
     """Return the error that says that the connector does not take an option."""
     return ConnectorError(
         f"the Kafka connector refuses an option of {name!r}: {str(cause).splitlines()[0]}",
@@ -268,7 +268,7 @@ def _rows(frame: DataFrame, stream: StreamSpec) -> DataFrame:
             column = F.col(own[0])
             values.append((column.cast("string") if own[0] == "key" else column, own[1]))
     corrupt = _corrupt(F, form, has_values=bool(inner))
-    return parsed.select(*readable(F, stream, values, corrupt=corrupt, message_time=F.col("timestamp")))
+    return parsed.select(*build_columns(F, stream, values, corrupt=corrupt, message_time=F.col("timestamp")))
 
 
 def message_column(name: str) -> tuple[str, DType] | None:
@@ -330,7 +330,7 @@ def write_kafka(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch
     options = client_options(sink) | {"topic": str(sink.connector["topic"])}
     # Spark tells no observer of what this connector writes: the batch is done before, and counted then.
     held = frame.localCheckpoint(eager=True)
-    _written(as_messages(held, plan, checkpoint=checkpoint, batch=batch), sink, options)
+    _written(build_messages(held, plan, checkpoint=checkpoint, batch=batch), sink, options)
     return held.count()
 
 
@@ -338,14 +338,14 @@ def _written(messages: DataFrame, sink: SinkSpec, options: dict[str, str]) -> No
     try:
         messages.write.format(FORMAT).options(**options).save()
     except AnalysisException as cause:
-        raise connector_missing(sink.name, sink.at) from cause
+        raise missing_connector_error(sink.name, sink.at) from cause
     except IllegalArgumentException as cause:
-        raise refused(sink.name, cause, sink.at) from cause
+        raise option_error(sink.name, cause, sink.at) from cause
     except (PySparkException, Py4JJavaError) as cause:
-        raise (kafka_failure(str(cause)) or _not_written(sink, cause)) from cause
+        raise (explain_kafka_failure(str(cause)) or _not_written(sink, cause)) from cause
 
 
-def as_messages(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch: int) -> DataFrame:
+def build_messages(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch: int) -> DataFrame:
     """Return rows as Spark's connector writes them: `key`, `value` and `headers`."""
     F: Any = functions_of(frame)
     names = [column.name for column in plan.output]

@@ -33,21 +33,21 @@ from weft.streams.plan.kernel_spec import Child, Layout, build_layout
 from weft.streams.plan.resolved import Input, KernelStep, Slot, StatementPlan
 from weft.streams.spark.readable import RAW, TIME, column_name
 from weft.streams.spark.select_stage import slot_name
-from weft.streams.spark.shipping import Carried, worker_task
+from weft.streams.spark.shipping import ShippedJoin, worker_task
 
 INPUT = "__weft_input"
 TICK = -1
 """Number of rows that only let a batch happen."""
 
 
-def packed(plan: StatementPlan, sources: Mapping[int, DataFrame]) -> DataFrame:
+def pack(plan: StatementPlan, sources: Mapping[int, DataFrame]) -> DataFrame:
     """Return the rows of all inputs with the number of their source; `sources` are frames of t, raw, c0 .."""
     parts = [_part(plan, source, sources[source.number]) for source in plan.inputs]
     return reduce(DataFrame.unionByName, parts)
 
 
-def ticks(plan: StatementPlan, frame: DataFrame) -> DataFrame:
-    """Return a frame of any rows in the form of `packed`, as rows of no input."""
+def tick_rows(plan: StatementPlan, frame: DataFrame) -> DataFrame:
+    """Return a frame of any rows in the form of `pack`, as rows of no input."""
     F: Any = functions_of(frame)
     empty = [F.lit(None).cast(struct_type(i)).alias(struct_name(i.number)) for i in plan.inputs]
     return frame.select(
@@ -100,7 +100,7 @@ _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class BatchContext:
     """What a batch is: its number, the batch before it, and the times that judge it."""
 
     batch: int
@@ -114,13 +114,13 @@ class Moment:
 def kernel_stage(
     plan: StatementPlan,
     step: KernelStep,
-    join: Carried,
+    join: ShippedJoin,
     rows: DataFrame,
     *,
     clock: Clock,
-    moment: Moment,
+    moment: BatchContext,
 ) -> DataFrame:
-    """Return the joined rows as flat columns; `rows` come from `both_raw`, `side_rows` or their union."""
+    """Return the joined rows as flat columns; `rows` come from `two_stream_rows`, `side_rows` or their union."""
     children = build_layout(plan, step)
     work = worker_task(
         join,
@@ -136,10 +136,12 @@ def kernel_stage(
     joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(
         work, result_type(join.task, children)
     )
-    return flat(plan, join.task, joined, children)
+    return flatten(plan, join.task, joined, children)
 
 
-def both_raw(plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: Moment) -> DataFrame:
+def two_stream_rows(
+    plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: BatchContext
+) -> DataFrame:
     """Return the rows of a join of two streams, both straight from the batch, in one pass."""
     F: Any = functions_of(batch)
     children = build_layout(plan, step)
@@ -166,8 +168,8 @@ def both_raw(plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: Mo
     )
 
 
-def raw_rows(
-    plan: StatementPlan, step: KernelStep, number: int, batch: DataFrame, moment: Moment
+def stream_rows(
+    plan: StatementPlan, step: KernelStep, number: int, batch: DataFrame, moment: BatchContext
 ) -> DataFrame:
     """Return the rows of one stream of the batch as the side of a join that it is."""
     F: Any = functions_of(batch)
@@ -177,7 +179,7 @@ def raw_rows(
     return _one_side(F, kept, plan, step, side, column, F.col(TIME), F.col(RAW), moment)
 
 
-def flat_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame, moment: Moment) -> DataFrame:
+def left_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame, moment: BatchContext) -> DataFrame:
     """Return rows of an earlier stage as the left side of a join."""
     F: Any = functions_of(rows)
     time = F.lit(None).cast("bigint") if step.axis is None else F.col(slot_name(step.axis[0]))
@@ -185,14 +187,14 @@ def flat_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame, moment: Mo
     return _one_side(F, rows, plan, step, "left", lambda slot: F.col(slot_name(slot)), time, raw, moment)
 
 
-def table_rows(plan: StatementPlan, step: KernelStep, table: DataFrame, moment: Moment) -> DataFrame:
+def table_rows(plan: StatementPlan, step: KernelStep, table: DataFrame, moment: BatchContext) -> DataFrame:
     """Return the rows of a table, whose columns are named by their slots, as the right side of a join."""
     F: Any = functions_of(table)
     time, raw = F.lit(0).cast("bigint"), F.lit(None).cast("string")
     return _one_side(F, table, plan, step, "right", lambda slot: F.col(slot_name(slot)), time, raw, moment)
 
 
-def flat_packed(source: Input, batch: DataFrame) -> DataFrame:
+def unpack(source: Input, batch: DataFrame) -> DataFrame:
     """Return the rows of one stream of the batch as flat columns, with the text of those that do not read."""
     F: Any = functions_of(batch)
     kept = batch.filter(F.col(INPUT) == F.lit(source.number))
@@ -239,7 +241,7 @@ def _one_side(
     column: Callable[[Slot], Column],
     time: Column,
     raw: Column,
-    moment: Moment,
+    moment: BatchContext,
 ) -> DataFrame:
     children = build_layout(plan, step)
     made = _side(F, step, children, side, column)
@@ -259,7 +261,7 @@ def _one_side(
     )
 
 
-def _packed_column(F: Any, step: KernelStep, number: int, moment: Moment) -> Callable[[Slot], Column]:
+def _packed_column(F: Any, step: KernelStep, number: int, moment: BatchContext) -> Callable[[Slot], Column]:
     def column(slot: Slot) -> Column:
         found: Column
         if slot[0] == "t":
@@ -277,7 +279,7 @@ def _ticks(rows: DataFrame, groups: int) -> DataFrame:
     """Return one row for each group, so that time passes in groups without rows too."""
     F: Any = functions_of(rows)
     session: SparkSession = rows.sparkSession
-    numbers = numbers_by_partition(groups) if balanced(groups) else tuple(range(groups))
+    numbers = numbers_by_partition(groups) if is_balanced(groups) else tuple(range(groups))
     given = {f.name: f.dataType for f in rows.schema.fields}
     nothing = [F.lit(None).cast(given[n]).alias(n) for n in rows.columns[2:]]
     listed = F.array(*(F.lit(n) for n in numbers))
@@ -288,7 +290,7 @@ def _ticks(rows: DataFrame, groups: int) -> DataFrame:
     )
 
 
-def balanced(groups: int) -> bool:
+def is_balanced(groups: int) -> bool:
     """Whether groups are numbered so that each gets a partition; beyond that they share by chance."""
     return groups <= 256  # as weft.joins.spark.sides has it
 
@@ -311,7 +313,7 @@ def result_type(task: JoinTask, children: Layout) -> st.StructType:
     )
 
 
-def flat(plan: StatementPlan, task: JoinTask, joined: DataFrame, children: Layout) -> DataFrame:
+def flatten(plan: StatementPlan, task: JoinTask, joined: DataFrame, children: Layout) -> DataFrame:
     """Return the rows that the kernel gives as flat columns, one for each slot."""
     F: Any = functions_of(joined)
     columns: dict[str, Column] = {}

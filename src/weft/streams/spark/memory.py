@@ -17,7 +17,7 @@ from weft.core.frozen import FrozenMap
 from weft.core.types import LONG, TIMESTAMP
 from weft.errors import ArgumentError, ConnectorError
 from weft.expr.spark.frames import functions_of
-from weft.streams.spark.readable import readable
+from weft.streams.spark.readable import build_columns
 from weft.streams.sql.spec import StreamSpec
 
 Rows = Sequence[Mapping[str, Any] | str]
@@ -108,7 +108,7 @@ def read_rate(spark: SparkSession, stream: StreamSpec) -> DataFrame:
     total = stream.connector.get("rows.total")
     if total is not None:
         frame = frame.filter(F.col("value") < F.lit(total))
-    return frame.select(*readable(F, stream, [(F.col(name), dtype) for name, dtype in _COLUMNS]))
+    return frame.select(*build_columns(F, stream, [(F.col(name), dtype) for name, dtype in _COLUMNS]))
 
 
 def tick_source(spark: SparkSession) -> DataFrame:

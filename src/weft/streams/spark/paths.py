@@ -14,7 +14,7 @@ from weft.errors import ConnectorError, SourceLocation
 _SIGNS = frozenset("{}[]*?\\")
 
 
-def located(said: str, root: Path) -> str:
+def resolve_path(said: str, root: Path) -> str:
     """Return a path of a job as an absolute one; other file systems than this machine's stay as said.
 
     Raises `ConnectorError` W2017 when a relative path leaves the workspace, by ``..`` or by a link.
@@ -52,7 +52,7 @@ def is_pattern(path: str) -> bool:
     return any(sign in _SIGNS for sign in path)
 
 
-def files_of(path: str) -> tuple[Path, ...]:
+def list_files(path: str) -> tuple[Path, ...]:
     """Return the data files that a local path means now, oldest first; names that Spark hides are left out."""
     place = Path(path)
     if place.is_file():
@@ -76,7 +76,7 @@ def _hidden(file: Path, below: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in inner)
 
 
-def check_there(path: str, what: str, at: SourceLocation | None) -> None:
+def check_exists(path: str, what: str, at: SourceLocation | None) -> None:
     """Raise `ConnectorError` W2301 when a local path leads nowhere."""
     place = Path(path)
     if is_remote(path) or place.exists():
@@ -99,7 +99,7 @@ def check_there(path: str, what: str, at: SourceLocation | None) -> None:
     )
 
 
-def streamed(path: str) -> str:
+def source_path(path: str) -> str:
     """Return a path as Spark's file source takes it: folders and patterns as they are, a file as a pattern of itself.
 
     The source refuses a single file, because it is no folder, but takes a pattern that only this file fits.
@@ -107,24 +107,24 @@ def streamed(path: str) -> str:
     place = Path(path)
     if is_remote(path) or not place.is_file():
         return path
-    return f"{escaped(str(place.parent))}/{_only(place.name)}"
+    return f"{escape_pattern(str(place.parent))}/{_only(place.name)}"
 
 
 def _only(name: str) -> str:
     first = next((i for i, sign in enumerate(name) if sign not in _SIGNS and sign not in "^-!"), 0)
-    return f"{escaped(name[:first])}[{name[first]}]{escaped(name[first + 1 :])}"
+    return f"{escape_pattern(name[:first])}[{name[first]}]{escape_pattern(name[first + 1 :])}"
 
 
-def escaped(path: str) -> str:
+def escape_pattern(path: str) -> str:
     r"""Return a path in which no sign is a pattern.
 
-    >>> print(escaped("/data/a[1].csv"))
+    >>> print(escape_pattern("/data/a[1].csv"))
     /data/a\[1\].csv
     """
     return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in path)
 
 
-def of_equal_time(files: Sequence[Path]) -> tuple[Path, Path] | None:
+def find_equal_times(files: Sequence[Path]) -> tuple[Path, Path] | None:
     """Return two files that were last written at the same millisecond, None when there are none."""
     for one, other in itertools.pairwise(files):
         if one.stat().st_mtime_ns // 1_000_000 == other.stat().st_mtime_ns // 1_000_000:

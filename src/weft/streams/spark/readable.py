@@ -35,9 +35,9 @@ from weft.io.spark.strict import exact
 from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.sql.spec import MESSAGE_TIME, StreamSpec
 
-ROW = "[STREAM_ROW]"
+ROW_MARK = "[STREAM_ROW]"
 """Begins the message of a row that a policy refuses: the code follows, then what is wrong."""
-TABLE = "[STREAM_TABLE]"
+TABLE_MARK = "[STREAM_TABLE]"
 """Begins the message of a row that a table cannot hold."""
 
 
@@ -53,7 +53,7 @@ _NEXT: dict[Code, str] = {
 }
 _REFUSED = tuple(
     _refused(mark, error, code, help)
-    for mark, error in ((ROW, StreamError), (TABLE, ConnectorError))
+    for mark, error in ((ROW_MARK, StreamError), (TABLE_MARK, ConnectorError))
     for code, help in _NEXT.items()
 )
 
@@ -93,11 +93,11 @@ def event_micros(F: ModuleType, column: Any, dtype: DType, *, form: str, zone: s
             help="numbers are epoch_seconds, epoch_millis or epoch_micros: say which in 'event.time.format'",
         )
     text = F.btrim(column, F.lit(_BLANKS))
-    moment = _patterned(F, text, form, zone) if "%" in form else iso_moment(F, text, zone)
+    moment = _patterned(F, text, form, zone) if "%" in form else parse_iso(F, text, zone)
     return F.unix_micros(moment)
 
 
-def iso_moment(F: ModuleType, text: Any, zone: str = UTC) -> Any:
+def parse_iso(F: ModuleType, text: Any, zone: str = UTC) -> Any:
     """Return an ISO text as TIMESTAMP; without an offset it is a time of `zone`."""
     local = _moment(F, text.try_cast("timestamp_ntz"), zone)
     fits = text.rlike(rf"\A(?:{text_form('timestamp')}|.{{16,26}}[+-][0-9]{{4}})\z")
@@ -178,7 +178,7 @@ def column_name(index: int) -> str:
     return f"c{index}"
 
 
-def readable(
+def build_columns(
     F: ModuleType,
     stream: StreamSpec,
     values: Sequence[tuple[Any, DType]],
@@ -234,7 +234,7 @@ def _converted(F: ModuleType, column: Any, source: DType, field: Field, zone: st
         value = F.btrim(column, F.lit(_BLANKS)).try_cast(to_spark(target))
         return value, value.isNotNull()
     if source == STRING and target == TIMESTAMP:
-        value = iso_moment(F, F.btrim(column, F.lit(_BLANKS)), zone)
+        value = parse_iso(F, F.btrim(column, F.lit(_BLANKS)), zone)
         return value, value.isNotNull()
     if source == STRING and target.is_nested:
         value = F.from_json(column, to_spark(target))

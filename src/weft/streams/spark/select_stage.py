@@ -24,7 +24,7 @@ def slot_name(slot: Slot) -> str:
     return slot[0] + "_".join(str(part) for part in slot[1:])
 
 
-def lookup(F: ModuleType) -> Callable[[Hashable], Column]:
+def slot_resolver(F: ModuleType) -> Callable[[Hashable], Column]:
     """Return the column of a slot as expressions mean it: windows are TIMESTAMP, not microseconds."""
 
     def column(slot: Any) -> Column:
@@ -43,7 +43,7 @@ def select_stage(
 ) -> DataFrame:
     """Return the rows of the sink; `frame` has a flat column for every slot that the plan reads."""
     F: Any = functions_of(frame)
-    column = lookup(F)
+    column = slot_resolver(F)
     kept = frame
     if plan.where is not None:
         kept = kept.filter(compile_expr(plan.where, column, F, today=today))
@@ -61,7 +61,7 @@ def event_time_of(frame: DataFrame, plan: StatementPlan, *, today: dt.date) -> C
     F: Any = functions_of(frame)
     if plan.event_time is not None:
         said: Column = F.unix_micros(
-            compile_expr(plan.event_time, lookup(F), F, today=today).cast("timestamp")
+            compile_expr(plan.event_time, slot_resolver(F), F, today=today).cast("timestamp")
         )
         return said
     names = [slot_name(("t", i.number)) for i in plan.inputs if has_time(i)]

@@ -30,7 +30,7 @@ _BUILT = "_weft_built"
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class ShippedJoin:
     """A join as workers get it: its bytes and their name."""
 
     task: JoinTask
@@ -38,7 +38,7 @@ class Carried:
     name: str
 
 
-def carried(task: JoinTask) -> Carried:
+def ship_join(task: JoinTask) -> ShippedJoin:
     """Return the kernel with one join; a condition that is asked row by row brings the expressions with it."""
     modules = [weft.streams.kernel]
     if task.residual is not None and task.residual.rows is not None:
@@ -46,10 +46,10 @@ def carried(task: JoinTask) -> Carried:
     for module in (*modules, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
     payload = cloudpickle.dumps((arrow_task, Clock, task))  # type: ignore[no-untyped-call]
-    return Carried(task, payload, hashlib.sha256(payload).hexdigest())
+    return ShippedJoin(task, payload, hashlib.sha256(payload).hexdigest())
 
 
-def worker_task(join: Carried, clock: Clock, **named: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def worker_task(join: ShippedJoin, clock: Clock, **named: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return the function for ``mapInArrow``; `named` is what `weft.streams.kernel.arrow_task` takes for a batch."""
     payload, name, left, right = join.payload, join.name, clock.left, clock.right
 

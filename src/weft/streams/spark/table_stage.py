@@ -30,11 +30,11 @@ from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import to_spark
 from weft.streams.checkpoint.durable import sync_folder
 from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
-from weft.streams.spark.files import declared_values, reading_of
+from weft.streams.spark.files import declared_values, plan_reading
 from weft.streams.spark.memory import Rows, write_memory
-from weft.streams.spark.paths import check_there, escaped, files_of, is_remote, located
-from weft.streams.spark.readable import RAW, TABLE, column_name, find_refused_row, readable
-from weft.streams.spark.select_stage import lookup, slot_name
+from weft.streams.spark.paths import check_exists, escape_pattern, is_remote, list_files, resolve_path
+from weft.streams.spark.readable import RAW, TABLE_MARK, build_columns, column_name, find_refused_row
+from weft.streams.spark.select_stage import slot_name, slot_resolver
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
 _ROWS, _ROW = "__weft_rows", "__weft_row"
@@ -50,7 +50,7 @@ def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
     rows = _files(spark, table, root)
     F: Any = functions_of(rows)
     broken = F.concat(
-        F.lit(f"{TABLE} W2303 a row of table {table.name!r} does not read as declared: "),
+        F.lit(f"{TABLE_MARK} W2303 a row of table {table.name!r} does not read as declared: "),
         F.substring(F.col(RAW), 1, _SHOWN),
     )
     told = F.when(F.col(RAW).isNotNull(), F.raise_error(broken).cast("boolean"))
@@ -60,10 +60,10 @@ def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
 
 
 def _files(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
-    path = located(str(table.connector["path"]), root)
-    check_there(path, f"table {table.name!r}", table.at)
-    reading = reading_of(spark, table, path)
-    paths = [path] if is_remote(path) else [escaped(str(f)) for f in files_of(path)]
+    path = resolve_path(str(table.connector["path"]), root)
+    check_exists(path, f"table {table.name!r}", table.at)
+    reading = plan_reading(spark, table, path)
+    paths = [path] if is_remote(path) else [escape_pattern(str(f)) for f in list_files(path)]
     if not paths:
         raise ConnectorError(
             f"table {table.name!r} reads {path!r}, where no file is",
@@ -74,7 +74,9 @@ def _files(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
     frame = spark.read.format(reading.format).options(**reading.options).schema(reading.schema).load(paths)
     F: Any = functions_of(frame)
     corrupt = F.col(reading.schema.fields[-1].name) if reading.has_corrupt else None
-    return frame.select(*readable(F, _as_stream(table), declared_values(frame, reading), corrupt=corrupt))
+    return frame.select(
+        *build_columns(F, _as_stream(table), declared_values(frame, reading), corrupt=corrupt)
+    )
 
 
 def _as_stream(table: TableSpec) -> StreamSpec:
@@ -95,7 +97,7 @@ def write_memory_table(table: TableSpec, rows: Rows | None, folder: Path) -> Tab
     return replace(table, connector=written.connector)
 
 
-def pinned_table(
+def pin_table(
     spark: SparkSession, table: TableSpec, folder: Path, read: Callable[[], DataFrame]
 ) -> DataFrame:
     """Return a table as the first start of a checkpoint saw it; ``reload=batch`` reads it as it lies now.
@@ -123,7 +125,7 @@ def pinned_table(
             shutil.rmtree(unfinished, ignore_errors=True)
             if not folder.exists():
                 raise
-    return spark.read.schema(_schema(table)).parquet(escaped(str(folder)))
+    return spark.read.schema(_schema(table)).parquet(escape_pattern(str(folder)))
 
 
 def _schema(table: TableSpec) -> str:
@@ -149,7 +151,7 @@ def join_table(
 ) -> tuple[DataFrame, Any]:
     """Return the rows of a batch with the table's columns, and an observation of ``in`` and ``matched``.
 
-    `frame` has a flat column for each slot; `table` is what `read_table` or `pinned_table` gave.  The
+    `frame` has a flat column for each slot; `table` is what `read_table` or `pin_table` gave.  The
     observation is filled by the job that runs the batch.
     """
     F: Any = functions_of(frame)
@@ -202,7 +204,7 @@ def _typed(F: Any, name: str, dtype: DType) -> Column:
 
 def _inside(F: Any, row: Any, number: int) -> Callable[[Hashable], Column]:
     """Return the column of a slot where the table's columns are children of `row`."""
-    flat = lookup(F)
+    flat = slot_resolver(F)
 
     def column(slot: Any) -> Column:
         if slot[0] == "i" and slot[1] == number:
