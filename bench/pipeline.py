@@ -26,7 +26,7 @@ from machine import machine
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from weft.core.period import GREGORIAN
+from weft.core.calendar import GREGORIAN
 from weft.pipelines.model.operation import Output, Update
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.values import LocatedText

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine_data import project_text, sample_workspace
-from weft.core.period import GREGORIAN
+from weft.core.calendar import GREGORIAN
 from weft.errors import ActivationError
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.read_workspace import load_workspace

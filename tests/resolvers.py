@@ -6,8 +6,8 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+from weft.core.calendar import GREGORIAN
 from weft.core.frozen import FrozenMap
-from weft.core.period import GREGORIAN
 from weft.core.source import Source
 from weft.core.types import DType, parse_type
 from weft.io.datasource import DataSource

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.core import types
-from weft.core.period import GREGORIAN
+from weft.core.calendar import GREGORIAN
 from weft.io.staged import StagedFile
 from weft.joins.facts import JoinCounts
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef

@@ -29,7 +29,7 @@ from weft.cli.main import app, taken
 from weft.codes import CODES
 from weft.core.types import Schema
 from weft.errors import WeftError
-from weft.expr import cursor, functions
+from weft.expr import functions, tokens
 from weft.io.connectors import connectors
 from weft.joins.relation import Relation
 from weft.pipelines.model.schemas import json_schema
@@ -387,8 +387,8 @@ def test_advice_that_can_be_followed_passes(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("example", "help"),
-    [(name, help) for name, (_, help) in (*cursor.REFUSED_WORDS.items(), *functions._REFUSED.items())]
-    + [(str(kind), help) for kind, (_, help) in cursor.REFUSED_TOKENS.items()],
+    [(name, help) for name, (_, help) in (*tokens.REFUSED_WORDS.items(), *functions._REFUSED.items())]
+    + [(str(kind), help) for kind, (_, help) in tokens.REFUSED_TOKENS.items()],
 )
 def test_what_an_expression_is_to_be_written_as_parses(example: str, help: str) -> None:
     for text in re.findall(r"write (.*?)(?:$|; )", help):

@@ -16,8 +16,8 @@ from engine_data import sample_workspace
 from entity_texts import entity, told
 from pipelines import Site, site
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, opened, staged_run
+from weft.core.listed_calendar import calendar_from_dict
 from weft.core.paths import escapes_folder, name_problem, resolve_outside
-from weft.core.period import calendar_from_dict
 from weft.errors import ActivationError, ConnectorError, RunError, StreamPlanError, StreamSqlError
 from weft.pipelines.model.build import entity_from_dict
 from weft.pipelines.model.project import Project

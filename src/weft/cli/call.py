@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import typer
     from pyspark.sql import SparkSession
 
-    from weft.core.period import Period
+    from weft.core.calendar import Period
     from weft.io.spark.session import Session
     from weft.pipelines.model.project import Project
     from weft.pipelines.model.read_workspace import LoadedWorkspace

@@ -35,7 +35,7 @@ class SubstitutedText:
     text: str
     offsets: tuple[int, ...] = field(repr=False)
     source: Source = field(repr=False)
-    mistakes: tuple[Diagnostic, ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
 
 
 def substitute_variables(text: str, env: Mapping[str, str], file: str | None = None) -> SubstitutedText:
@@ -48,7 +48,7 @@ def substitute_variables(text: str, env: Mapping[str, str], file: str | None = N
     writer.run()
     offsets = (*writer.offsets, len(text))
     source = Source(text, 0, len(text), file, offsets)
-    return SubstitutedText("".join(writer.pieces), offsets, source, tuple(writer.mistakes))
+    return SubstitutedText("".join(writer.pieces), offsets, source, tuple(writer.findings))
 
 
 class _Writer:
@@ -58,7 +58,7 @@ class _Writer:
         self.text, self.env, self.file = text, env, file
         self.pieces: list[str] = []
         self.offsets: list[int] = []
-        self.mistakes: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
         self.quote = ""
         self.comments = 0
 
@@ -102,7 +102,7 @@ class _Writer:
     def value(self, stop: re.Match[str]) -> str:
         form = _FORM.fullmatch(stop[0])
         if form is None:
-            self.mistake(f"{stop[0]!r} is not a variable", _FORMS, stop)
+            self.add_finding(f"{stop[0]!r} is not a variable", _FORMS, stop)
             return "x"
         name, how, rest = form["name"], form["how"], form["rest"]
         found = self.env.get(name)
@@ -111,9 +111,9 @@ class _Writer:
         if how == ":-":
             return str(rest)
         if how == ":?" and rest:
-            self.mistake(f"variable {name!r} has no value: {rest}", self.advice(name), stop)
+            self.add_finding(f"variable {name!r} has no value: {rest}", self.advice(name), stop)
         else:
-            self.mistake(f"variable {name!r} has no value", self.advice(name), stop)
+            self.add_finding(f"variable {name!r} has no value", self.advice(name), stop)
         return str(name)  # so that the rest of the text reads, and its own mistakes are found
 
     def advice(self, name: str) -> str:
@@ -121,6 +121,6 @@ class _Writer:
         hint = f"did you mean {format_list(close)}?\n" if close else ""
         return f"{hint}give it with -D {name}=value, in the environment, or a default: ${{{name}:-value}}"
 
-    def mistake(self, message: str, help: str, stop: re.Match[str]) -> None:
+    def add_finding(self, message: str, help: str, stop: re.Match[str]) -> None:
         at = Source(self.text, stop.start(), stop.end(), self.file)
-        self.mistakes.append(Diagnostic("W2011", message, help=help, at=at))
+        self.findings.append(Diagnostic("W2011", message, help=help, at=at))

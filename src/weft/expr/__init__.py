@@ -51,11 +51,11 @@ from weft.expr.ast import (
 )
 from weft.expr.bind import bind, interpolate, literal
 from weft.expr.check import check
-from weft.expr.dialect import Dialect
 from weft.expr.evaluate import evaluate, evaluate_aggregate
 from weft.expr.functions import FUNCTIONS, Function
 from weft.expr.read import parse
 from weft.expr.render import render
+from weft.expr.tokens import Dialect
 from weft.expr.typed import Column, Scope, TableScope, Typed, unknown_name
 
 __all__ = [

@@ -11,8 +11,8 @@ from weft.core.duration import Duration
 from weft.core.names import find_similar, format_list
 from weft.errors import ArgumentError, Diagnostic, ExpressionError
 from weft.expr.ast import Expr, Lit, Placeholder, Selector, children, map_children, placeholders
-from weft.expr.cursor import DEEPEST
 from weft.expr.literals import decimal_type, literal_type, read_integer
+from weft.expr.tokens import MAX_DEPTH
 
 
 def bind(expr: Expr, args: Sequence[object] | Mapping[str, object]) -> Expr:
@@ -173,7 +173,7 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
             tree = expand(selectors[node.name], (*path, node.name))
             done[node.name] = (tree, *_measure(tree, done))
         tree, size, depth = done[node.name]
-        if size > _MOST_NODES or depth > DEEPEST:
+        if size > _MOST_NODES or depth > MAX_DEPTH:
             raise ExpressionError([_at(node, _too_large(node.name))])
         return tree
 
@@ -181,7 +181,7 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
     if errors:
         raise ExpressionError(dict.fromkeys(errors))
     size, depth = _measure(result, done)
-    if size > _MOST_NODES or depth > DEEPEST:
+    if size > _MOST_NODES or depth > MAX_DEPTH:
         raise ExpressionError([_too_large("")])
     return result
 
@@ -215,6 +215,6 @@ def _too_large(name: str) -> Diagnostic:
     what = f"selector {name!r}" if name else "the expression with its selectors"
     return Diagnostic(
         "W0201",
-        f"{what} is larger than {_MOST_NODES:,} parts or nested more than {DEEPEST} deep",
+        f"{what} is larger than {_MOST_NODES:,} parts or nested more than {MAX_DEPTH} deep",
         help="compute a part of it in a column of its own",
     )

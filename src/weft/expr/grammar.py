@@ -44,17 +44,17 @@ from weft.expr.ast import (
     Span,
     When,
 )
-from weft.expr.cursor import (
+from weft.expr.literals import pattern_problem
+from weft.expr.operands import Operands, Part
+from weft.expr.tokens import (
     BEGINNINGS,
     NEGATABLE,
     NEVER_NAMES,
     OPENERS,
     VALUE,
+    Dialect,
     ends,
 )
-from weft.expr.dialect import Dialect
-from weft.expr.literals import pattern_problem
-from weft.expr.operands import Operands, Part
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(1, 8)
 _SYMBOLS: dict[TokenType, tuple[int, BinaryOp]] = {

@@ -11,8 +11,8 @@ from weft.core.duration import Duration
 from weft.core.types import BOOLEAN, DATE, INTERVAL, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from weft.errors import Code, Diagnostic, WeftError
 from weft.expr.ast import Expr, Lit, Origin, Placeholder, Ref, Selector, Span
-from weft.expr.cursor import AFTER_NUMBER, DEEPEST, UNITS, Cursor, ends
 from weft.expr.literals import read_date, read_number, read_time
+from weft.expr.tokens import AFTER_NUMBER, MAX_DEPTH, UNITS, Cursor, ends
 
 _T = TypeVar("_T")
 
@@ -39,7 +39,7 @@ class Operands(Cursor):
     def part(self, expr: Expr | None, start: int, *below: Part) -> Part:
         """Return what was read from `start` on, one deeper than the deepest part below it."""
         deep = 1 + max((part.deep for part in below), default=0)
-        if deep > DEEPEST:
+        if deep > MAX_DEPTH:
             self.too_deep(start)
         return Part(expr, self.span(start), deep)
 

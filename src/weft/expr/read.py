@@ -10,11 +10,10 @@ from weft.core.names import format_list
 from weft.core.source import Source
 from weft.errors import ArgumentError, Diagnostic, ExpressionError
 from weft.expr.ast import Expr, Origin, Span
-from weft.expr.cursor import describe_refused
-from weft.expr.dialect import DIALECTS, Dialect, strip_comments, tokenize
 from weft.expr.grammar import Grammar
+from weft.expr.tokens import DIALECTS, Dialect, describe_refused, strip_comments, tokenize
 
-LONGEST = 10_000
+MAX_LENGTH = 10_000
 """How many characters an expression may have."""
 
 _MOST_ERRORS = 20  # a text full of refused tokens needs no message of megabytes
@@ -94,9 +93,9 @@ def _grammar(origin: Origin, dialect: Dialect) -> Grammar:
         raise ExpressionError(
             "the expression is empty", help="write a value or a condition", at=_whole(origin)
         )
-    if len(text) > LONGEST:
+    if len(text) > MAX_LENGTH:
         raise ExpressionError(
-            f"the expression has {len(text):,} characters; the most is {LONGEST:,}",
+            f"the expression has {len(text):,} characters; the most is {MAX_LENGTH:,}",
             help="compute a part of it in a column of its own",
             at=_whole(origin),
         )

@@ -24,9 +24,8 @@ from weft.expr.ast import (
     Ref,
     Selector,
 )
-from weft.expr.cursor import RESERVED
-from weft.expr.dialect import Dialect
 from weft.expr.literals import show
+from weft.expr.tokens import RESERVED, Dialect
 
 if TYPE_CHECKING:
     from weft.expr.typed import Typed

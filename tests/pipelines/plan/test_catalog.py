@@ -8,7 +8,8 @@ import pytest
 
 from refusals import refused
 from weft.core import types
-from weft.core.period import GREGORIAN, calendar_from_dict
+from weft.core.calendar import GREGORIAN
+from weft.core.listed_calendar import calendar_from_dict
 from weft.errors import PeriodError
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import ColumnDef, Dataset, DatasetRef, TableDef

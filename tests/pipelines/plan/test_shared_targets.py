@@ -10,7 +10,7 @@ from command_line import weft
 from engine_data import CONVERT, project_text, sample_workspace
 from pipelines import Site, site
 from staged_runs import opened
-from weft.core.period import GREGORIAN
+from weft.core.calendar import GREGORIAN
 from weft.core.source import Source
 from weft.errors import ActivationError
 from weft.pipelines.model.read_workspace import load_workspace

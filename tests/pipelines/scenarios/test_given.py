@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine_data import sample_workspace
-from weft.core.period import GREGORIAN
+from weft.core.calendar import GREGORIAN
 from weft.errors import ScenarioError
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.scenario import Scenario

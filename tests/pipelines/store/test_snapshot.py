@@ -10,7 +10,7 @@ import pytest
 
 from engine_data import BUDGETS_ID, CONVERT, FX, FX_ON, GL_ID, RATES_ID, WRITE, project_text, sample_workspace
 from store_values import NOW, new_run, registration
-from weft.core.period import GREGORIAN
+from weft.core.calendar import GREGORIAN
 from weft.errors import StoreError
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog

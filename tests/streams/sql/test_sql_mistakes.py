@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stream_mistakes import STREAMS, TOPICS
 from weft.core.source import Source
 from weft.errors import Diagnostic, StreamSqlError
-from weft.expr.dialect import tokenize
+from weft.expr.tokens import tokenize
 from weft.streams.sql.lower import read_spec
 
 ENV = {"FOLDER": "folder"}

@@ -13,8 +13,8 @@ from weft.core.duration import Duration
 from weft.errors import StreamSqlError
 from weft.expr import parse, render
 from weft.expr.ast import Origin
-from weft.expr.dialect import strip_comments, tokenize
 from weft.expr.read import parse_prefix
+from weft.expr.tokens import strip_comments, tokenize
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.sql.job import read_job
 from weft.streams.sql.lower import read_spec

@@ -12,8 +12,8 @@ from weft.cli.commands.dataset import one
 from weft.cli.envelope import FAILED, INVALID, OK, Envelope
 from weft.cli.said import Period
 from weft.cli.terminal import table
+from weft.core.calendar import GREGORIAN
 from weft.core.names import find_similar, format_list
-from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError, WorkspaceError
 
 if TYPE_CHECKING:

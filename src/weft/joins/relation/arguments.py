@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.core.names import find_similar, is_keyword_name, parse_name
 from weft.errors import ArgumentError
 from weft.joins.relation.frame import Frame
@@ -41,7 +41,7 @@ def check_arguments(left: Frame, options: Mapping[str, Any], mistakes: ErrorColl
     """
     for name, value in options.items():
         hint = f"to alias column {name!r} use keys={{{name!r}: ...}}" if name in left.schema else ""
-        with mistakes.noted(hint):
+        with mistakes.collect(hint):
             _CHECKS[name](value, name)
 
 

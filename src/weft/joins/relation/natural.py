@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.errors import JoinKeyWarning, WeftError
 from weft.joins.relation.arguments import check_arguments, like, notice
 from weft.joins.relation.frame import Frame
@@ -68,7 +68,7 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
     right = check_relation(other, f"natural_{how}")
     mistakes = ErrorCollector()
     check_arguments(left, options, mistakes)
-    with mistakes.noted():
+    with mistakes.collect():
         read_alias_pairs(aliases, None, PARAMETERS)
     mistakes.raise_all()
     project = resolve_projection(options["project"], options["suffixes"])

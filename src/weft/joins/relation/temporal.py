@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError, WeftError
 from weft.joins.relation.arguments import check_arguments, notice, refuse_keywords
 from weft.joins.relation.foreign import missing_order, refuse_foreign
@@ -71,7 +71,7 @@ def _natural_spec(
     """Return the spec of `natural_asof` and where its keys came from; order columns are never keys."""
     mistakes = ErrorCollector()
     check_arguments(left, {**said, **options}, mistakes)
-    with mistakes.noted():
+    with mistakes.collect():
         read_alias_pairs(aliases, None, ASOF_PARAMETERS)
     mistakes.raise_all()
     keyless = AsofSpec((), **said)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.core.findings import ErrorCollector
 from weft.core.fingerprint import fingerprint
-from weft.core.mistakes import ErrorCollector
 from weft.core.names import parse_name
 from weft.core.types import Schema, common_type
 from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysError
@@ -156,7 +156,7 @@ def check_conditions(
     """Return predicates and match of a spec as far as they resolve; the rest goes into `mistakes`."""
     conditions = resolve_predicates(spec, left, right, keys, mistakes)
     match: Match = Exact()
-    with mistakes.noted():
+    with mistakes.collect():
         match = _match(spec, left, right)
     return conditions, match
 
@@ -170,7 +170,7 @@ def _resolved_keys(
     for pair, origin in zip(spec.equal_keys, origins, strict=True):
         found: list[int] = []
         for schema, name, side in ((left, pair[0], "left"), (right, pair[1], "right")):
-            with mistakes.noted():
+            with mistakes.collect():
                 found.append(schema.index(parse_name(name), side=f"{side} relation"))
         if len(found) < 2:
             continue

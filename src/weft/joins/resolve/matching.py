@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from weft.core.duration import Duration
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.core.names import is_keyword_name, parse_name
 from weft.core.types import BOOLEAN, DATE, STRING, DType, Field, Schema, common_type
 from weft.errors import JoinSpecError, JoinTypeError
@@ -62,7 +62,7 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
 def _pair(order: AsofOrder, left: Schema, right: Schema) -> tuple[int, int, Field, Field]:
     mistakes, found = ErrorCollector(), []
     for schema, name, side in ((left, order.left, "left"), (right, order.right, "right")):
-        with mistakes.noted():
+        with mistakes.collect():
             found.append(schema.index(parse_name(name), side=f"{side} relation"))
     mistakes.raise_all()
     i, j = found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.core.names import canonical_name, find_similar, fold, format_list, parse_name, suggest
 from weft.core.types import Schema
 from weft.errors import NoJoinKeysError, UnknownColumnError
@@ -62,13 +62,13 @@ def infer_natural_keys(
         unknown = ErrorCollector()
         names: list[str] = []
         for schema, written, side in ((left, pair[0], "left"), (right, pair[1], "right")):
-            with unknown.noted():
+            with unknown.collect():
                 hints = parameters if side == "left" else ()
                 names.append(schema.fields[_index(schema, written, f"{side} relation", hints)].name)
         if not unknown:
             _place(found, displaced, right, _Found(names[0], names[1], origin))
         elif strict:
-            mistakes.take(unknown)
+            mistakes.extend(unknown)
         else:
             dropped.append(pair)
     mistakes.raise_all()
@@ -99,7 +99,7 @@ def _shared(
     shared = [n for n in left.names if n in right]
     known, excluded = set(map(folded, shared)), set()
     for written in exclude:
-        with mistakes.noted():
+        with mistakes.collect():
             name = parse_name(written, what="exclude_shared")
             excluded.add(folded(name))
             if folded(name) not in known:

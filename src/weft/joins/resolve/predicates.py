@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from weft import expr
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.core.names import format_name, is_keyword_name, parse_name, quote
 from weft.core.types import BOOLEAN, DATE, NULL, STRING, DType, Field, Map, Schema, common_type
 from weft.errors import (
@@ -90,13 +90,13 @@ def resolve_predicates(
     scope = JoinScope(left, right)
     bound: list[ResolvedPredicate] = []
     for predicate in spec.predicates:
-        with mistakes.noted():
+        with mistakes.collect():
             bound.append(ResolvedPredicate(text=str(predicate), typed=_bound(predicate, scope)))
     if isinstance(spec, AsofSpec):
         # Without all keys and order columns nobody can say which column is a foreign one.
         allowed = None if mistakes else _range_slots(spec, left, right, keys)
         for predicate in spec.range_predicates:
-            with mistakes.noted():
+            with mistakes.collect():
                 typed = _bound(predicate, scope)
                 if allowed is not None:
                     _refuse_foreign(predicate, typed, allowed, scope)
@@ -131,7 +131,7 @@ def _bound_columns(predicate: ColumnPredicate, scope: JoinScope) -> expr.Typed:
         (scope.left, predicate.left, "left"),
         (scope.right, predicate.right, "right"),
     ):
-        with mistakes.noted():
+        with mistakes.collect():
             found.append(schema.fields[schema.index(parse_name(name), side=f"{side} relation")])
     mistakes.raise_all()
     a, b = found

@@ -31,7 +31,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from weft.core.duration import Duration
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.core.names import LEFT, RIGHT, internal_name, quote
 from weft.core.types import TIMESTAMP
 from weft.errors import ArgumentError, StreamPlanError

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self
 
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.core.names import canonical_name, find_similar, parse_name
 from weft.errors import ArgumentError, JoinSpecError, NoJoinKeysError
 from weft.joins.spec.predicates import ColumnPredicate, ExpressionPredicate, JoinPredicate, format_column
@@ -285,7 +285,7 @@ def read_alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequenc
             told = f"alias {left}={right!r}: the right column must be a text, not {type(right).__name__}"
             mistakes.add(ArgumentError(told, help=_alias_help(left, parameters)))
     named = {left.casefold() for left, _ in pairs}
-    with mistakes.noted():
+    with mistakes.collect():
         for left, right in _listed_keys(keys):
             if left.casefold() in named:
                 told = f"column {left!r} is given both as a keyword and in keys="

@@ -105,7 +105,7 @@ def read_entity(kind: Kind, root: Node) -> ReadResult:
     entity = built.entity
     if isinstance(entity, Project):
         entity = _with_unread(entity, node, built.lost, dropped)
-    return ReadResult(entity, tuple(built.findings.said))
+    return ReadResult(entity, tuple(built.findings.diagnostics))
 
 
 @dataclass(frozen=True, slots=True)

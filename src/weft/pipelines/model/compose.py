@@ -20,7 +20,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.events import MappingEndEvent as MappingEnd
 from ruamel.yaml.reader import ReaderError
 
-from weft.core.mistakes import MAX_FINDINGS
+from weft.core.findings import MAX_FINDINGS
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError, WeftError
 from weft.pipelines.model.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, parse_scalar

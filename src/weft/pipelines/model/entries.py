@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from weft.core import mistakes
+from weft.core import findings
 from weft.core.frozen import FrozenMap
 from weft.core.paths import name_problem
 from weft.core.source import Source, SourceMap
@@ -28,7 +28,7 @@ LONGEST_SHOWN = 60
 
 
 @dataclass(slots=True)
-class Findings(mistakes.Findings):
+class Findings(findings.Findings):
     """What is found in a file, while pydantic builds specs from it."""
 
     rules: Rules = field(default_factory=dict)

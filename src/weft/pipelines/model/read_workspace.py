@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weft.core.mistakes import MAX_FINDINGS
+from weft.core.findings import MAX_FINDINGS
 from weft.core.source import Source
 from weft.errors import Code, Diagnostic, EntityError
 from weft.pipelines.model.build import Entity, ReadResult, read_entity

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from weft.core.calendar import GREGORIAN
 from weft.core.names import find_similar, format_list
-from weft.core.period import GREGORIAN
 from weft.core.source import SourceMap
 from weft.errors import Code, Diagnostic
 from weft.io.location import PUBLISHED

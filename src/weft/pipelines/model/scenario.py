@@ -8,9 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from weft.core.calendar import ONE_DAY
+from weft.core.calendar import ONE_DAY, Period
 from weft.core.frozen import EMPTY, FrozenMap, freeze
-from weft.core.period import Period
 from weft.core.source import NO_SOURCES, SourceMap
 from weft.core.spec import Limits, Locations, Positive, ReadAs, Spec, Text, WithJsonSchema, freeze_values
 from weft.errors import CODES

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from weft.core.mistakes import MAX_FINDINGS
+from weft.core.calendar import GREGORIAN, Calendar
+from weft.core.findings import MAX_FINDINGS
+from weft.core.listed_calendar import calendar_from_dict
 from weft.core.paths import escapes_folder
-from weft.core.period import GREGORIAN, Calendar, calendar_from_dict
 from weft.core.source import NO_SOURCES, Source, SourceMap
 from weft.core.spec import NEVER, REQUIRED, Limits, Locations, ReadAs, Spec, Text, freeze_values
 from weft.errors import PeriodError

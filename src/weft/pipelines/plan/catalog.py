@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
+from weft.core.calendar import GREGORIAN, Calendar
 from weft.core.documents import Document
 from weft.core.names import find_similar, format_list, quote_for_shell
-from weft.core.period import GREGORIAN, Calendar
 from weft.errors import PeriodError
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import Dataset, DatasetRef

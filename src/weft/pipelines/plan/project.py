@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from weft.core.mistakes import ErrorCollector
-from weft.core.period import GREGORIAN, Calendar, Period
+from weft.core.calendar import GREGORIAN, Calendar, Period
+from weft.core.findings import ErrorCollector
 from weft.errors import ActivationError, Code, Diagnostic, OperationError, WeftError
 from weft.pipelines.model.operation import Operation, Unread, Update
 from weft.pipelines.model.project import Project
@@ -200,7 +200,7 @@ def _started(project: Project, context: PlanContext) -> tuple[PlanContext, Worki
             context.mistakes.add(not_usable(found, "input dataset", at))
         return context, unknown_input(project), None
     dataset = found.dataset
-    with context.mistakes.noted():
+    with context.mistakes.collect():
         context = replace(context, lookups=lookup_nodes(dataset, context.catalog))
     working = working_of(dataset)
     columns = tuple(c.name for c in dataset.main_table.columns)

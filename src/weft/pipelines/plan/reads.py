@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+from weft.core.calendar import Calendar, Period
 from weft.core.documents import OPEN_WORD, Document
-from weft.core.period import Calendar, Period
 from weft.io.datasource import PERIOD
 from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
@@ -77,7 +77,7 @@ def build_filter(
     are tagged by month.  Days are no reporting periods: they count only when `data_level`, the level at
     which the data is cut, says so.
 
-    >>> from weft.core.period import GREGORIAN
+    >>> from weft.core.calendar import GREGORIAN
     >>> table = TableDef(name="gl", columns=())
     >>> build_filter(table, GREGORIAN.parse("2026-Q1"), GREGORIAN).identifiers
     ('2026-Q1', '2026-01', '2026-02', '2026-03')

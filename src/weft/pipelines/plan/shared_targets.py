@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from weft.core.mistakes import ErrorCollector
-from weft.core.period import GREGORIAN, Calendar, Period
+from weft.core.calendar import GREGORIAN, Calendar, Period
+from weft.core.findings import ErrorCollector
 from weft.core.source import Source
 from weft.errors import Diagnostic, Severity, WeftError
 from weft.io.datasource import WriteMode

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from weft.core import engine_version
-from weft.core.period import Period
+from weft.core.calendar import Period
 from weft.errors import Diagnostic, StoreError, WeftError
 from weft.io.spark.session import Session
 from weft.pipelines.model.dataset import DatasetRef

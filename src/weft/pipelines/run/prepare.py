@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from weft.core.calendar import Period
 from weft.core.names import quote_for_shell
-from weft.core.period import Period
 from weft.errors import Diagnostic, RunError
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.workspace import Workspace

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weft.core.calendar import Period
 from weft.core.names import format_list
-from weft.core.period import Period
 from weft.core.types import BOOLEAN, NULL, Field
 from weft.errors import Diagnostic, ExpressionError, OperationError
 from weft.expr import check, parse

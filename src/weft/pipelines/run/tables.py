@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from weft.core.period import Period
+from weft.core.calendar import Period
 from weft.errors import RunError
 from weft.io.datasource import DataSource
 from weft.io.spark import database

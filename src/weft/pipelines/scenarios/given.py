@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from weft.core.calendar import Period
 from weft.core.frozen import FrozenMap
 from weft.core.names import find_similar, format_list
-from weft.core.period import Period
 from weft.core.types import DType
 from weft.errors import Diagnostic, ResolutionError, ScenarioError
 from weft.io.datasource import DataSource

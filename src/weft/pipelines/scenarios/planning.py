@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weft.core.calendar import Level
+from weft.core.calendar import Calendar, Level, Period
+from weft.core.listed_calendar import ListedCalendar
 from weft.core.names import find_similar, format_list
-from weft.core.period import Calendar, ListedCalendar, Period
 from weft.core.types import DType, Field
 from weft.errors import Diagnostic, PeriodError, ScenarioError, WeftError
 from weft.pipelines.model.project import Project

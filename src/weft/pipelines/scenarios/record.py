@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.core.calendar import Period
 from weft.core.names import find_similar, format_list, quote
-from weft.core.period import Period
 from weft.errors import RunError, ScenarioError
 from weft.expr.spark.frames import functions_of
 from weft.io.spark.session import Session

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from weft.core.period import Period
+from weft.core.calendar import Period
 from weft.core.types import TIMESTAMP, Field, Schema
 from weft.expr import Typed
 from weft.expr.spark.columns import compile_expr

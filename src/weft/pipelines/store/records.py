@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
+from weft.core.calendar import Period
 from weft.core.documents import OPEN_WORD, Document, Key
-from weft.core.period import Period
 from weft.errors import Code
 from weft.io.staged import StagedFile
 from weft.joins.facts import JoinCounts

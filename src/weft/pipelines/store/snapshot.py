@@ -19,8 +19,9 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from weft.core.calendar import Calendar, Period
 from weft.core.fingerprint import fingerprint
-from weft.core.period import Calendar, ListedCalendar, Period, calendar_from_dict
+from weft.core.listed_calendar import ListedCalendar, calendar_from_dict
 from weft.errors import StoreError, WeftError
 from weft.io.datasource import DataSource
 from weft.pipelines.model.build import entity_from_dict

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weft.core.duration import Duration
-from weft.core.mistakes import Findings
+from weft.core.findings import Findings
 from weft.expr import Typed
 from weft.joins.resolve.resolved import ResolvedJoin, SameWindow, Within
 from weft.joins.spec.temporal import WindowSpec

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.core.duration import Duration
-from weft.core.mistakes import Findings
+from weft.core.findings import Findings
 from weft.core.names import format_name
 from weft.core.source import Source
 from weft.errors import SourceLocation

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from weft.core.duration import Duration
-from weft.core.mistakes import Findings
+from weft.core.findings import Findings
 from weft.core.names import canonical_name, fold
 from weft.core.types import BOOLEAN, TIMESTAMP, Field, Schema, common_type
 from weft.errors import ExpressionError, WeftError
@@ -213,7 +213,7 @@ def checked(expr: Expr, scope: StatementScope, findings: Findings) -> tuple[Type
         try:
             typed = check(part, scope, expect=BOOLEAN)
         except ExpressionError as cause:
-            findings.take(cause)
+            findings.add_error(cause)
             good = False
         else:
             parts.extend(_flat(typed))
@@ -406,7 +406,7 @@ def resolved_join(
             project=JoinProjection(right_keys="keep"),
         )
     except WeftError as cause:
-        findings.take(cause, join.form_at or join.at)
+        findings.add_error(cause, join.form_at or join.at)
         return None
     if residual is None:
         return resolved

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from weft.core.mistakes import Findings
+from weft.core.findings import Findings
 from weft.core.names import fold
 from weft.core.paths import escapes_folder, has_scheme, resolve_outside
 from weft.core.source import Source
@@ -81,7 +81,7 @@ class SelectList:
         try:
             typed = check(item.expr, self.scope, today=False)
         except ExpressionError as cause:
-            self.findings.take(cause, item.at)
+            self.findings.add_error(cause, item.at)
             return
         if item.is_event_time:
             self._time(item, typed)
@@ -178,7 +178,7 @@ def plan_job(spec: JobSpec, root: Path) -> JobPlan:
     explains = [_planned(spec, statement, found) for statement in spec.explains]
     _check_paths(spec, root, found)
     if found.errors:
-        raise StreamPlanError(found.said)
+        raise StreamPlanError(found.diagnostics)
     return JobPlan(
         name=spec.name,
         root=root,
@@ -211,7 +211,7 @@ def _check_paths(job: JobSpec, root: Path, findings: Findings) -> None:
 def _planned(job: JobSpec, statement: StatementSpec, findings: Findings) -> StatementPlan | None:
     own = Findings()
     plan = _plan(job, statement, own)
-    findings.extend(own.said)
+    findings.extend(own.diagnostics)
     return None if plan is None or own.errors else replace(plan, warnings=own.warnings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from weft.core.mistakes import Findings
+from weft.core.findings import Findings
 from weft.core.names import find_similar, fold, format_list
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ, DType, Field, Schema

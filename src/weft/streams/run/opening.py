@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from weft.core import engine_version
+from weft.core.findings import ErrorCollector
 from weft.core.frozen import FrozenMap
-from weft.core.mistakes import ErrorCollector
 from weft.core.names import format_list
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import check_open, is_sealed
@@ -72,13 +72,13 @@ def find_sealed(
     mistakes = ErrorCollector()
     ended: dict[str, Checkpoint] = {}
     for plan in chosen:
-        with mistakes.noted():
+        with mistakes.collect():
             found = _checked(job, plan, fresh=fresh, keep=keep)
             if found is not None:
                 ended[plan.name] = found
     if len(ended) == len(chosen):
         for name, checkpoint in ended.items():
-            with mistakes.noted():
+            with mistakes.collect():
                 check_open(checkpoint, name)
     mistakes.raise_all()
     return FrozenMap(ended)

@@ -9,14 +9,13 @@ from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weft.core.mistakes import MAX_FINDINGS
+from weft.core.findings import MAX_FINDINGS
 from weft.core.names import find_similar
 from weft.core.source import Source
 from weft.core.substitution import SubstitutedText, substitute_variables
 from weft.errors import ArgumentError, Diagnostic, SourceLocation, StreamSqlError, WeftError
 from weft.expr.ast import Origin, Span
-from weft.expr.cursor import describe_refused, ends
-from weft.expr.dialect import strip_comments, tokenize
+from weft.expr.tokens import describe_refused, ends, strip_comments, tokenize
 from weft.streams.sql.reading import STATEMENTS
 from weft.streams.sql.select import Selects
 from weft.streams.sql.syntax import (
@@ -301,7 +300,7 @@ def read_with_mistakes(
         )
     spelled = substitute_variables(text, env, file)
     tokens, origin, refused = tokens_of(spelled)
-    mistakes = [*spelled.mistakes, *refused]
+    mistakes = [*spelled.findings, *refused]
     statements: list[Statement] = []
     unread: list[list[Token]] = []
     for part in statements_of(tokens):

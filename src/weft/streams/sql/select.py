@@ -11,7 +11,7 @@ from weft.core.duration import Duration
 from weft.core.names import find_similar
 from weft.core.types import DType, parse_type
 from weft.errors import WeftError
-from weft.expr.cursor import ends
+from weft.expr.tokens import ends
 from weft.streams.kernel.spec import Emit, StreamHow
 from weft.streams.sql.reading import Reading
 from weft.streams.sql.syntax import (

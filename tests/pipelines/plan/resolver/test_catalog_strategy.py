@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from resolvers import dataset, resolver, rule, table
+from weft.core.calendar import GREGORIAN
 from weft.core.frozen import FrozenMap
-from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
 from weft.io.location import Location
 from weft.pipelines.model.resolver import CatalogStrategy

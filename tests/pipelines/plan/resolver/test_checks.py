@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resolvers import catalog, dataset, project, resolver, rule, source, table
+from weft.core.calendar import GREGORIAN
 from weft.core.frozen import FrozenMap
-from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
 from weft.pipelines.model.resolver import CatalogStrategy, TableStrategy
 from weft.pipelines.plan.check import check_resolver

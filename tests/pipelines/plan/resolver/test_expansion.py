@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resolvers import dataset, resolver, rule, table
-from weft.core.period import GREGORIAN, Calendar, calendar_from_dict
+from weft.core.calendar import GREGORIAN, Calendar
+from weft.core.listed_calendar import calendar_from_dict
 from weft.errors import ResolutionError
 from weft.pipelines.model.resolver import PathStrategy
 from weft.pipelines.plan.resolver.rules import expand, resolve_table

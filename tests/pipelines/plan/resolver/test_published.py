@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from resolvers import catalog, dataset, published, source, table
+from weft.core.calendar import GREGORIAN
 from weft.core.frozen import FrozenMap
-from weft.core.period import GREGORIAN
 from weft.errors import ResolutionError
 from weft.pipelines.model.values import TemporalMode
 from weft.pipelines.plan.catalog import PublishedLocation, RegisteredVersion

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolvers import dataset, table
-from weft.core.period import GREGORIAN
+from weft.core.calendar import GREGORIAN
 from weft.core.source import Source
 from weft.errors import ResolutionError
 from weft.pipelines.plan.resolver.templates import TOKENS, Kind, render, template_problems, tokens_for

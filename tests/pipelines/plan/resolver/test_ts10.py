@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resolvers import dataset, resolver, rule, table
-from weft.core.period import GREGORIAN
+from weft.core.calendar import GREGORIAN
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
 from weft.pipelines.plan.resolver.rules import Location, resolve_table
 

@@ -18,9 +18,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from weft.core.mistakes import ErrorCollector
+from weft.core.calendar import Calendar, Period
+from weft.core.findings import ErrorCollector
 from weft.core.names import fold, format_list, quote_for_shell
-from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DOUBLE, FLOAT, LONG, NULL, Decimal, DType, Map, common_type
 from weft.errors import Code, Diagnostic, ExpressionError, OperationError, ResolutionError
@@ -83,7 +83,7 @@ class PlanContext:
         key = (dataset.id, dataset.version)
         if key not in self._found:
             self._found[key] = None
-            with self.mistakes.noted():
+            with self.mistakes.collect():
                 self._found[key] = choose_resolver(dataset, self.project, self.catalog)
         return self._found[key]
 

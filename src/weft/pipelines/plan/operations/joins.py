@@ -192,7 +192,7 @@ def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContex
     inner = context.at_operation(type(context.mistakes)(), may_delete=context.may_delete)
     tree = read(said, inner)
     if tree is None:
-        with context.mistakes.noted():
+        with context.mistakes.collect():
             try:
                 inner.mistakes.raise_all()
             except WeftError as problem:

@@ -15,7 +15,7 @@ After::
 
 from __future__ import annotations
 
-from weft.core.mistakes import ErrorCollector
+from weft.core.findings import ErrorCollector
 from weft.core.names import fold
 from weft.core.types import NULL, Field, Map, Schema
 from weft.errors import OperationError, WeftError

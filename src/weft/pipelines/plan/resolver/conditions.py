@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
+from weft.core.calendar import Period
 from weft.core.names import find_similar, format_list
-from weft.core.period import Period
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DATE, LONG, STRING, DType
 from weft.errors import Diagnostic, EvaluationError, ExpressionError, ResolutionError, WeftError

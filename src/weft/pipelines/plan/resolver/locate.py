@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from weft.core.calendar import Calendar, Period
 from weft.core.names import find_similar, format_list
-from weft.core.period import Calendar, Period
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
 from weft.io.datasource import DataSource

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.core.calendar import Calendar, Period
 from weft.core.frozen import FrozenMap
 from weft.core.names import format_list
-from weft.core.period import Calendar, Period
 from weft.errors import ResolutionError
 from weft.io.location import ANY_LEVEL, PUBLISHED, Location
 from weft.pipelines.model.dataset import Dataset, TableDef

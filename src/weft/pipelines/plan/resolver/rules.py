@@ -21,10 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
+from weft.core.calendar import Calendar, Period
 from weft.core.documents import OPEN_WORD, Document
 from weft.core.frozen import FrozenMap
 from weft.core.names import find_similar, format_list
-from weft.core.period import Calendar, Period
 from weft.core.source import Source, SourceMap
 from weft.errors import Diagnostic, ResolutionError
 from weft.io.location import ANY_LEVEL, Location

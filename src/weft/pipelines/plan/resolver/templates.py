@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import quote
 
+from weft.core.calendar import Period
 from weft.core.names import find_similar, format_list, is_plain_text
-from weft.core.period import Period
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
 from weft.pipelines.model.dataset import Dataset, TableDef

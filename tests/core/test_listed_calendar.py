@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.core.period import ListedCalendar, calendar_from_dict
+from weft.core.listed_calendar import ListedCalendar, calendar_from_dict
 from weft.errors import PeriodError
 
 WEEK = dt.timedelta(days=7)

@@ -1,13 +1,143 @@
-"""The cursor over tokens: where it is, what it can expect, how it fails, and the words it refuses by name."""
+"""Tokens of an expression: how a text is split into them, and the cursor that the grammar reads them with.
+
+Words are left to the grammar: only marks are keywords here, so a column may be called ``left``, ``order`` or
+``date``.  Comment and template marks are tokens too, so that an error can point at them instead of skipping them.
+A streaming SQL file has comments: they are blanked out before the text is split.
+"""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import re
+from typing import Any, Literal, NoReturn
 
+from sqlglot.dialects.dialect import Dialect as SqlglotDialect
+from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
 
 from weft.errors import Code, ExpressionError
 from weft.expr.ast import Origin, Span
+
+Dialect = Literal["pipeline", "fragment", "stream"]
+
+_MARKS = {
+    "<>": TokenType.NEQ,
+    "!=": TokenType.NEQ,
+    "==": TokenType.EQ,
+    "<=": TokenType.LTE,
+    ">=": TokenType.GTE,
+    "<=>": TokenType.NULLSAFE_EQ,
+    "||": TokenType.DPIPE,
+    "::": TokenType.DCOLON,
+    "->": TokenType.ARROW,
+    "=>": TokenType.FARROW,
+    "{{": TokenType.BLOCK_START,
+    "}}": TokenType.BLOCK_END,
+    "--": TokenType.COMMENT,
+    "/*": TokenType.COMMENT,
+    "*/": TokenType.COMMENT,
+    "{#": TokenType.COMMENT,
+    "#}": TokenType.COMMENT,
+    "{%": TokenType.HINT,
+    "%}": TokenType.HINT,
+}
+
+
+class _Marks(Tokenizer):
+    """What all dialects share."""
+
+    KEYWORDS = _MARKS
+    COMMENTS = []
+    COMMANDS = set()
+
+    @classmethod
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._COMMENTS = {}  # sqlglot adds "{#" for Jinja; here it is a token that is refused
+
+
+class WeftPipeline(SqlglotDialect):
+    """Operations: ``'text'`` and ``"text"``, names bare or in backticks, ``{{NAME}}``."""
+
+    class Tokenizer(_Marks):
+        """Both quotes are text."""
+
+        QUOTES = ["'", '"']
+        STRING_ESCAPES = ["'", '"']
+        IDENTIFIERS = ["`"]
+
+
+class WeftFragment(SqlglotDialect):
+    """Join predicates: ``'text'``, names bare, in backticks or double quotes, ``?`` and ``:name``."""
+
+    class Tokenizer(_Marks):
+        """Double quotes are names."""
+
+        QUOTES = ["'"]
+        STRING_ESCAPES = ["'"]
+        IDENTIFIERS = ["`", '"']
+
+
+class WeftStream(SqlglotDialect):
+    """Streaming SQL: texts and names as in join predicates; the text comes without its comments."""
+
+    class Tokenizer(WeftFragment.Tokenizer):
+        """Double quotes are names."""
+
+
+DIALECTS: dict[Dialect, SqlglotDialect] = {
+    "pipeline": WeftPipeline(),
+    "fragment": WeftFragment(),
+    "stream": WeftStream(),
+}
+_LEAPS = re.compile(r"""'[^']*'?|"[^"]*"?|`[^`]*`?|--[^\n]*|/\*""")
+_COMMENT_MARKS = re.compile(r"/\*|\*/")
+
+
+def tokenize(text: str, dialect: Dialect) -> tuple[list[Token], bool]:
+    """Return the tokens of `text`, and whether it could be read to the end."""
+    tokenizer = DIALECTS[dialect].tokenizer()
+    try:
+        return tokenizer.tokenize(text), True
+    except TokenError:
+        return list(tokenizer.tokens), False
+
+
+def strip_comments(text: str) -> tuple[str, int | None]:
+    r"""Return `text` with blanks for its comments, as long as before, and where one that never ends starts.
+
+    Comments run from ``--`` to the end of the line, or from ``/*`` to its ``*/``; these may be nested.
+
+    >>> strip_comments("a -- b\n/* c */ + '--'")
+    ("a     \n        + '--'", None)
+    """
+    pieces: list[str] = []
+    at = 0
+    while (leap := _LEAPS.search(text, at)) is not None:
+        end: int | None = leap.end()
+        if leap[0] == "/*":
+            end = _end_of_comment(text, leap.end())
+        if end is None:
+            return "".join((*pieces, text[at : leap.start()], _blanked(text[leap.start() :]))), leap.start()
+        found = text[leap.start() : end]
+        comment = found[:2] in ("--", "/*")
+        pieces += (text[at : leap.start()], _blanked(found) if comment else found)
+        at = end
+    return "".join((*pieces, text[at:])), None
+
+
+def _end_of_comment(text: str, at: int) -> int | None:
+    depth = 1
+    for mark in _COMMENT_MARKS.finditer(text, at):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    return None
+
+
+def _blanked(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
 
 NEGATABLE = ("IN", "BETWEEN", "LIKE")
 """Operators that NOT may stand before."""
@@ -84,7 +214,7 @@ def describe_refused(token: Token) -> tuple[str, str] | None:
             return None
 
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """How far expressions may be nested."""
 
 _END = Token(TokenType.SENTINEL, "")
@@ -160,14 +290,14 @@ class Cursor:
 
     def check_depth(self, depth: int) -> None:
         """Refuse to read on when that many expressions are open."""
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             self.too_deep(self.curr.start if self.curr else len(self.origin.text))
 
     def too_deep(self, start: int) -> NoReturn:
         """Refuse a text that is nested too deep from `start` on."""
         self.fail(
             "W0201",
-            f"the expression is nested more than {DEEPEST} deep",
+            f"the expression is nested more than {MAX_DEPTH} deep",
             start,
             len(self.origin.text),
             "compute a part of it in a column of its own",

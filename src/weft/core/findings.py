@@ -18,7 +18,7 @@ class ErrorCollector:
     >>> from weft.errors import JoinSpecError
     >>> mistakes = ErrorCollector()
     >>> for word in ("up", "down"):
-    ...     with mistakes.noted():
+    ...     with mistakes.collect():
     ...         raise JoinSpecError(f"direction {word!r}", help="write 'backward'")
     >>> mistakes.raise_all()
     Traceback (most recent call last):
@@ -38,7 +38,7 @@ class ErrorCollector:
         return bool(self._errors)
 
     @contextmanager
-    def noted(self, hint: str = "") -> Iterator[None]:
+    def collect(self, hint: str = "") -> Iterator[None]:
         """Keep an error of the block instead of raising it, `hint` added to its next steps."""
         try:
             yield
@@ -49,7 +49,7 @@ class ErrorCollector:
         """Note an error that was not raised."""
         self._errors.append(error)
 
-    def take(self, others: ErrorCollector) -> None:
+    def extend(self, others: ErrorCollector) -> None:
         """Note everything that `others` hold."""
         self._errors.extend(others._errors)
 
@@ -77,7 +77,7 @@ def _hinted(error: WeftError, hint: str) -> WeftError:
 class Findings:
     """Diagnostics gathered one after another, each once; warnings too, so nothing is raised here."""
 
-    said: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def add(
         self,
@@ -90,23 +90,23 @@ class Findings:
     ) -> None:
         """Note a finding, once."""
         finding = Diagnostic(code, message, help=help, severity=severity, at=at)
-        if finding not in self.said:
-            self.said.append(finding)
+        if finding not in self.diagnostics:
+            self.diagnostics.append(finding)
 
-    def take(self, error: WeftError, at: SourceLocation | None = None) -> None:
+    def add_error(self, error: WeftError, at: SourceLocation | None = None) -> None:
         """Note what an error tells; findings without a place get `at`."""
         self.extend(d if d.at is not None else replace(d, at=at) for d in error.diagnostics)
 
     def extend(self, findings: Iterable[Diagnostic]) -> None:
         """Note findings that are made already."""
-        self.said.extend(f for f in findings if f not in self.said)
+        self.diagnostics.extend(f for f in findings if f not in self.diagnostics)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
         """The findings that no plan can be made with."""
-        return tuple(d for d in self.said if d.severity == "error")
+        return tuple(d for d in self.diagnostics if d.severity == "error")
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """The findings that a plan can be made with."""
-        return tuple(d for d in self.said if d.severity != "error")
+        return tuple(d for d in self.diagnostics if d.severity != "error")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.core.period import GREGORIAN, Period
+from weft.core.calendar import GREGORIAN, Period
 from weft.errors import PeriodError
 
 DAYS = st.dates(dt.date(1600, 1, 1), dt.date(2600, 12, 31))
