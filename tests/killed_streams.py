@@ -286,7 +286,7 @@ class Job:
         assert (lost, doubled) == (Counter(), Counter()), f"after {[str(k) for k in report.kills]}"
         assert ledger == self.expected.ledger, f"after {[str(k) for k in report.kills]}"
         assert manifest.total_rows == found.total()
-        assert "mistake of Weft" not in self.log.read_text(errors="replace"), self.tail()
+        assert "bug in Weft" not in self.log.read_text(errors="replace"), self.tail()
 
 
 def java_of(python: int) -> int | None:

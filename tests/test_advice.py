@@ -25,7 +25,7 @@ import weft.testing
 from test_layers import MODULES, Module
 from unplugged import unplugged
 from weft import AsofOrder, AsofSpec, ColumnCollisionError, IntervalSpec, JoinSpec, expr
-from weft.cli.main import app, taken
+from weft.cli.main import app, split_arguments
 from weft.codes import CODES
 from weft.core.types import Schema
 from weft.errors import WeftError
@@ -106,7 +106,7 @@ def spelt_out(text: str) -> Iterator[list[str]]:
 def command_problem(given: list[str]) -> str:
     """Return why ``weft GIVEN`` cannot be typed; a command that is only named needs no arguments."""
     try:
-        _, rest = taken(given)
+        _, rest = split_arguments(given)
     except WeftError as problem:
         return problem.message
     found, path = COMMAND_LINE, []

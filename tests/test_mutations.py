@@ -20,7 +20,7 @@ import pytest
 from command_line import weft
 from entity_texts import workspace
 from mutations import EXTREMES, JOB, JOB_FILE, WORKSPACE, Mutation, mutation
-from weft.cli.commands.validate import findings
+from weft.cli.commands.validate import collect_findings
 from weft.errors import CODES, Diagnostic, WeftError
 from weft.pipelines.model import read_workspace as loading
 from weft.pipelines.model.compose import compose
@@ -81,7 +81,7 @@ def found_in(broken: Mutation, root: Path) -> tuple[Diagnostic, ...]:
             return error.diagnostics
         assert explain_job(plan).long
         return plan.warnings
-    found = findings(loading.load_workspace(root))
+    found = collect_findings(loading.load_workspace(root))
     if not any(f.severity == "error" for f in found):
         check_command(weft(*PLAN, root=root))
     return found

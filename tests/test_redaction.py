@@ -17,7 +17,7 @@ from mutations import FILES, WORKSPACE
 from secret_texts import ADDRESSES, ORDINARY, SECRET, plant
 from weft.cli import main
 from weft.cli.envelope import Envelope
-from weft.cli.terminal import say
+from weft.cli.terminal import print_stderr
 from weft.core.source import Source
 from weft.errors import Diagnostic, StoreError, StreamSqlError
 from weft.io.credentials import read_secret
@@ -247,12 +247,12 @@ def test_what_the_store_keeps_of_a_failure_has_no_secret() -> None:
 
 def test_every_way_out_of_a_command_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
     text = plant(STORE)
-    say(text)
+    print_stderr(text)
     answer = Envelope(
         command="x", text=text, next=(text,), data={"a": [text], "b": {"password": SECRET, "at": text}}
     )
     print(answer.text, answer.to_json())  # noqa: T201
-    broken: Callable[..., Any] = main._broken
+    broken: Callable[..., Any] = main._report_bug
     print(broken("x", ValueError(text)).to_json())  # noqa: T201
     printed = "".join(capsys.readouterr())
     assert "Traceback" not in printed or "ValueError" in printed

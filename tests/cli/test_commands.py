@@ -11,10 +11,10 @@ import pytest
 
 from command_line import weft
 from engine_data import CONVERT, FX, WRITE, project_text, sample_workspace
-from weft.cli.commands.explain import RULES, page
-from weft.cli.commands.init import templates
+from weft.cli.commands.explain import RULES, read_section
+from weft.cli.commands.init import list_templates
 from weft.cli.documents import COMMANDS, document_schema
-from weft.cli.envelope import exit_code_of
+from weft.cli.envelope import exit_code_for
 from weft.errors import (
     CODES,
     ActivationError,
@@ -50,14 +50,14 @@ from weft.errors import (
     ],
 )
 def test_an_error_has_its_exit_code(error: WeftError, code: int) -> None:
-    assert exit_code_of(error) == code
+    assert exit_code_for(error) == code
 
 
 def test_init_makes_a_workspace_that_validates(tmp_path: Path) -> None:
-    for template in templates():
+    for template in list_templates():
         ran = weft("init", tmp_path / template, "--template", template, "--json")
         assert ran.code == 0, ran.out
-        assert weft("validate", root=tmp_path / template).out.startswith("no mistakes")
+        assert weft("validate", root=tmp_path / template).out.startswith("no errors")
         assert (tmp_path / template / ".weft" / "schema" / "project.json").is_file()
 
 
@@ -102,7 +102,7 @@ def test_schemas_are_written_and_accept_the_sample(tmp_path: Path) -> None:
 
 
 def test_every_code_has_a_page() -> None:
-    missing = [code for code in CODES if not page(code).startswith(f"## {code}: ")]
+    missing = [code for code in CODES if not read_section(code).startswith(f"## {code}: ")]
     assert missing == []
 
 
@@ -232,7 +232,7 @@ def test_options_stand_before_or_after_a_command(tmp_path: Path) -> None:
 
 def test_runs_of_a_fresh_workspace_are_none(tmp_path: Path) -> None:
     root = sample_workspace(tmp_path)
-    assert weft("runs", root=root).out == "nothing has run here yet\n"
+    assert weft("runs", root=root).out == "no runs yet\n"
     assert weft("runs", "ls", "--json", root=root).data == {"runs": []}
     assert not (root / ".weft").exists()
 
@@ -301,7 +301,7 @@ def test_a_resolver_is_tried(tmp_path: Path) -> None:
     (root / "data" / "transactions.csv").unlink()
     ran = weft("resolver", "test", "gl", "-p", "2026-01", root=root)
     assert ran.code == 1
-    assert "NOT THERE" in ran.out
+    assert "MISSING" in ran.out
     assert "path {{table_name}}.csv of files" in weft("resolver", "show", "files", root=root).out
     assert weft("resolver", "ls", "--json", root=root).data["resolvers"][0]["default"] is True
 

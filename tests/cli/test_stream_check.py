@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_line import weft
-from weft.cli.envelope import exit_code_of
+from weft.cli.envelope import exit_code_for
 from weft.errors import ConnectorError, StreamError, StreamPlanError, StreamSqlError, WeftError
 
 ACCEPTANCE = Path(__file__).parents[1] / "data" / "streams" / "orders_shipments"
@@ -165,4 +165,4 @@ def test_words_that_mean_nothing_are_refused(
     ],
 )
 def test_an_error_of_a_stream_has_its_exit_code(error: WeftError, code: int) -> None:
-    assert exit_code_of(error) == code
+    assert exit_code_for(error) == code

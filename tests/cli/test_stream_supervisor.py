@@ -253,7 +253,7 @@ def test_a_child_that_no_record_names_holds_its_job_and_is_killed_when_it_does_n
     write_record(job.files, replace(job.record, state="starting", child_pid=0, child_began=""))
     told = job.weft("status", f"{JOB}.sql")
     assert "is running" in told.out
-    assert "its supervisor was ended" in told.out
+    assert "its supervisor has ended" in told.out
     assert job.weft("start", f"{JOB}.sql", "--json").codes == ["W2215"]
     stopped = job.weft("stop", f"{JOB}.sql", "--timeout", "300ms", "--force", "--json")
     assert (stopped.code, stopped.data["stopped"]) == (0, "killed")
@@ -304,7 +304,7 @@ def test_a_job_with_mistakes_is_not_started(job: Job) -> None:
 
 
 def test_jobs_that_have_not_run_are_told_so(job: Job) -> None:
-    assert "no job has run here yet" in job.weft("status").out
+    assert "no jobs have run yet" in job.weft("status").out
     ran = job.weft("status", f"{JOB}.sql", "--json")
     assert (ran.code, ran.codes) == (8, ["W2215"])
     assert job.weft("status", "nothing", "--json").code == 2

@@ -28,7 +28,7 @@ def wrong_workspace(folder: Path) -> Path:
 def test_a_sound_workspace_ends_with_0(tmp_path: Path) -> None:
     ran = weft("validate", root=sample_workspace(tmp_path))
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("no mistakes in 9 files")
+    assert ran.out.startswith("no errors in 9 files")
 
 
 def test_every_mistake_is_told_with_its_place(tmp_path: Path) -> None:

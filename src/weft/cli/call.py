@@ -1,39 +1,56 @@
-"""Call: what every command knows, and how it comes to its workspace, store and session."""
+"""Call: the options that every command shares, and access to its workspace, store and Spark session."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
-from weft.core.names import find_similar, format_list
-from weft.errors import Diagnostic, EntityError, WeftError, WorkspaceError
+import typer
+
+from weft.core.names import format_list, suggest
+from weft.errors import Code, Diagnostic, EntityError, StoreError, WeftError, WorkspaceError
 
 if TYPE_CHECKING:
-    import typer
     from pyspark.sql import SparkSession
 
     from weft.core.calendar import Period
     from weft.io.spark.session import Session
     from weft.pipelines.model.project import Project
     from weft.pipelines.model.read_workspace import LoadedWorkspace
-    from weft.pipelines.model.workspace import Settings, Workspace
+    from weft.pipelines.model.workspace import Workspace
     from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.run.progress import Progress
     from weft.pipelines.store.reader import StoreReader
     from weft.pipelines.store.writer import Store
 
-E = TypeVar("E")
 SQLITE = "sqlite:///"
+_ADD_PROJECT = "add a file to projects/, or start with `weft init`"
+
+PeriodOption = Annotated[
+    str | None, typer.Option("-p", "--period", metavar="PERIOD", help="Period, for example 2026-01.")
+]
+KnownAtOption = Annotated[
+    str | None,
+    typer.Option("--known-at", metavar="TIME", help="Use the data as it was known at this time (UTC)."),
+]
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="Run id, the beginning of one, or LAST.", show_default=False)
+]
+ProjectArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="PROJECT", help="Project name or id; optional if there is only one."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """The options of every command; `spark` is a session that somebody hands in."""
+    """The options of every command; `spark` is an existing session to use."""
 
     folder: Path | None = None
     json: bool = False
@@ -44,84 +61,90 @@ class Call:
 
     @property
     def start(self) -> Path:
-        """The folder where the command looks for its workspace."""
+        """The folder where the search for the workspace starts."""
         return self.folder or Path.cwd()
 
-    def root(self) -> Path:
-        """Return the folder of the workspace; raise W1801 when there is none."""
-        from weft.pipelines.model.read_workspace import FOLDERS, SETTINGS, find_root
+    @property
+    def is_silent(self) -> bool:
+        """Whether progress is hidden; with ``--json`` it needs ``--verbose``."""
+        return self.quiet or (self.json and not self.verbose)
 
-        start = self.start
-        if not start.is_dir():
-            raise WorkspaceError(f"there is no folder {start}", help="`-C DIR` names the workspace")
-        root = find_root(start)
-        known = (root / SETTINGS, *(root / folder for folder in FOLDERS.values()))
-        if not any(path.exists() for path in known):
+    def nearest_root(self) -> Path:
+        """Return the nearest folder with a ``weft.yml``, else the start folder itself."""
+        from weft.pipelines.model.read_workspace import find_root
+
+        if not self.start.is_dir():
             raise WorkspaceError(
-                f"there is no workspace in {root}: it has no weft.yml and no folder of one",
-                help="`weft init` makes one, `-C DIR` names another folder",
+                f"folder {self.start} does not exist", help="set the workspace with `-C DIR`"
+            )
+        return find_root(self.start)
+
+    def root(self) -> Path:
+        """Return the folder of the workspace; raise W1801 if it is not a workspace."""
+        from weft.pipelines.model.read_workspace import FOLDERS, SETTINGS
+
+        root = self.nearest_root()
+        entries = (root / SETTINGS, *(root / folder for folder in FOLDERS.values()))
+        if not any(path.exists() for path in entries):
+            raise WorkspaceError(
+                f"{root} is not a workspace: it has no weft.yml and no workspace folder",
+                help="create one with `weft init`, or set another folder with `-C DIR`",
             )
         return root
 
-    def loaded(self, only: Path | None = None) -> LoadedWorkspace:
-        """Return the workspace with everything that is wrong in its files."""
+    def load(self, only: Path | None = None) -> LoadedWorkspace:
+        """Return the workspace with all findings about its files."""
         from weft.pipelines.model.read_workspace import load_workspace
 
         return load_workspace(self.root(), only=only)
 
-    def workspace(self, *, wanted: Project | None = None) -> Workspace:
-        """Return a workspace that can be run from; errors in its files are raised.
+    def workspace(self) -> Workspace:
+        """Return the workspace; raise the errors in its files, except those in projects and scenarios."""
+        return require_valid(self.load())
 
-        What is wrong with scenarios and with projects other than `wanted` is in nobody's way.
-        """
-        return sound(self.loaded(), wanted)
+    def stored_workspace(self) -> Workspace:
+        """Return the workspace for commands about past runs: only ``weft.yml`` must be valid.
 
-    def remembered(self) -> Workspace:
-        """Return the workspace for commands about runs: only its settings must be without errors.
-
-        A run is told, resumed and repeated from what the store holds of it, whatever files say by now.
+        The store holds all that such a command needs, so errors in other files do not matter.
         """
         from weft.pipelines.model.read_workspace import SETTINGS
 
-        loaded = self.loaded()
-        wrong = [f for f in loaded.errors if f.at is not None and f.at.file == SETTINGS]
-        if wrong:
-            raise EntityError(wrong)
+        loaded = self.load()
+        errors = [f for f in loaded.errors if f.at is not None and f.at.file == SETTINGS]
+        if errors:
+            raise EntityError(errors)
         return loaded.workspace
 
-    def project(self, said: str | None) -> tuple[Workspace, Project]:
-        """Return the project of a name or id, or the only one, and the workspace it runs in."""
-        loaded = self.loaded()
+    def project(self, name: str | None) -> tuple[Workspace, Project]:
+        """Return the workspace and its project of a name or id, by default its only project."""
+        loaded = self.load()
         try:
-            project = project_of(loaded.readable, said)
+            project = find_project(loaded.readable, name)
         except WorkspaceError:
-            unread = [f for f in loaded.errors if f.at and (f.at.file or "").startswith("projects/")]
-            if unread:  # the project may be the one that does not read
-                raise EntityError(unread) from None
+            # An invalid project file has no name to find it by: its errors are more useful than "unknown".
+            invalid = [f for f in loaded.errors if f.at and (f.at.file or "").startswith("projects/")]
+            if invalid:
+                raise EntityError(invalid) from None
             raise
-        workspace = sound(loaded, project)
+        workspace = require_valid(loaded, project)
         return workspace, next(p for p in workspace.projects if p.id == project.id)
 
     def progress(self) -> Progress:
-        """Return who tells people how far a run is."""
-        from weft.cli.terminal import Watcher, has_colour
+        """Return the progress display of a run."""
+        from weft.cli.terminal import TerminalProgress, has_colour
         from weft.pipelines.run.progress import Silent
 
-        if self.quiet or (self.json and not self.verbose):
-            return Silent()
-        return Watcher(bars=has_colour(sys.stderr))
+        return Silent() if self.is_silent else TerminalProgress(bars=has_colour(sys.stderr))
 
 
-def call_of(context: typer.Context) -> Call:
+def get_call(context: typer.Context) -> Call:
     """Return the call that a command belongs to."""
-    found = context.obj
-    return found if isinstance(found, Call) else Call()
+    return context.obj if isinstance(context.obj, Call) else Call()
 
 
-def sound(loaded: LoadedWorkspace, wanted: Project | None = None) -> Workspace:
-    """Return a loaded workspace unless its files have errors that concern a project."""
-    root = loaded.workspace.root
-    own = None if wanted is None or wanted.at.whole is None else wanted.at.whole.file
+def require_valid(loaded: LoadedWorkspace, project: Project | None = None) -> Workspace:
+    """Return a loaded workspace; raise its errors unless they are in scenarios or in other projects."""
+    own = None if project is None or project.at.whole is None else project.at.whole.file
     errors = [
         f
         for f in loaded.errors
@@ -132,63 +155,103 @@ def sound(loaded: LoadedWorkspace, wanted: Project | None = None) -> Workspace:
     ]
     if errors:
         raise EntityError(errors)
-    if wanted is not None and all(p.id != wanted.id for p in loaded.workspace.projects):
+    if project is not None and all(p.id != project.id for p in loaded.workspace.projects):
         raise EntityError(
-            f"project {wanted.name!r} in {root} does not read", help="`weft validate` says what is wrong"
+            f"project {project.name!r} in {loaded.workspace.root} is invalid",
+            help="`weft validate` lists its errors",
         )
     return loaded.workspace
 
 
-def project_of(workspace: Workspace, said: str | None) -> Project:
-    """Return the newest version of the project of a name or id, or the only project; raise W1802."""
+def find_project(workspace: Workspace, name: str | None) -> Project:
+    """Return the newest version of the project of a name or id, by default of the only one; raise W1802."""
     names = tuple(dict.fromkeys(p.name for p in workspace.projects))
-    if said is None:
+    if name is None:
         if len(names) == 1:
             return max(workspace.projects, key=lambda p: p.version)
         raise WorkspaceError(
-            "name a project" if names else "the workspace has no project",
+            "the workspace has several projects" if names else "the workspace has no project",
             code="W1802",
-            help=f"it has {format_list(names)}" if names else "write one in projects/, or see `weft init`",
+            help=f"name one of {format_list(names)}" if names else _ADD_PROJECT,
         )
-    found = [p for p in workspace.projects if p.id == said] or [
-        p for p in workspace.projects if p.name == said
+    matches = [p for p in workspace.projects if p.id == name] or [
+        p for p in workspace.projects if p.name == name
     ]
-    if found:
-        return max(found, key=lambda p: p.version)
-    close = find_similar(said, names, most=1)
-    raise WorkspaceError(
-        f"there is no project {said!r}",
-        code="W1802",
-        help=f"did you mean {close[0]!r}?"
-        if close
-        else (
-            f"projects are {format_list(names)}" if names else "write one in projects/, or see `weft init`"
-        ),
-    )
+    if not matches:
+        raise unknown_name("project", name, names, empty=_ADD_PROJECT)
+    return max(matches, key=lambda p: p.version)
 
 
-def period_of(said: str | None, project: Project, catalog: Catalog) -> Period:
-    """Return the period that an option names in the calendar of a project; raise W1803 without one."""
-    if said is None:
+def unknown_name(
+    what: str, name: str, known: Iterable[str], *, empty: str = "there is none", code: Code = "W1802"
+) -> WorkspaceError:
+    """Return the error for a name that does not exist: its help has the nearest name, or all of them."""
+    names = list(known)
+    help = suggest(name, names, "use one of", most=1) if names else empty
+    return WorkspaceError(f"unknown {what} {name!r}", code=code, help=help)
+
+
+def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
+    """Raise W1803 unless an option has one of its values."""
+    names = list(choices)
+    if value not in names:
         raise WorkspaceError(
-            f"say for which period {project.name!r} is to be run", code="W1803", help="as in -p 2026-01"
+            f"invalid value {value!r} for {option}", code="W1803", help=f"use one of {format_list(names)}"
         )
-    return catalog.calendar(project.calendar).parse(said)
+
+
+def parse_period(text: str | None, project: Project, catalog: Catalog) -> Period:
+    """Return the period that an option names in the calendar of a project; raise W1803 without one."""
+    if text is None:
+        raise WorkspaceError(
+            f"project {project.name!r} needs a period", code="W1803", help="add one, for example -p 2026-01"
+        )
+    return catalog.calendar(project.calendar).parse(text)
+
+
+def parse_time(text: str | None, option: str) -> dt.datetime | None:
+    """Return the time that an option holds; without a zone it is UTC.
+
+    >>> parse_time("2026-02-01", "--known-at").isoformat()
+    '2026-02-01T00:00:00+00:00'
+    """
+    if text is None:
+        return None
+    try:
+        time = dt.datetime.fromisoformat(text)
+        return (time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time).astimezone(dt.UTC)
+    except (ValueError, OverflowError) as cause:
+        raise WorkspaceError(
+            f"invalid time {text!r} for {option}",
+            code="W1803",
+            help="write it as 2026-02-01 or 2026-02-01T08:30:00Z",
+        ) from cause
+
+
+def parse_date(text: str | None, option: str) -> dt.date | None:
+    """Return the date that an option holds."""
+    if text is None:
+        return None
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError as cause:
+        raise WorkspaceError(
+            f"invalid date {text!r} for {option}", code="W1803", help="write it as 2026-02-01"
+        ) from cause
 
 
 @contextmanager
-def reading(settings: Settings, root: Path, *, patience: float | None = None) -> Iterator[StoreReader | None]:
-    """Give the store for reading, or None when there is none yet; `patience` is how long to wait for it."""
-    # A name that is too long for the disk is one that is not there; Path.exists would raise.
-    if settings.store.startswith(SQLITE) and not os.path.exists(  # noqa: PTH110
-        root / settings.store.removeprefix(SQLITE)
-    ):
+def read_store(workspace: Workspace, *, patience: float | None = None) -> Iterator[StoreReader | None]:
+    """Open the store for reading, None if it does not exist yet; `patience` is how long to wait for it."""
+    url, root = workspace.settings.store, workspace.root
+    # os.path.exists is False for a name that is too long for the disk; Path.exists would raise.
+    if url.startswith(SQLITE) and not os.path.exists(root / url.removeprefix(SQLITE)):  # noqa: PTH110
         yield None
         return
     from weft.pipelines.store.connections import PATIENCE
     from weft.pipelines.store.open import open_reader
 
-    reader = open_reader(settings.store, root, patience=PATIENCE if patience is None else patience)
+    reader = open_reader(url, root, patience=PATIENCE if patience is None else patience)
     try:
         yield reader
     finally:
@@ -196,18 +259,25 @@ def reading(settings: Settings, root: Path, *, patience: float | None = None) ->
             reader.close()
 
 
+def require_store(reader: StoreReader | None) -> StoreReader:
+    """Return the store; raise W1606 if it does not exist yet."""
+    if reader is None:
+        raise StoreError("no runs yet", code="W1606", help="run a project with `weft run`")
+    return reader
+
+
 @contextmanager
-def writing(settings: Settings, root: Path) -> Iterator[Store]:
-    """Give the store for writing; one in a file is made when it is not there."""
+def write_store(workspace: Workspace) -> Iterator[Store]:
+    """Open the store for writing; create a store in a file if it does not exist."""
     from weft.pipelines.store.open import open_store
 
-    with open_store(settings.store, root) as store:
+    with open_store(workspace.settings.store, workspace.root) as store:
         yield store
 
 
 @contextmanager
-def sessions(call: Call, workspace: Workspace) -> Iterator[Callable[[], Session]]:
-    """Give what opens the Spark session of a workspace when it is needed; it is stopped at the end."""
+def lazy_session(call: Call, workspace: Workspace) -> Iterator[Callable[[], Session]]:
+    """Provide a function that starts the Spark session of a workspace; stop the session at the end."""
     from weft.io.spark.session import session_for
 
     with ExitStack() as stack:
@@ -216,6 +286,22 @@ def sessions(call: Call, workspace: Workspace) -> Iterator[Callable[[], Session]
         )
 
 
+@contextmanager
+def report_unwritable(path: Path, *, help: str, code: Code = "W1803") -> Iterator[None]:
+    """Turn a failure to write below a path into an error of the command."""
+    try:
+        yield
+    except OSError as cause:
+        raise WorkspaceError(f"cannot write to {path}: {cause.strerror}", code=code, help=help) from cause
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write what a command prints to the file of its ``--out``."""
+    with report_unwritable(path, help="choose another file with --out"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
 def as_warnings(error: WeftError) -> tuple[Diagnostic, ...]:
-    """Return the findings of an error that a command can do without."""
+    """Return the findings of an error that does not stop the command."""
     return tuple(replace(d, severity="warning") for d in error.diagnostics)

@@ -1,7 +1,7 @@
 """JSON Schemas of the documents that ``--json`` prints, one for each command.
 
-A command with several forms, such as ``runs ls`` and ``runs show``, has a document for each: `data` is one
-of them.  What a report holds follows from its class; here is which reports a command prints, and under which keys.
+A command with several forms, such as ``runs ls`` and ``runs show``, has one document whose `data` is any of
+them.  The fields of a report follow from its class; this module lists the reports of each command and their keys.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ Anything = Mapping[str, Any]
 
 
 def _form(*reports: type, **more: Any) -> Schema:
-    """Return the schema of an object with the keys of reports and others; a key has a type or a schema."""
+    """Return the schema of an object with the fields of reports and further keys, each a type or a schema."""
     properties: Schema = {}
     for report in reports:
         properties |= json_schema(report)["properties"]
-    properties |= {key: of if isinstance(of, dict) else json_schema(of) for key, of in more.items()}
+    properties |= {
+        key: value if isinstance(value, dict) else json_schema(value) for key, value in more.items()
+    }
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
@@ -50,7 +52,7 @@ def _entity(**more: Any) -> Schema:
     return _form(id=str, name=str, version=int, status=str, **more)
 
 
-_RESOLVED_PLACE = _form(Location, exists=bool | None, full_path=str | None)
+_RESOLVED_LOCATION = _form(Location, exists=bool | None, full_path=str | None)
 _PUBLISHED = _form(period=str, path=str, format=str, run_id=str, version=int)
 _VERSION = _form(version=int, status=str, fingerprint=str, recorded_at=str)
 _EXPLAINED = _form(sink=str, inputs=list[Any], joins=list[Anything])
@@ -101,7 +103,7 @@ _DATA: Mapping[str, tuple[Schema, ...]] = {
     "resolver": (
         _form(resolvers=_list(_entity(default=bool, rules=Texts))),
         _entity(rules=list[Anything]),
-        _form(diagnostic=ResolverDiagnostic, locations=_list(_RESOLVED_PLACE)),
+        _form(diagnostic=ResolverDiagnostic, locations=_list(_RESOLVED_LOCATION)),
     ),
     "project": (
         _form(projects=_list(_entity(conflict=ConflictReport | None))),
@@ -135,7 +137,7 @@ COMMANDS = tuple(_DATA)
 def document_schema(command: str) -> Schema:
     """Return the schema of the document of a command.
 
-    What `data` must hold is said of documents that are ok; one of a refused command may hold less.
+    `data` is checked in documents that are ok: a command that failed may omit keys.
 
     >>> document_schema("run")["properties"]["schema"]
     {'const': 'weft/run/1'}
@@ -147,7 +149,7 @@ def document_schema(command: str) -> Schema:
         diagnostics=list[Diagnostic],
         next=list[str],
     )
-    # A short form holds nothing else: otherwise a longer one that lacks something would pass for it.
+    # A short form has no other keys: otherwise an incomplete longer one would pass as the short one.
     forms = [
         form | ({"maxProperties": len(form["properties"])} if len(form["properties"]) < 3 else {})
         for form in _DATA[command]

@@ -1,7 +1,7 @@
 """``weft``: the command line.
 
-A command imports what it needs when it is called, so that none waits for Spark that needs none.
-Options of every command (``-C``, ``--json``, ``--quiet`` ...) may stand before or after its name.
+A command imports what it needs when it is called, so that a command without Spark starts fast.
+Options of every command (``-C``, ``--json``, ``--quiet`` ...) may come before or after its name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from weft.cli.commands import (
     plan,
     preview,
     project,
-    rerun,
     resolver,
     run,
     runs,
@@ -35,8 +34,8 @@ from weft.cli.commands import (
     test,
     validate,
 )
-from weft.cli.envelope import FAILED, INTERRUPTED, OK, USAGE, Envelope, in_order, refused
-from weft.cli.terminal import has_colour, say, shown
+from weft.cli.envelope import FAILED, INTERRUPTED, OK, USAGE, Envelope, sort_findings
+from weft.cli.terminal import format_finding, has_colour, print_stderr
 from weft.core import engine_version
 from weft.errors import WeftError, WorkspaceError
 from weft.redaction import redact
@@ -44,7 +43,7 @@ from weft.redaction import redact
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_EVERYWHERE = "-C DIR, --json, --quiet, --verbose and --no-input work with every command."
+_COMMON = "Every command accepts -C DIR, --json, --quiet, --verbose and --no-input."
 _FLAGS = {
     "--json": "json",
     "--quiet": "quiet",
@@ -61,7 +60,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Temporal joins and pipelines on Spark. " + _EVERYWHERE,
+    help="Temporal joins and pipelines on Spark. " + _COMMON,
 )
 _COMMANDS: dict[str, Callable[..., Envelope]] = {
     "init": init.init,
@@ -69,14 +68,14 @@ _COMMANDS: dict[str, Callable[..., Envelope]] = {
     "plan": plan.plan,
     "run": run.run,
     "preview": preview.preview,
-    "rerun": rerun.rerun,
-    "test": test.scenarios,
+    "rerun": run.rerun,
+    "test": test.run_tests,
     "doctor": doctor.doctor,
     "explain": explain.explain,
 }
 for _name, _command in _COMMANDS.items():
-    app.command(_name, epilog=_EVERYWHERE)(_command)
-app.command("test-record", epilog=_EVERYWHERE, hidden=True)(test.record)
+    app.command(_name, epilog=_COMMON)(_command)
+app.command("test-record", epilog=_COMMON, hidden=True)(test.record)
 for _name, _group in {
     "runs": runs.app,
     "dataset": dataset.app,
@@ -86,21 +85,21 @@ for _name, _group in {
     "stream": stream.app,
     "connectors": connectors.app,
 }.items():
-    app.add_typer(_group, name=_name, epilog=_EVERYWHERE)
+    app.add_typer(_group, name=_name, epilog=_COMMON)
 
 
 @app.callback(invoke_without_command=True)
 def options(
     context: typer.Context,
     *,
-    folder: Annotated[str, typer.Option("-C", metavar="DIR", help="The workspace.")] = ".",
+    folder: Annotated[str, typer.Option("-C", metavar="DIR", help="Folder of the workspace.")] = ".",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result alone.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print more.")] = False,
-    no_input: Annotated[bool, typer.Option("--no-input", help="Never ask.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print more details.")] = False,
+    no_input: Annotated[bool, typer.Option("--no-input", help="Never ask for input.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> Envelope | None:
-    """Hold the options of every command; `run_command` has read them before."""
+    """Declare the options of every command for the help; `run_command` reads them."""
     del folder, json, quiet, verbose, no_input
     if version:
         sys.stdout.write(f"weft {engine_version()}\n")
@@ -109,107 +108,108 @@ def options(
 
 
 def main() -> None:
-    """Run the command of this process and end it with its exit code."""
+    """Run the command of this process and exit with its code."""
     sys.exit(run_command(sys.argv[1:]))
 
 
 def run_command(argv: Sequence[str], *, spark: SparkSession | None = None) -> int:
-    """Run one command, print its answer and return its exit code; `spark` is used instead of a new session."""
+    """Run one command, print its result and return its exit code; `spark` replaces a new session."""
     try:
-        call, rest = taken(argv)
-    except WeftError as problem:
-        return _printed(refused("weft", problem), Call(json="--json" in argv))
+        call, rest = split_arguments(argv)
+    except WeftError as error:
+        return _print_result(Envelope.from_error("weft", error), Call(json="--json" in argv))
     call = replace(call, spark=spark)
     name = next((word for word in rest if not word.startswith("-")), "weft").removesuffix("-record")
     try:
-        answer: Any = app(rest, prog_name="weft", standalone_mode=False, obj=call)
-    except WeftError as problem:
-        answer = refused(name, problem, getattr(problem, "data", None))
+        result: Any = app(rest, prog_name="weft", standalone_mode=False, obj=call)
+    except WeftError as error:
+        result = Envelope.from_error(name, error, getattr(error, "data", None))
     except KeyboardInterrupt:
-        answer = INTERRUPTED
-    except Exception as problem:  # noqa: BLE001  # whatever it is, a program that reads JSON gets a document
-        if hasattr(problem, "format_message"):
-            return _misused(name, problem, call)
-        answer = _broken(name, problem)
-    if answer == INTERRUPTED:
-        answer = Envelope(command=name, exit_code=INTERRUPTED)
-    if isinstance(answer, Envelope):
-        return _printed(answer, call)
-    return int(answer or OK)
+        result = INTERRUPTED
+    except Exception as error:  # noqa: BLE001  # a program that reads JSON gets a document in any case
+        if hasattr(error, "format_message"):
+            return _report_usage(name, error, call)
+        result = _report_bug(name, error)
+    if result == INTERRUPTED:
+        result = Envelope(command=name, exit_code=INTERRUPTED)
+    if isinstance(result, Envelope):
+        return _print_result(result, call)
+    return int(result or OK)
 
 
-def taken(argv: Sequence[str]) -> tuple[Call, list[str]]:
-    """Return the options of every command, wherever they stand, and the other words."""
-    said: dict[str, Any] = {}
+def split_arguments(argv: Sequence[str]) -> tuple[Call, list[str]]:
+    """Return the options of every command, wherever they are, and the other arguments."""
+    values: dict[str, Any] = {}
     rest: list[str] = []
     words = iter(argv)
     for word in words:
         if word == "--":
             rest += ["--", *words]
         elif word in _FLAGS:
-            said[_FLAGS[word]] = True
+            values[_FLAGS[word]] = True
         elif word == "-C":
             folder = next(words, None)
             if folder is None:
-                raise WorkspaceError("-C names no folder", code="W1803", help="as in -C DIR")
-            said["folder"] = Path(folder)
+                raise WorkspaceError("-C needs a folder", code="W1803", help="write -C DIR")
+            values["folder"] = Path(folder)
         else:
             rest.append(word)
-    if rest[:2] == ["test", "record"]:  # `test` takes names of scenarios, so this is a command of its own
+    # `test` takes names of scenarios, so `record` has to be a command of its own.
+    if rest[:2] == ["test", "record"]:
         rest[:2] = ["test-record"]
-    return Call(**said), _with_counts(rest)
+    return Call(**values), _fill_counts(rest)
 
 
-def _with_counts(words: Sequence[str]) -> list[str]:
-    """Return words in which an option whose number may be left out has one.
+def _fill_counts(words: Sequence[str]) -> list[str]:
+    """Return arguments in which an option whose number may be omitted has one.
 
-    >>> _with_counts(["stream", "status", "--rejects", "job.sql"])
+    >>> _fill_counts(["stream", "status", "--rejects", "job.sql"])
     ['stream', 'status', '--rejects', '20', 'job.sql']
     """
-    found: list[str] = []
+    filled: list[str] = []
     for word, following in zip_longest(words, words[1:], fillvalue=""):
-        found.append(word)
+        filled.append(word)
         if word == "--rejects" and not following.isdigit():
-            found.append("20")
-    return found
+            filled.append("20")
+    return filled
 
 
-def _printed(answer: Envelope, call: Call) -> int:
+def _print_result(result: Envelope, call: Call) -> int:
     if call.json:
-        sys.stdout.write(answer.to_json() + "\n")
-        return answer.exit_code
-    wanted = [d for d in in_order(answer.diagnostics) if not (call.quiet and d.severity != "error")]
+        sys.stdout.write(result.to_json() + "\n")
+        return result.exit_code
     colour = has_colour(sys.stderr)
-    for found in wanted:
-        say(shown(found, colour=colour))
-    if answer.text:
-        sys.stdout.write(answer.text.rstrip("\n") + "\n")
+    for finding in sort_findings(result.diagnostics):
+        if finding.severity == "error" or not call.quiet:
+            print_stderr(format_finding(finding, colour=colour))
+    if result.text:
+        sys.stdout.write(result.text.rstrip("\n") + "\n")
         sys.stdout.flush()
-    if answer.next and not call.quiet:
-        say("next: " + "   or: ".join(answer.next))
-    return answer.exit_code
+    if result.next and not call.quiet:
+        print_stderr("next: " + "   or: ".join(result.next))
+    return result.exit_code
 
 
-def _broken(name: str, problem: Exception) -> Envelope:
-    """Return the answer of a command that met a mistake of ours; what happened goes to stderr in full."""
-    say("".join(traceback.format_exception(problem)).rstrip())
-    say("this is a mistake of Weft itself: please report it with the lines above")
-    told = {"type": type(problem).__name__, "message": redact(str(problem))}
-    return Envelope(command=name, data={"error": told}, exit_code=FAILED)
+def _report_bug(name: str, error: Exception) -> Envelope:
+    """Return the result of a command that met a bug in Weft; the traceback goes to stderr."""
+    print_stderr("".join(traceback.format_exception(error)).rstrip())
+    print_stderr("this is a bug in Weft: please report it with the traceback above")
+    data = {"error": {"type": type(error).__name__, "message": redact(str(error))}}
+    return Envelope(command=name, data=data, exit_code=FAILED)
 
 
-def _misused(name: str, problem: Any, call: Call) -> int:
-    """Print what is wrong with the words of a command; the exit code is that of usage."""
-    said = problem.format_message()
+def _report_usage(name: str, error: Any, call: Call) -> int:
+    """Print what is wrong with the arguments of a command; return the exit code."""
+    message = error.format_message()
     if call.json:
-        document = Envelope(command=name, data={"usage": said}, exit_code=USAGE)
-        sys.stdout.write(document.to_json() + "\n")
+        result = Envelope(command=name, data={"usage": message}, exit_code=USAGE)
+        sys.stdout.write(result.to_json() + "\n")
         return USAGE
-    if said.startswith("Usage:"):  # nothing was said, and help is the answer
-        say(said)
+    if message.startswith("Usage:"):  # a command without arguments prints its help
+        print_stderr(message)
         return USAGE
-    context = getattr(problem, "ctx", None)
+    context = getattr(error, "ctx", None)
     if context is not None:
-        say(context.get_usage())
-    say(f"error: {said}")
-    return int(getattr(problem, "exit_code", FAILED))
+        print_stderr(context.get_usage())
+    print_stderr(f"error: {message}")
+    return int(getattr(error, "exit_code", FAILED))

@@ -1,4 +1,4 @@
-"""What stream commands share: where the job is, what it says, where it keeps its files."""
+"""JobCall: the streaming job of a command, its file, variables and checkpoint folder."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.call import Call
-from weft.core.names import find_similar, format_list
+from weft.cli.call import Call, unknown_name
 from weft.errors import StreamSqlError, WeftError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -21,119 +20,101 @@ if TYPE_CHECKING:
     from weft.streams.sql.spec import JobSpec
 
 STREAMS = "streams"
-"""Folder of a workspace in which jobs are found by their names."""
+"""Folder of a workspace with its jobs."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-Job = Annotated[str, typer.Argument(metavar="JOB", help="A .sql file, or its name: here or in streams/.")]
-Define = Annotated[
+JobArgument = Annotated[
+    str, typer.Argument(metavar="JOB", help="A .sql file, or the name of one here or in streams/.")
+]
+DefineOption = Annotated[
     list[str] | None,
-    typer.Option("-D", metavar="VAR=VALUE", help="The value of ${VAR} in the job; repeatable."),
+    typer.Option("-D", metavar="VAR=VALUE", help="Set the value of ${VAR} in the job. Repeatable."),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCall:
-    """A job as a command names it: its file, the workspace it lies in, the values of its variables."""
+    """A job as a command names it: its file, its workspace, the values of its variables."""
 
     file: Path
     root: Path
     variables: tuple[tuple[str, str], ...] = ()
 
     @property
-    def shown(self) -> str:
-        """The file as findings name it: below the workspace where it can be said so."""
-        return (
-            self.file.relative_to(self.root).as_posix()
-            if self.file.is_relative_to(self.root)
-            else str(self.file)
-        )
+    def display_path(self) -> str:
+        """The file as findings name it: relative to the workspace if it is inside."""
+        is_inside = self.file.is_relative_to(self.root)
+        return self.file.relative_to(self.root).as_posix() if is_inside else str(self.file)
 
     def spec(self) -> JobSpec:
-        """Return what the file says; every mistake in it is raised together."""
+        """Return the parsed job; raise all its errors together."""
         from weft.streams.sql.job import read_job_text
         from weft.streams.sql.lower import read_spec
 
-        return read_spec(read_job_text(self.file, self.shown), file=self.shown, env=self._env())
+        text = read_job_text(self.file, self.display_path)
+        return read_spec(text, file=self.display_path, env=self._env())
 
     def plan(self) -> JobPlan:
-        """Return the job with everything settled; every mistake is raised together."""
+        """Return the resolved job; raise all its errors together."""
         from weft.streams.plan.resolve import plan_text
         from weft.streams.sql.job import read_job_text
 
-        return plan_text(read_job_text(self.file, self.shown), self.root, file=self.shown, env=self._env())
+        text = read_job_text(self.file, self.display_path)
+        return plan_text(text, self.root, file=self.display_path, env=self._env())
 
     def _env(self) -> dict[str, str]:
         return {**os.environ, **dict(self.variables)}
 
     def folder(self) -> Path:
-        """Return where the job keeps its checkpoints; a job that does not read keeps them where most do."""
+        """Return the checkpoint folder; the default one if the job is invalid."""
         try:
-            said = self.spec().settings.get("checkpoint")
+            folder = self.spec().settings.get("checkpoint")
         except (StreamSqlError, WeftError):
-            said = None
-        return self.root / (str(said) if said else f".weft/{STREAMS}/{self.file.stem}")
+            folder = None
+        return self.root / (str(folder) if folder else f".weft/{STREAMS}/{self.file.stem}")
 
-    def words(self) -> list[str]:
-        """Return the words that name this job to another process."""
-        defined = [word for name, value in self.variables for word in ("-D", f"{name}={value}")]
-        return [str(self.file), *defined]
-
-
-def stream_root(call: Call) -> Path:
-    """Return the workspace of a stream command: the nearest folder with a ``weft.yml``, else the folder itself."""
-    from weft.pipelines.model.read_workspace import find_root
-
-    if not call.start.is_dir():
-        raise WorkspaceError(f"there is no folder {call.start}", help="`-C DIR` names the workspace")
-    return find_root(call.start)
+    def arguments(self) -> list[str]:
+        """Return the arguments that name this job on a command line."""
+        defines = [word for name, value in self.variables for word in ("-D", f"{name}={value}")]
+        return [str(self.file), *defines]
 
 
-def job_of(call: Call, said: str, defined: Sequence[str] | None = None) -> JobCall:
-    """Return the job that a command names; raise W1802 when there is none."""
-    root, start = stream_root(call), call.start.resolve()
+def find_job(call: Call, name: str, defines: Sequence[str] | None = None) -> JobCall:
+    """Return the job of a file or name; raise W1802 if there is none."""
+    root, start = call.nearest_root(), call.start.resolve()
     folders = (start, root, root / STREAMS)
-    # By name as well: messages about a job that runs name it so.
-    places = [folder / name for name in (said, f"{said}.sql") for folder in folders]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        raise _unknown(said, root, start)
-    return JobCall(file=found.resolve(), root=root, variables=variables(defined or ()))
+    # Messages about a running job use its name, so a name works like a file.
+    candidates = [folder / file for file in (name, f"{name}.sql") for folder in folders]
+    file = next((path for path in candidates if path.is_file()), None)
+    if file is None:
+        known = sorted(p.stem for p in (root / STREAMS).glob("*.sql"))
+        known += sorted(p.name for p in start.glob("*.sql"))
+        raise unknown_name("stream job", name, known, empty="create a file streams/NAME.sql")
+    return JobCall(file=file.resolve(), root=root, variables=parse_variables(defines or ()))
 
 
-def _unknown(said: str, root: Path, start: Path) -> WorkspaceError:
-    named = sorted(p.stem for p in (root / STREAMS).glob("*.sql"))
-    beside = sorted(p.name for p in start.glob("*.sql"))
-    close = find_similar(said, [*named, *beside], most=1)
-    known = [*named, *beside]
-    if close:
-        help = f"did you mean {close[0]!r}?"
-    else:
-        help = f"there are {format_list(known)}" if known else "write one as streams/NAME.sql"
-    return WorkspaceError(f"there is no stream job {said!r}", code="W1802", help=help)
-
-
-def variables(defined: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def parse_variables(defines: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the variables that ``-D VAR=VALUE`` defines.
 
-    >>> variables(["DAY=2026-01-01", "EMPTY="])
+    >>> parse_variables(["DAY=2026-01-01", "EMPTY="])
     (('DAY', '2026-01-01'), ('EMPTY', ''))
     """
-    found = []
-    for said in defined:
-        name, sign, value = said.partition("=")
-        if not sign or not _VARIABLE.fullmatch(name):
+    variables = []
+    for define in defines:
+        name, equals, value = define.partition("=")
+        if not equals or not _VARIABLE.fullmatch(name):
             raise WorkspaceError(
-                f"-D {said!r} defines no variable", code="W1803", help="as in -D DAY=2026-01-01"
+                f"invalid variable {define!r} for -D", code="W1803", help="write -D VAR=VALUE"
             )
-        found.append((name, value))
-    return tuple(found)
+        variables.append((name, value))
+    return tuple(variables)
 
 
-def settings_of(root: Path) -> Settings:
-    """Return the settings of ``weft.yml``, or the defaults where there is none."""
+def read_settings(root: Path) -> Settings:
+    """Return the settings of ``weft.yml``, or the defaults if it does not exist."""
     from weft.pipelines.model.read_workspace import SETTINGS
     from weft.pipelines.model.workspace import Settings
 
     if not (root / SETTINGS).is_file():
         return Settings()
-    return Call(folder=root).remembered().settings
+    return Call(folder=root).stored_workspace().settings

@@ -1,4 +1,4 @@
-"""What people see: colours where a terminal shows them, tables, sizes of time, bars of progress."""
+"""Text for people: coloured findings, tables, counts, durations and progress bars."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _PLAIN = "\x1b[0m"
 
 
 def has_colour(stream: TextIO) -> bool:
-    """Whether a stream is a terminal whose user wants colours."""
+    """Whether a stream is a terminal that shows colours."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def shown(found: Diagnostic, *, colour: bool = False) -> str:
-    """Return a finding as people read it."""
-    text = str(found)
-    mark = f"{found.severity}[{found.code}]"
-    return text.replace(mark, f"{_COLOURS[found.severity]}{mark}{_PLAIN}", 1) if colour else text
+def format_finding(finding: Diagnostic, *, colour: bool = False) -> str:
+    """Return a finding as text, its severity and code in colour if requested."""
+    text = str(finding)
+    mark = f"{finding.severity}[{finding.code}]"
+    return text.replace(mark, f"{_COLOURS[finding.severity]}{mark}{_PLAIN}", 1) if colour else text
 
 
-def say(text: str) -> None:
-    """Tell the user something that is not the result, without secrets: on stderr."""
+def print_stderr(text: str) -> None:
+    """Print text that is not the result, with secrets masked."""
     sys.stderr.write(redact(text) + "\n")
     sys.stderr.flush()
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows below their heads, each column as wide as it must be.
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows below their headers, each column as wide as its longest cell.
 
-    >>> print(table(("RUN", "STATUS"), [("0199", "completed")]))
+    >>> print(format_table(("RUN", "STATUS"), [("0199", "completed")]))
     RUN   STATUS
     0199  completed
     """
@@ -56,10 +56,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def took(seconds: float | None) -> str:
-    """Return a length of time as minutes and seconds.
+def format_seconds(seconds: float | None) -> str:
+    """Return a duration as minutes and seconds.
 
-    >>> took(67.4), took(None)
+    >>> format_seconds(67.4), format_seconds(None)
     ('1:07', '-')
     """
     if seconds is None:
@@ -68,66 +68,65 @@ def took(seconds: float | None) -> str:
     return f"{whole // 60}:{whole % 60:02}"
 
 
-def moment(at: dt.datetime | None) -> str:
-    """Return a moment to the minute, in UTC."""
-    return "-" if at is None else at.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M")
+def format_time(time: dt.datetime | None) -> str:
+    """Return a time to the minute, in UTC."""
+    return "-" if time is None else time.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def many(count: int, word: str) -> str:
-    """Return a count with its word.
+def format_count(count: int, noun: str) -> str:
+    """Return a count with its noun.
 
-    >>> many(1, "error"), many(0, "file")
+    >>> format_count(1, "error"), format_count(0, "file")
     ('1 error', '0 files')
     """
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def counted(counts: OperationCounts, kind: str) -> str:
-    """Return what an operation counted, in words."""
+def format_operation(counts: OperationCounts, kind: str) -> str:
+    """Return the row counts of an operation as text."""
     if kind == "output":
-        # rows_out counts the working set, which an output with a selector writes only a part of.
+        # An output with a selector writes only some of the rows that rows_out counts.
         return f"{counts.rows_changed:,} written"
-    parts = [many(counts.rows_out, "row"), f"{counts.rows_changed:,} {_DONE.get(kind, 'changed')}"]
+    parts = [format_count(counts.rows_out, "row"), f"{counts.rows_changed:,} {_VERBS.get(kind, 'changed')}"]
     for join in counts.joins:
         more = f" {join.multiple:,} multiple" if join.multiple else ""
         parts.append(f"{join.alias}: {join.matched:,} matched {join.unmatched:,} unmatched{more}")
     return "   ".join(parts)
 
 
-_DONE = {"aggregate": "added", "append": "added", "delete": "deleted"}
+_VERBS = {"aggregate": "added", "append": "added", "delete": "deleted"}
 
 
-class Watcher:
-    """Tells people how far a run is: a bar for each operation on a terminal, else a line when it is done."""
+class TerminalProgress:
+    """Shows the progress of a run: a bar for each operation on a terminal, else a line for each that is done."""
 
     def __init__(self, *, bars: bool) -> None:
         self._bars: Bars | None = None
-        self._wants_bars = bars
+        self._has_bars = bars
         self._tasks: dict[int, TaskID] = {}
         self._kinds: dict[int, tuple[str, str]] = {}
         self._done: set[int] = set()
 
     def opened(self, run: RunRecord, plan: ProjectPlan) -> None:
-        """Say that a run exists, with the versions it took."""
+        """Print the run and the dataset versions that it uses."""
+        from weft.pipelines.plan.stages import operation_type
         from weft.pipelines.store.records import short_id
 
         pinned = ", ".join(dict.fromkeys(str(read.dataset) for read in plan.reads))
-        where = "  into the sandbox" if plan.draft else ""
-        say(f"run {short_id(run.id)}  snapshot {run.snapshot_sha[:8]}  pinned {pinned}{where}")
-        from weft.pipelines.plan.stages import operation_type
-
+        target = "  into the sandbox" if plan.draft else ""
+        print_stderr(f"run {short_id(run.id)}  snapshot {run.snapshot_sha[:8]}  pinned {pinned}{target}")
         self._kinds = {op.seq: (op.name, operation_type(op)) for op in plan.operations}
 
     def started(self, stages: tuple[Stage, ...]) -> None:
         """Show a bar for each operation."""
         del stages
-        if not self._wants_bars:
+        if not self._has_bars:
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.table import Column
 
-        # On a narrow terminal the counts go on in the next line; nothing else gives way.
+        # On a narrow terminal only the counts wrap: the other columns keep their width.
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=8, table_column=Column(no_wrap=True)),
@@ -136,26 +135,26 @@ class Watcher:
             TextColumn("{task.fields[counted]}", markup=False, table_column=Column(no_wrap=False)),
             console=Console(stderr=True),
         )
-        wide = max((len(name) for name, _ in self._kinds.values()), default=0)
+        width = max((len(name) for name, _ in self._kinds.values()), default=0)
         for seq, (name, _) in self._kinds.items():
-            label = f"{seq:>4} {name:<{wide}}"
+            label = f"{seq:>4} {name:<{width}}"
             self._tasks[seq] = self._bars.add_task(label, total=1.0, start=False, counted="")
         self._bars.start()
 
     def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
-        """Say how much of an operation is done."""
+        """Show how much of an operation is done."""
         name, kind = self._kinds.get(seq, ("", ""))
-        text = "" if counts is None else counted(counts, kind)
+        text = "" if counts is None else format_operation(counts, kind)
         if self._bars is not None and seq in self._tasks:
             self._bars.start_task(self._tasks[seq])
             self._bars.update(self._tasks[seq], completed=fraction, counted=text)
         elif counts is not None and fraction >= 1 and seq not in self._done:
             self._done.add(seq)
-            wide = max(len(n) for n, _ in self._kinds.values())
-            say(f"{seq:>4} {name:<{wide}}  {text}")
+            width = max(len(n) for n, _ in self._kinds.values())
+            print_stderr(f"{seq:>4} {name:<{width}}  {text}")
 
     def finished(self) -> None:
-        """Take the bars away from the cursor."""
+        """Stop the bars."""
         if self._bars is not None:
             self._bars.stop()
             self._bars = None

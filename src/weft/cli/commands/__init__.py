@@ -1,1 +1,1 @@
-"""One command a file."""
+"""One file for each command or group of commands."""

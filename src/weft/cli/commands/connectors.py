@@ -1,4 +1,4 @@
-"""``weft connectors``: jars of Spark for Kafka and Avro, which do not come with it."""
+"""``weft connectors``: the jars that Spark needs for Kafka and Avro."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from typing import Annotated
 import typer
 
 from weft.cli.envelope import Envelope
-from weft.cli.terminal import table
+from weft.cli.terminal import format_table
 
-app = typer.Typer(help="Connectors of Spark for Kafka and Avro.", no_args_is_help=True)
+app = typer.Typer(help="Install the Spark connectors for Kafka and Avro.", no_args_is_help=True)
 
 
 @app.command("list")
 def ls() -> Envelope:
-    """List the connectors, and which are installed."""
+    """List the connectors and their installed versions."""
     from weft.streams.run.connectors import CONNECTORS, find_installed
 
-    found = [find_installed(connector) for connector in CONNECTORS]
-    rows = [(one.name, one.version or "not installed", one.what) for one in found]
-    missing = tuple(f"weft connectors install {one.name}" for one in found if not one.version)
+    connectors = [find_installed(connector) for connector in CONNECTORS]
+    rows = [(c.name, c.version or "not installed", c.what) for c in connectors]
     return Envelope(
         command="connectors",
-        data={"connectors": [one.to_dict() for one in found]},
-        text=table(("CONNECTOR", "VERSION", "FOR"), rows),
-        next=missing,
+        data={"connectors": [c.to_dict() for c in connectors]},
+        text=format_table(("CONNECTOR", "VERSION", "FOR"), rows),
+        next=tuple(f"weft connectors install {c.name}" for c in connectors if not c.version),
     )
 
 
@@ -34,16 +33,17 @@ def install(
     name: Annotated[str, typer.Argument(metavar="CONNECTOR", help="kafka or avro.")],
     *,
     offline: Annotated[
-        Path | None, typer.Option("--offline", metavar="DIR", help="Take the jars from this folder.")
+        Path | None,
+        typer.Option("--offline", metavar="DIR", help="Take the jars from this folder, not from Maven."),
     ] = None,
 ) -> Envelope:
-    """Fetch a connector with Maven, for the installed version of Spark."""
-    from weft.streams.run.connectors import install_connector as put
+    """Download a connector for the installed version of Spark."""
+    from weft.streams.run.connectors import install_connector
 
-    found, told = put(name, offline=offline)
+    connector, findings = install_connector(name, offline=offline)
     return Envelope(
         command="connectors",
-        data=found.to_dict(),
-        diagnostics=told,
-        text=f"{found.name} {found.version} for Spark {found.spark} is in {found.folder}",
+        data=connector.to_dict(),
+        diagnostics=findings,
+        text=f"installed {connector.name} {connector.version} for Spark {connector.spark} in {connector.folder}",
     )

@@ -1,4 +1,4 @@
-"""``weft doctor``: whether this machine can run what the workspace asks for."""
+"""``weft doctor``: whether this machine can run the workspace."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from weft.cli.call import Call, call_of, reading
+from weft.cli.call import Call, get_call, read_store
 from weft.cli.envelope import FAILED, OK, Envelope
+from weft.cli.terminal import format_count
 from weft.core.documents import Document
 from weft.errors import WeftError
 from weft.redaction import redact
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from weft.pipelines.model.workspace import Workspace
 
 NEEDED_JAVA = 17
-_WAIT = 5.0
+_TIMEOUT = 5.0
 _EXTRAS = {"postgres": "psycopg", "connect": "grpcio", "delta": "deltalake", "iceberg": "pyiceberg"}
 
 
 @dataclass(frozen=True, slots=True)
 class Check(Document):
-    """One thing that was looked at; `help` says what to do when it is not as it should be."""
+    """One check of the machine; `help` says how to fix what failed."""
 
     name: str
     ok: bool
@@ -49,29 +50,28 @@ def doctor(
     context: typer.Context,
     *,
     upgrade_store: Annotated[
-        bool, typer.Option("--upgrade-store", help="Bring the tables of a shared store up to date.")
+        bool, typer.Option("--upgrade-store", help="Upgrade the tables of a shared store.")
     ] = False,
 ) -> Envelope:
-    """Check Python, Java, packages, the store, the files of the workspace, the cluster and its workers."""
-    call = call_of(context)
-    checks = [python(), java(), *packages(), *_of_workspace(call, upgrade=upgrade_store)]
-    wide = max(len(check.name) for check in checks)
+    """Check that this machine can run the workspace. Checks Python, Java, packages, store, files and cluster."""
+    call = get_call(context)
+    checks = [check_python(), check_java(), *check_packages(), *_check_workspace(call, upgrade=upgrade_store)]
+    width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
-        lines.append(f"{'ok ' if check.ok else 'NO '} {check.name:<{wide}}  {check.found}".rstrip())
+        lines.append(f"{'ok ' if check.ok else 'NO '} {check.name:<{width}}  {check.found}".rstrip())
         if not check.ok and check.help:
-            lines.append(f"    {'':<{wide}}  {check.help}")
-    well = all(check.ok for check in checks)
+            lines.append(f"    {'':<{width}}  {check.help}")
     return Envelope(
         command="doctor",
         data={"checks": [check.to_dict() for check in checks]},
         text="\n".join(lines),
-        exit_code=OK if well else FAILED,
+        exit_code=OK if all(check.ok for check in checks) else FAILED,
     )
 
 
-def python() -> Check:
-    """Look at the Python that runs this."""
+def check_python() -> Check:
+    """Check the version of this Python."""
     return Check(
         "python",
         sys.version_info >= (3, 11),
@@ -80,30 +80,28 @@ def python() -> Check:
     )
 
 
-def java() -> Check:
-    """Look at the Java that Spark would start."""
+def check_java() -> Check:
+    """Check the Java that Spark would start."""
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    help = f"Spark needs Java {NEEDED_JAVA} or newer: install one, and let JAVA_HOME or PATH lead to it"
-    if found is None or not Path(found).exists():
-        return Check(
-            "java", ok=False, found="none" if home is None else f"none at JAVA_HOME {home}", help=help
-        )
-    # The Java that Spark itself would start.
-    told = subprocess.run(  # noqa: S603
-        [found, "-version"], capture_output=True, text=True, check=False, timeout=30
+    path = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    help = f"install Java {NEEDED_JAVA} or newer, and set JAVA_HOME or PATH to it"
+    if path is None or not Path(path).exists():
+        problem = "not found" if home is None else f"not found at JAVA_HOME {home}"
+        return Check("java", ok=False, found=problem, help=help)
+    process = subprocess.run(  # noqa: S603  # the path that Spark uses too
+        [path, "-version"], capture_output=True, text=True, check=False, timeout=30
     )
-    said = (told.stderr or told.stdout).splitlines()
-    number = re.search(r'version "(\d+)', "\n".join(said))
+    lines = (process.stderr or process.stdout).splitlines()
+    number = re.search(r'version "(\d+)', "\n".join(lines))
     ok = number is not None and int(number[1]) >= NEEDED_JAVA
-    return Check("java", ok, f"{said[0] if said else 'says nothing'} at {found}", help)
+    return Check("java", ok, f"{lines[0] if lines else 'unknown version'} at {path}", help)
 
 
-def packages() -> Iterator[Check]:
-    """Look at the packages that every run needs in this Python."""
+def check_packages() -> Iterator[Check]:
+    """Check the packages that every run needs."""
     from weft.joins.spark.workers import DRIVER_NEEDS, parse_release
 
-    for name, oldest in {"pyspark": "4.0", **DRIVER_NEEDS}.items():
+    for name, oldest in {"pyspark": "4.3", **DRIVER_NEEDS}.items():
         help = f"{shlex.quote(sys.executable)} -m pip install '{name}>={oldest}'"
         try:
             installed = str(import_module(name).__version__)
@@ -111,80 +109,75 @@ def packages() -> Iterator[Check]:
             yield Check(name, ok=False, found=f"cannot be imported: {cause}", help=help)
             continue
         is_old = parse_release(installed) < parse_release(oldest)
-        found = f"{installed}, and runs need {oldest} or newer" if is_old else installed
-        yield Check(name, ok=not is_old, found=found, help=help)
+        state = f"{installed}, but runs need {oldest} or newer" if is_old else installed
+        yield Check(name, ok=not is_old, found=state, help=help)
 
 
-def extras(workspace: Workspace | None) -> Iterator[Check]:
-    """Look at the packages that only some workspaces need."""
-    wanted = set() if workspace is None else set(_extras_of(workspace))
+def check_extras(workspace: Workspace | None) -> Iterator[Check]:
+    """Check the packages that only some workspaces need."""
+    needed = set() if workspace is None else set(_needed_extras(workspace))
     for extra, name in _EXTRAS.items():
         help = f"{shlex.quote(sys.executable)} -m pip install 'weft[{extra}]'"
         try:
             yield Check(name, ok=True, found=version(name))
         except PackageNotFoundError:
-            is_needed = extra in wanted
-            found = "not installed, and the workspace needs it" if is_needed else f"not installed; {help}"
-            yield Check(name, ok=not is_needed, found=found, help=help)
+            is_needed = extra in needed
+            state = "not installed, but the workspace needs it" if is_needed else f"not installed; {help}"
+            yield Check(name, ok=not is_needed, found=state, help=help)
 
 
-def _extras_of(workspace: Workspace) -> Iterator[str]:
+def _needed_extras(workspace: Workspace) -> Iterator[str]:
     if workspace.settings.store.startswith("postgres"):
         yield "postgres"
-    if _remote(workspace.settings.spark):
+    if _connect_url(workspace.settings.spark):
         yield "connect"
     yield from {source.type for source in workspace.datasources} & {"delta", "iceberg"}
 
 
-def workers(call: Call, workspace: Workspace | None) -> Check:
-    """Look whether Spark's workers can run the kernels: by asking their Python here, by a task elsewhere."""
+def check_workers(call: Call, workspace: Workspace | None) -> Check:
+    """Check that the workers of Spark can run the kernels: local ones by their Python, others by a task."""
     from weft.io.settings import SparkSettings
     from weft.io.spark.session import session_for, worker_python
     from weft.pipelines.run.workers import local_workers, session_workers
 
     settings = SparkSettings() if workspace is None else workspace.settings.spark
-    if not _is_elsewhere(settings):
-        asked = local_workers(worker_python(settings))
+    if not _is_remote(settings):
+        answer = local_workers(worker_python(settings))
     else:
         try:
             with session_for(settings, call.start if workspace is None else workspace.root) as session:
-                asked = session_workers(session)
-        except WeftError as problem:
-            return Check(
-                "workers", ok=False, found=f"{problem.code}: {problem.message}", help=problem.help or ""
-            )
-    if asked.problem:
-        return Check("workers", ok=False, found=f"W1809: {asked.problem}", help=asked.help)
-    return Check("workers", ok=True, found=str(asked))
+                answer = session_workers(session)
+        except WeftError as error:
+            return Check("workers", ok=False, found=f"{error.code}: {error.message}", help=error.help or "")
+    if answer.problem:
+        return Check("workers", ok=False, found=f"W1809: {answer.problem}", help=answer.help)
+    return Check("workers", ok=True, found=str(answer))
 
 
-def _of_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
+def _check_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
     try:
-        loaded = call.loaded()
-    except WeftError as problem:
-        yield from (*extras(None), workers(call, None))
-        yield Check("workspace", ok=True, found=f"none: {problem.message}")
+        loaded = call.load()
+    except WeftError as error:
+        yield from (*check_extras(None), check_workers(call, None))
+        yield Check("workspace", ok=True, found=f"none: {error.message}")
         return
     workspace = loaded.workspace
-    yield from extras(workspace)
-    wrong = len(loaded.errors)
-    yield Check(
-        "workspace",
-        ok=not wrong,
-        found=f"{workspace.root}, {len(workspace.files)} files" + (f", {wrong} errors" if wrong else ""),
-        help="`weft validate` tells them",
-    )
-    yield store(workspace, upgrade=upgrade)
-    if (where := _address(workspace)) is not None:
-        reached = cluster(*where)
-        yield reached
-        if not reached.ok:
+    yield from check_extras(workspace)
+    state = f"{workspace.root}, {format_count(len(workspace.files), 'file')}"
+    if loaded.errors:
+        state += f", {format_count(len(loaded.errors), 'error')}"
+    yield Check("workspace", ok=not loaded.errors, found=state, help="`weft validate` lists them")
+    yield check_store(workspace, upgrade=upgrade)
+    if (address := _cluster_address(workspace)) is not None:
+        cluster = check_cluster(*address)
+        yield cluster
+        if not cluster.ok:
             return
-    yield workers(call, workspace)
+    yield check_workers(call, workspace)
 
 
-def store(workspace: Workspace, *, upgrade: bool) -> Check:
-    """Look whether the store answers; bring its tables up to date when that is wanted."""
+def check_store(workspace: Workspace, *, upgrade: bool) -> Check:
+    """Check that the store is available; upgrade its tables on request."""
     url, root = workspace.settings.store, workspace.root
     try:
         if upgrade:
@@ -193,43 +186,43 @@ def store(workspace: Workspace, *, upgrade: bool) -> Check:
             return Check(
                 "store", ok=True, found=f"{redact(url)}, tables at version {upgrade_store(url, root)}"
             )
-        with reading(workspace.settings, root) as reader:
-            what = "not made yet: the first run makes it" if reader is None else "answers"
-            return Check("store", ok=True, found=f"{redact(url)} {what}")
-    except WeftError as problem:
-        return Check("store", ok=False, found=problem.message, help=problem.help)
+        with read_store(workspace) as reader:
+            state = "does not exist yet: the first run creates it" if reader is None else "is available"
+            return Check("store", ok=True, found=f"{redact(url)} {state}")
+    except WeftError as error:
+        return Check("store", ok=False, found=error.message, help=error.help)
 
 
-def _address(workspace: Workspace) -> tuple[str, str, int] | None:
+def _cluster_address(workspace: Workspace) -> tuple[str, str, int] | None:
     spark = workspace.settings.spark
-    said = _remote(spark) or spark.master
-    if said is None or not _is_elsewhere(spark):
+    url = _connect_url(spark) or spark.master
+    if url is None or not _is_remote(spark):
         return None
-    parts = urlsplit(said.split(",")[0])
+    parts = urlsplit(url.split(",")[0])
     ports = {"sc": 15002, "spark": 7077}
     if parts.hostname is None or parts.scheme not in ports:
         return None
-    return said, parts.hostname, parts.port or ports[parts.scheme]
+    return url, parts.hostname, parts.port or ports[parts.scheme]
 
 
-def _remote(spark: SparkSettings) -> str | None:
+def _connect_url(spark: SparkSettings) -> str | None:
     return spark.remote or os.environ.get("SPARK_REMOTE")
 
 
-def _is_elsewhere(spark: SparkSettings) -> bool:
-    """Return whether tasks run on other machines, or may."""
-    return not (_remote(spark) or spark.master or "local").startswith("local")
+def _is_remote(spark: SparkSettings) -> bool:
+    """Whether tasks may run on other machines."""
+    return not (_connect_url(spark) or spark.master or "local").startswith("local")
 
 
-def cluster(said: str, host: str, port: int) -> Check:
-    """Look whether somebody listens where Spark should run."""
+def check_cluster(url: str, host: str, port: int) -> Check:
+    """Check that the cluster accepts connections."""
     try:
-        with socket.create_connection((host, port), timeout=_WAIT):
-            return Check("spark", ok=True, found=f"{redact(said)} answers")
+        with socket.create_connection((host, port), timeout=_TIMEOUT):
+            return Check("spark", ok=True, found=f"{redact(url)} is available")
     except OSError as cause:
         return Check(
             "spark",
             ok=False,
-            found=f"W1808: {redact(said)} is not reachable: {cause}",
-            help="start it, or leave `spark` out of weft.yml to use this machine",
+            found=f"W1808: {redact(url)} is not reachable: {cause}",
+            help="start it, or remove `spark` from weft.yml to run on this machine",
         )

@@ -1,4 +1,4 @@
-"""``weft explain``: the page of an error code."""
+"""``weft explain``: the documentation of an error code."""
 
 from __future__ import annotations
 
@@ -25,41 +25,43 @@ RULES = {
     "VAL-008": "W1201",
     "VAL-009": "W1009",
 }
-"""Rules of the runtime join and of activation, each with the code whose page tells of it."""
+"""Rules of runtime joins and of activation, each with the code that documents it."""
 
 
 def explain(
-    code: Annotated[str, typer.Argument(help="As in W0207, VR-007 or VAL-002; `all` lists them.")],
+    code: Annotated[
+        str, typer.Argument(metavar="CODE", help="W0207, VR-007 or VAL-002, for example; `all` lists them.")
+    ],
 ) -> Envelope:
-    """Print what a code means and what to do about it."""
+    """Explain an error code: what it means and how to fix it."""
     if code.lower() == "all":
         text = "\n".join(f"{c}  {title}" for c, title in CODES.items())
         return Envelope(command="explain", data={"codes": dict(CODES)}, text=text)
-    said = code.upper()
-    wanted = RULES.get(said, said)
+    requested = code.upper()
+    resolved = RULES.get(requested, requested)
     titles = {str(known): title for known, title in CODES.items()}
-    if wanted not in titles:
-        close = find_similar(said, [*titles, *RULES], most=1)
+    if resolved not in titles:
+        close = find_similar(requested, [*titles, *RULES], most=1)
         raise WorkspaceError(
-            f"there is no code {code!r}",
+            f"unknown code {code!r}",
             code="W1806",
             help=f"did you mean {close[0]}?" if close else "`weft explain all` lists them",
         )
-    text = page(wanted)
-    data = {"code": wanted, "title": titles[wanted], "text": text}
-    if said != wanted:
-        data["rule"] = said
+    text = read_section(resolved)
+    data = {"code": resolved, "title": titles[resolved], "text": text}
+    if requested != resolved:
+        data["rule"] = requested
     return Envelope(command="explain", data=data, text=text)
 
 
-def page(code: str) -> str:
-    """Return the section of a code."""
-    section = re.search(rf"^## {code}: .*?(?=^## |\Z)", _family(code), re.MULTILINE | re.DOTALL)
+def read_section(code: str) -> str:
+    """Return the section that documents a code."""
+    section = re.search(rf"^## {code}: .*?(?=^## |\Z)", _read_page(code), re.MULTILINE | re.DOTALL)
     return section[0].rstrip() if section else f"## {code}"
 
 
-def _family(code: str) -> str:
-    """Return the page of ``docs/errors`` that holds a code: of the package, or of the source tree it runs from."""
+def _read_page(code: str) -> str:
+    """Return the page of ``docs/errors`` with a code, from the installed package or from the source tree."""
     for folder in (files("weft.cli") / "errors", Path(__file__).parents[4] / "docs" / "errors"):
         if folder.is_dir():
             pages = (p for p in folder.iterdir() if p.name.startswith(code[:3]))

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.call import call_of, period_of, reading, sessions
-from weft.cli.commands.run import KnownAt
+from weft.cli.call import (
+    KnownAtOption,
+    PeriodOption,
+    get_call,
+    lazy_session,
+    parse_period,
+    parse_time,
+    read_store,
+)
 from weft.cli.envelope import Envelope
-from weft.cli.said import Period, a_moment
-from weft.cli.terminal import table
+from weft.cli.terminal import format_count, format_table
 
 if TYPE_CHECKING:
     from weft.pipelines.run.preview import Preview
@@ -19,86 +25,90 @@ if TYPE_CHECKING:
 
 def preview(
     context: typer.Context,
-    project: Annotated[str, typer.Argument(help="Name or id.")],
-    seq: Annotated[int, typer.Argument(help="The operation.")],
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="Project name or id.")],
+    seq: Annotated[int, typer.Argument(metavar="SEQ", help="Number (seq) of the operation.")],
     *,
-    period: Period = None,
-    rows: Annotated[int, typer.Option("--rows", min=1, max=10_000, help="How many at most.")] = 20,
+    period: PeriodOption = None,
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", min=1, max=10_000, help="Maximum number of rows.")
+    ] = 20,
     where: Annotated[
-        str | None, typer.Option("--where", metavar="EXPRESSION", help="On the columns after the operation.")
+        str | None,
+        typer.Option(
+            "--where", metavar="EXPRESSION", help="Filter on the columns that the operation returns."
+        ),
     ] = None,
-    known_at: KnownAt = None,
+    known_at: KnownAtOption = None,
 ) -> Envelope:
-    """Show rows that an operation changes, before and after it, or that an output writes."""
-    call = call_of(context)
-    moment = a_moment(known_at, "--known-at")
-    workspace, wanted = call.project(project)
+    """Show rows before and after an operation. For an output, shows the rows that it writes."""
+    call = get_call(context)
+    time = parse_time(known_at, "--known-at")
+    workspace, chosen = call.project(project)
     from weft.pipelines.plan.catalog import Catalog
 
-    chosen = period_of(period, wanted, Catalog.of(workspace))
+    parsed = parse_period(period, chosen, Catalog.of(workspace))
     from weft.pipelines.run.execute import RunOptions
-    from weft.pipelines.run.preview import preview as previewed
+    from weft.pipelines.run.preview import preview as preview_operation
 
-    with reading(workspace.settings, workspace.root) as reader, sessions(call, workspace) as opener:
-        seen = previewed(
+    with read_store(workspace) as reader, lazy_session(call, workspace) as session:
+        result = preview_operation(
             workspace,
-            wanted,
-            seq,
             chosen,
+            seq,
+            parsed,
             reader=reader,
-            session=opener,
+            session=session,
             rows=rows,
             where=where,
-            options=RunOptions(known_at=moment),
+            options=RunOptions(known_at=time),
         )
     return Envelope(
         command="preview",
-        data=_data(seen),
-        diagnostics=seen.warnings,
-        text=_text(seen),
-        next=(),
+        data=_to_dict(result),
+        diagnostics=result.warnings,
+        text=_describe(result),
         shows_rows=True,
     )
 
 
-def _plain(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _plain_row(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
     from weft.pipelines.scenarios.values import plain
 
     return None if row is None else {name: plain(value) for name, value in row.items()}
 
 
-def _data(seen: Preview) -> dict[str, Any]:
+def _to_dict(result: Preview) -> dict[str, Any]:
     return {
-        "seq": seen.seq,
-        "name": seen.name,
-        "type": seen.type,
-        "columns": list(seen.columns),
-        "before": [_plain(row) for row in seen.before],
-        "after": [_plain(row) for row in seen.after],
-        "changed": [list(names) for names in seen.changed],
+        "seq": result.seq,
+        "name": result.name,
+        "type": result.type,
+        "columns": list(result.columns),
+        "before": [_plain_row(row) for row in result.before],
+        "after": [_plain_row(row) for row in result.after],
+        "changed": [list(names) for names in result.changed],
     }
 
 
-def _text(seen: Preview) -> str:
-    columns = [c for c in seen.columns if not c.startswith("_")] or list(seen.columns)
+def _describe(result: Preview) -> str:
+    columns = [c for c in result.columns if not c.startswith("_")] or list(result.columns)
     rows = [
-        [_cell(name, before, after, changed) for name in columns]
-        for before, after, changed in zip(seen.before, seen.after, seen.changed, strict=True)
+        [_format_cell(name, before, after, changed) for name in columns]
+        for before, after, changed in zip(result.before, result.after, result.changed, strict=True)
     ]
-    head = f"{seen.seq} {seen.name} ({seen.type}): {len(rows)} rows"
-    return f"{head}\n{table(columns, rows)}" if rows else f"{head}, nothing changes"
+    head = f"{result.seq} {result.name} ({result.type}): {format_count(len(rows), 'row')}"
+    return f"{head}\n{format_table(columns, rows)}" if rows else f"{head}, no changes"
 
 
-def _cell(
+def _format_cell(
     name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any], changed: Sequence[str]
 ) -> str:
-    new = _shown(after.get(name))
+    new = _format_value(after.get(name))
     if before is None or name not in changed or name not in before:
         return new
-    return f"{_shown(before[name])} -> {new}"
+    return f"{_format_value(before[name])} -> {new}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     from weft.pipelines.scenarios.values import plain
 
     simple = plain(value)

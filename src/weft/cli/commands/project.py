@@ -1,4 +1,4 @@
-"""``weft project``: the life of projects from draft to active and back; nothing is started."""
+"""``weft project``: the status of projects, from draft to active and back; starts no JVM."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.call import call_of, project_of, reading, writing
-from weft.cli.envelope import Envelope, refused
-from weft.cli.terminal import moment, table
+from weft.cli.call import find_project, get_call, read_store, write_store
+from weft.cli.envelope import Envelope
+from weft.cli.terminal import format_table, format_time
 from weft.core.names import quote_for_shell
 from weft.errors import ActivationError, WorkspaceError
 
@@ -18,76 +18,77 @@ if TYPE_CHECKING:
     from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.store.lifecycle import ResolvedStatus
 
-app = typer.Typer(help="List, show, activate and end projects.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]
+app = typer.Typer(help="List, show, activate and deactivate projects.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="PROJECT", help="Project name or id.")]
 
 
 @app.command("ls")
 def ls(context: typer.Context) -> Envelope:
-    """List the projects and where each stands."""
+    """List all projects and their status."""
     from weft.pipelines.store.lifecycle import build_catalog, resolve_status
 
-    workspace = call_of(context).loaded().readable
-    with reading(workspace.settings, workspace.root) as reader:
+    workspace = get_call(context).load().readable
+    with read_store(workspace) as reader:
         catalog = build_catalog(workspace, reader)
-        found = [(p, resolve_status(p, reader)) for p in workspace.projects]
+        projects = [(p, resolve_status(p, reader)) for p in workspace.projects]
     rows = [
-        (p.name, str(p.version), s.status, _named(p.input, catalog), str(len(p.operations))) for p, s in found
+        (p.name, str(p.version), s.status, _format_ref(p.input, catalog), str(len(p.operations)))
+        for p, s in projects
     ]
     head = ("PROJECT", "VERSION", "STATUS", "INPUT", "OPERATIONS")
     return Envelope(
         command="project",
-        data={"projects": [_short(p, s) for p, s in found]},
-        diagnostics=tuple(w for _, s in found for w in s.warnings),
-        text=table(head, rows) if rows else "no projects",
+        data={"projects": [_to_dict(p, s) for p, s in projects]},
+        diagnostics=tuple(w for _, s in projects for w in s.warnings),
+        text=format_table(head, rows) if rows else "no projects",
     )
 
 
-def _named(ref: DatasetRef, catalog: Catalog) -> str:
-    """Return a reference by the name of its dataset, whatever it was said by."""
-    known = catalog.versions(ref.name)
-    name = known[-1].name if known else ref.name
+def _format_ref(ref: DatasetRef, catalog: Catalog) -> str:
+    """Return a reference with the name of its dataset, also if it was written with its id."""
+    versions = catalog.versions(ref.name)
+    name = versions[-1].name if versions else ref.name
     return name if ref.version is None else f"{name}@{ref.version}"
 
 
-def _short(project: Project, stands: ResolvedStatus) -> dict[str, Any]:
+def _to_dict(project: Project, state: ResolvedStatus) -> dict[str, Any]:
     return {
         "id": project.id,
         "name": project.name,
         "version": project.version,
-        "status": stands.status,
-        "conflict": None if stands.conflict is None else stands.conflict.to_dict(),
+        "status": state.status,
+        "conflict": None if state.conflict is None else state.conflict.to_dict(),
     }
 
 
 @app.command("show")
 def show(context: typer.Context, name: Name) -> Envelope:
-    """Show a project, where it stands, and what is in the way of activating it."""
+    """Show a project, its status, and what prevents its activation."""
     from weft.pipelines.plan.project import check_project
     from weft.pipelines.store.lifecycle import build_catalog, resolve_status
 
-    workspace = call_of(context).loaded().readable
-    project = project_of(workspace, name)
-    with reading(workspace.settings, workspace.root) as reader:
-        stands = resolve_status(project, reader)
+    workspace = get_call(context).load().readable
+    project = find_project(workspace, name)
+    with read_store(workspace) as reader:
+        state = resolve_status(project, reader)
         catalog = build_catalog(workspace, reader)
         failures = check_project(project, catalog)
     lines = [
-        f"{project.name} v{project.version} ({stands.status})  {project.id}",
-        f"input {_named(project.input, catalog)}",
+        f"{project.name} v{project.version} ({state.status})  {project.id}",
+        f"input {_format_ref(project.input, catalog)}",
     ]
     lines += [f"  {op.seq:>4} {op.name} ({op.type})" for op in project.operations]
-    if stands.conflict is not None:
+    if state.conflict is not None:
         lines += [
             f"conflict: {change.column} {change.change_type}, operations {list(change.affected_operations)}"
-            for change in stands.conflict.breaking_changes
+            for change in state.conflict.breaking_changes
         ]
     lines += [f"{f.rule} {f.type}: {f.detail}" for f in failures]
     return Envelope(
         command="project",
-        data=_short(project, stands)
+        data=_to_dict(project, state)
         | {"failures": [f.to_dict() for f in failures], "project": project.to_dict()},
-        diagnostics=(*stands.warnings, *(f.diagnostic for f in failures)),
+        diagnostics=(*state.warnings, *(f.diagnostic for f in failures)),
         text="\n".join(lines),
     )
 
@@ -98,76 +99,79 @@ def activate(
     name: Name,
     *,
     dataset_version: Annotated[
-        int | None, typer.Option("--dataset-version", min=1, help="Pin the input to this version.")
+        int | None,
+        typer.Option("--dataset-version", metavar="N", min=1, help="Pin the input to this version."),
     ] = None,
 ) -> Envelope:
-    """Make a draft the next active version; everything that stands against it is told."""
-    from weft.pipelines.store.lifecycle import activate as activated
+    """Activate a draft as the next version. Reports everything that prevents it."""
+    from weft.pipelines.store.lifecycle import activate as activate_project
 
-    workspace, project = call_of(context).project(name)
-    with writing(workspace.settings, workspace.root) as store:
+    workspace, project = get_call(context).project(name)
+    with write_store(workspace) as store:
         try:
-            done = activated(workspace, project, store, dataset_version=dataset_version)
-        except ActivationError as problem:
-            failures = [f.to_dict() for f in problem.failures]
-            return refused("project", problem, {"name": project.name, "failures": failures})
-    now = done.project
+            active = activate_project(workspace, project, store, dataset_version=dataset_version).project
+        except ActivationError as error:
+            failures = [f.to_dict() for f in error.failures]
+            return Envelope.from_error("project", error, {"name": project.name, "failures": failures})
     return Envelope(
         command="project",
         data={
-            "name": now.name,
-            "version": now.version,
-            "status": now.status,
-            "input_dataset_version": now.input.version,
+            "name": active.name,
+            "version": active.version,
+            "status": active.status,
+            "input_dataset_version": active.input.version,
             "failures": [],
         },
-        text=f"{now.name} is active as v{now.version}, its input is {now.input}",
-        next=(f"weft run {quote_for_shell(now.name)} -p PERIOD",),
+        text=f"{active.name} is active as v{active.version} with input {active.input}",
+        next=(f"weft run {quote_for_shell(active.name)} -p PERIOD",),
     )
 
 
 @app.command("deactivate")
 def deactivate(context: typer.Context, name: Name) -> Envelope:
-    """Take an active project out of use."""
-    from weft.pipelines.store.lifecycle import deactivate as done
+    """Deactivate an active project. It can no longer run."""
+    from weft.pipelines.store.lifecycle import deactivate as deactivate_project
 
-    return _moved(context, name, done)
+    return _change_status(context, name, deactivate_project)
 
 
 @app.command("reopen")
 def reopen(context: typer.Context, name: Name) -> Envelope:
-    """Make an inactive project a draft."""
-    from weft.pipelines.store.lifecycle import reopen as done
+    """Turn an inactive project into a draft."""
+    from weft.pipelines.store.lifecycle import reopen as reopen_project
 
-    return _moved(context, name, done)
+    return _change_status(context, name, reopen_project)
 
 
-def _moved(context: typer.Context, name: str, move: Any) -> Envelope:
-    workspace, project = call_of(context).project(name)
-    with writing(workspace.settings, workspace.root) as store:
-        now: Project = move(workspace, project, store)
+def _change_status(context: typer.Context, name: str, change: Any) -> Envelope:
+    workspace, project = get_call(context).project(name)
+    with write_store(workspace) as store:
+        changed: Project = change(workspace, project, store)
     return Envelope(
         command="project",
-        data={"name": now.name, "version": now.version, "status": now.status},
-        text=f"{now.name} is {now.status}",
+        data={"name": changed.name, "version": changed.version, "status": changed.status},
+        text=f"{changed.name} is {changed.status}",
     )
 
 
 @app.command("versions")
 def versions(context: typer.Context, name: Name) -> Envelope:
     """List the versions of a project that were activated or run."""
-    workspace = call_of(context).loaded().readable
-    project = project_of(workspace, name)
-    with reading(workspace.settings, workspace.root) as reader:
-        found = () if reader is None else reader.project_versions(project.id)
+    workspace = get_call(context).load().readable
+    project = find_project(workspace, name)
+    with read_store(workspace) as reader:
+        recorded = () if reader is None else reader.project_versions(project.id)
     data = [
-        {"version": v.version, "status": v.status, "fingerprint": v.fingerprint, "recorded_at": moment(v.recorded_at)}
-        for v in found
-    ]  # fmt: skip
-    rows = [(str(v.version), v.fingerprint[:12], moment(v.recorded_at)) for v in found]
-    text = (
-        table(("VERSION", "FINGERPRINT", "RECORDED"), rows) if rows else "no version was activated or run yet"
-    )
+        {
+            "version": v.version,
+            "status": v.status,
+            "fingerprint": v.fingerprint,
+            "recorded_at": format_time(v.recorded_at),
+        }
+        for v in recorded
+    ]
+    rows = [(str(v.version), v.fingerprint[:12], format_time(v.recorded_at)) for v in recorded]
+    text = format_table(("VERSION", "FINGERPRINT", "RECORDED"), rows) if rows else "no versions yet"
     return Envelope(command="project", data={"name": project.name, "versions": data}, text=text)
 
 
@@ -176,26 +180,29 @@ def resolve(
     context: typer.Context,
     name: Name,
     *,
-    adapt: Annotated[bool, typer.Option("--adapt", help="Take the new dataset version.")] = False,
+    adapt: Annotated[bool, typer.Option("--adapt", help="Use the new dataset version.")] = False,
     pin: Annotated[bool, typer.Option("--pin", help="Keep the old dataset version.")] = False,
 ) -> Envelope:
-    """End a conflict with a new dataset version; the project is a draft then."""
+    """Resolve a conflict with a new dataset version. The project becomes a draft."""
     from weft.pipelines.store.lifecycle import resolve_conflict
 
     if adapt == pin:
-        raise WorkspaceError("say how the conflict ends", code="W1803", help="--adapt or --pin")
-    workspace, project = call_of(context).project(name)
-    with writing(workspace.settings, workspace.root) as store:
-        done = resolve_conflict(workspace, project, store, "adapted" if adapt else "pinned")
+        raise WorkspaceError(
+            "a conflict is resolved with --adapt or with --pin", code="W1803", help="add one of the two"
+        )
+    workspace, project = get_call(context).project(name)
+    with write_store(workspace) as store:
+        result = resolve_conflict(workspace, project, store, "adapted" if adapt else "pinned")
+    draft = result.project
     return Envelope(
         command="project",
         data={
-            "name": done.project.name,
-            "version": done.project.version,
-            "status": done.project.status,
-            "conflict": done.report.to_dict(),
+            "name": draft.name,
+            "version": draft.version,
+            "status": draft.status,
+            "conflict": result.report.to_dict(),
         },
-        diagnostics=done.notes,
-        text=f"{done.project.name} is {done.project.status}",
-        next=(f"weft project activate {quote_for_shell(done.project.name)}",),
+        diagnostics=result.notes,
+        text=f"{draft.name} is {draft.status}",
+        next=(f"weft project activate {quote_for_shell(draft.name)}",),
     )

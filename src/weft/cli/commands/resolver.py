@@ -1,4 +1,4 @@
-"""``weft resolver``: which rule finds the data of a period, and whether it is there; nothing is started."""
+"""``weft resolver``: which rule locates the data of a period, and whether the data exists; starts no JVM."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.call import call_of, project_of, reading
-from weft.cli.commands.dataset import one
+from weft.cli.call import PeriodOption, find_project, get_call, read_store, unknown_name
+from weft.cli.commands.dataset import find_dataset
 from weft.cli.envelope import FAILED, INVALID, OK, Envelope
-from weft.cli.said import Period
-from weft.cli.terminal import table
+from weft.cli.terminal import format_table
 from weft.core.calendar import GREGORIAN
-from weft.core.names import find_similar, format_list
+from weft.core.names import format_list
 from weft.errors import ResolutionError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -22,152 +21,166 @@ if TYPE_CHECKING:
     from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.plan.resolver.rules import ResolverDiagnostic
 
-app = typer.Typer(help="List, show and try resolvers.", no_args_is_help=True)
+app = typer.Typer(help="List, show and test resolvers.", no_args_is_help=True)
 
 
 @app.command("ls")
 def ls(context: typer.Context) -> Envelope:
-    """List the resolvers."""
-    workspace = call_of(context).loaded().readable
+    """List all resolvers."""
+    workspace = get_call(context).load().readable
     default = workspace.settings.default_resolver
 
     def is_default(resolver: Resolver) -> bool:
         return default in (resolver.id, resolver.name) if default else resolver.is_default
 
     data = [
-        {"id": r.id, "name": r.name, "version": r.version, "status": r.status, "default": is_default(r), "rules": [rule.name for rule in r.rules]}
+        {
+            "id": r.id,
+            "name": r.name,
+            "version": r.version,
+            "status": r.status,
+            "default": is_default(r),
+            "rules": [rule.name for rule in r.rules],
+        }
         for r in workspace.resolvers
-    ]  # fmt: skip
+    ]
     rows = [
         (r.name, str(r.version), r.status, "yes" if is_default(r) else "", str(len(r.rules)))
         for r in workspace.resolvers
     ]
-    text = table(("RESOLVER", "VERSION", "STATUS", "DEFAULT", "RULES"), rows) if rows else "no resolvers"
+    head = ("RESOLVER", "VERSION", "STATUS", "DEFAULT", "RULES")
+    text = format_table(head, rows) if rows else "no resolvers"
     return Envelope(command="resolver", data={"resolvers": data}, text=text)
 
 
 @app.command("show")
-def show(context: typer.Context, name: Annotated[str, typer.Argument(help="Name or id.")]) -> Envelope:
-    """Show the rules of a resolver in their order."""
+def show(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="RESOLVER", help="Resolver name or id.")],
+) -> Envelope:
+    """Show the rules of a resolver in order."""
     from weft.pipelines.plan.catalog import Catalog
 
-    workspace = call_of(context).loaded().readable
-    found = Catalog.of(workspace).resolver(name)
-    if found is None:
+    workspace = get_call(context).load().readable
+    resolver = Catalog.of(workspace).resolver(name)
+    if resolver is None:
         names = [r.name for r in workspace.resolvers]
-        close = find_similar(name, names, most=1)
-        raise WorkspaceError(
-            f"there is no resolver {name!r}",
-            code="W1802",
-            help=f"did you mean {close[0]!r}?" if close else f"resolvers are {format_list(names) or 'none'}",
-        )
-    lines = [f"{found.name} v{found.version} ({found.status})  {found.id}"]
-    for i, rule in enumerate(found.rules, 1):
+        raise unknown_name("resolver", name, names, empty="add a file to resolvers/")
+    lines = [f"{resolver.name} v{resolver.version} ({resolver.status})  {resolver.id}"]
+    for i, rule in enumerate(resolver.rules, 1):
         when = "always" if rule.when is None else f"when {rule.when.text}"
-        lines.append(f"  {i} {rule.name}: {when}, data level {rule.data_level}, {_leads_to(rule.strategy)}")
-    return Envelope(command="resolver", data=found.to_dict(), text="\n".join(lines))
+        target = _describe_strategy(rule.strategy)
+        lines.append(f"  {i} {rule.name}: {when}, data level {rule.data_level}, {target}")
+    return Envelope(command="resolver", data=resolver.to_dict(), text="\n".join(lines))
 
 
-def _leads_to(strategy: Strategy) -> str:
-    said = strategy.to_dict()
-    if said["type"] == "catalog":
-        return f"asks {said['endpoint']}"
-    name = said.get("path") or ".".join(filter(None, (said.get("schema"), said["table"])))
-    return f"{said['type']} {name} of {said['datasource_id']}"
+def _describe_strategy(strategy: Strategy) -> str:
+    spec = strategy.to_dict()
+    if spec["type"] == "catalog":
+        return f"asks {spec['endpoint']}"
+    name = spec.get("path") or ".".join(filter(None, (spec.get("schema"), spec["table"])))
+    return f"{spec['type']} {name} of {spec['datasource_id']}"
 
 
 @app.command("test")
-def tried(
+def try_resolver(
     context: typer.Context,
-    dataset: Annotated[str, typer.Argument(metavar="DATASET[@VERSION]", help="Name or id.")],
+    dataset: Annotated[str, typer.Argument(metavar="DATASET[@VERSION]", help="Dataset name or id.")],
     *,
-    period: Period = None,
-    name: Annotated[str | None, typer.Option("--table", help="A lookup table; default the main one.")] = None,
-    project: Annotated[
-        str | None, typer.Option("--project", help="As a run of this project sees it.")
+    period: PeriodOption = None,
+    table: Annotated[
+        str | None,
+        typer.Option("--table", metavar="NAME", help="Lookup table; the main table by default."),
     ] = None,
-    call: Annotated[bool, typer.Option("--call", help="Ask services that know the place.")] = False,
+    project: Annotated[
+        str | None,
+        typer.Option("--project", metavar="NAME", help="Apply the resolver overrides of this project."),
+    ] = None,
+    call: Annotated[
+        bool, typer.Option("--call", help="Call the catalog service that knows the location.")
+    ] = False,
 ) -> Envelope:
-    """Show how the data of a dataset is found for a period: rules, places, what is missing."""
+    """Show where the data of a dataset is for a period, and which rule located it."""
     from weft.pipelines.plan.resolver.locate import locate
     from weft.pipelines.store.lifecycle import build_catalog
 
     if period is None:
-        raise WorkspaceError("say for which period", code="W1803", help="as in -p 2026-01")
-    workspace = call_of(context).workspace()
-    with reading(workspace.settings, workspace.root) as reader:
+        raise WorkspaceError("a period is missing", code="W1803", help="add one, for example -p 2026-01")
+    workspace = get_call(context).workspace()
+    with read_store(workspace) as reader:
         catalog = build_catalog(workspace, reader)
-    found = one(dataset, catalog)
-    seen = None if project is None else project_of(workspace, project)
-    calendar = catalog.calendar(GREGORIAN.name if seen is None else seen.calendar)
-    wanted = found.main_table if name is None else _table(name, found)
+    version = find_dataset(dataset, catalog)
+    chosen = None if project is None else find_project(workspace, project)
+    calendar = catalog.calendar(GREGORIAN.name if chosen is None else chosen.calendar)
+    target = version.main_table if table is None else _find_table(table, version)
     try:
-        answer = locate(found, wanted, seen, catalog, calendar.parse(period), calendar)
-    except ResolutionError as problem:
-        how = problem.resolution
+        result = locate(version, target, chosen, catalog, calendar.parse(period), calendar)
+    except ResolutionError as error:
+        trace = error.resolution
         return Envelope(
             command="resolver",
-            data={"diagnostic": None if how is None else how.to_dict(), "locations": []},
-            diagnostics=problem.diagnostics,
-            text="" if how is None else "\n".join(_traced(how)),
+            data={"diagnostic": None if trace is None else trace.to_dict(), "locations": []},
+            diagnostics=error.diagnostics,
+            text="" if trace is None else "\n".join(_describe_rules(trace)),
             exit_code=INVALID,
         )
-    places = [_place(location, catalog, workspace.root, ask=call) for location in answer.locations]
-    there = all(place["exists"] is not False for place in places)
+    locations = [
+        _check_location(location, catalog, workspace.root, ask=call) for location in result.locations
+    ]
     return Envelope(
         command="resolver",
-        data={"diagnostic": answer.diagnostic.to_dict(), "locations": places},
-        diagnostics=answer.warnings,
-        text="\n".join([*_traced(answer.diagnostic), *map(_shown, places)]),
-        exit_code=OK if there else FAILED,
+        data={"diagnostic": result.diagnostic.to_dict(), "locations": locations},
+        diagnostics=result.warnings,
+        text="\n".join([*_describe_rules(result.diagnostic), *map(_describe_location, locations)]),
+        exit_code=OK if all(location["exists"] is not False for location in locations) else FAILED,
     )
 
 
-def _table(name: str, dataset: Any) -> Any:
-    known = {t.name: t for t in dataset.tables} | {
+def _find_table(name: str, dataset: Any) -> Any:
+    tables = {t.name: t for t in dataset.tables} | {
         lookup.alias: lookup.target for lookup in dataset.lookups if hasattr(lookup.target, "columns")
     }
-    if name not in known:
+    if name not in tables:
         raise WorkspaceError(
             f"dataset {dataset.name!r} has no table {name!r}",
             code="W1802",
-            help=f"it has {format_list(known)}",
+            help=f"it has {format_list(tables)}",
         )
-    return known[name]
+    return tables[name]
 
 
-def _place(location: Location, catalog: Catalog, root: Path, *, ask: bool) -> dict[str, Any]:
-    """Return a location with whether it is there; None when that is not known without asking somebody."""
+def _check_location(location: Location, catalog: Catalog, root: Path, *, ask: bool) -> dict[str, Any]:
+    """Return a location and whether it exists: None if only a remote system knows."""
     from weft.io.paths import full_path, is_local, list_data_files
     from weft.pipelines.plan.resolver.locate import find_datasource
     from weft.pipelines.plan.resolver.service import needs_service, request_location
 
     if ask and needs_service(location):
         location = request_location(location, root)
-    told = location.to_dict() | {"exists": None, "full_path": None, "files": None}
+    data = location.to_dict() | {"exists": None, "full_path": None, "files": None}
     if location.path is not None:
-        whole = full_path(location, find_datasource(location, catalog), root)
-        told["full_path"] = whole
-        if is_local(whole):
-            files = list_data_files(whole)
-            told |= {"exists": bool(files), "files": len(files)}
-    return told
+        path = full_path(location, find_datasource(location, catalog), root)
+        data["full_path"] = path
+        if is_local(path):
+            files = list_data_files(path)
+            data |= {"exists": bool(files), "files": len(files)}
+    return data
 
 
-def _traced(how: ResolverDiagnostic) -> list[str]:
-    lines = [f"resolver {how.resolver_id} ({how.resolver_source}): {how.outcome}"]
+def _describe_rules(trace: ResolverDiagnostic) -> list[str]:
+    lines = [f"resolver {trace.resolver_id} ({trace.resolver_source}): {trace.outcome}"]
     marks = {True: "yes", False: "no", None: "-"}
-    for rule in how.evaluated_rules:
-        said = f"  {rule.evaluated_expression}" if rule.evaluated_expression else ""
-        lines.append(f"  {marks[rule.matched]:<3} {rule.rule_name}{said}  ({rule.reason})")
-    if how.expanded_periods:
-        lines.append(f"periods {', '.join(how.expanded_periods)}")
-    if how.missing_periods:
-        lines.append(f"missing {', '.join(how.missing_periods)}")
+    for rule in trace.evaluated_rules:
+        condition = f"  {rule.evaluated_expression}" if rule.evaluated_expression else ""
+        lines.append(f"  {marks[rule.matched]:<3} {rule.rule_name}{condition}  ({rule.reason})")
+    if trace.expanded_periods:
+        lines.append(f"periods {', '.join(trace.expanded_periods)}")
+    if trace.missing_periods:
+        lines.append(f"missing {', '.join(trace.missing_periods)}")
     return lines
 
 
-def _shown(place: dict[str, Any]) -> str:
-    marks = {True: "there", False: "NOT THERE", None: "not looked at"}
-    where = place["full_path"] or place["table"] or (place["catalog"] or {}).get("endpoint", "")
-    return f"{place['period_identifier']}  {where}  {marks[place['exists']]}"
+def _describe_location(location: dict[str, Any]) -> str:
+    marks = {True: "exists", False: "MISSING", None: "not checked"}
+    target = location["full_path"] or location["table"] or (location["catalog"] or {}).get("endpoint", "")
+    return f"{location['period_identifier']}  {target}  {marks[location['exists']]}"

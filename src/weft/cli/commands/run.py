@@ -1,4 +1,4 @@
-"""``weft run``: run a project for a period and publish what it makes."""
+"""``weft run`` and ``weft rerun``: run a project for a period and publish its outputs."""
 
 from __future__ import annotations
 
@@ -7,91 +7,132 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.call import call_of, period_of, sessions, writing
+from weft.cli.call import (
+    KnownAtOption,
+    PeriodOption,
+    ProjectArgument,
+    RunArgument,
+    get_call,
+    lazy_session,
+    parse_date,
+    parse_period,
+    parse_time,
+    write_store,
+)
 from weft.cli.envelope import FAILED, INTERRUPTED, OK, Envelope
-from weft.cli.said import Period, a_date, a_moment
-from weft.cli.terminal import many, took
+from weft.cli.terminal import format_count, format_seconds
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from weft.pipelines.run.report import RunReport
 
-KnownAt = Annotated[
-    str | None, typer.Option("--known-at", metavar="TIME", help="What was known at that moment, in UTC.")
-]
-ChangedInputs = Annotated[
-    bool, typer.Option("--allow-changed-inputs", help="Go on although inputs are not what they were.")
+CorrectionOption = Annotated[bool, typer.Option("--correction", help="Allow a run of a closed period.")]
+ChangedInputsOption = Annotated[
+    bool,
+    typer.Option("--allow-changed-inputs", help="Continue although inputs changed since the first attempt."),
 ]
 
 
 def run(
     context: typer.Context,
-    project: Annotated[str | None, typer.Argument(help="Name or id; needed when there are several.")] = None,
+    project: ProjectArgument = None,
     *,
-    period: Period = None,
-    known_at: KnownAt = None,
-    today: Annotated[str | None, typer.Option("--today", metavar="DATE", help="What TODAY() gives.")] = None,
-    correction: Annotated[bool, typer.Option("--correction", help="Run a period that is closed.")] = False,
+    period: PeriodOption = None,
+    known_at: KnownAtOption = None,
+    today: Annotated[
+        str | None, typer.Option("--today", metavar="DATE", help="Value of TODAY() in expressions.")
+    ] = None,
+    correction: CorrectionOption = False,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Write into the sandbox, publish and register nothing.")
+        bool, typer.Option("--sandbox", help="Write to the sandbox; publish and register nothing.")
     ] = False,
     resume: Annotated[
-        str | None,
-        typer.Option("--resume", metavar="RUN", help="Go on with a run that failed or was cancelled."),
+        str | None, typer.Option("--resume", metavar="RUN", help="Resume a failed or cancelled run.")
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="Refuse unless this plan still holds.")
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Run only if this saved plan is still up to date."),
     ] = None,
-    allow_changed_inputs: ChangedInputs = False,
+    allow_changed_inputs: ChangedInputsOption = False,
 ) -> Envelope:
-    """Run a project for a period: read, transform, write, publish all of it or nothing."""
-    call = call_of(context)
-    moment, day = a_moment(known_at, "--known-at"), a_date(today, "--today")
+    """Run a project for a period. Publishes all outputs or none."""
+    call = get_call(context)
+    time, day = parse_time(known_at, "--known-at"), parse_date(today, "--today")
     if resume is not None:
         if project is not None or period is not None:
             raise WorkspaceError(
-                "a run that is resumed has its project and period", code="W1803", help="leave them out"
+                "a resumed run has its own project and period",
+                code="W1803",
+                help="remove PROJECT and --period, or remove --resume",
             )
-        return _resumed(context, resume, allow_changed_inputs=allow_changed_inputs)
-    workspace, wanted = call.project(project)
+        return _resume(context, resume, allow_changed_inputs=allow_changed_inputs)
+    workspace, chosen = call.project(project)
     from weft.pipelines.plan.catalog import Catalog
 
-    chosen = period_of(period, wanted, Catalog.of(workspace))
+    parsed = parse_period(period, chosen, Catalog.of(workspace))
     from weft.pipelines.run.execute import RunOptions, run_project
 
-    options = RunOptions(known_at=moment, today=day, correction=correction, sandbox=sandbox, plan=plan)
-    with writing(workspace.settings, workspace.root) as store, sessions(call, workspace) as opener:
+    options = RunOptions(known_at=time, today=day, correction=correction, sandbox=sandbox, plan=plan)
+    with write_store(workspace) as store, lazy_session(call, workspace) as session:
         report = run_project(
             workspace,
-            wanted,
             chosen,
+            parsed,
             store=store,
-            session=opener,
+            session=session,
             options=options,
             progress=call.progress(),
         )
-    return told("run", report)
+    return _report("run", report)
 
 
-def _resumed(context: typer.Context, said: str, *, allow_changed_inputs: bool) -> Envelope:
+def _resume(context: typer.Context, run: str, *, allow_changed_inputs: bool) -> Envelope:
     from weft.pipelines.run.resume import resume
 
-    call = call_of(context)
-    workspace = call.remembered()
-    with writing(workspace.settings, workspace.root) as store, sessions(call, workspace) as opener:
+    call = get_call(context)
+    workspace = call.stored_workspace()
+    with write_store(workspace) as store, lazy_session(call, workspace) as session:
         report = resume(
-            said,
+            run,
             root=workspace.root,
             store=store,
-            session=opener,
+            session=session,
             progress=call.progress(),
             allow_changed_inputs=allow_changed_inputs,
         )
-    return told("run", report)
+    return _report("run", report)
 
 
-def told(command: str, report: RunReport) -> Envelope:
-    """Return the answer of a command that ran something."""
+def rerun(
+    context: typer.Context,
+    run: RunArgument,
+    *,
+    known_at: KnownAtOption = None,
+    correction: CorrectionOption = False,
+    allow_changed_inputs: ChangedInputsOption = False,
+) -> Envelope:
+    """Repeat a run from its snapshot. Publishes the same rows; refuses changed inputs."""
+    call = get_call(context)
+    time = parse_time(known_at, "--known-at")
+    workspace = call.stored_workspace()
+    from weft.pipelines.run.execute import RunOptions
+    from weft.pipelines.run.resume import rerun as repeat_run
+
+    with write_store(workspace) as store, lazy_session(call, workspace) as session:
+        report = repeat_run(
+            run,
+            workspace=workspace,
+            store=store,
+            session=session,
+            options=RunOptions(known_at=time, correction=correction),
+            progress=call.progress(),
+            allow_changed_inputs=allow_changed_inputs,
+        )
+    return _report("rerun", report)
+
+
+def _report(command: str, report: RunReport) -> Envelope:
+    """Return the result of a command that ran a project."""
     from weft.pipelines.store.records import short_id
 
     code = {"completed": OK, "cancelled": INTERRUPTED}.get(report.status, FAILED)
@@ -107,20 +148,20 @@ def told(command: str, report: RunReport) -> Envelope:
         data=report.to_dict(),
         diagnostics=(*report.warnings, *report.diagnostics),
         next=steps,
-        text=summary(report),
+        text=_summarize(report),
         exit_code=code,
     )
 
 
-def summary(report: RunReport) -> str:
-    """Return one line that says what became of a run and where its outputs are."""
-    parts = [f"{report.status} in {took(report.seconds)}"]
+def _summarize(report: RunReport) -> str:
+    """Return one line with the status of a run and its outputs."""
+    parts = [f"{report.status} in {format_seconds(report.seconds)}"]
     for output in report.outputs:
-        parts.append(f"{output.location} ({many(output.rows, 'row')})")
+        parts.append(f"{output.location} ({format_count(output.rows, 'row')})")
         if output.dataset is not None:
             parts.append(f"{output.dataset} v{output.dataset_version}")
     if report.failure is not None and report.failure.operation_order is not None:
         parts.append(f"operation {report.failure.operation_order}")
     if report.identical is not None:
-        parts.append("the same inputs" if report.identical else "other inputs than before")
+        parts.append("the same inputs" if report.identical else "changed inputs")
     return " · ".join(parts)

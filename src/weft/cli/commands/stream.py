@@ -1,148 +1,162 @@
-"""``weft stream``: check, explain, run, start, watch, stop and redrive jobs of streaming SQL."""
+"""``weft stream``: check, explain, run, start, stop and redrive streaming SQL jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from weft.cli.call import Call, call_of
-from weft.cli.commands.stream_service import start, status, stop
-from weft.cli.commands.stream_text import MOST_ROWS, Rows, explained, redriven_text, report_data, report_text
-from weft.cli.envelope import INVALID, OK, Envelope, refused
-from weft.cli.stream_call import Define, Job, JobCall, job_of, settings_of
-from weft.cli.terminal import say
-from weft.core.names import find_similar, format_list, quote_for_shell
-from weft.errors import WeftError, WorkspaceError
+from weft.cli.call import Call, check_choice, get_call
+from weft.cli.envelope import FAILED, INVALID, OK, Envelope
+from weft.cli.stream_call import STREAMS, DefineOption, JobArgument, JobCall, find_job, read_settings
+from weft.cli.stream_text import (
+    MOST_ROWS,
+    Rows,
+    format_batch,
+    format_job,
+    format_jobs,
+    format_redriven,
+    format_rejects,
+    format_report,
+    report_to_dict,
+)
+from weft.cli.terminal import print_stderr
+from weft.core.duration import Duration
+from weft.core.frozen import thaw
+from weft.core.names import format_list, quote_for_shell, suggest
+from weft.core.paths import name_problem
+from weft.errors import Diagnostic, StreamError, WeftError, WorkspaceError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from weft.streams.checkpoint.status import JobStatus
     from weft.streams.plan.resolved import JobPlan
-    from weft.streams.run.report import JobReport
+    from weft.streams.run.report import BatchReport, JobReport, Listener
 
-app = typer.Typer(help="Jobs of streaming SQL.", no_args_is_help=True)
-Sink = Annotated[str | None, typer.Argument(metavar="SINK", help="One statement, by its sink.")]
+app = typer.Typer(help="Check, run and manage streaming SQL jobs.", no_args_is_help=True)
+SinkArgument = Annotated[
+    str | None, typer.Argument(metavar="SINK", help="Sink of one statement; all statements by default.")
+]
 Keep = Literal["state", "offsets"]
 
 
 @app.command("check")
 def check(
     context: typer.Context,
-    job: Job,
+    job: JobArgument,
     *,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors too.")] = False,
-    define: Define = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
+    define: DefineOption = None,
 ) -> Envelope:
-    """Tell every mistake of a job, and what its joins will do; starts nothing."""
+    """Check a job and report every error. Starts no JVM."""
     from weft.streams.plan.explain import explain_job
 
-    plan = job_of(call_of(context), job, define).plan()
-    told = explain_job(plan)
-    wrong = strict and any(d.severity == "warning" for d in plan.warnings)
+    plan = find_job(get_call(context), job, define).plan()
+    explanation = explain_job(plan)
+    is_invalid = strict and any(d.severity == "warning" for d in plan.warnings)
     return Envelope(
         command="stream",
-        data=explained(told.data),
+        data=thaw(explanation.data),
         diagnostics=plan.warnings,
-        text=told.text,
-        exit_code=INVALID if wrong else OK,
+        text=explanation.text,
+        exit_code=INVALID if is_invalid else OK,
     )
 
 
 @app.command("explain")
-def explain(context: typer.Context, job: Job, sink: Sink = None, *, define: Define = None) -> Envelope:
-    """Print all that is known of a job before it runs: inputs, bounds, state, when rows come out."""
+def explain(
+    context: typer.Context, job: JobArgument, sink: SinkArgument = None, *, define: DefineOption = None
+) -> Envelope:
+    """Explain a job: its inputs, bounds and state, and when rows are emitted."""
     from weft.streams.plan.explain import explain_job
 
-    plan = job_of(call_of(context), job, define).plan()
+    plan = find_job(get_call(context), job, define).plan()
     _check_sink(plan, sink)
-    told = explain_job(plan, sink)
-    return Envelope(command="stream", data=explained(told.data), diagnostics=plan.warnings, text=told.long)
+    explanation = explain_job(plan, sink)
+    return Envelope(
+        command="stream", data=thaw(explanation.data), diagnostics=plan.warnings, text=explanation.long
+    )
 
 
 @app.command("run")
 def run(
     context: typer.Context,
-    job: Job,
+    job: JobArgument,
     *,
     final: Annotated[
-        bool, typer.Option("--final", help="Read all there is, let every row out, seal.")
+        bool, typer.Option("--final", help="Read all input, emit unmatched rows and seal the checkpoint.")
     ] = False,
-    available: Annotated[bool, typer.Option("--available", help="Read all there is; the default.")] = False,
+    available: Annotated[bool, typer.Option("--available", help="Read all input; the default.")] = False,
     batch: Annotated[
-        bool, typer.Option("--batch", help="The same job over the same files, as a batch.")
+        bool, typer.Option("--batch", help="Run as a batch query over the same files, without a checkpoint.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again; replaces what was written.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start again from the beginning; replaces the output.")
+    ] = False,
     keep: Annotated[
-        str | None, typer.Option("--keep", metavar="state|offsets", help="What a changed job keeps.")
+        str | None,
+        typer.Option("--keep", metavar="state|offsets", help="What to keep after the job was changed."),
     ] = None,
-    only: Annotated[str | None, typer.Option("--only", metavar="SINK", help="This statement alone.")] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="SINK", help="Run only the statement of this sink.")
+    ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="PATH", help="With --batch: where rows go.")
+        str | None, typer.Option("--to", metavar="PATH", help="Folder to write to, with --batch.")
     ] = None,
-    define: Define = None,
+    define: DefineOption = None,
     continuous: Annotated[bool, typer.Option("--continuous", hidden=True)] = False,
 ) -> Envelope:
-    """Run a job until its input ends."""
-    call = call_of(context)
-    mode = _mode(final=final, available=available, batch=batch, continuous=continuous)
-    kept = _kept(keep, fresh=fresh, mode=mode)
+    """Run a job until it has read all input."""
+    call = get_call(context)
+    mode = _choose_mode(final=final, available=available, batch=batch, continuous=continuous)
+    kept = _check_keep(keep, fresh=fresh, mode=mode)
     if to is not None and mode != "batch":
-        raise WorkspaceError("--to says where --batch writes", code="W1803", help="add --batch")
-    chosen = job_of(call, job, define)
+        raise WorkspaceError("--to works only with --batch", code="W1803", help="add --batch")
+    chosen = find_job(call, job, define)
     if mode == "continuous":
-        return _as_child(call, chosen, only)
+        return _run_supervised(call, chosen, only)
     plan = chosen.plan()
     _check_sink(plan, only)
-    report, rows = _ran(call, plan, mode=mode, fresh=fresh, keep=kept, only=only, to=to)
-    return _answer(chosen, plan, report, rows, mode)
+    report, rows = _run(call, plan, mode=mode, fresh=fresh, keep=kept, only=only, to=to)
+    return _report(chosen, plan, report, rows, mode)
 
 
-def _mode(**said: bool) -> str:
-    chosen = [name for name, wanted in said.items() if wanted]
-    if len(chosen) > 1:
+def _choose_mode(**flags: bool) -> str:
+    modes = [name for name, is_set in flags.items() if is_set]
+    if len(modes) > 1:
         raise WorkspaceError(
-            f"{format_list([f'--{name}' for name in chosen])} contradict each other",
+            f"{format_list([f'--{name}' for name in modes])} exclude each other",
             code="W1803",
-            help="say one of them",
+            help="use one of them",
         )
-    return chosen[0] if chosen else "available"
+    return modes[0] if modes else "available"
 
 
-def _kept(said: str | None, *, fresh: bool, mode: str) -> Keep | None:
-    if said is None:
+def _check_keep(keep: str | None, *, fresh: bool, mode: str) -> Keep | None:
+    if keep is None:
         return None
-    if said not in ("state", "offsets"):
-        raise WorkspaceError(
-            f"--keep {said!r} is nothing that can be kept",
-            code="W1803",
-            help="--keep state or --keep offsets",
-        )
+    check_choice("--keep", keep, ("state", "offsets"))
     if fresh or mode == "batch":
         other = "--fresh" if fresh else "--batch"
         raise WorkspaceError(
-            f"--keep and {other} contradict each other",
+            f"--keep and {other} exclude each other",
             code="W1803",
-            help=f"{other} keeps nothing: say one of them",
+            help=f"{other} keeps nothing: use one of them",
         )
-    return said  # type: ignore[return-value]  # one of both, as was looked
+    return keep  # type: ignore[return-value]  # check_choice allows these two only
 
 
-def _check_sink(plan: JobPlan, said: str | None) -> None:
+def _check_sink(plan: JobPlan, sink: str | None) -> None:
     names = [s.name for s in (*plan.statements, *plan.explains)]
-    if said is None or said in names:
-        return
-    close = find_similar(said, names, most=1)
-    raise WorkspaceError(
-        f"no statement of {plan.name!r} writes {said!r}",
-        code="W1802",
-        help=f"did you mean {close[0]!r}?" if close else f"they write {format_list(names)}",
-    )
+    if sink is not None and sink not in names:
+        raise WorkspaceError(
+            f"job {plan.name!r} has no sink {sink!r}",
+            code="W1802",
+            help=suggest(sink, names, "its sinks are", most=1),
+        )
 
 
-def _ran(
+def _run(
     call: Call,
     plan: JobPlan,
     *,
@@ -154,127 +168,271 @@ def _ran(
     stop: Any = None,
 ) -> tuple[JobReport, Rows]:
     from weft.io.spark.session import session_for
-    from weft.streams.run.job import select_statements
+    from weft.streams.run.batch import run_batch
+    from weft.streams.run.job import run_job, select_statements
     from weft.streams.run.opening import find_sealed
 
-    if mode != "batch":  # what keeps a job from running is told before Spark starts
+    # Rows of console sinks go to stderr if stdout is a JSON document.
+    show = print_stderr if call.json else print
+    if mode != "batch":  # a sealed checkpoint is reported before Spark starts
         find_sealed(plan, select_statements(plan, only), fresh=fresh, keep=keep)
-    with session_for(settings_of(plan.root).spark, plan.root, spark=call.spark) as session:
-        report = _reported(
-            call, session.spark, plan, mode, fresh=fresh, keep=keep, only=only, to=to, stop=stop
-        )
-        return report, {} if call.json else _few(report)
+    with session_for(read_settings(plan.root).spark, plan.root, spark=call.spark) as session:
+        if mode == "batch":
+            folder = None if to is None else Path(to)
+            report = run_batch(session.spark, plan, to=folder, only=only, show=show)
+        else:
+            report = run_job(
+                session.spark,
+                plan,
+                mode=mode,
+                fresh=fresh,
+                keep=keep,
+                only=only,
+                stop=stop,
+                listener=None if call.is_silent else _batch_printer(plan),
+                show=show,
+            )
+        return report, {} if call.json else _read_few_rows(report)
 
 
-def _reported(
-    call: Call,
-    spark: SparkSession,
-    plan: JobPlan,
-    mode: Any,
-    *,
-    fresh: bool,
-    keep: Keep | None,
-    only: str | None,
-    to: str | None,
-    stop: Any,
-) -> JobReport:
-    if mode == "batch":
-        from weft.streams.run.batch import run_batch
+def _batch_printer(plan: JobPlan) -> Listener:
+    """Return a listener that prints a line on stderr for each batch with rows."""
+    from weft.streams.run.report import Listener
 
-        return run_batch(spark, plan, to=None if to is None else Path(to), only=only, show=_shown(call))
-    from weft.cli.stream_watch import Watching
-    from weft.streams.run.job import run_job
+    width = max((len(s.name) for s in plan.statements), default=0)
 
-    return run_job(
-        spark,
-        plan,
-        mode=mode,
-        fresh=fresh,
-        keep=keep,
-        only=only,
-        stop=stop,
-        listener=None if call.quiet or (call.json and not call.verbose) else Watching(plan),
-        show=_shown(call),
-    )
+    class BatchPrinter(Listener):
+        def on_batch(self, report: BatchReport) -> None:
+            if line := format_batch(report, width):
+                print_stderr(line)
+
+    return BatchPrinter()
 
 
-def _shown(call: Call) -> Callable[[str], None]:
-    """Return who prints the rows of console sinks: stdout is the document's when there is one."""
-    return say if call.json else print
-
-
-def _few(report: JobReport) -> Rows:
-    """Return the rows of sinks that have few."""
-    found: dict[str, tuple[list[str], list[tuple[Any, ...]]]] = {}
+def _read_few_rows(report: JobReport) -> Rows:
+    """Return the rows of each sink that has at most `MOST_ROWS`."""
+    tables: dict[str, tuple[list[str], list[tuple[Any, ...]]]] = {}
     for query in report.queries:
         rows = report.rows(query.sink) if 0 < query.rows <= MOST_ROWS else []
         if rows:
-            found[query.sink] = (list(rows[0].__fields__), sorted((tuple(row) for row in rows), key=str))
-    return found
+            tables[query.sink] = (list(rows[0].__fields__), sorted((tuple(row) for row in rows), key=str))
+    return tables
 
 
-def _answer(chosen: JobCall, plan: JobPlan, report: JobReport, rows: Rows, mode: str) -> Envelope:
-    next_steps = (
-        () if report.sealed or mode == "batch" else (f"weft stream status {quote_for_shell(chosen.shown)}",)
-    )
+def _report(chosen: JobCall, plan: JobPlan, report: JobReport, rows: Rows, mode: str) -> Envelope:
+    is_done = report.sealed or mode == "batch"
     return Envelope(
         command="stream",
-        data=report_data(report, plan),
+        data=report_to_dict(report, plan),
         diagnostics=(*plan.warnings, *report.warnings),
-        text=report_text(report, rows),
-        next=next_steps,
+        text=format_report(report, rows),
+        next=() if is_done else (f"weft stream status {quote_for_shell(chosen.display_path)}",),
         shows_rows=bool(rows),
     )
 
 
-def _as_child(call: Call, chosen: JobCall, only: str | None) -> Envelope:
-    """Run a job until it is asked to stop; how it ended is left where its supervisor looks."""
+def _run_supervised(call: Call, chosen: JobCall, only: str | None) -> Envelope:
+    """Run a job until a stop is requested, and write the result where the supervisor reads it."""
     from weft.streams.checkpoint.supervisor import SupervisorFiles, is_stop_requested, write_answer
 
     files = SupervisorFiles(chosen.folder())
     try:
         plan = chosen.plan()
-        report, rows = _ran(call, plan, mode="continuous", only=only, stop=lambda: is_stop_requested(files))
-        answer = _answer(chosen, plan, report, rows, "continuous")
-    except WeftError as problem:
-        answer = refused("stream", problem)
-    write_answer(files, answer.document())
-    return answer
+        report, rows = _run(call, plan, mode="continuous", only=only, stop=lambda: is_stop_requested(files))
+        result = _report(chosen, plan, report, rows, "continuous")
+    except WeftError as error:
+        result = Envelope.from_error("stream", error)
+    write_answer(files, result.document())
+    return result
 
 
-app.command("start")(start)
-app.command("status")(status)
-app.command("stop")(stop)
+@app.command("start")
+def start(
+    context: typer.Context,
+    job: JobArgument,
+    *,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Supervise the job in this process, not in the background.")
+    ] = False,
+    define: DefineOption = None,
+) -> Envelope:
+    """Start a job in the background. It runs until it is stopped, and is restarted after a failure."""
+    from weft.streams.checkpoint.supervisor import SupervisorFiles
+    from weft.streams.run.supervise import spawn, start_supervisor, supervise
+
+    chosen = find_job(get_call(context), job, define)
+    plan = chosen.plan()
+    files = SupervisorFiles(chosen.folder())
+    _check_not_sealed(files.job)
+    words = ["-C", str(chosen.root), "stream"]
+    if foreground:
+        child = [*words, "run", *chosen.arguments(), "--continuous"]
+        record = supervise(files, plan.name, lambda: spawn(child, files))
+    else:
+        record = start_supervisor([*words, "start", *chosen.arguments(), "--foreground"], files, plan.name)
+    data = {
+        "job": plan.name,
+        "state": record.state,
+        "pid": record.pid,
+        "child": record.child_pid,
+        "checkpoint": str(files.job),
+        "log": str(files.log),
+    }
+    if record.state == "failed":
+        error = dict(record.error or {})
+        finding = Diagnostic(
+            error.get("code", "W2201"),
+            str(error.get("message", "the job failed")),
+            help=str(error.get("help", "")),
+        )
+        return Envelope(command="stream", data=data, diagnostics=(finding,), exit_code=FAILED)
+    name = quote_for_shell(chosen.display_path)
+    return Envelope(
+        command="stream",
+        data=data,
+        diagnostics=plan.warnings,
+        text=f"{plan.name} is {record.state}, process {record.pid}; its log is {files.log}",
+        next=() if foreground else (f"weft stream status {name}", f"weft stream stop {name}"),
+    )
+
+
+def _check_not_sealed(folder: Path) -> None:
+    from weft.streams.checkpoint.commit import check_open
+    from weft.streams.checkpoint.status import iter_checkpoints
+
+    for checkpoint in iter_checkpoints(folder):
+        check_open(checkpoint, checkpoint.root.parent.name)
+
+
+@app.command("status")
+def status(
+    context: typer.Context,
+    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Job; all jobs by default.")] = None,
+    *,
+    rejects: Annotated[
+        int | None,
+        typer.Option("--rejects", metavar="[N]", min=1, help="Show the last N rejected rows; 20 without N."),
+    ] = None,
+    define: DefineOption = None,
+) -> Envelope:
+    """Show the status of jobs. Reads their checkpoints and starts no JVM."""
+    from weft.streams.checkpoint.status import list_jobs, read_job_status
+
+    call = get_call(context)
+    if job is None:
+        base = call.nearest_root() / ".weft" / STREAMS
+        found = [read_job_status(name, base / name) for name in list_jobs(base)]
+        text = format_jobs(found) if found else "no jobs have run yet"
+        return _report_status(found, {"jobs": [s.to_dict() for s in found]}, text)
+    report = read_job_status(*_find_started(call, job, define))
+    data, text = report.to_dict(), format_job(report)
+    if rejects is not None:
+        data["rejects"] = _read_rejects(report, rejects)
+        text = f"{text}\n\n{format_rejects(data['rejects'])}"
+    return _report_status([report], data, text)
+
+
+def _report_status(reports: list[JobStatus], data: dict[str, Any], text: str) -> Envelope:
+    problems = [problem for job in reports for problem in job.problems]
+    full = [
+        Diagnostic("W2209", message, help="set 'join.max_state_rows' or a smaller bound", severity="warning")
+        for job in reports
+        for statement in job.statements
+        for message in statement.warnings
+    ]
+    return Envelope(
+        command="stream",
+        data=data,
+        diagnostics=(*problems, *full),
+        text=text,
+        exit_code=FAILED if any(p.severity == "error" for p in problems) else OK,
+        shows_rows="rejects" in data,
+    )
+
+
+def _find_started(call: Call, name: str, define: list[str] | None) -> tuple[str, Path]:
+    """Return the name and folder of a job that has run; its file may be gone."""
+    folder = call.nearest_root() / ".weft" / STREAMS / name
+    try:
+        chosen = find_job(call, name, define)
+    except WorkspaceError:
+        if folder.is_dir() and name_problem(name) is None:
+            return name, folder
+        raise
+    checkpoint = chosen.folder()
+    if not checkpoint.is_dir():
+        file = quote_for_shell(chosen.display_path)
+        raise StreamError(
+            f"job {chosen.file.stem!r} has not run yet",
+            code="W2215",
+            help=f"run it once with `weft stream run {file}`, or in the background with `weft stream start {file}`",
+        )
+    return chosen.file.stem, checkpoint
+
+
+def _read_rejects(report: JobStatus, limit: int) -> list[dict[str, Any]]:
+    from weft.streams.checkpoint.folder import Checkpoint
+    from weft.streams.checkpoint.rejects import read_last_rejects
+
+    return [
+        {"sink": statement.name, **row.to_dict()}
+        for statement in report.statements
+        for row in read_last_rejects(Checkpoint(statement.checkpoint), limit)
+    ]
+
+
+@app.command("stop")
+def stop(
+    context: typer.Context,
+    job: JobArgument,
+    *,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for the current batch.")
+    ] = "60s",
+    force: Annotated[
+        bool, typer.Option("--force", help="Kill the process if it has not stopped by then.")
+    ] = False,
+    define: DefineOption = None,
+) -> Envelope:
+    """Stop a job after its current batch."""
+    from weft.streams.checkpoint.supervisor import SupervisorFiles
+    from weft.streams.run.supervise import stop_job
+
+    seconds = Duration.parse(timeout).microseconds / 1_000_000
+    name, folder = _find_started(get_call(context), job, define)
+    how = stop_job(SupervisorFiles(folder), name, timeout=seconds, force=force)
+    return Envelope(command="stream", data={"job": name, "stopped": how}, text=f"{name} has stopped, {how}")
 
 
 @app.command("redrive")
 def redrive(
     context: typer.Context,
-    job: Job,
-    sink: Sink = None,
+    job: JobArgument,
+    sink: SinkArgument = None,
     *,
     reason: Annotated[
-        list[str] | None, typer.Option("--reason", metavar="REASON", help="Also these; LATE rows always.")
+        list[str] | None,
+        typer.Option("--reason", metavar="REASON", help="Redrive these rows too; LATE is always included."),
     ] = None,
     time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="The time of rows that have none.")
+        str | None, typer.Option("--time", metavar="COLUMN", help="Event time for rows that have none.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and write nothing.")] = False,
-    define: Define = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the rows, but write nothing.")] = False,
+    define: DefineOption = None,
 ) -> Envelope:
-    """Process rejected rows again and write what they change as corrections."""
+    """Process rejected rows again. Writes the differences to the sink as corrections."""
     from weft.io.spark.session import session_for
     from weft.streams.run.redrive import redrive_job
 
-    call = call_of(context)
-    plan = job_of(call, job, define).plan()
+    call = get_call(context)
+    plan = find_job(call, job, define).plan()
     _check_sink(plan, sink)
-    with session_for(settings_of(plan.root).spark, plan.root, spark=call.spark) as session:
-        done = redrive_job(
+    with session_for(read_settings(plan.root).spark, plan.root, spark=call.spark) as session:
+        results = redrive_job(
             session.spark, plan, sink, reasons=tuple(reason or ()), time_column=time, dry_run=dry_run
         )
     return Envelope(
         command="stream",
-        data={"dry_run": dry_run, "redriven": [one.to_dict() for one in done]},
-        text=redriven_text(done, dry_run=dry_run),
+        data={"dry_run": dry_run, "redriven": [r.to_dict() for r in results]},
+        text=format_redriven(results, dry_run=dry_run),
     )
