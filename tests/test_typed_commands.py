@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[0] / "data" / "streams" / "orders_shipments"
 _COMMAND = re.compile(r"(?:^|`|: )weft (?:[a-z-]+\b|$)")
 # Parts of ids and numbers that Weft makes itself, and names of its own.
 _SAFE = re.compile(
-    r"short|short_id\(.*\)|code|where|new\.version|one\.name|connector\.name|tag|shell_word\(.*\)"
+    r"short|short_id\(.*\)|code|workspace_option|new\.version|c\.name|connector\.name|tag|quote_for_shell\(.*\)"
 )
 NO_COMMANDS = {("cli/main.py", "engine_version()"), ("cli/documents.py", "command")}
 """The version, and the title of a schema."""
@@ -56,7 +56,7 @@ def test_values_in_commands_are_quoted_for_a_shell() -> None:
     [
         ("f'`weft run {name}` runs it'", ["name"]),
         ("f'weft -C {root} validate'", ["root"]),
-        ("f'`weft run {shell_word(name)} -p {period}`'", ["period"]),
+        ("f'`weft run {quote_for_shell(name)} -p {period}`'", ["period"]),
         ("f'`weft run --resume {short}` goes on with {name}'", []),
         ("f'weft test {name!r}'", ["name"]),
     ],

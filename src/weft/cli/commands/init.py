@@ -49,12 +49,15 @@ def init(
         export(root / ".weft" / "schema")
     project = next(p for p in texts if p.startswith("projects/"))
     name = project.removeprefix("projects/").removesuffix(".yml")
-    option = "" if root == Path.cwd() else f"-C {quote_for_shell(root)} "
+    workspace_option = "" if root == Path.cwd() else f"-C {quote_for_shell(root)} "
     return Envelope(
         command="init",
         data={"root": str(root), "template": template, "files": list(texts)},
         text="\n".join([f"{root}", *(f"  {path}" for path in texts)]),
-        next=(f"weft {option}validate", f"weft {option}run {quote_for_shell(name)} -p 2026-01"),
+        next=(
+            f"weft {workspace_option}validate",
+            f"weft {workspace_option}run {quote_for_shell(name)} -p 2026-01",
+        ),
     )
 
 

@@ -286,13 +286,15 @@ def start(
             help=str(error.get("help", "")),
         )
         return Envelope(command="stream", data=data, diagnostics=(finding,), exit_code=FAILED)
-    name = quote_for_shell(chosen.display_path)
+    file = chosen.display_path
     return Envelope(
         command="stream",
         data=data,
         diagnostics=plan.warnings,
         text=f"{plan.name} is {record.state}, process {record.pid}; its log is {files.log}",
-        next=() if foreground else (f"weft stream status {name}", f"weft stream stop {name}"),
+        next=()
+        if foreground
+        else (f"weft stream status {quote_for_shell(file)}", f"weft stream stop {quote_for_shell(file)}"),
     )
 
 
@@ -361,11 +363,12 @@ def _find_started(call: Call, name: str, define: list[str] | None) -> tuple[str,
         raise
     checkpoint = chosen.folder()
     if not checkpoint.is_dir():
-        file = quote_for_shell(chosen.display_path)
+        file = chosen.display_path
         raise StreamError(
             f"job {chosen.file.stem!r} has not run yet",
             code="W2215",
-            help=f"run it once with `weft stream run {file}`, or in the background with `weft stream start {file}`",
+            help=f"run it once with `weft stream run {quote_for_shell(file)}`, "
+            f"or in the background with `weft stream start {quote_for_shell(file)}`",
         )
     return chosen.file.stem, checkpoint
 
