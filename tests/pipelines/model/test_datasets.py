@@ -63,6 +63,7 @@ def with_columns(*columns: str) -> str:
         (with_columns("{name: a}"), [("W1003", "{name: a}")]),
         (with_columns("{name: a, type: string}") + "natural_key_columns: [b]", [("W1019", "b")]),
         (with_columns("{name: a, type: string}") + "natural_key_columns: [A]", [("W1019", "A")]),
+        (with_columns("{name: a, type: string}") + "natural_key_columns: [a, a]", [("W1018", "a")]),
         (with_columns("{name: a, type: string}") + "natural_key_columns: a", [("W1004", "a")]),
         (with_columns("{name: a, type: string}") + "version: 0", [("W1004", "0")]),
         (with_columns("{name: a, type: string}") + "status: draft", [("W1004", "draft")]),

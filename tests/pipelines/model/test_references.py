@@ -14,6 +14,13 @@ from weft.pipelines.plan.check import check_catalog
 FILES = "resolver:\n  id: files\n  is_default: true\n  rules: [{name: all, strategy: {type: path, datasource: src, path: x}}]\n"
 SOURCE = "datasource: {id: src, name: Source, type: csv}\n"
 SECOND = DATASET.replace("  name: orders\n", "  name: orders\n  version: 2\n", 1)
+FISCAL = """\
+calendar: fiscal
+is_default: true
+levels: [{name: year}]
+periods: [{identifier: 2026, level: year, start_date: 2025-07-01, end_date: 2026-06-30}]
+"""
+CASE = "scenario: s\nproject: orders_report\nperiod: 2026-01\nexpect: {count: 1}\n"
 OUTPUT = ORDERS.replace(
     "{seq: 1, name: d, type: delete}",
     "{seq: 1, name: o, type: output, arguments: {destination: {datasource: srk, table: t}}}",
@@ -40,6 +47,9 @@ OUTPUT = ORDERS.replace(
             {"resolvers/a.yml": FILES, "resolvers/b.yml": FILES.replace("id: files", "id: others"), "datasources/s.yml": SOURCE},
             [("W1016", "true")],
         ),
+        ({"calendars/a.yml": FISCAL, "calendars/b.yml": FISCAL.replace("fiscal", "retail")}, [("W1016", "true")]),
+        ({"calendars/a.yml": FISCAL, "calendars/b.yml": FISCAL}, [("W1012", "fiscal")]),
+        ({"projects/p.yml": ORDERS, "scenarios/a.yml": CASE, "scenarios/b.yml": CASE}, [("W1012", "s")]),
         ({"weft.yml": "default_resolver: files"}, [("W1020", "files")]),
         ({"datasets/a.yml": DATASET.replace("  name: orders\n  m", "  name: orders\n  resolver: flies\n  m")}, [("W1020", "flies")]),
         ({"projects/p.yml": ORDERS.replace("input", "calendar: fiscal\ninput")}, [("W1020", "fiscal")]),

@@ -209,6 +209,12 @@ def test_gaps_are_allowed_and_doubles_are_not() -> None:
     assert told("project", project_text(twice)) == [("W1010", "-1"), ("W1009", "10")]
 
 
+def test_an_invalid_seq_between_two_that_follow_each_other_is_told_once() -> None:
+    """No number is free for it, so the operation is left out; it must not take that of the next one."""
+    close = "- {seq: 10, name: a, type: delete}\n- {seq: 0, name: b, type: delete}\n- {seq: 11, name: c, type: delete}"
+    assert told("project", project_text(close)) == [("W1010", "0")]
+
+
 @pytest.mark.parametrize(
     "head", ["project:\n  name: p\n  input: gl\n  ", "project: p\ninput: gl\n", "name: p\ninput: gl\n"]
 )

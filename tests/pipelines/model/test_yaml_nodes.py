@@ -83,6 +83,17 @@ def test_a_number_with_a_point_is_exact_and_keeps_its_text(written: str) -> None
     assert found.text == written
 
 
+@pytest.mark.parametrize("written", ["9" * 1000, "-" + "9" * 1000, "1e1000", "1E-1000", "1e+01000"])
+def test_a_number_may_have_a_thousand_digits(written: str) -> None:
+    assert value_of(written) == Decimal(written)
+
+
+@pytest.mark.parametrize("written", ["9" * 1001, "1e1001", "1E-1001", "0." + "9" * 1001])
+def test_a_number_of_more_digits_is_refused_at_its_place(written: str) -> None:
+    with pytest.raises(EntityError, match=r"W1022.*more than 1,000 digits"):
+        value_of(written)
+
+
 def test_infinity_and_nan_are_decimals_too() -> None:
     assert value_of("-.inf") == Decimal("-Infinity")
     assert value_of(".NaN").is_nan()

@@ -244,6 +244,18 @@ def two_projects(tmp_path: Path, first: str, second: str, status: str = "active"
             "active",
             "error",
         ),
+        (  # A project that does not run takes nothing away.
+            output(10, "{path: 'o/{{period}}'}"),
+            output(10, "{path: 'o/{{period}}/x'}"),
+            "inactive",
+            None,
+        ),
+        (  # A single file is replaced as a whole, whatever the mode.
+            output(10, "{path: 'o/{{period}}.csv'}", "mode: fail_if_exists"),
+            output(10, "{path: 'o/{{period}}.csv'}", "mode: fail_if_exists"),
+            "active",
+            "error",
+        ),
         (
             output(10, "{datasource_id: pg, table: t}"),
             output(10, "{datasource_id: pg2, table: t}"),

@@ -121,6 +121,39 @@ def test_a_single_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
     assert [p.name for p in (root / "exports").iterdir()] == ["2026-01.csv"]
 
 
+def test_staged_files_and_the_mark_are_on_the_disk_before_a_target_is_exchanged(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut after the exchange must not leave names of files that are empty."""
+    staged_run(root, store, "old", number=1).publish()
+    run = staged_run(root, store, "new", number=2)
+    marks = {move.source: move.mark for move in run.moves}
+    synced: list[int] = []
+    exchanged: list[Path] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        real(handle)
+
+    def swap(source: Path, target: Path) -> bool:
+        needed = (source, *source.rglob("*"), marks[source], marks[source].parent)
+        assert [p for p in needed if p.stat().st_ino not in synced] == []
+        synced.clear()
+        exchanged.append(target)
+        return exchange(source, target)
+
+    def reached(point: str) -> None:
+        if point == "renamed_in":  # the name of the new folder is on the disk too
+            assert exchanged[-1].parent.stat().st_ino in synced
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(moving, "exchange", swap)
+    monkeypatch.setattr(moving, "crash_point", reached)
+    run.publish()
+    assert exchanged == [root / FIRST, root / SECOND]
+
+
 def test_staged_data_that_somebody_changed_is_not_published(root: Path, store: Store) -> None:
     staged_run(root, store, "old", number=1).publish()
     run = staged_run(root, store, "new", number=2)
