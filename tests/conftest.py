@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from weft.io.spark.jars import installed_jars
+from weft.io.spark.session import installed_jars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

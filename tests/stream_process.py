@@ -16,7 +16,7 @@ def main(root: Path) -> None:
     time.tzset()
     from stream_spark import job_of
     from weft.core.frozen import FrozenMap
-    from weft.io.settings import SparkSettings
+    from weft.io.options import SparkSettings
     from weft.io.spark.session import session_for
     from weft.streams.run.job import run_job
 

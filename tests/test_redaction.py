@@ -20,7 +20,7 @@ from weft.cli.envelope import Envelope
 from weft.cli.terminal import print_stderr
 from weft.core.source import Source
 from weft.errors import Diagnostic, StoreError, StreamSqlError
-from weft.io.credentials import read_secret
+from weft.io.datasource import read_secret
 from weft.pipelines.store.connections import Database, address_of, engine_of
 from weft.pipelines.store.records import RunFailure
 from weft.redaction import MASK, has_secret, is_secret_name, redact

@@ -8,7 +8,7 @@ import pytest
 
 from resolvers import source
 from weft.errors import ResolutionError
-from weft.io.credentials import Credentials, credentials_of
+from weft.io.datasource import Credentials, credentials_of
 
 
 @pytest.mark.parametrize(

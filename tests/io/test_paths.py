@@ -8,8 +8,7 @@ import pytest
 
 from resolvers import source
 from weft.errors import ResolutionError
-from weft.io.location import Location
-from weft.io.paths import full_path, list_data_files
+from weft.io.location import Location, full_path, list_data_files
 
 
 def at(path: str, datasource: str = "files") -> Location:

@@ -20,7 +20,7 @@ from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.plan.resolver.rules import ResolverDiagnostic
 from weft.pipelines.run.report import RecordedOutput, RerunReport, RunReport
-from weft.pipelines.scenarios.result import ScenarioResult
+from weft.pipelines.scenarios.reports import ScenarioResult
 from weft.pipelines.store.records import OperationRecord, ResolverSnapshot, RunRecord
 from weft.streams.checkpoint.recover import RedriveReport
 from weft.streams.checkpoint.status import JobStatus

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import glob
+import os
+import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal
+from urllib.parse import unquote, urlsplit
 
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import format_list
+from weft.core.paths import escapes_folder
+from weft.core.source import Source
 from weft.errors import ResolutionError
+from weft.io.datasource import DataSource
 
 ANY_LEVEL = "any"
 """The data level of a location whose rows are not separated by period."""
@@ -68,3 +77,113 @@ def missing_data_error(missing: Sequence[tuple[Location, str]]) -> ResolutionErr
         help="\n".join(lines)
         + "\nput the data there, or say `missing: skip` in the rule when a period may have none",
     )
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_HIDDEN = ("_", ".")
+_PATTERN_SIGNS = re.compile(r"[*?\[]")
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is one of this machine's file system.
+
+    >>> is_local("/data/gl.csv"), is_local("s3a://bucket/gl.csv"), is_local("file:/data/gl.csv")
+    (True, False, True)
+    """
+    return _SCHEME.match(path) is None or path.startswith("file:/")
+
+
+def full_path(location: Location, source: DataSource | None, root: Path, *, at: Source | None = None) -> str:
+    """Return the whole path of a location: absolute on this machine, or with its scheme.
+
+    Links are followed, and a path that leads out of the prefix is refused with W1311.  What a run published
+    may lie anywhere.
+    """
+    path = location.path or ""
+    prefix = "" if source is None else str(source.options.get("path_prefix") or "")
+    if not is_local(prefix) or (not prefix and not is_local(path)):
+        return _remote(prefix, path, at)
+    base = root / plain_path(prefix) if prefix else root
+    whole = base / plain_path(path)
+    if location.datasource_id == PUBLISHED or (not prefix and Path(plain_path(path)).is_absolute()):
+        return str(whole)
+    _confined(base, whole, path, at)
+    return str(whole)
+
+
+def plain_path(path: str) -> str:
+    """Return a path without the ``file:`` scheme that it may be written with."""
+    if not path.startswith("file:/"):
+        return path
+    try:
+        return unquote(urlsplit(path).path)
+    except ValueError:  # brackets that are not the address of a host
+        return unquote(path.removeprefix("file:").lstrip("/"))
+
+
+def _remote(prefix: str, path: str, at: Source | None) -> str:
+    whole = f"{prefix.rstrip('/')}/{path.lstrip('/')}" if prefix else path
+    if ".." in whole.split("/") or escapes_folder(path.lstrip("/")):
+        raise _outside(path, prefix, at)
+    return whole
+
+
+def _confined(base: Path, whole: Path, path: str, at: Source | None) -> None:
+    inside = Path(posixpath.normpath(str(base)))
+    if escapes_folder(path.lstrip("/")) or not Path(os.path.normpath(whole)).is_relative_to(inside):
+        raise _outside(path, str(base), at)
+    real = base.resolve()
+    # A pattern is followed as far as it has no sign; what it finds is looked at one by one.
+    found = (whole, *map(Path, glob.glob(str(whole)))) if _has_pattern(whole) else (whole,)  # noqa: PTH207
+    for entry in found:
+        if not _certain(entry).resolve().is_relative_to(real):
+            raise _outside(path, str(base), at)
+
+
+def _has_pattern(path: Path) -> bool:
+    return _PATTERN_SIGNS.search(str(path)) is not None
+
+
+def _certain(path: Path) -> Path:
+    """Return the part of a path before its first pattern, or all of it when it is there."""
+    if path.exists():
+        return path
+    parts = []
+    for part in path.parts:
+        if _PATTERN_SIGNS.search(part):
+            break
+        parts.append(part)
+    return Path(*parts)
+
+
+def _outside(path: str, base: str, at: Source | None) -> ResolutionError:
+    return ResolutionError(
+        f"the path {path!r} leads out of {base!r}",
+        code="W1311",
+        help="write a path below the `path_prefix` of the datasource, without '..' and links that leave it",
+        at=at,
+    )
+
+
+def list_data_files(path: str) -> tuple[Path, ...]:
+    """Return the files that a local path means: itself, those in a folder, or those a pattern finds.
+
+    Names that start with ``_`` or ``.`` are no data, as Spark has it; a file that is named itself is.
+    """
+    entry = Path(plain_path(path))
+    if entry.is_file():
+        return (entry,)
+    if entry.is_dir():
+        return tuple(sorted(_below(entry)))
+    found = (Path(p) for p in glob.glob(str(entry)))  # noqa: PTH207  # Path.glob takes no absolute pattern
+    shown = (e for e in found if not e.name.startswith(_HIDDEN))
+    return tuple(sorted(f for e in shown for f in ((e,) if e.is_file() else _below(e))))
+
+
+def _below(folder: Path) -> list[Path]:
+    return [
+        file
+        for file in folder.rglob("*")
+        if file.is_file()
+        and not any(part.startswith(_HIDDEN) and "=" not in part for part in file.relative_to(folder).parts)
+    ]

@@ -6,9 +6,11 @@ import codecs
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import format_list
+from weft.core.spec import ReadAs, Spec, Text, WithJsonSchema, freeze_values
 from weft.errors import ResolutionError
 from weft.io.datasource import DataSource
 
@@ -114,3 +116,18 @@ def read_header(file: Path, options: CsvOptions) -> tuple[str, ...]:
             help="give each column a name of its own",
         )
     return tuple(found)
+
+
+_Value = Annotated[str, WithJsonSchema({"type": ["string", "number", "boolean"]})]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings(Spec):
+    """Where Spark runs, and how it is set.
+
+    It runs at a master, at a Connect server (`remote`), or, with neither, on this machine.
+    """
+
+    master: Text | None = None
+    remote: Text | None = None
+    conf: Annotated[FrozenMap[str, str], ReadAs(dict[str, _Value], freeze_values)] = EMPTY

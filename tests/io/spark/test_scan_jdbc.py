@@ -19,7 +19,7 @@ from weft.io.spark import jdbc
 from weft.io.spark.connector import Staging
 from weft.io.spark.database import TableSwap, connect, drop_stage, has_rows, publish
 from weft.io.spark.failures import data_failure
-from weft.io.spark.jars import installed_jars
+from weft.io.spark.session import installed_jars
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
 from weft.pipelines.plan.catalog import Catalog

@@ -10,7 +10,7 @@ from engine_data import sample_workspace
 from entity_texts import DATASET, ORDERS, workspace
 from weft.errors import Diagnostic
 from weft.io.location import PUBLISHED
-from weft.io.settings import SparkSettings
+from weft.io.options import SparkSettings
 from weft.pipelines.model.operation import Unread
 from weft.pipelines.model.read_workspace import find_root, load_workspace
 from weft.pipelines.model.workspace import DEFAULT_STORE

@@ -30,8 +30,7 @@ from engine_data import project_text, sample_workspace
 from engine_runs import opened, ran
 from kills import running
 from postgres import Server, running_server
-from weft.io.spark.jars import installed_jars
-from weft.io.spark.session import Session
+from weft.io.spark.session import Session, installed_jars
 from weft.pipelines.run.publish import recover
 from weft.pipelines.run.resume import resume
 

@@ -17,8 +17,7 @@ from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from engine_runs import loaded, opened, ran, rows
 from postgres import Server, running_server
 from weft.errors import ExpressionError, OperationError, RunError
-from weft.io.spark.jars import installed_jars
-from weft.io.spark.session import Session
+from weft.io.spark.session import Session, installed_jars
 from weft.pipelines.run.moving import staged_runs
 from weft.pipelines.run.preview import preview
 from weft.pipelines.run.report import RunReport

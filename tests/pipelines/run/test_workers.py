@@ -12,7 +12,7 @@ import pytest
 
 from command_line import weft
 from weft.core.frozen import FrozenMap
-from weft.io.settings import SparkSettings
+from weft.io.options import SparkSettings
 from weft.io.spark.session import worker_python
 from weft.joins.spark.workers import WORKERS_NEED, diagnose_worker
 from weft.pipelines.run.failing import told

@@ -16,7 +16,7 @@ from weft.pipelines.model.scenario import Scenario
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.project import resolve_project
 from weft.pipelines.scenarios.given import Table, csv_text, given_rows, with_given
-from weft.pipelines.scenarios.rows import written_rows
+from weft.pipelines.scenarios.values import written_rows
 
 PERIOD = GREGORIAN.parse("2026-01")
 HEAD = "scenario: {name: Case, project: fx_reporting, period: 2026-01, expect: {count: 0}, given: "

@@ -11,6 +11,7 @@ from weft.pipelines.model.compose import compose
 from weft.pipelines.model.yaml_nodes import to_python
 from weft.pipelines.scenarios.compare import Mismatch
 from weft.pipelines.scenarios.reports import (
+    ScenarioResult,
     format_junit,
     format_results,
     kebab,
@@ -18,7 +19,6 @@ from weft.pipelines.scenarios.reports import (
     to_json,
     write_snapshot,
 )
-from weft.pipelines.scenarios.result import ScenarioResult
 
 PASSED = ScenarioResult(name="All is well", file=Path("scenarios/a.yml"), status="pass", seconds=0.94)
 FAILED = ScenarioResult(

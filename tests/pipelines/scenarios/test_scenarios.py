@@ -16,8 +16,13 @@ from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.run.execute import run_project
 from weft.pipelines.scenarios.execute import run_scenario, run_scenarios
 from weft.pipelines.scenarios.record import record
-from weft.pipelines.scenarios.reports import format_junit, format_results, to_json, write_snapshot
-from weft.pipelines.scenarios.result import ScenarioResult
+from weft.pipelines.scenarios.reports import (
+    ScenarioResult,
+    format_junit,
+    format_results,
+    to_json,
+    write_snapshot,
+)
 from weft.pipelines.store.open import open_store
 
 if TYPE_CHECKING:

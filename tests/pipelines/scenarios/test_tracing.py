@@ -10,8 +10,8 @@ from weft.core import types
 from weft.core.frozen import FrozenMap, freeze
 from weft.errors import ScenarioError
 from weft.pipelines.model.scenario import Expect, TraceExpected
-from weft.pipelines.run.trace import Event
-from weft.pipelines.scenarios.tracing import compare_trace
+from weft.pipelines.run.preview import Event
+from weft.pipelines.scenarios.compare import compare_trace
 
 TYPES = {10: {"id": types.LONG, "a": types.LONG}}
 

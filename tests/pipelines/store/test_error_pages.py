@@ -12,8 +12,9 @@ from engine_data import CONVERT, FX, WRITE, project_text, sample_workspace
 from store_values import NOW, dataset, new_run, project
 from weft.errors import Code, WeftError
 from weft.pipelines.model.read_workspace import load_workspace
-from weft.pipelines.store.lifecycle import activate, admit, build_catalog, deactivate, publish_dataset
+from weft.pipelines.store.lifecycle import activate, admit, build_catalog, deactivate
 from weft.pipelines.store.open import open_store, too_old
+from weft.pipelines.store.publishing import publish_dataset
 from weft.pipelines.store.tables import LOCKS
 from weft.pipelines.store.writer import Store
 

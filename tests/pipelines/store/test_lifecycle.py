@@ -18,18 +18,15 @@ from weft.pipelines.plan.catalog import MissingDataset, ResolvedDataset
 from weft.pipelines.store.lifecycle import (
     activate,
     admit,
-    assess_impact,
     build_catalog,
     deactivate,
-    disable_dataset,
     effective_status,
-    enable_dataset,
-    publish_dataset,
     reopen,
     resolve_conflict,
     resolve_status,
 )
 from weft.pipelines.store.open import open_store
+from weft.pipelines.store.publishing import assess_impact, disable_dataset, enable_dataset, publish_dataset
 from weft.pipelines.store.records import Registration
 from weft.pipelines.store.writer import Store
 

@@ -12,9 +12,8 @@ from postgres import Server
 from store_values import new_run
 from weft.errors import StoreError
 from weft.pipelines.store.connections import Database, address_of, engine_of
-from weft.pipelines.store.open import open_reader, open_store, upgrade_store
+from weft.pipelines.store.open import migrate, open_reader, open_store, upgrade_store, version_of
 from weft.pipelines.store.tables import HEAD, METADATA, VERSION_TABLE
-from weft.pipelines.store.upgrade import current, upgrade
 
 
 def engine(url: str, tmp_path: Path) -> Engine:
@@ -32,10 +31,10 @@ def test_the_steps_lead_to_the_tables_that_the_code_uses(url: str, tmp_path: Pat
 
 def test_upgrading_twice_is_upgrading_once(url: str, tmp_path: Path) -> None:
     assert upgrade_store(url, tmp_path) == HEAD
-    made = engine(url, tmp_path)
-    assert upgrade(made) == HEAD
-    assert current(made) == HEAD
-    made.dispose()
+    database = Database(engine(url, tmp_path))
+    assert database.write(migrate) == HEAD
+    assert database.read(version_of) == HEAD
+    database.close()
 
 
 def test_the_newest_step_is_the_one_the_code_names() -> None:
@@ -97,7 +96,7 @@ def test_a_newer_team_store_is_not_touched(postgres: Server, tmp_path: Path) -> 
     with pytest.raises(StoreError) as refused:
         open_store(url, tmp_path)
     assert refused.value.code == "W1604"
-    assert current(made.engine) == "9999"
+    assert made.read(version_of) == "9999"
     made.close()
 
 

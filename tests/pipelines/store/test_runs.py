@@ -12,7 +12,6 @@ from weft.joins.facts import JoinCounts
 from weft.pipelines.store.column_types import snapshot_fingerprint
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.records import RunFailure
-from weft.pipelines.store.run_writer import RunWriter
 from weft.pipelines.store.writer import Store
 
 FAILURE = RunFailure(operation_order=20, code="W1513", message="division by zero", detail="at row 3")
@@ -197,7 +196,7 @@ def test_a_cancelled_run_waits_for_its_process_to_stop(store: Store, *, own: boo
     run = store.create_run(new_run(host=host, pid=os.getppid()))
     store.set_running(run.id)
     store.cancel(run.id)
-    other = RunWriter(store.database)
+    other = Store(store.database)
     assert other.is_stopping(run.id)
     with pytest.raises(RunError, match="has not stopped yet") as refused:
         other.resume(run.id)

@@ -11,7 +11,7 @@ import pytest
 
 from command_line import weft
 from weft.errors import ConnectorError
-from weft.io.spark import jars
+from weft.io.spark import session
 from weft.streams.run import connectors
 from weft.streams.run.connectors import (
     CONNECTORS,
@@ -149,11 +149,11 @@ def test_a_project_excludes_parts_of_spark_when_its_parts_are_named() -> None:
 def test_sessions_find_jars_in_folders_and_not_those_of_unfinished_installs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jars, "jars_folder", lambda: tmp_path)
+    monkeypatch.setattr(session, "jars_folder", lambda: tmp_path)
     for name in ("driver.jar", "kafka/a.jar", ".tmp-avro-1/b.jar", "kafka/connector.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
-    assert [str(p.relative_to(tmp_path)) for p in jars.installed_jars()] == ["driver.jar", "kafka/a.jar"]
+    assert [str(p.relative_to(tmp_path)) for p in session.installed_jars()] == ["driver.jar", "kafka/a.jar"]
 
 
 def test_the_commands_tell_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def publish(
     name: Annotated[str, typer.Argument(metavar="FILE|NAME", help="Dataset file, name or id.")],
 ) -> Envelope:
     """Publish a dataset file as a version. Reports the projects that the version breaks."""
-    from weft.pipelines.store.lifecycle import publish_dataset
+    from weft.pipelines.store.publishing import publish_dataset
 
     workspace = get_call(context).workspace()
     source: str | Path = name
@@ -159,7 +159,7 @@ def publish(
 @app.command("disable")
 def disable(context: typer.Context, name: Name) -> Envelope:
     """Disable a dataset or one version of it. Projects cannot use it until it is enabled."""
-    from weft.pipelines.store.lifecycle import disable_dataset
+    from weft.pipelines.store.publishing import disable_dataset
 
     return _change_status(context, name, disable_dataset)
 
@@ -167,7 +167,7 @@ def disable(context: typer.Context, name: Name) -> Envelope:
 @app.command("enable")
 def enable(context: typer.Context, name: Name) -> Envelope:
     """Enable a disabled dataset or one version of it."""
-    from weft.pipelines.store.lifecycle import enable_dataset
+    from weft.pipelines.store.publishing import enable_dataset
 
     return _change_status(context, name, enable_dataset)
 

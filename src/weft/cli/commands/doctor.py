@@ -28,7 +28,7 @@ from weft.errors import WeftError
 from weft.redaction import redact
 
 if TYPE_CHECKING:
-    from weft.io.settings import SparkSettings
+    from weft.io.options import SparkSettings
     from weft.pipelines.model.workspace import Workspace
 
 NEEDED_JAVA = 17
@@ -136,7 +136,7 @@ def _needed_extras(workspace: Workspace) -> Iterator[str]:
 
 def check_workers(call: Call, workspace: Workspace | None) -> Check:
     """Check that the workers of Spark can run the kernels: local ones by their Python, others by a task."""
-    from weft.io.settings import SparkSettings
+    from weft.io.options import SparkSettings
     from weft.io.spark.session import session_for, worker_python
     from weft.pipelines.run.workers import local_workers, session_workers
 

@@ -151,7 +151,7 @@ def _find_table(name: str, dataset: Any) -> Any:
 
 def _check_location(location: Location, catalog: Catalog, root: Path, *, ask: bool) -> dict[str, Any]:
     """Return a location and whether it exists: None if only a remote system knows."""
-    from weft.io.paths import full_path, is_local, list_data_files
+    from weft.io.location import full_path, is_local, list_data_files
     from weft.pipelines.plan.resolver.locate import find_datasource
     from weft.pipelines.plan.resolver.service import needs_service, request_location
 

@@ -28,7 +28,7 @@ from weft.errors import EntityError, WorkspaceError
 if TYPE_CHECKING:
     from weft.pipelines.model.scenario import Scenario
     from weft.pipelines.model.workspace import Workspace
-    from weft.pipelines.scenarios.result import ScenarioResult
+    from weft.pipelines.scenarios.reports import ScenarioResult
 FORMATS = ("human", "json", "junit")
 
 

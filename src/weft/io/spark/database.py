@@ -22,8 +22,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from weft.errors import ResolutionError, RunError
-from weft.io.credentials import credentials_of
-from weft.io.datasource import PERIOD, DataSource, WriteMode
+from weft.io.datasource import PERIOD, DataSource, WriteMode, credentials_of
 from weft.io.options import jdbc_url
 from weft.redaction import redact
 

@@ -30,9 +30,8 @@ from weft.errors import ResolutionError, RunError
 from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import from_spark
 from weft.io.datasource import PERIOD, DataSource
-from weft.io.location import PUBLISHED, Location, missing_data_error
+from weft.io.location import PUBLISHED, Location, full_path, is_local, list_data_files, missing_data_error
 from weft.io.options import PLAIN_CSV, CsvOptions, csv_options, is_set, is_utf8, read_header
-from weft.io.paths import full_path, is_local, list_data_files
 from weft.io.spark.connector import FILE, ByPosition, Part, Scan, Staging
 from weft.io.spark.strict import MARK
 from weft.io.staged import Staged, StagedFile, file_hash

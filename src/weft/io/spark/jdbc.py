@@ -11,8 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from weft.errors import ResolutionError
-from weft.io.credentials import credentials_of
-from weft.io.datasource import DataSource
+from weft.io.datasource import DataSource, credentials_of
 from weft.io.location import Location
 from weft.io.options import POSTGRES_BYTES, jdbc_url
 from weft.io.spark.connector import Part, Scan, Staging

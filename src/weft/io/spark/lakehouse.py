@@ -9,8 +9,7 @@ from typing import Any
 from weft.core.frozen import thaw
 from weft.errors import ResolutionError
 from weft.io.datasource import DataSource
-from weft.io.location import Location
-from weft.io.paths import full_path
+from weft.io.location import Location, full_path
 from weft.io.spark.connector import Part, Scan
 
 _EXTRAS = {"deltalake": "delta", "pyiceberg.catalog": "iceberg", "pyiceberg.table": "iceberg"}

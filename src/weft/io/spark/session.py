@@ -18,12 +18,25 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from weft.errors import RunError
-from weft.io.settings import SparkSettings
-from weft.io.spark.jars import installed_jars
+from weft.io.options import SparkSettings
 from weft.joins.spark.workers import PYTHON, PYTHON_CONF
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def jars_folder() -> Path:
+    """Return the folder of the Python environment that holds them; connectors have folders of their own in it."""
+    return Path(sys.prefix, "share", "weft", "jars")
+
+
+def installed_jars() -> tuple[Path, ...]:
+    """Return the jars below ``share/weft/jars``; ``scripts/jars`` and ``weft connectors install`` put them there.
+
+    They go into ``spark.jars`` of a session that Weft starts.
+    """
+    return tuple(sorted(p for p in jars_folder().rglob("*.jar") if ".tmp-" not in str(p)))
+
 
 REMOTE = "SPARK_REMOTE"
 OURS: Mapping[str, str] = {

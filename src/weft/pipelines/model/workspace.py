@@ -16,7 +16,7 @@ from weft.core.source import NO_SOURCES, Source, SourceMap
 from weft.core.spec import NEVER, REQUIRED, Limits, Locations, ReadAs, Spec, Text, freeze_values
 from weft.errors import PeriodError
 from weft.io.datasource import DataSource
-from weft.io.settings import SparkSettings
+from weft.io.options import SparkSettings
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.datasource import check_secret
 from weft.pipelines.model.entries import Entries, Findings, Name, check_path_name, collect_sites

@@ -40,8 +40,9 @@ from weft.pipelines.run.publish import first_of, moves_of, publish, recover, reg
 from weft.pipelines.run.report import RunReport, report_of
 from weft.pipelines.run.tables import database_tables
 from weft.pipelines.spark.frame import RunMoment
-from weft.pipelines.store.lifecycle import assess_impact, build_catalog
+from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.locks import this_process
+from weft.pipelines.store.publishing import assess_impact
 from weft.pipelines.store.records import NewRun, OutputRecord, RunFailure, RunRecord
 from weft.pipelines.store.records import run_id as new_run_id
 from weft.pipelines.store.snapshot import build_snapshot

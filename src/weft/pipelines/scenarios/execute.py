@@ -20,12 +20,17 @@ from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.failing import told
-from weft.pipelines.run.trace import Event, changed_rows, events_of, rows_of
-from weft.pipelines.scenarios.compare import Comparing, Mismatch, compare_rows, metadata_mismatches
+from weft.pipelines.run.preview import Event, changed_rows, events_of, rows_of
+from weft.pipelines.scenarios.compare import (
+    Comparing,
+    Mismatch,
+    compare_rows,
+    compare_trace,
+    metadata_mismatches,
+)
 from weft.pipelines.scenarios.planning import PlannedScenario, missing_codes, plan_scenario, traced_types
-from weft.pipelines.scenarios.result import ScenarioResult
-from weft.pipelines.scenarios.rows import typed_rows, written_rows
-from weft.pipelines.scenarios.tracing import compare_trace
+from weft.pipelines.scenarios.reports import ScenarioResult
+from weft.pipelines.scenarios.values import typed_rows, written_rows
 from weft.pipelines.spark.frame import DELETED, Lowering, RunMoment, WorkingFrame
 from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 from weft.pipelines.spark.read import read_table

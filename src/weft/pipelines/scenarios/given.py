@@ -32,8 +32,7 @@ from weft.pipelines.model.values import KNOWN_FROM, KNOWN_TO, SYSTEM_COLUMNS, Lo
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.resolver.locate import choose_resolver
-from weft.pipelines.scenarios.rows import ReadParquet, typed_rows, written_rows
-from weft.pipelines.scenarios.values import cell_text
+from weft.pipelines.scenarios.values import ReadParquet, cell_text, typed_rows, written_rows
 from weft.pipelines.store.snapshot import reached
 
 GIVEN = "weft:given"

@@ -20,9 +20,9 @@ from weft.pipelines.model.workspace import CalendarFile, Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
+from weft.pipelines.scenarios.compare import typed_trace
 from weft.pipelines.scenarios.given import with_given
-from weft.pipelines.scenarios.rows import ReadParquet, typed_rows, written_rows
-from weft.pipelines.scenarios.tracing import typed_trace
+from weft.pipelines.scenarios.values import ReadParquet, typed_rows, written_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,11 @@ from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.run.failing import told
 from weft.pipelines.run.prepare import inputs_of
+from weft.pipelines.run.preview import rows_of
 from weft.pipelines.run.publish import replay_plan
 from weft.pipelines.run.resume import changed_inputs
-from weft.pipelines.run.trace import rows_of
 from weft.pipelines.scenarios.execute import run_scenario
-from weft.pipelines.scenarios.reports import kebab, row_yaml, yaml_cell
-from weft.pipelines.scenarios.result import ScenarioResult
+from weft.pipelines.scenarios.reports import ScenarioResult, kebab, row_yaml, yaml_cell
 from weft.pipelines.scenarios.values import typed_value
 from weft.pipelines.spark.frame import Lowering, RunMoment, compiled, started
 from weft.pipelines.spark.lower import lower_operation, lower_output

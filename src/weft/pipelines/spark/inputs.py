@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft.core.documents import Document
-from weft.io.location import Location
-from weft.io.paths import full_path, is_local, list_data_files
+from weft.io.location import Location, full_path, is_local, list_data_files
 from weft.io.staged import file_hash
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.resolver.locate import find_datasource

@@ -12,62 +12,150 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection
 
 from weft.core.names import quote_for_shell
-from weft.errors import ActivationError, Diagnostic
+from weft.core.source import Source, SourceMap
+from weft.errors import ActivationError, Diagnostic, EntityError
+from weft.pipelines.model.compose import compose
 from weft.pipelines.model.project import Project
+from weft.pipelines.model.rewrite import set_keys
+from weft.pipelines.model.sugar import unwrap_root
 from weft.pipelines.model.values import ProjectStatus
 from weft.pipelines.model.workspace import Workspace
-from weft.pipelines.plan.catalog import Catalog, ResolvedDataset
+from weft.pipelines.model.yaml_nodes import to_python
+from weft.pipelines.plan.catalog import Catalog, RegisteredVersion, ResolvedDataset
 from weft.pipelines.plan.check import list_dataset_references
+from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.impact import ConflictReport, Resolution
 from weft.pipelines.plan.project import check_project
-from weft.pipelines.store.publishing import (
-    Impact,
-    Published,
-    assess_impact,
-    change_both,
-    disable_dataset,
-    enable_dataset,
-    file_of,
-    pinned_keys,
-    publish_dataset,
-)
-from weft.pipelines.store.standing import (
-    ResolvedStatus,
-    admit,
-    build_catalog,
-    effective_status,
-    in_conflict,
-    not_activated,
-    resolve_status,
-)
+from weft.pipelines.store.connections import Database
+from weft.pipelines.store.reader import StoreReader
 from weft.pipelines.store.version_rows import put_state, put_version
 from weft.pipelines.store.writer import Store
 
-__all__ = [
-    "Activated",
-    "Impact",
-    "Published",
-    "Resolved",
-    "ResolvedStatus",
-    "activate",
-    "admit",
-    "assess_impact",
-    "build_catalog",
-    "deactivate",
-    "disable_dataset",
-    "effective_status",
-    "enable_dataset",
-    "publish_dataset",
-    "reopen",
-    "resolve_conflict",
-    "resolve_status",
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedStatus:
+    """The status that counts, why it is not the one of the file, and whether the store knows the version."""
+
+    status: ProjectStatus
+    recorded: bool
+    conflict: ConflictReport | None = None
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def build_catalog(workspace: Workspace, reader: StoreReader | None) -> Catalog:
+    """Return what names mean in a workspace: its files, what runs registered, older versions the store kept.
+
+    A dataset file that moves on to version 2 leaves version 1 to the store; projects that are pinned to
+    it go on.
+    """
+    if reader is None:
+        return Catalog.of(workspace)
+    newest: dict[str, int] = {}
+    for dataset in workspace.datasets:
+        newest[dataset.id] = max(dataset.version, newest.get(dataset.id, 0))
+    kept = (d for d in reader.file_datasets() if d.version < newest.get(d.id, 0))
+    return Catalog.of(workspace, (*reader.registered(), *(RegisteredVersion(dataset=d) for d in kept)))
+
+
+def resolve_status(project: Project, reader: StoreReader | None) -> ResolvedStatus:
+    """Return where a project stands."""
+    if reader is None:
+        return ResolvedStatus(status=project.status, recorded=False)
+    known = {v.version: v for v in reader.project_versions(project.id)}.get(project.version)
+    conflict = reader.conflict(project.id)
+    if conflict is not None:
+        return ResolvedStatus(status="conflict", recorded=known is not None, conflict=conflict)
+    changed = known is not None and known.fingerprint != project.fingerprint()
+    if project.status == "active" and changed:
+        warning = Diagnostic(
+            "W1103",
+            f"project {project.name!r} has changed since it was activated as version {project.version}: "
+            "it is a draft now",
+            help=f"`weft project activate {quote_for_shell(project.name)}` makes the change the next version",
+            severity="warning",
+            at=project.at.of("version"),
+        )
+        return ResolvedStatus(status="draft", recorded=True, warnings=(warning,))
+    return ResolvedStatus(status=project.status, recorded=known is not None)
+
+
+def effective_status(project: Project, reader: StoreReader | None) -> ProjectStatus:
+    """Return the status that counts."""
+    return resolve_status(project, reader).status
+
+
+def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = False) -> ResolvedStatus:
+    """Return where a project stands that is about to run; raise `ActivationError` when it may not.
+
+    An active project that the store meets for the first time is checked as for activation and recorded.
+    One that was edited only runs where it was asked to run into the `sandbox`: a scheduler that expects new
+    data at the targets must not take such a run for a success.
+    """
+    found = resolve_status(project, store)
+    if found.warnings and not sandbox:
+        edited = found.warnings[0]
+        raise ActivationError(
+            f"project {project.name!r} has changed since it was activated as version {project.version}: "
+            "nothing was run",
+            code="W1103",
+            help=f"{edited.help}; `weft run --sandbox` tries it without publishing",
+            at=edited.at if isinstance(edited.at, Source) else None,
+        )
+    if found.status == "inactive":
+        raise ActivationError(
+            f"project {project.name!r} is inactive and does not run",
+            code="W1104",
+            help=f"`weft project reopen {quote_for_shell(project.name)}` makes it a draft, which runs into the sandbox",
+            at=project.at.of("status"),
+        )
+    if found.status == "conflict":
+        raise in_conflict(project, found.conflict)
+    if found.status == "active" and not found.recorded and not sandbox:
+        failures = check_project(project, catalog)
+        if failures:
+            raise not_activated(project, failures)
+        store.record(project)
+        store.set_state(project.id, "active", active_version=project.version, pinned=project.input.version)
+    return found
+
+
+def in_conflict(project: Project, report: ConflictReport | None) -> ActivationError:
+    """Return the error for a project that a new dataset version breaks."""
+    if report is None:
+        why = "its file says so"
+    else:
+        columns = ", ".join(f"{c.column} {c.change_type}" for c in report.breaking_changes)
+        why = f"version {report.dataset_version_to} of dataset {report.dataset_id!r} breaks it: {columns}"
+    return ActivationError(
+        f"project {project.name!r} is in conflict and does not run: {why}",
+        code="W1105",
+        help=f"`weft project resolve {quote_for_shell(project.name)} --adapt` takes the new version, `--pin` keeps the old one",
+        at=project.at.of("status"),
+    )
+
+
+def not_activated(project: Project, failures: tuple[Failure, ...]) -> ActivationError:
+    """Return the error for a project that fails the checks of activation, with every failure."""
+    count = f"{len(failures)} failures" if len(failures) > 1 else "1 failure"
+    first = Diagnostic(
+        "W1101",
+        f"project {project.name!r} cannot be activated: {count}",
+        help="mend what follows; nothing was changed",
+        at=project.at.of("status"),
+    )
+    error = ActivationError((first, *(failure.diagnostic for failure in failures)))
+    error.failures = failures
+    return error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,3 +304,51 @@ def _expect(project: Project, store: Store, wanted: ProjectStatus, done: str) ->
         help=_NEXT[found.status].format(name=quote_for_shell(project.name)),
         at=project.at.of("status"),
     )
+
+
+def file_of(workspace: Workspace, at: SourceMap, what: str) -> Path:
+    """Return the file that an entity was read from."""
+    if at.whole is None or at.whole.file is None:
+        raise EntityError(
+            f"{what} stands in no file of the workspace",
+            code="W1020",
+            help="write it into a file; `weft init` shows the folders",
+        )
+    return workspace.root / at.whole.file
+
+
+def pinned_keys(file: Path, project: Project, version: int) -> dict[str, Any]:
+    """Return the keys that pin the input of a project; ``input: gl@3`` loses the version it says."""
+    root = unwrap_root(compose(file.read_bytes().decode("utf-8-sig"), str(file)), "project", [])
+    changes: dict[str, Any] = {"input_dataset_version": version}
+    for key in ("input", "input_dataset_id"):
+        said = root.get(key)
+        if said is not None and to_python(said) != project.input.name:
+            changes[key] = project.input.name
+    return changes
+
+
+def change_both(
+    database: Database, file: Path, keys: Mapping[str, Any], work: Callable[[Connection], None]
+) -> None:
+    """Write to the store and set keys of a file; when either fails, both stay as they were."""
+    before = file.read_bytes()
+
+    def together(connection: Connection) -> None:
+        work(connection)
+        set_keys(file, keys)
+
+    try:
+        database.write(together)
+    except BaseException:
+        if file.read_bytes() != before:
+            _restore(file, before)
+        raise
+
+
+def _restore(file: Path, text: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    with os.fdopen(handle, "wb") as out:
+        out.write(text)
+    Path(name).chmod(file.stat().st_mode & 0o777)
+    Path(name).replace(file)

@@ -25,9 +25,8 @@ from typing import Self
 from sqlalchemy import Connection, delete, insert, select, update
 
 from weft.errors import StoreError, WeftError
-from weft.pipelines.store.reading import added, lease_of
 from weft.pipelines.store.records import LeaseRecord
-from weft.pipelines.store.tables import LOCKS
+from weft.pipelines.store.tables import LOCKS, added, lease_of
 
 LEASE_SECONDS = 60
 BEAT_SECONDS = 5

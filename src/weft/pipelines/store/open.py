@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, Text, column, inspect, select, table
+from sqlalchemy import Connection, Text, column, inspect, select, table, text
 
 from weft.core.names import format_list
 from weft.errors import StoreError
@@ -12,6 +13,10 @@ from weft.pipelines.store.connections import PATIENCE, Database, address_of, eng
 from weft.pipelines.store.reader import StoreReader
 from weft.pipelines.store.tables import HEAD, METADATA, VERSION_TABLE
 from weft.pipelines.store.writer import Store
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_UPGRADE_LOCK = 0x57454654
+"""Key of the advisory lock that serializes upgrades of one PostgreSQL database; any fixed number will do."""
 
 
 def version_of(connection: Connection) -> str | None:
@@ -84,7 +89,7 @@ def upgrade_store(url: str, root: Path, *, patience: float = PATIENCE) -> str:
     database = _database(url, root, patience)
     try:
         if not database.read(lambda connection: is_current(connection, database.address)):
-            _upgrade(database)
+            database.write(migrate)
         return str(database.read(version_of))
     finally:
         database.close()
@@ -96,17 +101,40 @@ def _opened(url: str, root: Path, patience: float) -> Database:
         if not database.read(lambda connection: is_current(connection, database.address)):
             if database.engine.dialect.name != "sqlite":
                 raise too_old(database.address, database.read(version_of))
-            _upgrade(database)
+            database.write(migrate)
     except StoreError:
         database.close()
         raise
     return database
 
 
-def _upgrade(database: Database) -> None:
-    from weft.pipelines.store.upgrade import migrate  # noqa: PLC0415  # Alembic takes a while to load
+def migrate(connection: Connection) -> str:
+    """Apply the missing migrations inside the transaction of a connection and return the new version."""
+    # Alembic takes a while to load, and few commands need it.
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
 
-    database.write(migrate)
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("version_locations", str(_MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    script = ScriptDirectory.from_config(config)
+
+    def steps(at: Any, _context: Any) -> Any:
+        return script._upgrade_revs("head", at)  # noqa: SLF001  # as Alembic's guide does
+
+    with EnvironmentContext(config, script, fn=steps) as environment:
+        environment.configure(
+            connection=connection,
+            target_metadata=METADATA,
+            version_table=VERSION_TABLE,
+            transactional_ddl=True,
+        )
+        environment.run_migrations()
+    return HEAD
 
 
 def _database(url: str, root: Path, patience: float) -> Database:

@@ -20,7 +20,6 @@ from weft.pipelines.plan.catalog import RegisteredVersion
 from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import tables
 from weft.pipelines.store.connections import Database
-from weft.pipelines.store.reading import lease_of, location_of, operation_of, output_of, run_of, version_of
 from weft.pipelines.store.records import (
     LeaseRecord,
     OperationRecord,
@@ -30,6 +29,7 @@ from weft.pipelines.store.records import (
     VersionRecord,
     short_id,
 )
+from weft.pipelines.store.tables import lease_of, location_of, operation_of, output_of, run_of, version_of
 
 LAST = "LAST"
 

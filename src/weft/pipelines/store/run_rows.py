@@ -24,8 +24,8 @@ from weft.pipelines.model.values import RunStatus
 from weft.pipelines.store import tables
 from weft.pipelines.store.column_types import first_of, snapshot_fingerprint, snapshot_text
 from weft.pipelines.store.locks import release
-from weft.pipelines.store.reading import added, lease_of, output_of, run_of
 from weft.pipelines.store.records import LeaseRecord, NewRun, OutputRecord, RunFailure, RunRecord, short_id
+from weft.pipelines.store.tables import added, lease_of, output_of, run_of
 
 RUNS, STEPS, OUTPUTS = tables.RUNS, tables.RUN_OPERATIONS, tables.RUN_OUTPUTS
 

@@ -17,8 +17,8 @@ from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.values import ProjectStatus
 from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import tables
-from weft.pipelines.store.reading import added
 from weft.pipelines.store.records import Registration
+from weft.pipelines.store.tables import added
 
 DATASETS, PROJECTS, RESOLVERS = tables.DATASETS, tables.PROJECTS, tables.RESOLVERS
 PLACES, STATES = tables.DATASET_LOCATIONS, tables.PROJECT_STATE

@@ -3,20 +3,356 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
+from sqlalchemy import Connection, func, select, update
+
+from weft.errors import RunError
 from weft.io.datasource import EntityStatus
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.values import ProjectStatus
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.plan.impact import ConflictReport
-from weft.pipelines.store import version_rows
-from weft.pipelines.store.records import Registration
-from weft.pipelines.store.run_writer import RunWriter
+from weft.pipelines.store import locks, run_rows, tables, version_rows
+from weft.pipelines.store.column_types import first_of
+from weft.pipelines.store.connections import Database
+from weft.pipelines.store.locks import Heartbeat
+from weft.pipelines.store.reader import StoreReader, found_run
+from weft.pipelines.store.records import NewRun, OutputRecord, Registration, RunFailure, RunRecord, short_id
+from weft.pipelines.store.run_rows import Counted, died, locked, lost, not_resumable, stopping
 from weft.pipelines.store.version_rows import Entity
 
+T = TypeVar("T")
+_STOPPING_SECONDS = 600
+Clock = Callable[[], dt.datetime]
 
-class Store(RunWriter):
-    """A store that can be changed: versions, the state of projects, runs."""
+
+class _FasterError(Exception):
+    """Another process took the locks first; undoes the transaction."""
+
+
+class Store(StoreReader):
+    """A store that can be changed: runs, versions, the state of projects.
+
+    Writes to a run by a process that has lost the locks of the run are refused.
+    """
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        super().__init__(database)
+        self.clock = clock
+        self.host, self.pid = locks.this_process()
+        # The runs that this process has begun or taken over, and under which name.
+        self._mine: dict[str, tuple[str, int]] = {}
+
+    def now(self, connection: Connection) -> dt.datetime:
+        """Return the time: a shared database has one clock, so that hosts need not agree."""
+        if self.clock is not None:
+            return self.clock()
+        if connection.dialect.name == "postgresql":
+            moment: dt.datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+            return moment
+        return dt.datetime.now(dt.UTC)
+
+    def create_run(self, new: NewRun) -> RunRecord:
+        """Begin a run: its row and its lock, both or neither.
+
+        A lock whose holder died is taken over, and that run is marked as failed.
+        """
+        lease = locks.Lease(
+            name=locks.run_lock(new.project.id, new.period.identifier, sandbox=new.sandbox),
+            run_id=new.run_id,
+            owner=new.triggered_by,
+            host=new.host,
+            pid=new.pid,
+        )
+
+        def work(connection: Connection) -> RunRecord:
+            now = self.now(connection)
+            if run_rows.run_row(connection, new.run_id) is None:
+                run_rows.insert_run(connection, new, now)
+                self._lock(connection, lease, now)
+            return found_run(connection, new.run_id)
+
+        made = self.database.write(work)
+        self._mine[made.id] = (new.host, new.pid)
+        return made
+
+    def _lock(self, connection: Connection, lease: locks.Lease, now: dt.datetime) -> None:
+        holder = locks.acquire(connection, lease, now)
+        if holder is None:
+            return
+        why = locks.stale(holder, now, lease.host)
+        if not why:
+            raise locked(connection, holder)
+        if any(o.state == "publishing" for o in run_rows.outputs_of(connection, holder.run_id)):
+            raise RunError(
+                f"run {short_id(holder.run_id)} died while it published: {why}",
+                code="W1502",
+                help=f"`weft runs show {short_id(holder.run_id)}` completes it; then start again",
+            )
+        if not locks.take(connection, holder, lease, now):
+            raise locked(connection, holder)
+        if holder.run_id != lease.run_id:
+            run_rows.fail_run(connection, holder.run_id, died(why), now)
+
+    def set_running(self, run_id: str) -> RunRecord:
+        """Say that a queued run is at work now."""
+
+        def work(connection: Connection) -> RunRecord:
+            started = first_of(tables.RUNS.c.started_at, self.now(connection))
+            run_rows.change_status(connection, run_id, "running", ("queued",), started_at=started)
+            return found_run(connection, run_id)
+
+        return self._held(run_id, work)
+
+    def operation_started(self, run_id: str, seq: int) -> None:
+        """Say that an operation is at work."""
+        self._held(run_id, lambda c: run_rows.start_step(c, run_id, seq, self.now(c)))
+
+    def operation_done(self, run_id: str, seq: int, counts: Counted) -> None:
+        """Say that an operation is done and what it counted."""
+        self._held(run_id, lambda c: run_rows.finish_step(c, run_id, seq, counts, self.now(c)))
+
+    def rows_seen(self, run_id: str, seen: Mapping[str, str]) -> None:
+        """Keep fingerprints of the rows that reads of a run give, beside those of their files."""
+
+        def work(connection: Connection) -> None:
+            for name, rows in seen.items():
+                run_rows.put_rows_seen(connection, run_id, name, rows)
+
+        self._held(run_id, work)
+
+    def output_staged(self, output: OutputRecord) -> None:
+        """Say that an output is written and verified, and waits for the others."""
+        self._held(output.run_id, lambda c: run_rows.put_output(c, output))
+
+    def begin_publish(self, run_id: str, outputs: Iterable[OutputRecord]) -> None:
+        """Say, of all outputs at once, that they are being moved to their targets.
+
+        Each target is locked, so that two projects do not move the same folder.
+        """
+        moved = tuple(outputs)
+
+        def work(connection: Connection) -> None:
+            now = self.now(connection)
+            run = found_run(connection, run_id)
+            for target in sorted({output.target for output in moved}):
+                lease = locks.Lease(
+                    name=locks.publish_lock(target),
+                    run_id=run_id,
+                    owner=run.triggered_by,
+                    host=run.host,
+                    pid=run.pid,
+                )
+                self._lock(connection, lease, now)
+            for output in moved:
+                run_rows.put_output(connection, output)
+            run_rows.set_outputs(connection, run_id, "publishing", but=("published", "discarded"))
+
+        self._held(run_id, work)
+
+    def published(self, run_id: str) -> None:
+        """Say that every output of a run is at its target."""
+        self._held(run_id, lambda c: run_rows.set_outputs(c, run_id, "published", but=("discarded",)))
+
+    def complete(self, run_id: str, registrations: Iterable[Registration] = ()) -> RunRecord:
+        """End a run that did all it should, in one step: outputs published, datasets registered, locks freed."""
+        wanted = tuple(registrations)
+
+        def work(connection: Connection) -> RunRecord:
+            now = self.now(connection)
+            run_rows.set_outputs(connection, run_id, "published", but=("discarded",))
+            outputs = tables.RUN_OUTPUTS
+            for new in wanted:
+                version = version_rows.add_registered(connection, new, run_id, now)
+                connection.execute(
+                    update(outputs)
+                    .where(outputs.c.run_id == run_id, outputs.c.seq == new.seq)
+                    .values(dataset_id=new.dataset.id, dataset_name=new.dataset.name, dataset_version=version)
+                )
+            ended = first_of(tables.RUNS.c.completed_at, now)
+            run_rows.change_status(connection, run_id, "completed", ("running",), completed_at=ended)
+            locks.release(connection, run_id)
+            return found_run(connection, run_id)
+
+        return self._ended(run_id, work)
+
+    def fail(self, run_id: str, failure: RunFailure) -> RunRecord:
+        """End a run that failed; what it staged stays, so that it can be resumed."""
+
+        def work(connection: Connection) -> RunRecord:
+            run_rows.fail_run(connection, run_id, failure, self.now(connection))
+            return found_run(connection, run_id)
+
+        return self._ended(run_id, work)
+
+    def cancel(self, run_id: str) -> RunRecord:
+        """End a run that is not wanted any more; its process notices within seconds."""
+
+        def work(connection: Connection) -> RunRecord:
+            run = found_run(connection, run_id)
+            if run.status == "cancelled":
+                return run
+            if any(o.state == "publishing" for o in run_rows.outputs_of(connection, run.id)):
+                raise RunError(
+                    f"run {short_id(run.id)} is publishing and cannot be cancelled any more",
+                    code="W1102",
+                    help="wait until it has ended",
+                )
+            now = self.now(connection)
+            run_rows.change_status(connection, run.id, "cancelled", ("queued", "running"), completed_at=now)
+            run_rows.stop_operations(connection, run.id)
+            run_rows.set_outputs(connection, run.id, "discarded")
+            locks.release(connection, run.id)
+            return found_run(connection, run.id)
+
+        return self.database.write(work)
+
+    def resume(self, run_id: str, owner: str | None = None) -> RunRecord:
+        """Let a run go on that failed or was cancelled: the same run and snapshot, one attempt more."""
+
+        def work(connection: Connection) -> RunRecord:
+            now, run = self.now(connection), found_run(connection, run_id)
+            if run.status == "running" and locks.holds(connection, run.id, self.host, self.pid):
+                return run
+            if run.status not in ("failed", "cancelled"):
+                raise not_resumable(run)
+            if self._is_stopping(run, now):
+                raise stopping(run)
+            self._lock(connection, self._run_lease(run, owner or run.triggered_by), now)
+            run_rows.revive(connection, run, self.host, self.pid, now)
+            return found_run(connection, run.id)
+
+        resumed = self.database.write(work)
+        self._mine[resumed.id] = (self.host, self.pid)
+        return resumed
+
+    def _is_stopping(self, run: RunRecord, now: dt.datetime) -> bool:
+        """Whether the process of a cancelled run may still write to its stage."""
+        if run.status != "cancelled" or not run.host or (run.host, run.pid) == (self.host, self.pid):
+            return False
+        since = (now - (run.completed_at or run.created_at)).total_seconds()
+        if run.host == self.host:  # after a while the number may be that of another process
+            return since < _STOPPING_SECONDS and locks.is_alive(run.pid)
+        return since < locks.LEASE_SECONDS
+
+    def is_stopping(self, run_id: str) -> bool:
+        """Return whether the process of a cancelled run has not stopped yet."""
+        return self.database.read(lambda c: self._is_stopping(found_run(c, run_id), self.now(c)))
+
+    def abandoned(self) -> tuple[RunRecord, ...]:
+        """Return the runs that nobody works on although they have not ended: their process died."""
+
+        def work(connection: Connection) -> tuple[RunRecord, ...]:
+            now = self.now(connection)
+            open_runs = run_rows.open_runs(connection)
+            held = {run.id: run_rows.leases_of(connection, run.id) for run in open_runs}
+            return tuple(
+                run for run in open_runs if all(locks.stale(lease, now, self.host) for lease in held[run.id])
+            )
+
+        return self.database.read(work)
+
+    def take_over(self, run_id: str, owner: str = "") -> RunRecord | None:
+        """Take the locks of an abandoned run; None when its process lives or another one was faster."""
+
+        def work(connection: Connection) -> RunRecord | None:
+            now, run = self.now(connection), found_run(connection, run_id)
+            if run.is_over:
+                return None
+            held = run_rows.leases_of(connection, run.id)
+            name = self._run_lease(run, owner or run.triggered_by)
+            if not held and locks.acquire(connection, name, now) is not None:
+                return None
+            for seen in held:
+                mine = (seen.host, seen.pid) == (self.host, self.pid) and run.id in self._mine
+                wanted = locks.Lease(
+                    name=seen.name, run_id=run.id, owner=name.owner, host=self.host, pid=self.pid
+                )
+                fresh = not mine and not locks.stale(seen, now, self.host)
+                if fresh or not locks.take(connection, seen, wanted, now):
+                    raise _FasterError
+            run_rows.move_run(connection, run.id, self.host, self.pid)
+            return found_run(connection, run.id)
+
+        try:
+            taken = self.database.write(work)
+        except _FasterError:
+            return None
+        if taken is not None:
+            self._mine[taken.id] = (self.host, self.pid)
+        return taken
+
+    def heartbeat(self, run_id: str, every: float = locks.BEAT_SECONDS) -> Heartbeat:
+        """Return a context in which a thread says that this process works on the run."""
+
+        def beat() -> None:
+            self._held(run_id, lambda c: locks.beat(c, run_id, *self._mine[run_id], self.now(c)))
+
+        def look() -> None:
+            self.database.read(lambda c: self._still_held(c, run_id))
+
+        return Heartbeat(beat, every, look)
+
+    def _still_held(self, connection: Connection, run_id: str) -> None:
+        if not locks.is_held(connection, run_id, *self._mine[run_id]):
+            raise lost(connection, run_id)
+
+    def let_go(self, run_id: str) -> None:
+        """Say that the process of a cancelled run has stopped: nothing of it runs or writes any more."""
+        host, pid = self._mine.get(run_id, (self.host, self.pid))
+
+        def work(connection: Connection) -> None:
+            run = found_run(connection, run_id)
+            if run.status == "cancelled" and (run.host, run.pid) == (host, pid):
+                run_rows.move_run(connection, run_id, "", 0)
+
+        self.database.write(work)
+
+    def remove_run(self, run_id: str) -> None:
+        """Forget a run that has ended; what it published stays."""
+
+        def work(connection: Connection) -> None:
+            run = run_rows.run_row(connection, run_id)
+            if run is not None and not run.is_over:
+                raise RunError(
+                    f"run {short_id(run_id)} is {run.status}: only a run that has ended can be removed",
+                    code="W1102",
+                    help=f"`weft runs cancel {short_id(run_id)}` first",
+                )
+            run_rows.delete_run(connection, run_id)
+
+        self.database.write(work)
+
+    def _run_lease(self, run: RunRecord, owner: str) -> locks.Lease:
+        name = locks.run_lock(run.project_id, run.period, sandbox=run.sandbox)
+        return locks.Lease(name=name, run_id=run.id, owner=owner, host=self.host, pid=self.pid)
+
+    def _held(self, run_id: str, work: Callable[[Connection], T]) -> T:
+        """Do something that only the holder of a run's locks may do."""
+
+        def guarded(connection: Connection) -> T:
+            mine = self._mine.get(run_id)
+            if mine is not None and not locks.holds(connection, run_id, *mine):
+                raise lost(connection, run_id)
+            return work(connection)
+
+        return self.database.write(guarded)
+
+    def _ended(self, run_id: str, work: Callable[[Connection], RunRecord]) -> RunRecord:
+        """Do the last thing in a run's life; one that has ended stays as it is."""
+
+        def guarded(connection: Connection) -> RunRecord:
+            run = found_run(connection, run_id)
+            if run.is_over:
+                return run
+            mine = self._mine.get(run_id)
+            if mine is not None and not locks.holds(connection, run_id, *mine):
+                raise lost(connection, run_id)
+            return work(connection)
+
+        return self.database.write(guarded)
 
     # versions
 

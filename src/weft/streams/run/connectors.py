@@ -27,7 +27,7 @@ from typing import Annotated, ClassVar
 from weft.core.documents import Document, Key
 from weft.core.names import find_similar, format_list
 from weft.errors import ConnectorError, Diagnostic
-from weft.io.spark.jars import jars_folder
+from weft.io.spark.session import jars_folder
 
 Artifact = tuple[str, str, str]
 """Group, name and version of an artifact."""

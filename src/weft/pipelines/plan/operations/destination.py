@@ -23,8 +23,8 @@ from weft.core.source import Source
 from weft.errors import ResolutionError
 from weft.io.connectors import file_kinds, find_connector
 from weft.io.datasource import DataSource
+from weft.io.location import plain_path
 from weft.io.options import POSTGRES_BYTES, csv_options
-from weft.io.paths import plain_path
 from weft.pipelines.model.operation import Destination, Operation, Output
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import Target

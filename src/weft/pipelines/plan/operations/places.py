@@ -22,9 +22,8 @@ from urllib.parse import unquote, urlsplit
 from weft.core.names import fold
 from weft.io.connectors import find_connector
 from weft.io.datasource import DataSource
-from weft.io.location import PUBLISHED, Location
+from weft.io.location import PUBLISHED, Location, is_local, plain_path
 from weft.io.options import jdbc_url
-from weft.io.paths import is_local, plain_path
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import Target
 

@@ -16,8 +16,7 @@ from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
 from weft.io.datasource import DataSource
-from weft.io.location import PUBLISHED, Location, missing_data_error
-from weft.io.paths import full_path, is_local, list_data_files
+from weft.io.location import PUBLISHED, Location, full_path, is_local, list_data_files, missing_data_error
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver

@@ -21,7 +21,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ResolutionError
 from weft.io.connectors import file_kinds
-from weft.io.credentials import read_secret
+from weft.io.datasource import read_secret
 from weft.io.location import Location
 
 TIMEOUT_SECONDS = 10
