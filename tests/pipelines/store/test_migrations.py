@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from sqlalchemy import Engine, inspect, text
 from postgres import Server
 from store_values import new_run
 from weft.errors import StoreError
+from weft.pipelines.store import upgrade as upgrade_module
 from weft.pipelines.store.connections import Database, address_of, engine_of
 from weft.pipelines.store.open import migrate, open_reader, open_store, upgrade_store, version_of
 from weft.pipelines.store.tables import HEAD, METADATA, VERSION_TABLE
@@ -105,3 +108,24 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as refused:
         open_store("sqlite:///weft.db", tmp_path)
     assert refused.value.code == "W1602"
+
+
+def test_the_migration_of_the_contributing_page_keeps_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Path(__file__).parents[3] / "CONTRIBUTING.md"
+    (block,) = re.findall(r"```py\n(\"\"\"Runs have.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    with open_store("sqlite:///weft.db", tmp_path) as store:
+        store.create_run(new_run())
+        (run,) = store.runs()
+    folder = tmp_path / "migrations"
+    shutil.copytree(upgrade_module._FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "0002_run_note.py").write_text(block, encoding="utf-8")
+    monkeypatch.setattr(upgrade_module, "_FOLDER", folder)
+    migrated = engine("sqlite:///weft.db", tmp_path)
+    upgrade(migrated)
+    assert current(migrated) == "0002"
+    with migrated.connect() as connection:
+        rows = connection.execute(text("SELECT id, note FROM runs")).all()
+    migrated.dispose()
+    assert [tuple(row) for row in rows] == [(run.id, None)]
