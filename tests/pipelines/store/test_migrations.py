@@ -13,7 +13,7 @@ from sqlalchemy import Engine, inspect, text
 from postgres import Server
 from store_values import new_run
 from weft.errors import StoreError
-from weft.pipelines.store import upgrade as upgrade_module
+from weft.pipelines.store import open as opening
 from weft.pipelines.store.connections import Database, address_of, engine_of
 from weft.pipelines.store.open import migrate, open_reader, open_store, upgrade_store, version_of
 from weft.pipelines.store.tables import HEAD, METADATA, VERSION_TABLE
@@ -119,13 +119,13 @@ def test_the_migration_of_the_contributing_page_keeps_the_runs(
         store.create_run(new_run())
         (run,) = store.runs()
     folder = tmp_path / "migrations"
-    shutil.copytree(upgrade_module._FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(opening._MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "0002_run_note.py").write_text(block, encoding="utf-8")
-    monkeypatch.setattr(upgrade_module, "_FOLDER", folder)
+    monkeypatch.setattr(opening, "_MIGRATIONS", folder)
     migrated = engine("sqlite:///weft.db", tmp_path)
-    upgrade(migrated)
-    assert current(migrated) == "0002"
-    with migrated.connect() as connection:
+    with migrated.begin() as connection:
+        migrate(connection)
+        assert version_of(connection) == "0002"
         rows = connection.execute(text("SELECT id, note FROM runs")).all()
     migrated.dispose()
     assert [tuple(row) for row in rows] == [(run.id, None)]
