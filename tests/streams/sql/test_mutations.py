@@ -74,7 +74,7 @@ def over_a_microsecond_early(patch: pytest.MonkeyPatch) -> None:
         below = whole(*told)
         return below if below in (NEVER, FOREVER) else below + 1
 
-    patch.setattr(working, "over_below", early)
+    patch.setattr(working, "expiry_threshold", early)
 
 
 def null_keys_equal(patch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def over_a_batch_early(patch: pytest.MonkeyPatch) -> None:
         least = max([clock.least, *times])
         return whole(task, side, Clock(left=least, right=least))
 
-    patch.setattr(transition, "leave", early)
+    patch.setattr(transition, "expire_rows", early)
 
 
 def flags_not_set(patch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def pairs_probed_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def hashes_believed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("weft.streams.kernel.pairs.same_keys", lambda *_: None)
+    patch.setattr("weft.streams.kernel.pairs.compare_keys", lambda *_: None)
 
 
 def upper_end_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:
 
 def right_rows_of_final_joins_go_early(patch: pytest.MonkeyPatch) -> None:
     whole = expiry_threshold
-    patch.setattr(working, "over_below", lambda task, *told: whole(replace(task, emit="changes"), *told))
+    patch.setattr(working, "expiry_threshold", lambda task, *told: whole(replace(task, emit="changes"), *told))
 
 
 DEFECTS: tuple[Patch, ...] = (
