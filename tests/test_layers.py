@@ -152,7 +152,10 @@ def folder_of(name: str) -> str:
     return next((folder for folder in inner if folder in LAYERS), "")
 
 
-MODULES = tuple(Module.read(path) for path in sorted((SRC / "weft").rglob("*.py")))
+# Templates are files of the user's workspace, not modules.
+MODULES = tuple(
+    Module.read(path) for path in sorted((SRC / "weft").rglob("*.py")) if "templates" not in path.parts
+)
 NAMES = frozenset(m.name for m in MODULES)
 Rule = Callable[[Module], Iterator[str]]
 

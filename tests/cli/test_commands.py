@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,8 +59,36 @@ def test_init_makes_a_workspace_that_validates(tmp_path: Path) -> None:
     for template in list_templates():
         ran = weft("init", tmp_path / template, "--template", template, "--json")
         assert ran.code == 0, ran.out
-        assert weft("validate", root=tmp_path / template).out.startswith("no errors")
-        assert (tmp_path / template / ".weft" / "schema" / "project.json").is_file()
+        assert (tmp_path / template / "README.md").is_file()
+        if (tmp_path / template / "weft.yml").exists():
+            assert weft("validate", root=tmp_path / template).out.startswith("no errors")
+            assert (tmp_path / template / ".weft" / "schema" / "project.json").is_file()
+
+
+@pytest.mark.parametrize("template", ["fx", "orders", "stream"])
+def test_the_first_step_after_init_succeeds(template: str, tmp_path: Path) -> None:
+    root = tmp_path / "with space"
+    first = shlex.split(weft("init", root, "--template", template, "--json").document["next"][0])
+    assert (first[:3], weft(*first[3:], root=root).code) == (["weft", "-C", str(root)], 0)
+
+
+def test_the_script_of_a_template_is_the_next_step(tmp_path: Path) -> None:
+    steps = weft("init", tmp_path / "new", "--template", "python", "--json").document["next"]
+    assert steps == [f"python {tmp_path / 'new' / 'trades.py'}"]
+
+
+def test_git_keeps_the_schemas_and_nothing_else_that_weft_writes(tmp_path: Path) -> None:
+    weft("init", tmp_path, "--json")
+    (tmp_path / ".weft" / "weft.db").write_text("")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    listed = subprocess.run(
+        ["git", "-C", tmp_path, "ls-files", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert ".weft/schema/project.json" in listed
+    assert ".weft/weft.db" not in listed
 
 
 def test_the_fx_template_is_the_sample_workspace(tmp_path: Path) -> None:

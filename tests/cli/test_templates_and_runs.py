@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from command_line import weft
 from engine_data import sample_workspace
@@ -29,6 +34,25 @@ def test_the_orders_template_runs_and_its_scenario_holds(tmp_path: Path, spark: 
     counts = [line.split()[-2] for line in told.splitlines() if line.endswith(" written")]
     assert counts == ["3", "3"]
     assert len((root / "out" / "segments" / "2026-01.csv").read_text().splitlines()) == 1 + int(counts[1])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.parametrize("template", ["stream", "features", "python"])
+def test_the_tests_of_a_template_pass(template: str, tmp_path: Path) -> None:
+    assert weft("init", tmp_path / template, "--template", template).code == 0
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "PYTEST_"))}
+    source = str(Path(__file__).parents[2] / "src")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", "."],
+        cwd=tmp_path / template,
+        env=bare | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    assert "1 passed" in ran.stdout
 
 
 def test_a_saved_plan_must_still_hold(tmp_path: Path, spark: SparkSession) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
@@ -15,7 +15,14 @@ from weft.cli.envelope import Envelope
 from weft.core.names import format_list, quote_for_shell
 from weft.errors import WorkspaceError
 
-IGNORED = "/.weft/\n/out/\n/scenarios/.snapshots/\n"
+IGNORED = """\
+# Everything that Weft writes, except the schemas that editors use.
+/.weft/*
+!/.weft/schema/
+/out/
+/scenarios/.snapshots/
+__pycache__/
+"""
 _TEMPLATES = files("weft.cli") / "templates"
 
 
@@ -26,13 +33,14 @@ def init(
     ] = None,
     *,
     template: Annotated[
-        str, typer.Option("--template", metavar="NAME", help="Template: fx or orders.")
+        str,
+        typer.Option("--template", metavar="NAME", help="Template: fx, orders, stream, features or python."),
     ] = "fx",
     force: Annotated[
         bool, typer.Option("--force", help="Write to a folder that is not empty; overwrites files.")
     ] = False,
 ) -> Envelope:
-    """Create a workspace from a template. It has data, a project and a scenario, ready to run."""
+    """Create a workspace from a template. It has data, a scenario or test, and a README, ready to run."""
     from weft.pipelines.model.schemas import export
 
     names = list_templates()
@@ -46,19 +54,28 @@ def init(
         for path, text in texts.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="utf-8")
-        export(root / ".weft" / "schema")
-    project = next(p for p in texts if p.startswith("projects/"))
-    name = project.removeprefix("projects/").removesuffix(".yml")
-    workspace_option = "" if root == Path.cwd() else f"-C {quote_for_shell(root)} "
+        if "weft.yml" in texts:
+            export(root / ".weft" / "schema")
     return Envelope(
         command="init",
         data={"root": str(root), "template": template, "files": list(texts)},
         text="\n".join([f"{root}", *(f"  {path}" for path in texts)]),
-        next=(
-            f"weft {workspace_option}validate",
-            f"weft {workspace_option}run {quote_for_shell(name)} -p 2026-01",
-        ),
+        next=_next_steps(root, texts),
     )
+
+
+def _next_steps(root: Path, texts: dict[str, str]) -> tuple[str, ...]:
+    """Return the commands that try the workspace: those of its projects, of its streams, or its script."""
+    option = "" if root == Path.cwd() else f"-C {quote_for_shell(root)} "
+    first = {path.split("/", 1)[0]: PurePosixPath(path) for path in reversed(texts)}
+    if "projects" in first:
+        name = quote_for_shell(first["projects"].stem)
+        return (f"weft {option}validate", f"weft {option}run {name} -p 2026-01")
+    if "streams" in first:
+        name = quote_for_shell(first["streams"].stem)
+        return (f"weft {option}stream check {name}", f"weft {option}stream run {name} --final")
+    script = next(path for path in texts if path.endswith(".py") and "/" not in path)
+    return (f"python {quote_for_shell(script if not option else root / script)}",)
 
 
 def list_templates() -> tuple[str, ...]:
