@@ -12,7 +12,7 @@ from stream_jobs import job, refused
 from weft.core.frozen import thaw
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.resolve import plan_job
-from weft.streams.sql.lower import load_spec
+from weft.streams.sql.lower import read_spec
 
 SAMPLE = Path(__file__).parents[2] / "data" / "streams" / "orders_shipments" / "orders_shipments.sql"
 SELECTS = {
@@ -46,7 +46,7 @@ def test_a_statement_is_explained(name: str, golden: Callable[[str, str], None])
 
 
 def test_the_sample_of_the_mandate_is_explained(golden: Callable[[str, str], None]) -> None:
-    plan = plan_job(load_spec(SAMPLE, {}), Path())
+    plan = plan_job(read_spec(SAMPLE.read_text(), file=str(SAMPLE)), Path())
     golden("streams/explain_acceptance.txt", explain_job(plan).text)
 
 

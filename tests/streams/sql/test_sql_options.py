@@ -17,7 +17,7 @@ from stream_mistakes import JOIN, STREAMS
 from weft.core.duration import Duration
 from weft.core.names import find_similar
 from weft.errors import Diagnostic, StreamSqlError
-from weft.streams.sql.job import read_job
+from weft.streams.sql.job import parse_job
 from weft.streams.sql.lower import read_spec
 from weft.streams.sql.options import (
     OPTIONS,
@@ -31,16 +31,16 @@ from weft.streams.sql.options import (
     read_options,
 )
 from weft.streams.sql.spec import TIME_DIRECTIVES, StreamSpec
-from weft.streams.sql.syntax import CreateTable, SaidOption
+from weft.streams.sql.syntax import CreateTable, OptionSyntax
 
 DOCS = Path(__file__).parents[3] / "docs" / "streams.md"
 _TABLE = re.compile(r"(?<=<!-- options -->\n)\|.*?(?=\n<!-- /options -->)", re.DOTALL)
 
 
-def said(**options: str) -> tuple[SaidOption, ...]:
+def said(**options: str) -> tuple[OptionSyntax, ...]:
     """Return options as they come from a statement."""
     body = ", ".join(f"'{key.replace('__', '.')}' = '{value}'" for key, value in options.items())
-    (table,) = read_job(f"CREATE TABLE a (b INT) WITH ({body})").statements
+    (table,) = parse_job(f"CREATE TABLE a (b INT) WITH ({body})").statements
     assert isinstance(table, CreateTable)
     return table.options
 
@@ -153,7 +153,7 @@ def test_a_value_of_another_kind_is_refused_at_its_place(owner: Owner, key: str,
 
 
 def test_a_number_without_quotes_keeps_its_sign() -> None:
-    (table,) = read_job("CREATE TABLE a (b INT) WITH ('max.files.per.trigger' = -5)").statements
+    (table,) = parse_job("CREATE TABLE a (b INT) WITH ('max.files.per.trigger' = -5)").statements
     assert isinstance(table, CreateTable)
     assert [option.value for option in table.options] == ["-5"]
 
@@ -165,7 +165,7 @@ def test_a_number_without_quotes_keeps_its_sign() -> None:
 def test_an_unknown_option_never_passes(key: str, owner: Owner) -> None:
     mistakes: list[Diagnostic] = []
     at = said(x="1")[0].key_at
-    values = read_options((SaidOption(key=key, value="1", key_at=at, value_at=at),), owner, mistakes)
+    values = read_options((OptionSyntax(key=key, value="1", key_at=at, value_at=at),), owner, mistakes)
     known = find_option(key, (owner,)) is not None
     assert bool(values) <= known
     assert bool(mistakes) == (key not in values)

@@ -16,7 +16,7 @@ from weft.expr.ast import Origin
 from weft.expr.read import parse_prefix
 from weft.expr.tokens import strip_comments, tokenize
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.streams.sql.job import read_job
+from weft.streams.sql.job import parse_job
 from weft.streams.sql.lower import read_spec
 from weft.streams.sql.spec import JoinStepSpec, StatementSpec
 from weft.streams.sql.syntax import Insert
@@ -321,6 +321,6 @@ def test_the_deepest_expression_is_refused_and_not_the_end_of_the_program() -> N
 
 
 def test_an_insert_is_a_statement_with_a_sink_of_that_name() -> None:
-    (insert,) = read_job("INSERT INTO `my sink` SELECT a FROM b;").statements
+    (insert,) = parse_job("INSERT INTO `my sink` SELECT a FROM b;").statements
     assert isinstance(insert, Insert)
     assert insert.sink.text == "my sink"

@@ -12,8 +12,8 @@ from stream_mistakes import STREAMS
 from weft.core.duration import Duration
 from weft.core.types import LONG, TIMESTAMP, Array, Decimal, Schema
 from weft.errors import ArgumentError, StreamSqlError, WeftError
-from weft.streams.sql.job import load_job, read_job
-from weft.streams.sql.lower import job_spec, load_spec, read_spec
+from weft.streams.sql.job import parse_job, read_job_text
+from weft.streams.sql.lower import read_spec
 from weft.streams.sql.spec import JobSpec
 from weft.streams.sql.syntax import CreateStream, CreateTable, Explain, Insert, Query, SetOption
 
@@ -29,7 +29,7 @@ AS SELECT o.order_id, o.total_amount * 2 AS twice FROM orders o EMIT CHANGES;
 
 
 def test_the_statements_of_a_file_come_in_its_order() -> None:
-    job = read_job(
+    job = parse_job(
         "create stream a (x int) with ('path' = 'a.csv'); ;; -- a comment; with a semicolon\n"
         "CREATE TABLE b (x INT) WITH ('path' = 'b.csv');\n"
         "/* and /* another */ ; */ INSERT INTO c SELECT * FROM a;\n"
@@ -67,7 +67,7 @@ def test_types_are_those_of_sql_in_every_common_spelling() -> None:
         "CREATE TABLE a (a INT NOT NULL, b BIGINT, c VARCHAR(20), d TEXT NULL, e BOOL, f REAL, g NUMERIC(5,1), "
         "h TIMESTAMP(3), i ARRAY<BIGINT>, j DOUBLE, `order` DATE, group STRING) WITH ('path' = 'a.csv');"
     )
-    (table,) = read_job(text).statements
+    (table,) = parse_job(text).statements
     assert isinstance(table, CreateTable)
     assert [str(c.dtype) for c in table.columns] == [
         "integer", "long", "string", "string", "boolean", "float", "decimal(5,1)", "timestamp", "array<long>",
@@ -182,7 +182,7 @@ def test_a_stream_may_have_any_name_and_still_read_back() -> None:
 def test_the_place_of_a_node_is_no_part_of_what_it_says() -> None:
     text = STREAMS + "SELECT * FROM orders WHERE total > 1;"
     assert (
-        read_job(text).statements == read_job("\n\n" + text.replace("WHERE", "\n /* x */ WHERE")).statements
+        parse_job(text).statements == parse_job("\n\n" + text.replace("WHERE", "\n /* x */ WHERE")).statements
     )
     assert read_spec(text) == read_spec("\n" + text)
     assert read_spec(text).fingerprint() != read_spec(text.replace("> 1", "> 2")).fingerprint()
@@ -207,26 +207,28 @@ def test_a_file_is_read_as_utf_8(tmp_path: Path) -> None:
     file.write_bytes(
         "\ufeffCREATE TABLE t (größe INT) WITH ('path' = '${D}/t.csv');\r\nSELECT * FROM t;".encode()
     )
-    job = load_spec(file, {"D": "data"})
+    text = read_job_text(file)
+    job = read_spec(text, file=str(file), env={"D": "data"})
     assert (job.name, job.tables["t"].columns.names) == ("größe", ("größe",))
-    assert job_spec(load_job(file, {"D": "data"})) == job
+    assert job.tables["t"].connector["path"] == "data/t.csv"
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "latin.sql").write_bytes("SELECT 'größe'".encode("latin-1"))
-    with pytest.raises(StreamSqlError, match="is not UTF-8 text: byte 11 cannot be decoded"):
-        load_job(tmp_path / "latin.sql", {})
+    with pytest.raises(StreamSqlError, match="is not valid UTF-8: byte 11 cannot be decoded"):
+        read_job_text(tmp_path / "latin.sql")
     with pytest.raises(StreamSqlError, match="No such file or directory"):
-        load_spec(tmp_path / "none.sql", {})
+        read_job_text(tmp_path / "none.sql")
 
 
 def test_a_job_is_a_text() -> None:
-    with pytest.raises(ArgumentError, match="a job is a text, not bytes"):
-        read_job(b"SELECT 1")  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(ArgumentError, match="a job must be a string, not bytes"):
+        parse_job(b"SELECT 1")  # type: ignore[arg-type]  # what is tested
 
 
 def test_specs_of_statements_that_read_are_refused_with_all_findings() -> None:
-    syntax = read_job("CREATE TABLE a (b INT) WITH ('pth' = 'x'); SELECT * FROM c;")
+    text = "CREATE TABLE a (b INT) WITH ('pth' = 'x'); SELECT * FROM c;"
+    assert not parse_job(text).findings
     with pytest.raises(StreamSqlError) as caught:
-        job_spec(syntax)
+        read_spec(text)
     assert [d.code for d in caught.value.diagnostics] == ["W2005", "W2010"]

@@ -29,8 +29,8 @@ from weft.streams.plan.resolved import (
     column_slot,
 )
 from weft.streams.plan.scope import FromSource, StatementScope, read_sources
-from weft.streams.sql.job import in_order
-from weft.streams.sql.lower import Partly, read_partly
+from weft.streams.sql.job import sort_findings
+from weft.streams.sql.lower import PartialJob, read_partial
 from weft.streams.sql.spec import ItemSpec, JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
 
 
@@ -346,31 +346,29 @@ def _amounts_to(how: str, rejected: frozenset[int], place: int) -> str:
 
 
 _OF_COLUMNS = ("W02", "W2102", "W2103", "W2121")
-"""Findings that columns alone decide: they hold however the options of a statement are mended."""
+"""Findings that depend on columns only: they remain true however the options of a statement are corrected."""
 
 
 def plan_text(text: str, root: Path, *, file: str | None = None, env: Mapping[str, str] = {}) -> JobPlan:
-    """Return the plan of the text of a job; raise with everything that is wrong with it.
-
-    A mistake of one statement hides no mistake of another.
-    """
-    found = read_partly(text, file=file, env=env)
-    if not found.mistakes:
-        return plan_job(found.spec, root)
-    raise StreamSqlError(in_order([*found.mistakes, *_further(found, root)]))
+    """Return the plan of the text of a job, or raise with all errors of all statements."""
+    job = read_partial(text, file=file, env=env)
+    if not job.findings:
+        return plan_job(job.spec, root)
+    raise StreamSqlError(sort_findings([*job.findings, *_plan_valid_statements(job, root)]))
 
 
-def _further(found: Partly, root: Path) -> list[Diagnostic]:
-    """Return the errors of statements that were read."""
+def _plan_valid_statements(job: PartialJob, root: Path) -> list[Diagnostic]:
+    """Return the planning errors of the valid statements of a job."""
     errors: list[Diagnostic] = []
-    for statement in found.spec.statements:
+    for statement in job.spec.statements:
         try:
-            plan_job(replace(found.spec, statements=(statement,)), root)
-        except StreamPlanError as problem:
-            touched = statement.name in found.doubtful
+            plan_job(replace(job.spec, statements=(statement,)), root)
+        except StreamPlanError as cause:
+            # Other findings may be consequences of an error that is already reported.
+            is_affected = statement.name in job.affected
             errors += [
                 d
-                for d in problem.diagnostics
-                if d.severity == "error" and (not touched or d.code.startswith(_OF_COLUMNS))
+                for d in cause.diagnostics
+                if d.severity == "error" and (not is_affected or d.code.startswith(_OF_COLUMNS))
             ]
     return errors

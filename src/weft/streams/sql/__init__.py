@@ -1,1 +1,1 @@
-"""Streaming SQL: from the text of a job to its specs; every mistake of a file comes at once."""
+"""Streaming SQL: the text of a job becomes its specs; all errors of a file are reported together."""

@@ -1,7 +1,6 @@
-"""The options of WITH and SET as data: who has them, what values they take, what they are for.
+"""The options of WITH and SET: where each is valid, its type, default and description.
 
-A value is read from its text by the kind of its option.  Options of other systems are known too, so that a mistake
-can name the option to write instead.
+Common options of other systems are listed too, so that an error can name the equivalent here.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from weft.core.frozen import FrozenMap
 from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamSqlError, WeftError
 from weft.streams.sql.spec import TIME_DIRECTIVES, TIME_FORMATS, Bounds
-from weft.streams.sql.syntax import SaidOption
+from weft.streams.sql.syntax import OptionSyntax
 
 Kind = Literal[
     "text", "any_text", "word", "flag", "count", "duration", "signed_duration", "length", "bounds",
     "character", "zone", "offsets", "time_format", "names",
 ]  # fmt: skip
-"""``duration`` may be zero, ``length`` may not; ``signed_duration`` may be negative."""
+"""A ``duration`` may be zero, a ``length`` may not; a ``signed_duration`` may be negative."""
 
 Words = tuple[str, ...]
 _BOUNDS = re.compile(r"\[\s*(?P<a>[^,\]]+?)\s*,\s*(?P<b>[^,\]]+?)\s*\]|(?P<c>.+?)\s*\.\.\s*(?P<d>.+)")
@@ -32,227 +31,212 @@ _OFFSET = re.compile(r"[+-](0\d|1[0-8]):?[0-5]\d")
 _LARGEST = (1 << 63) - 1
 
 
-def _refuse(message: str, help: str) -> NoReturn:
+def _fail(message: str, help: str) -> NoReturn:
     raise StreamSqlError(message, code="W2006", help=help)
 
 
-def _text(value: str, words: Words) -> str:  # noqa: ARG001  # all readers are called alike
+def _read_text(value: str, _: Words) -> str:
     if not value.strip():
-        _refuse("the value is empty", "write a value, or leave the option out")
+        _fail("the value is empty", "write a value, or remove the option")
     if "\0" in value:
-        _refuse("the value has a NUL character", "leave it out")
+        _fail("the value has a NUL character", "remove it")
     return value
 
 
-def _any_text(value: str, words: Words) -> str:  # noqa: ARG001
-    return value
-
-
-def _word(value: str, words: Words) -> str:
+def _read_word(value: str, words: Words) -> str:
     if value.lower() in words:
         return value.lower()
     close = find_similar(value, words, most=1)
     help = f"did you mean {close[0]!r}?" if close else f"write {' or '.join(map(repr, words))}"
-    _refuse(f"{value!r} is not one of {format_list(words)}", help)
+    _fail(f"{value!r} is not one of {format_list(words)}", help)
 
 
-def _flag(value: str, words: Words) -> bool:  # noqa: ARG001
+def _read_flag(value: str, _: Words) -> bool:
     if value.lower() not in ("true", "false"):
-        _refuse(f"{value!r} is neither true nor false", "write 'true' or 'false'")
+        _fail(f"{value!r} is neither true nor false", "write 'true' or 'false'")
     return value.lower() == "true"
 
 
-def _count(value: str, words: Words) -> int:  # noqa: ARG001
+def _read_count(value: str, _: Words) -> int:
     plain = value.replace("_", "")
     if not (plain.isascii() and plain.isdigit()) or not 0 < int(plain[:20]) <= _LARGEST:
-        _refuse(f"{value!r} is not a count", "write a whole number, 1 or more")
+        _fail(f"{value!r} is not a count", "write a whole number, 1 or more")
     return int(plain)
 
 
-def _duration(value: str, words: Words) -> Duration:  # noqa: ARG001
-    return Duration.parse(value)
+def _read_length(value: str, _: Words) -> Duration:
+    length = Duration.parse(value)
+    if not length.microseconds:
+        _fail(f"{value!r} must be longer than zero", "write for example '5m'")
+    return length
 
 
-def _signed_duration(value: str, words: Words) -> Duration:  # noqa: ARG001
-    return Duration.parse(value, signed=True)
-
-
-def _length(value: str, words: Words) -> Duration:  # noqa: ARG001
-    found = Duration.parse(value)
-    if not found.microseconds:
-        _refuse(f"{value!r} is no length of time", "write for example '5m'")
-    return found
-
-
-def _bounds(value: str, words: Words) -> Bounds:  # noqa: ARG001
-    found = _BOUNDS.fullmatch(value.strip())
-    low, high = (found["a"] or found["c"], found["b"] or found["d"]) if found else ("0s", value)
+def _read_bounds(value: str, _: Words) -> Bounds:
+    match = _BOUNDS.fullmatch(value.strip())
+    low, high = (match["a"] or match["c"], match["b"] or match["d"]) if match else ("0s", value)
     lower, upper = Duration.parse(low, signed=True), Duration.parse(high, signed=True)
     if lower > upper:
-        _refuse(f"the bound from {lower} to {upper} ends before it starts", f"write '{upper}..{lower}'")
+        _fail(f"empty bound: it starts at {lower} and ends at {upper}", f"write '{upper}..{lower}'")
     return lower, upper
 
 
-def _character(value: str, words: Words) -> str:  # noqa: ARG001
+def _read_character(value: str, _: Words) -> str:
     value = {"\\t": "\t"}.get(value, value)
     if len(value) != 1 or value in "\r\n":
-        _refuse(f"{value!r} is not one character", r"write one character, as ',' or '\t'")
+        _fail(f"{value!r} is not one character", r"write one character, for example ',' or '\t'")
     return value
 
 
-def _zone(value: str, words: Words) -> str:  # noqa: ARG001
+def _read_zone(value: str, _: Words) -> str:
     if _OFFSET.fullmatch(value) or value in ("Z", "UTC"):
         return value
     known = zoneinfo.available_timezones()
-    if known and value not in known:  # without a database of zones Spark's own has the last word
+    if known and value not in known:  # without a time zone database, Spark checks the name
         close = find_similar(value, known, most=1)
         help = f"did you mean {close[0]!r}?" if close else "write 'UTC', 'Europe/Paris' or '+02:00'"
-        _refuse(f"{value!r} is no time zone", help)
+        _fail(f"unknown time zone {value!r}", help)
     return value
 
 
-def _offsets(value: str, words: Words) -> str:  # noqa: ARG001
+def _read_offsets(value: str, _: Words) -> str:
     if value.lower() in ("earliest", "latest"):
         return value.lower()
-    help = "write 'earliest', 'latest' or JSON as '{\"orders\": {\"0\": 23, \"1\": -2}}'"
     try:
-        said = json.loads(value)
+        topics = json.loads(value)
     except (ValueError, RecursionError):
-        _refuse(f"{value!r} says no offsets", help)
-    if not isinstance(said, dict) or not all(isinstance(part, dict) for part in said.values()):
-        _refuse(f"{value!r} says no offsets", help)
+        topics = None
+    if not isinstance(topics, dict) or not all(
+        isinstance(partitions, dict) for partitions in topics.values()
+    ):
+        help = "write 'earliest', 'latest' or JSON like '{\"orders\": {\"0\": 23, \"1\": -2}}'"
+        _fail(f"invalid offsets {value!r}", help)
     return value
 
 
-def _time_format(value: str, words: Words) -> str:
+def _read_time_format(value: str, words: Words) -> str:
     if "%" not in value:
-        return _word(value, words)
-    for found in re.finditer(r"%(.?)", value, re.DOTALL):
-        if found[1] not in TIME_DIRECTIVES or not found[1]:
-            known = " ".join(f"%{letter}" for letter in TIME_DIRECTIVES)
-            _refuse(
-                f"the pattern {value!r} has {found[0]!r}, which is no directive", f"directives are {known}"
-            )
+        return _read_word(value, words)
+    for directive, letter in re.findall(r"(%(.?))", value, re.DOTALL):
+        if not letter or letter not in TIME_DIRECTIVES:
+            known = " ".join(f"%{known}" for known in TIME_DIRECTIVES)
+            _fail(f"unknown directive {directive!r} in the pattern {value!r}", f"directives are {known}")
     return value
 
 
-def _names(value: str, words: Words) -> tuple[str, ...]:  # noqa: ARG001
-    found = tuple(part.strip() for part in value.split(","))
-    if not all(found):
-        _refuse(f"{value!r} has an empty name", "write column names with commas between them")
-    if len({name.casefold() for name in found}) < len(found):
-        _refuse(f"{value!r} names a column twice", "leave one of them out")
-    return found
+def _read_names(value: str, _: Words) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in value.split(","))
+    if not all(names):
+        _fail(f"{value!r} has an empty name", "write column names separated by commas")
+    if len({name.casefold() for name in names}) < len(names):
+        _fail(f"duplicate column in {value!r}", "remove one of them")
+    return names
 
 
 READERS: Mapping[Kind, Callable[[str, Words], Any]] = {
-    "text": _text,
-    "any_text": _any_text,
-    "word": _word,
-    "flag": _flag,
-    "count": _count,
-    "duration": _duration,
-    "signed_duration": _signed_duration,
-    "length": _length,
-    "bounds": _bounds,
-    "character": _character,
-    "zone": _zone,
-    "offsets": _offsets,
-    "time_format": _time_format,
-    "names": _names,
+    "text": _read_text,
+    "any_text": lambda value, _: value,
+    "word": _read_word,
+    "flag": _read_flag,
+    "count": _read_count,
+    "duration": lambda value, _: Duration.parse(value),
+    "signed_duration": lambda value, _: Duration.parse(value, signed=True),
+    "length": _read_length,
+    "bounds": _read_bounds,
+    "character": _read_character,
+    "zone": _read_zone,
+    "offsets": _read_offsets,
+    "time_format": _read_time_format,
+    "names": _read_names,
 }
-"""How the text of each kind is read; a text that is none raises."""
+"""The function that converts and checks a string of each kind."""
 
 
 _Help = Callable[[str, str], str]
+_OTHER = "belongs to another system"
 
 
-def _same(name: str) -> _Help:
+def _rename(name: str) -> _Help:
     return lambda _, value: f"write '{name}' = '{value}'"
 
 
-def _late(_: str, value: str) -> str:
-    ours = {"drop": "drop", "dead_letter": "side_output"}.get(value.lower(), "side_output")
-    return f"write 'late' = '{ours}'; 'side_output' keeps late rows, 'drop' counts them, 'fail' stops"
+def _suggest_late(_: str, value: str) -> str:
+    policy = "drop" if value.lower() == "drop" else "side_output"
+    return f"write 'late' = '{policy}'; 'side_output' keeps late rows, 'drop' only counts them, 'fail' stops"
 
 
-def _timeout(_: str, value: str) -> str:
+def _suggest_bound(_: str, value: str) -> str:
     return (
-        "say how far apart the times of two rows may be, after the ON of the join:\n"
+        "write how far apart the times of two rows may be, after the ON of the join:\n"
         f"  WITHIN '{value}'\n"
         f"or by options: 'join.lower_bound' = '0s', 'join.upper_bound' = '{value}'"
     )
 
 
-def _connector(key: str, value: str) -> str:
-    known = {"kafka": "kafka", "file": "files"}
-    ours = next((ours for theirs, ours in known.items() if value.lower().startswith(theirs)), None)
+def _suggest_connector(key: str, value: str) -> str:
+    kinds = {"kafka": "'kafka'", "file": "'files'"}
+    kind = next((k for prefix, k in kinds.items() if value.lower().startswith(prefix)), "'files' or 'kafka'")
+    return f"write 'connector' = {kind} in the WITH of CREATE STREAM {key.split('.', 1)[0]}"
+
+
+def _drop_prefix(key: str, value: str) -> str:
+    name, option = key.split(".", 1)
+    return f"write '{option.removesuffix('.name')}' = '{value}' in the WITH of CREATE STREAM {name}"
+
+
+def _inline_file(key: str, value: str) -> str:
     name = key.split(".", 1)[0]
-    said = f"'connector' = '{ours}'" if ours else "'connector' = 'files' or 'kafka'"
-    return f"write {said} in the WITH of CREATE STREAM {name}"
+    return f"remove it and write the options of {value} in the WITH of CREATE STREAM {name}"
 
 
-def _prefixed(key: str, value: str) -> str:
-    name, rest = key.split(".", 1)
-    ours = {"topic.name": "topic"}.get(rest, rest)
-    return f"write '{ours}' = '{value}' in the WITH of CREATE STREAM {name}"
-
-
-def _settings_file(key: str, value: str) -> str:
-    """Return the advice for a file with the options of a stream: here each of them is written out."""
-    name = key.split(".", 1)[0]
-    return f"leave it out and write what {value} says as options in the WITH of CREATE STREAM {name}"
-
-
-def _leave(why: str) -> _Help:
-    return lambda _key, _value: why
+def _suggest(help: str) -> _Help:
+    return lambda _key, _value: help
 
 
 _FOREIGN: tuple[tuple[str, str, _Help], ...] = (
-    (r"join\.timeout", "is not a bound: it would say how long to wait, not which rows belong together", _timeout),
-    (r"join\.unbounded", "is not possible: the state of a join without a bound grows for ever",
-     _leave("give the join a bound: WITHIN '1h', or 'join.default_bound' = '1h'")),
-    (r"join\.max_records", "is another system's", _same("join.max_state_rows")),
-    (r"join\.max_records_per_key", "is another system's", _same("join.max_rows_per_key")),
-    (r"join\.max_memory(_bytes)?", "is another system's: state lies on disk and is limited in rows",
-     _leave("write 'join.max_state_rows' = '1000000'")),
-    (r"join\.eviction_policy", "is another system's", _leave("write 'join.eviction' = 'oldest' or 'fail'")),
-    (r"watermark\.strategy", "is not needed: the watermark is the greatest time so far minus a delay",
-     _leave("leave it out and write 'watermark.max_out_of_orderness' = '30s'")),
-    (r"late\.data\.strategy", "is another system's", _late),
+    (r"join\.timeout", "is not supported: it limits how long to wait, not which rows match", _suggest_bound),
+    (r"join\.unbounded", "is not supported: the state of a join without a bound grows forever",
+     _suggest("give the join a bound: WITHIN '1h', or 'join.default_bound' = '1h'")),
+    (r"join\.max_records", _OTHER, _rename("join.max_state_rows")),
+    (r"join\.max_records_per_key", _OTHER, _rename("join.max_rows_per_key")),
+    (r"join\.max_memory(_bytes)?", "belongs to another system: state is stored on disk and limited in rows",
+     _suggest("write 'join.max_state_rows' = '1000000'")),
+    (r"join\.eviction_policy", _OTHER, _suggest("write 'join.eviction' = 'oldest' or 'fail'")),
+    (r"watermark\.strategy", "is not needed: the watermark is always the greatest event time minus a delay",
+     _suggest("remove it and write 'watermark.max_out_of_orderness' = '30s'")),
+    (r"late\.data\.strategy", _OTHER, _suggest_late),
     (r"cache\..*", "is not needed: a table is read at the start and kept",
-     _leave("leave it out; 'reload' = 'batch' reads a table again for each batch")),
+     _suggest("remove it; 'reload' = 'batch' reads a table again for each batch")),
     (r"job\..*dlq.*", "is not needed: rejected rows are always kept",
-     _leave("leave it out; `weft stream status JOB --rejects` shows them")),
-    (r"job\..*", "is another system's", _leave("settings of a job are said with SET 'key' = 'value'")),
-    (r"[^.]+\.type", "is another system's", _connector),
-    (r"(?!join\.|kafka\.)[^.]+\.(topic|topic\.name|path|format)", "is another system's", _prefixed),
-    (r"(?!join\.|kafka\.)[^.]+\.config_file", "is another system's: options are written in the job", _settings_file),
-    (r"scan\.startup\.mode|auto\.offset\.reset", "is another system's",
-     _leave("write 'starting.offsets' = 'earliest' or 'latest'")),
-    (r"properties\.bootstrap\.servers|brokers?", "is another system's", _same("bootstrap.servers")),
-    (r"(properties\.)?group\.id", "is not needed: the checkpoint knows what was read", _leave("leave it out")),
-    (r"properties\.(.+)", "is another system's",
+     _suggest("remove it; `weft stream status JOB --rejects` shows them")),
+    (r"job\..*", _OTHER, _suggest("write the settings of a job as SET 'key' = 'value'")),
+    (r"[^.]+\.type", _OTHER, _suggest_connector),
+    (r"(?!join\.|kafka\.)[^.]+\.(topic|topic\.name|path|format)", _OTHER, _drop_prefix),
+    (r"(?!join\.|kafka\.)[^.]+\.config_file", "belongs to another system: options are written in the job", _inline_file),
+    (r"scan\.startup\.mode|auto\.offset\.reset", _OTHER,
+     _suggest("write 'starting.offsets' = 'earliest' or 'latest'")),
+    (r"properties\.bootstrap\.servers|brokers?", _OTHER, _rename("bootstrap.servers")),
+    (r"(properties\.)?group\.id", "is not needed: the checkpoint records what was read", _suggest("remove it")),
+    (r"properties\.(.+)", _OTHER,
      lambda key, value: f"write 'kafka.{key.removeprefix('properties.')}' = '{value}'"),
-    (r"scan\.watermark\.idle-timeout|table\.exec\.source\.idle-timeout", "is another system's", _same("idle.timeout")),
-    (r"kafka_topic", "is another system's", _same("topic")),
-    (r"value_format|value\.format|value\.serializer", "is another system's",
+    (r"scan\.watermark\.idle-timeout|table\.exec\.source\.idle-timeout", _OTHER, _rename("idle.timeout")),
+    (r"kafka_topic", _OTHER, _rename("topic")),
+    (r"value_format|value\.format|value\.serializer", _OTHER,
      lambda _, value: f"write 'format' = '{value.lower()}'"),
-    (r"timestamp", "is another system's", _same("event.time.field")),
-    (r"timestamp_format", "is another system's", _same("event.time.format")),
-    (r"has_headers", "is another system's", _same("header")),
+    (r"timestamp", _OTHER, _rename("event.time.field")),
+    (r"timestamp_format", _OTHER, _rename("event.time.format")),
+    (r"has_headers", _OTHER, _rename("header")),
 )  # fmt: skip
 
 
 def describe_foreign(key: str, value: str) -> tuple[str, str] | None:
-    """Return what an option of another system is here, and what to write; None when it is not known.
+    """Return why an option of another system is not accepted, and what to write; None for other options.
 
     >>> describe_foreign("kafka_topic", "orders")
-    ("is another system's", "write 'topic' = 'orders'")
+    ('belongs to another system', "write 'topic' = 'orders'")
     """
-    for pattern, what, help in _FOREIGN:
+    for pattern, reason, suggest in _FOREIGN:
         if re.fullmatch(pattern, key, re.IGNORECASE):
-            return what, help(key, value)
+            return reason, suggest(key, value)
     return None
 
 
@@ -261,9 +245,9 @@ Owner = Literal["stream", "table", "sink", "join", "job"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: its name, who has it, the kind of its value, the words it takes, its default, its use.
+    """An option: its name, where it is valid, the kind of its value, its keywords, default and description.
 
-    `needs` names the connectors or formats without which it says nothing; empty is any.
+    `needs` are the connectors or formats that it applies to; empty means all.
     """
 
     name: str
@@ -285,72 +269,73 @@ _TEXTS = ("json", "csv")
 
 OPTIONS: tuple[Option, ...] = (
     Option("connector", _STREAM, "word", ("files", "kafka", "rate", "memory"), None,
-           "where rows come from; `files` when there is a `path`, `kafka` when there is a `topic`"),
-    Option("connector", _TABLE, "word", ("files", "memory"), None, "where rows come from; `files` when there is a `path`"),
+           "where rows come from; by default `files` with a `path`, `kafka` with a `topic`"),
+    Option("connector", _TABLE, "word", ("files", "memory"), None, "where rows come from; by default `files` with a `path`"),
     Option("connector", _SINK, "word", ("files", "kafka", "console", "memory"), None,
-           "where rows go; `files` when there is a `path`, `kafka` when there is a `topic`"),
-    Option("path", _ANY, "text", (), None, "a file, folder or glob, below the workspace unless absolute; a URI",
+           "where rows go; by default `files` with a `path`, `kafka` with a `topic`"),
+    Option("path", _ANY, "text", (), None, "a file, folder or glob inside the workspace, an absolute path, or a URI",
            ("files",)),
     Option("format", _ANY, "word", ("json", "csv", "parquet", "avro"), None,
-           "how rows are written; known from the ending of `path`", ("files", "kafka")),
-    Option("header", _ANY, "flag", (), "true", "whether the first line names the columns", ("csv",)),
-    Option("delimiter", _ANY, "character", (), ",", "what stands between two fields", ("csv",)),
-    Option("quote", _ANY, "character", (), '"', "what stands around a field that holds the delimiter", ("csv",)),
-    Option("null.value", _ANY, "any_text", (), "", "the field that means NULL", ("csv",)),
-    Option("timestamp.zone", _ANY, "zone", (), "UTC", "the zone of times that are written without one"),
+           "the format of rows; by default the extension of `path`", ("files", "kafka")),
+    Option("header", _ANY, "flag", (), "true", "whether the first line contains the column names", ("csv",)),
+    Option("delimiter", _ANY, "character", (), ",", "the separator of fields", ("csv",)),
+    Option("quote", _ANY, "character", (), '"', "the quote around a field that contains the delimiter", ("csv",)),
+    Option("null.value", _ANY, "any_text", (), "", "the string that represents NULL", ("csv",)),
+    Option("timestamp.zone", _ANY, "zone", (), "UTC", "the time zone of times that have none"),
     Option("topic", _STREAM | _SINK, "text", (), None, "the Kafka topic", ("kafka",)),
     Option("bootstrap.servers", _STREAM | _SINK, "text", (), "localhost:9092", "the Kafka brokers", ("kafka",)),
     Option("starting.offsets", _STREAM, "offsets", (), "earliest", "where a new checkpoint starts: `earliest`, `latest` or "
-           "JSON of offsets", ("kafka",)),
-    Option("fail.on.data.loss", _STREAM, "flag", (), "true", "whether offsets that are gone stop the query", ("kafka",)),
-    Option("max.offsets.per.trigger", _STREAM, "count", (), None, "the most messages of one batch", ("kafka",)),
-    Option("kafka.*", _STREAM | _SINK, "text", (), None, "handed to the Kafka client as it is", ("kafka",)),
-    Option("rows.per.second", _STREAM, "count", (), "1", "how many rows a rate source makes", ("rate",)),
-    Option("rows.total", _STREAM, "count", (), None, "how many rows a rate source makes in all", ("rate",)),
+           "offsets as JSON", ("kafka",)),
+    Option("fail.on.data.loss", _STREAM, "flag", (), "true", "whether lost offsets stop the query", ("kafka",)),
+    Option("max.offsets.per.trigger", _STREAM, "count", (), None, "the maximum number of messages in a batch", ("kafka",)),
+    Option("kafka.*", _STREAM | _SINK, "text", (), None, "passed to the Kafka client unchanged", ("kafka",)),
+    Option("rows.per.second", _STREAM, "count", (), "1", "how many rows a rate source generates per second", ("rate",)),
+    Option("rows.total", _STREAM, "count", (), None, "how many rows a rate source generates in total", ("rate",)),
     Option("event.time.field", _STREAM, "text", (), None,
-           "the column that says when a row happened; `_TIMESTAMP` is the time of a Kafka message"),
+           "the event-time column; `_TIMESTAMP` is the time of a Kafka message"),
     Option("event.time.format", _STREAM, "time_format", TIME_FORMATS, None,
-           "how that column is written, or a pattern as `%Y-%m-%d %H:%M:%S`; `timestamp` for Parquet and Avro, "
-           "`iso8601` for text"),
-    Option("watermark.max_out_of_orderness", _STREAM, "duration", (), "0s", "how late a row may come"),
-    Option("late", _STREAM, "word", ("side_output", "drop", "fail"), "side_output", "what becomes of a row that is later"),
-    Option("malformed", _STREAM, "word", ("reject", "fail"), "reject", "what becomes of a row that does not read"),
-    Option("dedup.keys", _STREAM, "names", (), None, "columns; of rows that are equal in them the first stays"),
+           "the format of that column, or a pattern like `%Y-%m-%d %H:%M:%S`; by default `timestamp` for Parquet and "
+           "Avro, `iso8601` for text"),
+    Option("watermark.max_out_of_orderness", _STREAM, "duration", (), "0s", "how late a row may arrive"),
+    Option("late", _STREAM, "word", ("side_output", "drop", "fail"), "side_output", "what happens to a row that arrives later"),
+    Option("malformed", _STREAM, "word", ("reject", "fail"), "reject", "what happens to an invalid row"),
+    Option("dedup.keys", _STREAM, "names", (), None, "the columns that identify duplicate rows; the first row is kept"),
     Option("idle.timeout", _STREAM | _JOB, "length", (), None,
-           "how long a stream may be silent before the watermark no longer waits for it"),
-    Option("max.files.per.trigger", _STREAM, "count", (), None, "the most files of one batch", ("files", "memory")),
+           "how long a stream may have no rows before the watermark stops waiting for it"),
+    Option("max.files.per.trigger", _STREAM, "count", (), None, "the maximum number of files in a batch", ("files", "memory")),
     Option("reload", _TABLE, "word", ("start", "batch"), "start", "whether the table is read once or for each batch"),
-    Option("mode", _SINK, "word", ("append",), "append", "rows are added to the sink"),
+    Option("mode", _SINK, "word", ("append",), "append", "rows are appended to the sink"),
     Option("join.type", _JOIN, "word", ("interval", "tumbling", "sliding", "session"), None, "the form of the join"),
-    Option("join.lower_bound", _JOIN, "signed_duration", (), None, "the least right time minus left time"),
-    Option("join.upper_bound", _JOIN, "signed_duration", (), None, "the greatest right time minus left time"),
+    Option("join.lower_bound", _JOIN, "signed_duration", (), None, "the minimum of right time minus left time"),
+    Option("join.upper_bound", _JOIN, "signed_duration", (), None, "the maximum of right time minus left time"),
     Option("join.size", _JOIN, "length", (), None, "the size of a tumbling or sliding window"),
     Option("join.slide", _JOIN, "length", (), None, "the distance between two sliding windows"),
-    Option("join.gap", _JOIN, "length", (), None, "the silence that ends a session"),
+    Option("join.gap", _JOIN, "length", (), None, "the time without rows that ends a session"),
     Option("join.rows", _JOIN, "word", ("pair", "window"), "pair",
-           "whether a pair comes once or once for each sliding window it shares"),
-    Option("join.retention", _JOIN, "duration", (), None, "how long rows are kept at least; never less than the bound needs"),
+           "whether a pair is emitted once or once for each sliding window that contains both rows"),
+    Option("join.retention", _JOIN, "duration", (), None, "the minimum time that rows are kept; not less than the bound needs"),
     Option("join.default_bound", _JOIN | _JOB, "bounds", (), None,
-           "the bound of a join that says none: `1h` is [0s, 1h]; `-5m..1h`"),
-    Option("join.max_state_rows", _JOIN, "count", (), None, "the most rows that a side keeps"),
-    Option("join.max_rows_per_key", _JOIN, "count", (), None, "the most rows that a side keeps of one key"),
-    Option("join.eviction", _JOIN, "word", ("oldest", "fail"), "oldest", "what happens beyond these limits"),
+           "the bound of a join that has none, for example `-5m..1h`; `1h` means [0s, 1h]"),
+    Option("join.max_state_rows", _JOIN, "count", (), None, "the maximum number of rows in the state of a side"),
+    Option("join.max_rows_per_key", _JOIN, "count", (), None,
+           "the maximum number of rows with the same key in the state of a side"),
+    Option("join.eviction", _JOIN, "word", ("oldest", "fail"), "oldest", "what happens when a limit is exceeded"),
     Option("join.missing_event_time", _JOIN, "word", ("reject", "wall_clock", "fail"), "reject",
-           "what becomes of a row without event time"),
-    Option("trigger", _JOB, "duration", (), "1s", "how often `weft stream start` looks for new rows"),
-    Option("checkpoint", _JOB, "text", (), None, "the folder of the job's state; `.weft/streams/<job>` if not said"),
-    Option("groups", _JOB, "count", (), None, "into how many groups of keys the state is split"),
+           "what happens to a row without an event time"),
+    Option("trigger", _JOB, "duration", (), "1s", "how often `weft stream start` checks for new rows"),
+    Option("checkpoint", _JOB, "text", (), None, "the folder of the job's state; by default `.weft/streams/<job>`"),
+    Option("groups", _JOB, "count", (), None, "the number of key groups that the state is split into"),
 )  # fmt: skip
-"""Every option, in the order of the documentation."""
+"""All options, in the order of the documentation."""
 
 
 def options_of(owner: Owner) -> tuple[Option, ...]:
-    """Return the options that an owner has."""
+    """Return the options that are valid for an owner."""
     return tuple(option for option in OPTIONS if owner in option.owners)
 
 
 def find_option(key: str, owners: Iterable[Owner]) -> Option | None:
-    """Return the option that a key means; ``join.<alias>.<key>`` means ``join.<key>``.
+    """Return the option of a key; ``join.<alias>.<key>`` is an alias of ``join.<key>``.
 
     >>> find_option("join.s.size", ["join"]).name, find_option("size", ["join"])
     ('join.size', None)
@@ -367,48 +352,46 @@ def find_option(key: str, owners: Iterable[Owner]) -> Option | None:
 
 
 def read_options(
-    said: tuple[SaidOption, ...], owner: Owner | tuple[Owner, ...], mistakes: list[Diagnostic]
+    options: tuple[OptionSyntax, ...], owner: Owner, findings: list[Diagnostic]
 ) -> FrozenMap[str, Any]:
-    """Return the values of the options that are said, typed, under the written names; note the mistakes.
+    """Return the typed values of the valid options by their keys; add findings for the others.
 
     Defaults are not filled in: which of them apply depends on the connector.
     """
-    owners = (owner,) if isinstance(owner, str) else owner
-    found: dict[str, Any] = {}
-    for option in said:
-        known = find_option(option.key, owners)
+    values: dict[str, Any] = {}
+    for option in options:
+        known = find_option(option.key, (owner,))
         if known is None:
-            mistakes.append(_unknown(option, owners))
+            findings.append(_describe_unknown(option, owner))
             continue
         try:
-            found[option.key] = READERS[known.kind](option.value, known.words)
+            values[option.key] = READERS[known.kind](option.value, known.words)
         except WeftError as error:
             message = f"option {option.key!r}: {error.message}"
-            mistakes.append(Diagnostic("W2006", message, help=error.help, at=option.value_at))
-    return FrozenMap(found)
+            findings.append(Diagnostic("W2006", message, help=error.help, at=option.value_at))
+    return FrozenMap(values)
 
 
 _TITLES: dict[Owner, str] = {
-    "stream": "a stream that is read", "table": "a table", "sink": "a sink", "join": "a join", "job": "SET",
+    "stream": "an input stream", "table": "a table", "sink": "a sink", "join": "a join", "job": "SET",
 }  # fmt: skip
 
 
-def _unknown(option: SaidOption, owners: tuple[Owner, ...]) -> Diagnostic:
+def _describe_unknown(option: OptionSyntax, owner: Owner) -> Diagnostic:
     foreign = describe_foreign(option.key, option.value)
     if foreign is not None:
         message = f"option {option.key!r} {foreign[0]}"
         return Diagnostic("W2007", message, help=foreign[1], at=option.key_at)
-    names = [o.name for owner in owners for o in options_of(owner)]
-    title = " or ".join(_TITLES[owner] for owner in owners)
-    elsewhere = [owner for owner in _TITLES if find_option(option.key, (owner,)) is not None]
+    names = [o.name for o in options_of(owner)]
+    others = [title for other, title in _TITLES.items() if find_option(option.key, (other,)) is not None]
     close = find_similar(option.key, names)
-    if elsewhere:
-        help = f"it is an option of {' and of '.join(_TITLES[owner] for owner in elsewhere)}"
+    if others:
+        help = f"it is an option of {' and of '.join(others)}"
     elif close:
         help = f"did you mean {' or '.join(map(repr, close))}?"
     else:
-        help = f"it has {format_list(names, most=40)}"
-    return Diagnostic("W2005", f"{title} has no option {option.key!r}", help=help, at=option.key_at)
+        help = f"options are {format_list(names, most=40)}"
+    return Diagnostic("W2005", f"{_TITLES[owner]} has no option {option.key!r}", help=help, at=option.key_at)
 
 
 _VALUES: dict[Kind, str] = {
@@ -425,22 +408,22 @@ _VALUES: dict[Kind, str] = {
     "zone": "time zone",
     "offsets": "`earliest`, `latest`, JSON",
     "time_format": "",
-    "names": "columns with commas",
+    "names": "columns separated by commas",
 }
 _HEADINGS = {"stream": "stream", "table": "table", "sink": "sink", "join": "join", "job": "SET"}
 
 
 def option_table() -> str:
-    """Return the table of `OPTIONS` in Markdown.
+    """Return `OPTIONS` as a Markdown table.
 
     >>> print(option_table().splitlines()[2])
     | `connector` | stream | `files`, `kafka`, `rate`, `memory` |  | where rows come from; ...
     """
-    head = ("| option | of | value | default | what it says |", "|---|---|---|---|---|")
-    return "\n".join((*head, *map(_row, OPTIONS)))
+    head = ("| option | of | value | default | description |", "|---|---|---|---|---|")
+    return "\n".join((*head, *map(_format_row, OPTIONS)))
 
 
-def _row(option: Option) -> str:
+def _format_row(option: Option) -> str:
     owners = ", ".join(title for owner, title in _HEADINGS.items() if owner in option.owners)
     words = ", ".join(f"`{word}`" for word in option.words)
     needs = f" ({', '.join(option.needs)})" if option.needs else ""

@@ -1,7 +1,7 @@
 """A streaming SQL job as frozen values: streams, tables, sinks, and the statements that join them.
 
-The columns of a ``SELECT *`` are not there yet: the planner knows them.  Places (`at`) take no part
-in equality and are not serialised; everything else reads back equal from ``to_dict``.
+``SELECT *`` is expanded later, by the planner.  Locations (`at`) take no part in equality and are not
+serialised; everything else is equal after a round trip through ``to_dict``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from weft.streams.kernel.spec import Emit, Late, Limits, Malformed, MissingTime,
 _DURATION, _COLUMNS, _EXPR, _ENTRIES = "$duration", "$columns", "$expr", "$entries"
 
 
-def plain(value: Any) -> Any:
-    """Return `value` as JSON; what JSON has no type for stands under a tag.
+def encode_value(value: Any) -> Any:
+    """Return `value` as JSON; types that JSON does not have are tagged.
 
-    >>> plain((Duration.parse("90m"), FrozenMap(path="a.csv")))
+    >>> encode_value((Duration.parse("90m"), FrozenMap(path="a.csv")))
     [{'$duration': '1h 30m'}, {'$entries': {'path': 'a.csv'}}]
     """
     match value:
@@ -42,21 +42,21 @@ def plain(value: Any) -> Any:
         case Expr():
             return {_EXPR: render(value, dialect="stream")}
         case Mapping():
-            return {_ENTRIES: {key: plain(v) for key, v in value.items()}}
+            return {_ENTRIES: {key: encode_value(v) for key, v in value.items()}}
         case list() | tuple():
-            return [plain(v) for v in value]
+            return [encode_value(v) for v in value]
         case _:
             return encode(value)
 
 
-def valued(value: Any) -> Any:
-    """Return what `plain` was given.
+def decode_value(value: Any) -> Any:
+    """Return the value that `encode_value` encoded.
 
-    >>> valued([{"$duration": "1h 30m"}, {"$entries": {"path": "a.csv"}}])
+    >>> decode_value([{"$duration": "1h 30m"}, {"$entries": {"path": "a.csv"}}])
     (Duration(microseconds=5400000000), {'path': 'a.csv'})
     """
     if isinstance(value, list | tuple):
-        return tuple(valued(v) for v in value)
+        return tuple(decode_value(v) for v in value)
     if not isinstance(value, Mapping):
         return value
     match dict(value):
@@ -69,7 +69,7 @@ def valued(value: Any) -> Any:
         case {"$expr": str() as text}:
             return parse(text, dialect="stream")
         case {"$entries": Mapping() as entries}:
-            return FrozenMap({key: valued(v) for key, v in entries.items()})
+            return FrozenMap({key: decode_value(v) for key, v in entries.items()})
         case {"type": str()}:
             return from_dict(value)
         case _:
@@ -79,52 +79,52 @@ def valued(value: Any) -> Any:
 Reload = Literal["start", "batch"]
 ZERO = Duration(0)
 Bounds = tuple[Duration, Duration]
-"""Lower and upper end of ``right time - left time``, both included."""
+"""Lower and upper end of ``right time - left time``, both inclusive."""
 
 TIME_FORMATS = ("timestamp", "iso8601", "epoch_seconds", "epoch_millis", "epoch_micros")
-"""The words of ``event.time.format``; every other value is a pattern of `TIME_DIRECTIVES`."""
+"""The keywords of ``event.time.format``; any other value is a pattern of `TIME_DIRECTIVES`."""
 
 TIME_DIRECTIVES = "YymbdjHIMSfpz%"
-"""The letters that may stand after ``%`` in a pattern of times, as Python's strptime reads them."""
+"""The letters allowed after ``%`` in a time pattern, with the meaning of Python's strptime."""
 
 MESSAGE_TIME = "_TIMESTAMP"
-"""The event time field of a Kafka stream that means the time of the message."""
+"""The value of ``event.time.field`` for the timestamp of a Kafka message."""
 
 
 class StreamRecord(Serial):
-    """What the records of a job share: places are left out of the stored form."""
+    """The base of all records of a job: locations are not serialised."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain JSON values; `from_dict` reads it back."""
-        said = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.compare}  # type: ignore[arg-type]  # all are dataclasses
-        return {"type": self.TYPE, "version": self.VERSION, **said}
+        """Return a dictionary of plain JSON values; `from_dict` is the inverse."""
+        values = {f.name: encode_value(getattr(self, f.name)) for f in fields(self) if f.compare}  # type: ignore[arg-type]  # all are dataclasses
+        return {"type": self.TYPE, "version": self.VERSION, **values}
 
     def fingerprint(self) -> str:
-        """Return a hash of what the record says."""
+        """Return a hash of the serialised record."""
         return fingerprint(self.to_dict())
 
     @classmethod
     def _build(cls, values: dict[str, Any]) -> Any:
         cls._check_fields(values)
         try:
-            return cls(**{name: valued(value) for name, value in values.items()})
+            return cls(**{name: decode_value(value) for name, value in values.items()})
         except WeftError:
             raise
         except (TypeError, ValueError) as cause:
             raise JoinSpecError(
-                f"the serialised {cls.TYPE!r} does not read: {cause}",
+                f"invalid serialised {cls.TYPE!r}: {cause}",
                 code="W0306",
-                help="write it with to_dict or to_json of the spec",
+                help="serialise the spec with its to_dict or to_json",
             ) from cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSpec(StreamRecord):
-    """A stream that is read: its columns, where it comes from, its event time and its policies.
+    """An input stream: its columns, source, event time and policies.
 
-    `connector` holds the options of the source under their written names, typed, with the defaults
-    that apply to it: always ``connector``; ``path`` and ``format`` for files, ``topic`` for Kafka.
-    `event_time` is a column, ``_TIMESTAMP`` for the time of a Kafka message, or None: not said.
+    `connector` holds the typed options of the source with the defaults that apply: always ``connector``;
+    ``path`` and ``format`` for files, ``topic`` for Kafka.  `event_time` is a column, ``_TIMESTAMP`` for
+    the timestamp of a Kafka message, or None if it is not declared.
     """
 
     TYPE: ClassVar[str] = "stream"
@@ -144,7 +144,7 @@ class StreamSpec(StreamRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec(StreamRecord):
-    """A table that does not change: read at the start and kept, or read again for each batch."""
+    """A static table, read once at the start or again for each batch."""
 
     TYPE: ClassVar[str] = "stream_table"
 
@@ -157,7 +157,7 @@ class TableSpec(StreamRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSpec(StreamRecord):
-    """Where the rows of a statement go; `columns` are those that the job declares, if it does."""
+    """The target of a statement; `columns` are the declared ones, if any."""
 
     TYPE: ClassVar[str] = "stream_sink"
 
@@ -169,7 +169,7 @@ class SinkSpec(StreamRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsSpec(Limits, StreamRecord):
-    """The limits of a join as a record that can be stored."""
+    """The limits of a join as a serialisable record."""
 
     TYPE: ClassVar[str] = "stream_limits"
 
@@ -178,9 +178,9 @@ class LimitsSpec(Limits, StreamRecord):
 class JoinStepSpec(StreamRecord):
     """One JOIN of a statement.
 
-    `form` is the time part that WITHIN, WINDOW or options say; None: ON and WHERE hold it, if anything
-    does.  The order columns in it are the event times of the first stream and of the joined one as
-    far as they are said, and have no keys: the planner fills in both.  `input` is a stream or a table.
+    `form` is the time condition of WITHIN, WINDOW or options, or None if it can only be in ON or WHERE.  It has
+    no keys, and its order columns are the declared event times: the planner fills in both.  `input` is a
+    stream or a table.
     """
 
     TYPE: ClassVar[str] = "stream_join"
@@ -219,8 +219,8 @@ class ItemSpec(StreamRecord):
 class StatementSpec(StreamRecord):
     """A SELECT with its sink; `first` is the input of FROM and its alias.
 
-    `emit` is what the statement says; None is the default of the form, which the planner knows.  An
-    input may name a sink of the same job: the planner refuses it.
+    `emit` is None if the statement has no EMIT; the default depends on the form of the join.  An input may be
+    a sink of the same job, which the planner rejects.
     """
 
     TYPE: ClassVar[str] = "stream_statement"
@@ -236,13 +236,17 @@ class StatementSpec(StreamRecord):
     emit_at: Source | None = field(default=None, compare=False, repr=False)
     at: Source | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the inputs in the order of FROM."""
+        return (self.first[0], *(join.input for join in self.joins))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec(StreamRecord):
-    """A whole job: what it reads, what it writes, what it only explains, and its settings.
+    """A job: its inputs, its statements, the statements it only explains, and its settings.
 
-    `settings` holds what SET says under the written names, typed, and the defaults of ``trigger`` and
-    ``checkpoint``.
+    `settings` holds the typed values of SET and the defaults of ``trigger`` and ``checkpoint``.
     """
 
     TYPE: ClassVar[str] = "stream_job"

@@ -1,4 +1,4 @@
-"""The tree of a streaming SQL job, as it is written: names are not looked up, options not read."""
+"""The syntax tree of a streaming SQL job: names are not resolved and options not interpreted yet."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from weft.core.duration import Duration
 from weft.core.source import Source
 from weft.core.types import DType
+from weft.errors import Diagnostic
 from weft.expr.ast import Expr
 from weft.joins.spec.values import WindowKind
 from weft.streams.kernel.spec import Emit, StreamHow
@@ -14,7 +15,7 @@ from weft.streams.kernel.spec import Emit, StreamHow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What every node is; the place takes no part in equality."""
+    """The base of all nodes; the location takes no part in equality."""
 
     at: Source = field(compare=False, repr=False)
 
@@ -27,8 +28,8 @@ class Name(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidOption:
-    """``'key' = 'value'``; numbers, TRUE and FALSE are the texts they are written as."""
+class OptionSyntax:
+    """``'key' = 'value'``; numbers, TRUE and FALSE are kept as strings."""
 
     key: str
     value: str
@@ -47,7 +48,7 @@ class ColumnSyntax(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSyntax(Node):
-    """A name after FROM or JOIN; without an alias of its own the name is the alias."""
+    """A name after FROM or JOIN; without an alias the name is the alias."""
 
     name: Name
     alias: Name
@@ -62,7 +63,7 @@ class WindowSyntax(Node):
     slide: Duration | None = None
     gap: Duration | None = None
     column: Name | None = None
-    """The time column that may stand first; it must be the event time of a side."""
+    """The optional first argument: the event-time column of one of the sides."""
     column_of: Name | None = None
 
 
@@ -76,7 +77,7 @@ class WithinSyntax(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinSyntax(Node):
-    """One JOIN with its ON and what follows it."""
+    """One JOIN with its ON, WITHIN and WINDOW."""
 
     how: StreamHow
     source: SourceSyntax
@@ -109,26 +110,26 @@ class Select(Node):
     window: WindowSyntax | None = None
     emit: Emit | None = None
     emit_at: Source | None = field(default=None, compare=False, repr=False)
-    options: tuple[SaidOption, ...] = ()
+    options: tuple[OptionSyntax, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateStream(Node):
-    """``CREATE STREAM``; with a query it is the sink of that query."""
+    """``CREATE STREAM``; with a query, the stream is the sink of the query."""
 
     name: Name
     columns: tuple[ColumnSyntax, ...] = ()
-    options: tuple[SaidOption, ...] = ()
+    options: tuple[OptionSyntax, ...] = ()
     query: Select | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable(Node):
-    """``CREATE TABLE``: a side that does not change."""
+    """``CREATE TABLE``: a static side of a join."""
 
     name: Name
     columns: tuple[ColumnSyntax, ...] = ()
-    options: tuple[SaidOption, ...] = ()
+    options: tuple[OptionSyntax, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +142,14 @@ class Insert(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(Node):
-    """A SELECT that stands alone: its rows are printed."""
+    """A SELECT without a sink: its rows are printed."""
 
     query: Select
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explain(Node):
-    """``EXPLAIN JOIN`` of a query, or of the statement that writes a sink."""
+    """``EXPLAIN JOIN`` of a query or of the statement that writes a sink."""
 
     query: Select | None = None
     name: Name | None = None
@@ -158,35 +159,36 @@ class Explain(Node):
 class SetOption(Node):
     """``SET 'option' = 'value'``."""
 
-    option: SaidOption
+    option: OptionSyntax
 
 
 Statement = CreateStream | CreateTable | Insert | Query | Explain | SetOption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
-    """What the statements that do not read may define, so that no other statement is blamed for it.
+class Unparsed:
+    """What the invalid statements of a job may define, so that no valid statement is blamed for it.
 
-    `names` are the folded words in their heads, `written` those of them in the head of an INSERT; `settings`
-    says that one of them is a SET, and `everything` that the text is cut off and may hold any statement.
+    `names` are the folded words before their columns and options, `sinks` those of INSERT statements.
+    `has_set` is true when one of them is a SET, `is_truncated` when the text ends early and may lack any statement.
     """
 
     names: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()
-    settings: bool = False
-    everything: bool = False
+    sinks: frozenset[str] = frozenset()
+    has_set: bool = False
+    is_truncated: bool = False
 
     def may_define(self, name: str) -> bool:
-        """Whether one of them may define a name."""
-        return self.everything or name.casefold() in self.names
+        """Whether one of the statements may define a name."""
+        return self.is_truncated or name.casefold() in self.names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSyntax:
-    """The statements of a job in the order of the file, and what is known of those that do not read."""
+    """The valid statements of a job in file order, what is known about the invalid ones, and all findings."""
 
     statements: tuple[Statement, ...]
-    unread: Unread = Unread()
+    unparsed: Unparsed = Unparsed()
+    findings: tuple[Diagnostic, ...] = field(default=(), compare=False)
     file: str | None = None
     text: str = field(default="", repr=False)
