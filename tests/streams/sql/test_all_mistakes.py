@@ -41,8 +41,8 @@ MISTAKES = {
 TRIOS = 150
 
 
-def mistakes(lines: list[str]) -> list[tuple[int, str]]:
-    """Return the lines and codes of all mistakes of a job with a statement in each line."""
+def collect_findings(lines: list[str]) -> list[tuple[int, str]]:
+    """Return the lines and codes of all findings of a job with a statement in each line."""
     try:
         plan_text("\n".join(lines), Path(), file="job.sql", env={})
     except WeftError as problem:
@@ -57,16 +57,16 @@ def job(statements: tuple[str, ...]) -> list[str]:
 def test_three_mistakes_in_three_statements_are_all_told_with_their_places() -> None:
     trios = list(itertools.permutations(MISTAKES, 3))
     for trio in random.Random(21).sample(trios, TRIOS):
-        wanted = [(number, MISTAKES[statement]) for number, statement in enumerate(trio, start=3)]
-        assert mistakes(job(trio)) == wanted, "\n".join(job(trio))
+        expected = [(number, MISTAKES[statement]) for number, statement in enumerate(trio, start=3)]
+        assert collect_findings(job(trio)) == expected, "\n".join(job(trio))
 
 
 def test_every_mistake_is_told_beside_a_statement_that_does_not_read() -> None:
     broken = f"{OUT} SELECT (a.id {JOIN};"
     for statement, code in MISTAKES.items():
-        found = mistakes(job((broken, statement)))
-        assert {line for line, _ in found} == {3, 4}
-        assert (4, code) in found
+        findings = collect_findings(job((broken, statement)))
+        assert {line for line, _ in findings} == {3, 4}
+        assert (4, code) in findings
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_every_mistake_is_told_beside_a_statement_that_does_not_read() -> None:
 )
 def test_a_statement_is_not_blamed_for_one_that_does_not_read(lines: list[str]) -> None:
     broken = next(n for n, line in enumerate(lines, start=1) if line not in STREAMS)
-    assert {line for line, _ in mistakes(lines)} == {broken}
+    assert {line for line, _ in collect_findings(lines)} == {broken}
 
 
 def test_check_prints_them_all(tmp_path: Path) -> None:
@@ -94,6 +94,6 @@ def test_check_prints_them_all(tmp_path: Path) -> None:
     (tmp_path / "job.sql").write_text("\n".join(lines))
     ran = weft("stream", "check", "job.sql", "--json", root=tmp_path)
     assert ran.code == 3
-    found = [(d["code"], d["range"]["start"]["line"] + 1) for d in ran.document["diagnostics"]]
-    assert [line for _, line in found] == [3, 4, 5]
-    assert {"W2104", "W2010", "W2001"} == {code for code, _ in found}
+    findings = [(d["code"], d["range"]["start"]["line"] + 1) for d in ran.document["diagnostics"]]
+    assert [line for _, line in findings] == [3, 4, 5]
+    assert {"W2104", "W2010", "W2001"} == {code for code, _ in findings}

@@ -32,18 +32,18 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 @cache
-def wanted(seed: int) -> tuple[Run, ReferenceResult]:
+def build_reference(seed: int) -> tuple[Run, ReferenceResult]:
     run = random_run(seed)
     return run, run_reference(run.plan, run.fed, final=run.final, wall_clock=WALL_CLOCK, idle=run.idle)
 
 
 def agrees(seed: int) -> bool:
     """Whether the engine gives what the reference gives; a ledger that does not balance is no."""
-    run, reference = wanted(seed)
+    run, reference = build_reference(seed)
     memory = Path("/dev/shm")  # noqa: S108  # many small synced files
     root = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
     try:
-        found = run_statement(
+        result = run_statement(
             run.plan,
             run.fed,
             root=root,
@@ -58,8 +58,8 @@ def agrees(seed: int) -> bool:
         return False
     finally:
         shutil.rmtree(root)
-    ledger = {side: dict(counts) for side, counts in found.ledger.items()}
-    return as_set(found.rows) == as_set(reference.rows) and ledger == dict(reference.ledger)
+    ledger = {side: dict(counts) for side, counts in result.ledger.items()}
+    return as_set(result.rows) == as_set(reference.rows) and ledger == dict(reference.ledger)
 
 
 def late_at_the_watermark(patch: pytest.MonkeyPatch) -> None:
@@ -70,8 +70,8 @@ def late_at_the_watermark(patch: pytest.MonkeyPatch) -> None:
 def over_a_microsecond_early(patch: pytest.MonkeyPatch) -> None:
     whole = expiry_threshold
 
-    def early(*told: Any) -> int:
-        below = whole(*told)
+    def early(*args: Any) -> int:
+        below = whole(*args)
         return below if below in (NEVER, FOREVER) else below + 1
 
     patch.setattr(working, "expiry_threshold", early)
@@ -103,8 +103,8 @@ def flags_not_set(patch: pytest.MonkeyPatch) -> None:
 def pairs_probed_twice(patch: pytest.MonkeyPatch) -> None:
     whole = transition._probes
 
-    def twice(*told: Any) -> Iterator[Any]:
-        for probe in whole(*told):
+    def twice(*args: Any) -> Iterator[Any]:
+        for probe in whole(*args):
             yield probe
             if probe[2] == "left":
                 yield probe
@@ -119,8 +119,8 @@ def hashes_believed(patch: pytest.MonkeyPatch) -> None:
 def upper_end_left_out(patch: pytest.MonkeyPatch) -> None:
     whole = matching_range
 
-    def short(*told: Any) -> Any:
-        low, high = whole(*told)
+    def short(*args: Any) -> Any:
+        low, high = whole(*args)
         return low, high - 1
 
     patch.setattr("weft.streams.kernel.pairs.matching_range", short)
@@ -130,8 +130,8 @@ def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(session, "_is_merged", lambda rows, _: np.ones(len(rows.start), dtype=np.bool_))
     whole = session._Rows.of
 
-    def forgetful(*told: Any) -> Any:
-        rows = whole(*told)
+    def forgetful(*args: Any) -> Any:
+        rows = whole(*args)
         rows.start = np.arange(len(rows.start)) + rows.start
         return rows
 
@@ -140,7 +140,9 @@ def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:
 
 def right_rows_of_final_joins_go_early(patch: pytest.MonkeyPatch) -> None:
     whole = expiry_threshold
-    patch.setattr(working, "expiry_threshold", lambda task, *told: whole(replace(task, emit="changes"), *told))
+    patch.setattr(
+        working, "expiry_threshold", lambda task, *args: whole(replace(task, emit="changes"), *args)
+    )
 
 
 DEFECTS: tuple[Patch, ...] = (

@@ -22,7 +22,7 @@ CASES = [
 ]
 
 
-def mistakes(text: str) -> tuple[Diagnostic, ...]:
+def collect_findings(text: str) -> tuple[Diagnostic, ...]:
     with pytest.raises(StreamSqlError) as caught:
         read_spec(text, file="job.sql", env=ENV)
     return caught.value.diagnostics
@@ -31,45 +31,49 @@ def mistakes(text: str) -> tuple[Diagnostic, ...]:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_mistake_is_told_with_its_place(topic: str, golden: Callable[[str, str], None]) -> None:
     cases, before = TOPICS[topic]
-    told = []
+    sections = []
     for name, text in cases.items():
-        found = mistakes(before + text)
-        told.append(f"# {name}\n" + "\n".join(map(str, found)))
-    golden(f"streams/mistakes_{topic}.txt", "\n\n".join(told))
+        findings = collect_findings(before + text)
+        sections.append(f"# {name}\n" + "\n".join(map(str, findings)))
+    golden(f"streams/mistakes_{topic}.txt", "\n\n".join(sections))
 
 
 @pytest.mark.parametrize(("before", "text"), CASES)
 def test_a_mistake_has_a_place_in_the_statement_that_makes_it(before: str, text: str) -> None:
-    for found in mistakes(before + text):
-        assert isinstance(found.at, Source)
-        assert found.at.file == "job.sql"
-        assert found.at.start >= len(before) or found.code == "W2015", found  # W2015 is about the whole job
-        assert found.help or found.message.startswith("expected") or found.code.startswith("W02"), found
+    for finding in collect_findings(before + text):
+        assert isinstance(finding.at, Source)
+        assert finding.at.file == "job.sql"
+        assert finding.at.start >= len(before) or finding.code == "W2015", (
+            finding
+        )  # W2015 is about the whole job
+        assert finding.help or finding.message.startswith("expected") or finding.code.startswith("W02"), (
+            finding
+        )
 
 
 def test_a_mistake_in_each_statement_is_told_in_one_go_and_in_order() -> None:
     text = (
         STREAMS + "SELCT 1;\nSELECT * FROM orders LIMIT 1;\nSET 'triger' = '1s';\nSELECT NOW() FROM orders;\n"
     )
-    found = mistakes(text)
-    assert [d.code for d in found] == ["W2002", "W2004", "W2005", "W0205"]
-    assert [d.at.line for d in found if isinstance(d.at, Source)] == [6, 7, 8, 9]
+    findings = collect_findings(text)
+    assert [d.code for d in findings] == ["W2002", "W2004", "W2005", "W0205"]
+    assert [d.at.line for d in findings if isinstance(d.at, Source)] == [6, 7, 8, 9]
 
 
 def test_a_statement_that_does_not_read_does_not_make_its_name_unknown() -> None:
     text = "CREATE STREAM a (b MONEY) WITH ('path' = 'a.csv'); SELECT * FROM a;"
-    assert [d.code for d in mistakes(text)] == ["W2013"]
+    assert [d.code for d in collect_findings(text)] == ["W2013"]
 
 
 def test_a_variable_without_a_value_hides_only_what_it_causes() -> None:
     text = "CREATE TABLE a (b INT) WITH ('path' = 'a.csv', 'format' = '${F}', 'header' = 'yes'); SELECT * FROM a;"
-    assert [d.code for d in mistakes(text)] == ["W2011", "W2006"]
+    assert [d.code for d in collect_findings(text)] == ["W2011", "W2006"]
 
 
 def test_a_job_that_is_far_too_long_is_refused_at_once() -> None:
-    (found,) = mistakes("SELECT 1;" * 200_000)
-    assert found.code == "W2001"
-    assert "1,800,000 characters" in found.message
+    (finding,) = collect_findings("SELECT 1;" * 200_000)
+    assert finding.code == "W2001"
+    assert "1,800,000 characters" in finding.message
 
 
 TOKENS = [STREAMS[t.start : t.end + 1] for t in tokenize(STREAMS, "stream")[0]]

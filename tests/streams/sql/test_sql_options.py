@@ -37,7 +37,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "streams.md"
 _TABLE = re.compile(r"(?<=<!-- options -->\n)\|.*?(?=\n<!-- /options -->)", re.DOTALL)
 
 
-def said(**options: str) -> tuple[OptionSyntax, ...]:
+def parse_options(**options: str) -> tuple[OptionSyntax, ...]:
     """Return options as they come from a statement."""
     body = ", ".join(f"'{key.replace('__', '.')}' = '{value}'" for key, value in options.items())
     (table,) = parse_job(f"CREATE TABLE a (b INT) WITH ({body})").statements
@@ -45,11 +45,11 @@ def said(**options: str) -> tuple[OptionSyntax, ...]:
     return table.options
 
 
-def read(owner: Owner | tuple[Owner, ...], **options: str) -> dict[str, Any]:
-    mistakes: list[Diagnostic] = []
-    found = read_options(said(**options), owner, mistakes)
-    assert not mistakes, mistakes
-    return dict(found)
+def read(owner: Owner, **options: str) -> dict[str, Any]:
+    findings: list[Diagnostic] = []
+    values = read_options(parse_options(**options), owner, findings)
+    assert not findings, findings
+    return dict(values)
 
 
 def stream(options: str, columns: str = "id INT, t TIMESTAMP, n BIGINT, s STRING") -> StreamSpec:
@@ -72,7 +72,7 @@ def test_an_owner_has_no_option_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "wanted"),
+    ("key", "value", "expected"),
     [
         ("watermark__max_out_of_orderness", "30s", Duration.parse("30s")),
         ("watermark__max_out_of_orderness", "INTERVAL ''1'' MINUTE", Duration.parse("1m")),
@@ -93,8 +93,8 @@ def test_an_owner_has_no_option_twice() -> None:
         ("kafka__security__protocol", "SSL", "SSL"),
     ],
 )
-def test_a_value_is_read_as_its_kind(key: str, value: str, wanted: object) -> None:
-    assert read("stream", **{key: value}) == {key.replace("__", "."): wanted}
+def test_a_value_is_read_as_its_kind(key: str, value: str, expected: object) -> None:
+    assert read("stream", **{key: value}) == {key.replace("__", "."): expected}
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_a_value_is_read_as_its_kind(key: str, value: str, wanted: object) -> No
     ],
 )
 def test_a_default_bound_has_three_spellings(value: str, lower: str, upper: str) -> None:
-    wanted = (Duration.parse(lower, signed=True), Duration.parse(upper, signed=True))
-    assert read("job", join__default_bound=value) == {"join.default_bound": wanted}
+    expected = (Duration.parse(lower, signed=True), Duration.parse(upper, signed=True))
+    assert read("job", join__default_bound=value) == {"join.default_bound": expected}
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_a_default_bound_has_three_spellings(value: str, lower: str, upper: str)
     ],
 )
 def test_a_value_of_another_kind_is_refused_at_its_place(owner: Owner, key: str, value: str) -> None:
-    mistakes: list[Diagnostic] = []
-    options = said(**{key: value})
-    assert dict(read_options(options, owner, mistakes)) == {}
-    (mistake,) = mistakes
-    assert (mistake.code, mistake.at) == ("W2006", options[0].value_at)
-    assert mistake.help
+    findings: list[Diagnostic] = []
+    options = parse_options(**{key: value})
+    assert dict(read_options(options, owner, findings)) == {}
+    (finding,) = findings
+    assert (finding.code, finding.at) == ("W2006", options[0].value_at)
+    assert finding.help
 
 
 def test_a_number_without_quotes_keeps_its_sign() -> None:
@@ -163,13 +163,13 @@ def test_a_number_without_quotes_keeps_its_sign() -> None:
     st.sampled_from(get_args(Owner)),
 )
 def test_an_unknown_option_never_passes(key: str, owner: Owner) -> None:
-    mistakes: list[Diagnostic] = []
-    at = said(x="1")[0].key_at
-    values = read_options((OptionSyntax(key=key, value="1", key_at=at, value_at=at),), owner, mistakes)
+    findings: list[Diagnostic] = []
+    at = parse_options(x="1")[0].key_at
+    values = read_options((OptionSyntax(key=key, value="1", key_at=at, value_at=at),), owner, findings)
     known = find_option(key, (owner,)) is not None
     assert bool(values) <= known
-    assert bool(mistakes) == (key not in values)
-    assert all(m.code in ("W2005", "W2006", "W2007") and m.help for m in mistakes)
+    assert bool(findings) == (key not in values)
+    assert all(m.code in ("W2005", "W2006", "W2007") and m.help for m in findings)
 
 
 def test_a_misspelt_option_is_told_its_name() -> None:
@@ -182,9 +182,9 @@ def test_a_misspelt_option_is_told_its_name() -> None:
             or not find_similar(wrong, [option.name])
         ):
             continue
-        mistakes: list[Diagnostic] = []
-        read_options(said(**{wrong: "1"}), owner, mistakes)
-        assert repr(option.name) in mistakes[0].help, (wrong, mistakes[0].help)
+        findings: list[Diagnostic] = []
+        read_options(parse_options(**{wrong: "1"}), owner, findings)
+        assert repr(option.name) in findings[0].help, (wrong, findings[0].help)
 
 
 def test_an_option_of_another_system_never_hides_one_of_ours() -> None:
@@ -208,7 +208,7 @@ def test_an_option_of_another_system_never_hides_one_of_ours() -> None:
         (
             "orders.config_file",
             "a.yml",
-            "write what a.yml says as options in the WITH of CREATE STREAM orders",
+            "write the options of a.yml in the WITH of CREATE STREAM orders",
         ),
         ("orders.topic.name", "t", "'topic' = 't' in the WITH of CREATE STREAM orders"),
         ("join.max_records", "5", "'join.max_state_rows' = '5'"),
@@ -218,9 +218,9 @@ def test_an_option_of_another_system_never_hides_one_of_ours() -> None:
     ],
 )
 def test_an_option_of_another_system_is_translated(key: str, value: str, help: str) -> None:
-    found = describe_foreign(key, value)
-    assert found is not None
-    assert help in found[1]
+    advice = describe_foreign(key, value)
+    assert advice is not None
+    assert help in advice[1]
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_an_option_of_another_system_is_translated(key: str, value: str, help: s
     has_headers""".split(),
 )
 def test_advice_for_an_option_of_another_system_names_options_of_ours(key: str) -> None:
-    found = describe_foreign(key, "30s")
-    assert found is not None
-    named = re.findall(r"'([a-z][a-z._]*)' = ", found[1])
+    advice = describe_foreign(key, "30s")
+    assert advice is not None
+    named = re.findall(r"'([a-z][a-z._]*)' = ", advice[1])
     owners: tuple[Owner, ...] = ("stream", "table", "sink", "join", "job")
     assert [name for name in named if name != "key" and find_option(name, owners) is None] == []
 
@@ -255,8 +255,8 @@ def test_advice_for_an_option_of_another_system_names_options_of_ours(key: str) 
 def test_the_connector_and_the_format_follow_from_what_is_said(
     options: str, connector: str, format: str | None
 ) -> None:
-    found = stream(options).connector
-    assert (found["connector"], found.get("format")) == (connector, format)
+    spec = stream(options).connector
+    assert (spec["connector"], spec.get("format")) == (connector, format)
 
 
 def test_the_defaults_of_a_connector_are_filled_in_and_no_others() -> None:
@@ -286,8 +286,8 @@ def test_the_defaults_of_a_connector_are_filled_in_and_no_others() -> None:
     ],
 )
 def test_the_event_time_and_how_it_is_written(options: str, field: str | None, format: str) -> None:
-    found = stream(options)
-    assert (found.event_time, found.time_format) == (field, format)
+    spec = stream(options)
+    assert (spec.event_time, spec.time_format) == (field, format)
 
 
 def test_a_pattern_of_times_has_no_directive_that_is_not_documented() -> None:
@@ -296,21 +296,21 @@ def test_a_pattern_of_times_has_no_directive_that_is_not_documented() -> None:
         if letter in TIME_DIRECTIVES:
             assert stream(text).time_format == f"%{letter}"
         else:
-            with pytest.raises(StreamSqlError, match="is no directive"):
+            with pytest.raises(StreamSqlError, match="unknown directive"):
                 stream(text)
 
 
 def test_policies_of_a_stream() -> None:
-    found = stream(
+    spec = stream(
         "'path' = 'a.csv', 'late' = 'fail', 'malformed' = 'fail', 'dedup.keys' = 'ID, s', 'idle.timeout' = '1m'"
     )
-    assert (found.late, found.malformed, found.dedup, found.idle) == (
+    assert (spec.late, spec.malformed, spec.dedup, spec.idle) == (
         "fail",
         "fail",
         ("id", "s"),
         Duration.parse("1m"),
     )
-    assert set(found.connector).isdisjoint({"late", "malformed", "dedup.keys", "idle.timeout"})
+    assert set(spec.connector).isdisjoint({"late", "malformed", "dedup.keys", "idle.timeout"})
 
 
 def test_a_table_is_read_once_unless_it_says_otherwise() -> None:
@@ -328,9 +328,9 @@ def test_lengths_of_options_are_those_of_the_form() -> None:
 @pytest.mark.golden
 def test_the_documentation_lists_every_option(request: pytest.FixtureRequest) -> None:
     text = DOCS.read_text(encoding="utf-8")
-    found = _TABLE.search(text)
-    assert found is not None, "docs/streams.md has no table between <!-- options --> and <!-- /options -->"
+    table = _TABLE.search(text)
+    assert table is not None, "docs/streams.md has no table between <!-- options --> and <!-- /options -->"
     if request.config.getoption("--rewrite-golden"):
         DOCS.write_text(_TABLE.sub(lambda _: option_table(), text), encoding="utf-8")
         return
-    assert found[0] == option_table(), "docs/streams.md differs from the options: `make golden`"
+    assert table[0] == option_table(), "docs/streams.md differs from the options: `make golden`"

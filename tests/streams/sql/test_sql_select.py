@@ -30,8 +30,8 @@ def statement(query: str) -> StatementSpec:
 
 
 def join(query: str) -> JoinStepSpec:
-    (found,) = statement(query).joins
-    return found
+    (step,) = statement(query).joins
+    return step
 
 
 def interval(query: str) -> tuple[object, object]:
@@ -61,15 +61,15 @@ def window(query: str) -> tuple[object, ...]:
 )
 @pytest.mark.parametrize("source", ["shipments s", "shipments AS s", '"shipments" `s`'])
 def test_a_join_has_four_kinds(written: str, how: str, source: str) -> None:
-    found = join(f"SELECT * FROM orders o {written} {source} ON o.order_id = s.order_id")
-    assert (found.how, found.input, found.alias, found.form) == (how, "shipments", "s", None)
-    assert render(found.on, dialect="stream") == "o.order_id = s.order_id"
+    step = join(f"SELECT * FROM orders o {written} {source} ON o.order_id = s.order_id")
+    assert (step.how, step.input, step.alias, step.form) == (how, "shipments", "s", None)
+    assert render(step.on, dialect="stream") == "o.order_id = s.order_id"
 
 
 def test_names_are_found_whatever_their_case_and_keep_their_declared_spelling() -> None:
-    found = statement("SELECT * FROM ORDERS JOIN Shipments ON ORDERS.order_id = Shipments.order_id")
-    assert found.first == ("orders", "ORDERS")
-    assert (found.joins[0].input, found.joins[0].alias) == ("shipments", "Shipments")
+    spec = statement("SELECT * FROM ORDERS JOIN Shipments ON ORDERS.order_id = Shipments.order_id")
+    assert spec.first == ("orders", "ORDERS")
+    assert (spec.joins[0].input, spec.joins[0].alias) == ("shipments", "Shipments")
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_within_may_be_a_single_point_of_time() -> None:
 
 
 def test_within_may_stand_before_the_on() -> None:
-    said = "SELECT * FROM orders o LEFT JOIN shipments s WITHIN (0s, 1h) ON o.order_id = s.order_id"
-    assert interval(said) == (dt.timedelta(0), HOUR)
+    clause = "SELECT * FROM orders o LEFT JOIN shipments s WITHIN (0s, 1h) ON o.order_id = s.order_id"
+    assert interval(clause) == (dt.timedelta(0), HOUR)
     with pytest.raises(StreamSqlError, match="W2003"):
-        statement(f"{said} WITHIN 1h")
+        statement(f"{clause} WITHIN 1h")
 
 
 @pytest.mark.parametrize(
-    ("written", "wanted"),
+    ("written", "expected"),
     [
         ("TUMBLING('1h')", ("tumbling", HOUR, None, None)),
         ("TUMBLING(INTERVAL '1' HOUR)", ("tumbling", HOUR, None, None)),
@@ -119,24 +119,24 @@ def test_within_may_stand_before_the_on() -> None:
 )
 @pytest.mark.parametrize("where", ["", " WHERE o.total > 1"])
 def test_a_window_stands_after_the_on_or_after_the_joins(
-    written: str, wanted: tuple[object, ...], where: str
+    written: str, expected: tuple[object, ...], where: str
 ) -> None:
-    assert window(f"{JOIN}{where} WINDOW {written} EMIT CHANGES") == wanted
+    assert window(f"{JOIN}{where} WINDOW {written} EMIT CHANGES") == expected
 
 
 def test_a_window_after_the_joins_means_the_only_join_of_two_streams() -> None:
-    found = statement(
+    spec = statement(
         f"{JOIN} LEFT JOIN customers c ON c.customer_id = o.customer_id WHERE o.total > 1 WINDOW TUMBLING('1h')"
     )
-    assert [type(step.form) for step in found.joins] == [WindowSpec, type(None)]
+    assert [type(step.form) for step in spec.joins] == [WindowSpec, type(None)]
 
 
 def test_each_join_of_a_chain_has_its_own_form() -> None:
-    found = statement(
+    spec = statement(
         f"{JOIN} WITHIN '5m' LEFT JOIN shipments t ON t.order_id = o.order_id WINDOW TUMBLING('1h') "
         "FULL JOIN shipments u ON u.order_id = o.order_id WITH ('join.u.type' = 'session', 'join.u.gap' = '1m')"
     )
-    first, second, third = (step.form for step in found.joins)
+    first, second, third = (step.form for step in spec.joins)
     assert isinstance(first, IntervalSpec)
     assert isinstance(second, WindowSpec)
     assert isinstance(third, WindowSpec)
@@ -167,13 +167,13 @@ def test_options_say_the_same_as_clauses_and_both_may_stand(options: str, form: 
 
 
 def test_the_options_of_a_join_may_stand_with_the_sink() -> None:
-    found = read_spec(
+    spec = read_spec(
         STREAMS
         + f"CREATE STREAM out WITH ('connector' = 'memory', 'join.size' = '1h', 'join.retention' = '2h') AS {JOIN}"
     ).statements[0]
-    assert isinstance(found.joins[0].form, WindowSpec)
-    assert found.joins[0].retention == Duration.parse("2h")
-    assert dict(found.sink.connector) == {"connector": "memory", "timestamp.zone": "UTC", "mode": "append"}
+    assert isinstance(spec.joins[0].form, WindowSpec)
+    assert spec.joins[0].retention == Duration.parse("2h")
+    assert dict(spec.sink.connector) == {"connector": "memory", "timestamp.zone": "UTC", "mode": "append"}
 
 
 @pytest.mark.parametrize(
@@ -219,16 +219,18 @@ def test_the_order_of_a_form_is_the_event_time_of_the_streams() -> None:
     assert (form.order.left, form.order.right, form.equal_keys) == ("event_time", "event_time", ())
 
 
-@pytest.mark.parametrize(("said", "emit"), [("EMIT CHANGES", "changes"), ("emit final", "final"), ("", None)])
-def test_emit_is_what_is_said(said: str, emit: str | None) -> None:
-    assert statement(f"{JOIN} WITHIN '5m' {said}").emit == emit
+@pytest.mark.parametrize(
+    ("clause", "emit"), [("EMIT CHANGES", "changes"), ("emit final", "final"), ("", None)]
+)
+def test_emit_follows_the_clause(clause: str, emit: str | None) -> None:
+    assert statement(f"{JOIN} WITHIN '5m' {clause}").emit == emit
 
 
 def test_clauses_after_the_joins_stand_in_any_order() -> None:
     clauses = ["WHERE o.total > 1", "EMIT FINAL", "WITH ('join.retention' = '2h')", "WINDOW TUMBLING('1h')"]
     turned = [clauses[i:] + clauses[:i] for i in range(4)]
-    found = {statement(f"{JOIN} {' '.join(some)}") for some in turned}
-    assert len(found) == 1
+    specs = {statement(f"{JOIN} {' '.join(some)}") for some in turned}
+    assert len(specs) == 1
 
 
 def test_the_entries_of_a_select_list() -> None:
@@ -250,19 +252,19 @@ def test_words_of_sql_are_names_where_they_can_be() -> None:
         "SELECT left, right AS key, a.from, `from` AS f, order, window + 1 AS final FROM a "
         "WHERE LEFT('abc', 1) = 'a' AND left = right;"
     )
-    found = read_spec(text).statements[0]
-    refs = [render(i.expr, dialect="stream") for i in found.items if i.expr is not None]
+    spec = read_spec(text).statements[0]
+    refs = [render(i.expr, dialect="stream") for i in spec.items if i.expr is not None]
     assert refs == ["left", "right", "a.from", "from", "order", "window + 1"]
-    assert found.where == parse("LEFT('abc', 1) = 'a' AND left = right", dialect="stream")
+    assert spec.where == parse("LEFT('abc', 1) = 'a' AND left = right", dialect="stream")
 
 
 def test_left_and_right_are_functions_before_a_parenthesis_and_joins_before_join() -> None:
-    found = statement(
+    spec = statement(
         "SELECT * FROM orders o JOIN shipments s ON LEFT(o.order_id, 2) = RIGHT(s.order_id, 2) "
         "LEFT JOIN shipments t ON o.order_id = t.order_id RIGHT OUTER JOIN shipments u ON o.order_id = u.order_id"
     )
-    assert [step.how for step in found.joins] == ["inner", "left", "right"]
-    assert render(found.joins[0].on, dialect="stream") == "LEFT(o.order_id, 2) = RIGHT(s.order_id, 2)"
+    assert [step.how for step in spec.joins] == ["inner", "left", "right"]
+    assert render(spec.joins[0].on, dialect="stream") == "LEFT(o.order_id, 2) = RIGHT(s.order_id, 2)"
 
 
 def test_within_after_a_call_belongs_to_the_join() -> None:
@@ -301,8 +303,8 @@ def test_an_expression_of_streaming_sql_may_hold_comments_and_names_in_double_qu
 
 
 def test_a_self_join_needs_two_names() -> None:
-    found = statement("SELECT * FROM orders a JOIN orders b ON a.order_id = b.order_id WITHIN '5m'")
-    assert (found.first, found.joins[0].input, found.joins[0].alias) == (("orders", "a"), "orders", "b")
+    spec = statement("SELECT * FROM orders a JOIN orders b ON a.order_id = b.order_id WITHIN '5m'")
+    assert (spec.first, spec.joins[0].input, spec.joins[0].alias) == (("orders", "a"), "orders", "b")
 
 
 def test_a_sink_of_the_job_may_be_named_as_an_input_and_is_left_to_the_planner() -> None:

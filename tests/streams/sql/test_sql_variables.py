@@ -21,7 +21,7 @@ def path(written: str, **env: str) -> object:
 
 
 @pytest.mark.parametrize(
-    ("written", "env", "wanted"),
+    ("written", "env", "expected"),
     [
         ("${D}/a", {"D": "data"}, "data/a"),
         ("${D:-x}/a", {"D": "data"}, "data/a"),
@@ -39,8 +39,8 @@ def path(written: str, **env: str) -> object:
         ("${D}", {"D": "a -- b /* c"}, "a -- b /* c"),
     ],
 )
-def test_a_variable_in_a_text_is_its_value(written: str, env: dict[str, str], wanted: str) -> None:
-    assert path(written, **env) == wanted
+def test_a_variable_in_a_text_is_its_value(written: str, env: dict[str, str], expected: str) -> None:
+    assert path(written, **env) == expected
 
 
 def test_a_variable_may_stand_for_a_name_or_a_number() -> None:
@@ -78,10 +78,10 @@ def test_a_variable_that_cannot_be_filled_in_is_told_at_its_place(written: str, 
     text = JOB.replace("{}", written)
     with pytest.raises(StreamSqlError) as caught:
         read_spec(text, file="job.sql")
-    (found,) = caught.value.diagnostics
-    assert (found.code, found.message) == ("W2011", message)
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.message) == ("W2011", message)
     start = text.index("${")
-    assert found.at == Source(text, start, start + len(written), "job.sql")
+    assert finding.at == Source(text, start, start + len(written), "job.sql")
 
 
 def test_every_variable_without_a_value_is_told() -> None:
@@ -95,9 +95,9 @@ def test_places_after_a_variable_are_those_of_the_file() -> None:
     for value in ("", "x", "a much longer value than its name\nover lines"):
         with pytest.raises(StreamSqlError) as caught:
             read_spec(text, env={"D": value or "y"})
-        (found,) = caught.value.diagnostics
-        assert isinstance(found.at, Source)
-        assert found.at.text[found.at.start : found.at.end] == "nothing"
+        (finding,) = caught.value.diagnostics
+        assert isinstance(finding.at, Source)
+        assert finding.at.text[finding.at.start : finding.at.end] == "nothing"
 
 
 _PARTS = st.sampled_from(
@@ -107,11 +107,11 @@ _PARTS = st.sampled_from(
 
 @given(st.lists(_PARTS, max_size=30).map("".join), st.text(alphabet="xy'`\"\n", max_size=4))
 def test_each_character_knows_where_it_comes_from(text: str, value: str) -> None:
-    found = substitute_variables(text, {"A": value})
-    assert len(found.offsets) == len(found.text) + 1
-    assert list(found.offsets) == sorted(found.offsets)
-    assert found.offsets[-1] == len(text)
-    for character, offset in zip(found.text, found.offsets, strict=False):
+    substitution = substitute_variables(text, {"A": value})
+    assert len(substitution.offsets) == len(substitution.text) + 1
+    assert list(substitution.offsets) == sorted(substitution.offsets)
+    assert substitution.offsets[-1] == len(text)
+    for character, offset in zip(substitution.text, substitution.offsets, strict=False):
         assert text[offset] in (character, "$")
 
 

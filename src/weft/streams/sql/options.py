@@ -395,8 +395,8 @@ def _describe_unknown(option: OptionSyntax, owner: Owner) -> Diagnostic:
 
 
 _VALUES: dict[Kind, str] = {
-    "text": "text",
-    "any_text": "text",
+    "text": "string",
+    "any_text": "string",
     "word": "",
     "flag": "`true` or `false`",
     "count": "whole number, 1 or more",
