@@ -100,7 +100,7 @@ def try_resolver(
         bool, typer.Option("--call", help="Call the catalog service that knows the location.")
     ] = False,
 ) -> Envelope:
-    """Show where the data of a dataset is for a period, and which rule located it."""
+    """Show where the data of a period is. Lists the rules, the locations, and whether data is missing."""
     from weft.pipelines.plan.resolver.locate import locate
     from weft.pipelines.store.lifecycle import build_catalog
 

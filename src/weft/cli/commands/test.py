@@ -48,7 +48,7 @@ def run_tests(
         bool, typer.Option("--snapshot/--no-snapshot", help="Keep the actual rows of failed scenarios.")
     ] = True,
 ) -> Envelope:
-    """Run scenarios: compare the rows of a project with the expected ones."""
+    """Run scenarios. Compares the rows of a project with the expected ones. To create one: weft test record."""
     call = get_call(context)
     check_choice("--format", format, FORMATS)
     loaded = call.load()
