@@ -1,6 +1,6 @@
 """Weft: temporal joins on Spark that are exact, fast and explainable.
 
-``import weft`` needs no JVM and no pyspark; `relation` and what hangs on it load them.
+``import weft`` needs no JVM and no pyspark; `relation` and its methods load them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __version__ = engine_version()
 
-# Names whose modules import pyspark; they are loaded when first asked for.
+# Names whose modules import pyspark; they are loaded on first access.
 _LAZY = {
     "JoinExplanation": "weft.joins.explain",
     "MatchStats": "weft.joins.spark.stats",

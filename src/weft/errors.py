@@ -1,43 +1,43 @@
-"""Every error Weft raises, as one tree, and the closed set of codes.
+"""Every error that Weft raises, as one tree, and the closed set of codes.
 
 ::
 
-    WeftError                      what every error of Weft is; carries Diagnostics
-     +- UnknownColumnError         (KeyError)    a name that no side has
-     +- AmbiguousColumnError       (ValueError)  a name that could mean two columns
-     +- ColumnCollisionError       (ValueError)  two output columns with one name
-     +- NoJoinKeysError            (ValueError)  nothing to join on
-     +- JoinSpecError              (ValueError)  a specification that means nothing
-     +- JoinTypeError              (TypeError)   columns whose types cannot meet
-     +- ArgumentError              (TypeError)   a Python argument of the wrong kind
-     +- SessionMismatchError       (ValueError)  two relations of two Spark sessions
-     +- StrategyRefusedError       (ValueError)  a forced strategy refuses the join
-     +- JoinContractError          (ValueError)  data that breaks a promise of the join
-     +- WorkerError                (RuntimeError) a Spark worker that cannot do its share of a join
-     +- ExpressionError            (ValueError)  a text that is no expression of ours
-     +- EvaluationError            (ValueError)  an expression that fails on a value
-     +- DurationError              (ValueError)  a text that is no length of time
-     +- PeriodError                (ValueError)  a period or calendar that is not there
-     +- CaseFileError              (ValueError)  a table or case file that does not read
-     +- WorkspaceError             (ValueError)  a workspace or argument of a command that is not there
-     +- EntityError                (ValueError)  a file of the workspace that does not read
+    WeftError                      base class; carries Diagnostics
+     +- UnknownColumnError         (KeyError)    an unknown column name
+     +- AmbiguousColumnError       (ValueError)  a name that matches two columns
+     +- ColumnCollisionError       (ValueError)  two output columns with the same name
+     +- NoJoinKeysError            (ValueError)  a join without keys
+     +- JoinSpecError              (ValueError)  an invalid specification
+     +- JoinTypeError              (TypeError)   columns without a common type
+     +- ArgumentError              (TypeError)   a Python argument of the wrong type
+     +- SessionMismatchError       (ValueError)  relations of two Spark sessions
+     +- StrategyRefusedError       (ValueError)  a forced strategy that cannot run the join
+     +- JoinContractError          (ValueError)  data that violates a contract of the join
+     +- WorkerError                (RuntimeError) a Spark worker that cannot run its part of a join
+     +- ExpressionError            (ValueError)  an invalid expression
+     +- EvaluationError            (ValueError)  an expression that fails for a value
+     +- DurationError              (ValueError)  an invalid duration
+     +- PeriodError                (ValueError)  an unknown period or an invalid calendar
+     +- CaseFileError              (ValueError)  an invalid table or case file
+     +- WorkspaceError             (ValueError)  a missing workspace, project or argument
+     +- EntityError                (ValueError)  an invalid file of the workspace
      +- ActivationError            (ValueError)  a project that cannot be activated or run
-     +- RuntimeJoinError           (ValueError)  a join of an operation that cannot be made
+     +- RuntimeJoinError           (ValueError)  an invalid join of an operation
      +- ResolutionError            (ValueError)  data that a resolver cannot find or read
-     +- OperationError             (ValueError)  an operation that means nothing
-     +- ScenarioError              (ValueError)  a scenario that does not read or does not hold
-     +- RunError                   (RuntimeError) a run that failed, was refused or cannot go on
+     +- OperationError             (ValueError)  an invalid operation
+     +- ScenarioError              (ValueError)  an invalid or failed scenario
+     +- RunError                   (RuntimeError) a run that failed or cannot continue
      +- StoreError                 (RuntimeError) a metadata store that cannot be used
-     +- StreamSqlError             (ValueError)  a streaming SQL job that does not read
+     +- StreamSqlError             (ValueError)  an invalid streaming SQL job
      +- StreamPlanError            (ValueError)  a streaming statement that cannot be planned
-     +- StreamError                (RuntimeError) a streaming query that failed, was refused or cannot go on
-     +- ConnectorError             (RuntimeError) a source or sink that is not there or does not fit
+     +- StreamError                (RuntimeError) a streaming query that failed or cannot continue
+     +- ConnectorError             (RuntimeError) a missing or unusable source or sink
 
     JoinKeyWarning                 (UserWarning) a key that was dropped or is risky
     AsofOrderWarning               (UserWarning) an as-of join without an order marker
 
-Each error is also the built-in it is listed with, so ``except KeyError`` and
-``except ValueError`` keep working.  Each code has a section in ``docs/errors``.
+Each error is also an instance of the built-in error next to it, so ``except KeyError`` and
+``except ValueError`` work.  Each code has a section in ``docs/errors``.
 """
 
 from __future__ import annotations
@@ -49,48 +49,48 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypedDict
 
-from weft.codes import CODES as CODES  # noqa: PLC0414  # errors and their codes are asked for together
+from weft.codes import CODES as CODES  # noqa: PLC0414  # errors and their codes are imported together
 from weft.codes import Code as Code  # noqa: PLC0414
 from weft.redaction import redact
 
-_PACKAGE = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # as frames name it
+_PACKAGE = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # the prefix of file names in tracebacks
 Severity = Literal["error", "warning", "note"]
 
-_LONGEST_WORD = 1_000
+_MAX_WORD = 1_000
 
 
 class Position(TypedDict):
-    """A place in a text, 0-based, as editors count."""
+    """A position in a text, 0-based, as in the Language Server Protocol."""
 
     line: int
     character: int
 
 
 class Range(TypedDict):
-    """A part of a text; the end is behind its last character."""
+    """A range of a text; the end is exclusive."""
 
     start: Position
     end: Position
 
 
 class SourceLocation(Protocol):
-    """Where something was written; ``core.source.Source`` is the real one."""
+    """The location of a finding; ``core.source.Source`` implements it."""
 
     @property
     def file(self) -> str | None:
-        """Path of the file, or None for text that came from no file."""
+        """Path of the file, None for text that is not from a file."""
 
     @property
     def range(self) -> Range:
-        """Start and end as 0-based line and character, as editors use them."""
+        """Start and end as 0-based line and character."""
 
     def render(self) -> str:
-        """Return the ``-->`` line, the source line and the caret run."""
+        """Return the ``-->`` line, the source line and the carets under it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: a cause with its code, place and next step; secrets in its texts are masked.
+    """One finding: a message with its code, location and help; secrets in it are masked.
 
     >>> print(Diagnostic("W0101", "the right side has no column 'sym'", help="did you mean 'symbol'?"))
     error[W0101]: the right side has no column 'sym'
@@ -106,9 +106,9 @@ class Diagnostic:
     at: SourceLocation | None = None
 
     def __post_init__(self) -> None:
-        # A message may repeat an address or an option of the user: no secret gets further than here.
-        object.__setattr__(self, "message", _shortened(redact(self.message)))
-        object.__setattr__(self, "help", _shortened(redact(self.help)))
+        # A message may quote an address or an option of the user: secrets are masked before anyone sees it.
+        object.__setattr__(self, "message", _shorten_words(redact(self.message)))
+        object.__setattr__(self, "help", _shorten_words(redact(self.help)))
 
     def __str__(self) -> str:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
@@ -119,29 +119,29 @@ class Diagnostic:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the form that ``--json`` prints."""
+        """Return the fields that ``--json`` prints."""
         return {key: getattr(self, key) for key in self.DOCUMENT}
 
     @property
     def file(self) -> str | None:
-        """The file that the finding is about, None when it is about no file."""
+        """The file of the finding, or None."""
         return self.at.file if self.at else None
 
     @property
     def range(self) -> Range | None:
-        """The part of the file that the finding is about."""
+        """The range of the finding in its file, or None."""
         return self.at.range if self.at else None
 
 
-def _shortened(text: str) -> str:
-    """Return a text in which a word that nobody can read to its end is cut."""
-    if len(text) <= _LONGEST_WORD:
+def _shorten_words(text: str) -> str:
+    """Return a text with very long words shortened."""
+    if len(text) <= _MAX_WORD:
         return text
-    return re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda found: f"{found[0][:500]}...{found[0][-100:]}", text)
+    return re.sub(rf"\S{{{_MAX_WORD},}}", lambda word: f"{word[0][:500]}...{word[0][-100:]}", text)
 
 
 class WeftError(Exception):
-    """What every error of Weft is: one or more diagnostics, printed in full.
+    """Base class of every error: one or more diagnostics, printed in full.
 
     Parameters
     ----------
@@ -185,125 +185,125 @@ class WeftError(Exception):
         return "\n".join(str(d) for d in self.diagnostics)
 
     def _render_traceback_(self) -> list[str]:
-        """Return what a notebook shows: the line that was run, and the diagnostics, without our own frames."""
+        """Return the text for notebooks: the line that failed and the diagnostics, without frames of Weft."""
         frames = traceback.extract_tb(self.__traceback__)
-        theirs = [f for f in frames if not f.filename.startswith(_PACKAGE)]
-        at = [f"line {f.lineno}: {f.line}" for f in theirs[-1:] if f.line]
+        user_frames = [f for f in frames if not f.filename.startswith(_PACKAGE)]
+        at = [f"line {f.lineno}: {f.line}" for f in user_frames[-1:] if f.line]
         return [*at, str(self)]
 
 
 class UnknownColumnError(WeftError, KeyError):
-    """A column, alias or order name that the named side does not have."""
+    """An unknown column, alias or order name."""
 
     default_code = "W0101"
 
 
 class AmbiguousColumnError(WeftError, ValueError):
-    """A name that could mean more than one column."""
+    """A name that matches more than one column."""
 
     default_code = "W0102"
 
 
 class ColumnCollisionError(WeftError, ValueError):
-    """Two output columns would carry one name."""
+    """Two output columns with the same name."""
 
     default_code = "W0103"
 
 
 class NoJoinKeysError(WeftError, ValueError):
-    """A join without a key or predicate; an accidental Cartesian product."""
+    """A join without a key or predicate: an accidental Cartesian product."""
 
     default_code = "W0104"
 
 
 class JoinSpecError(WeftError, ValueError):
-    """An operator, direction, tolerance, fragment or option that means nothing."""
+    """An invalid operator, direction, tolerance, fragment or option."""
 
     default_code = "W0302"
 
 
 class JoinTypeError(WeftError, TypeError):
-    """Two columns that are compared but whose types cannot meet."""
+    """Two columns that are compared but have no common type."""
 
     default_code = "W0105"
 
 
 class ArgumentError(WeftError, TypeError):
-    """A Python argument of the wrong kind, or two that contradict each other."""
+    """A Python argument of the wrong type, or two that contradict each other."""
 
     default_code = "W0301"
 
 
 class SessionMismatchError(WeftError, ValueError):
-    """Two relations that live in two Spark sessions."""
+    """Two relations of different Spark sessions."""
 
     default_code = "W0107"
 
 
 class StrategyRefusedError(WeftError, ValueError):
-    """A strategy that was asked for by name and cannot serve the join."""
+    """A strategy that was requested by name and cannot run the join."""
 
     default_code = "W0109"
 
 
 class JoinContractError(WeftError, ValueError):
-    """Data that breaks what the join promised: a relationship, or a match for every row."""
+    """Data that violates a contract of the join: a relationship, or a match for every row."""
 
     default_code = "W0501"
 
 
 class WorkerError(WeftError, RuntimeError):
-    """A Spark worker that cannot do its share: a module it does not have, a group it cannot hold."""
+    """A Spark worker that cannot run its part of a join: a missing module, a group too large."""
 
     default_code = "W1809"
 
 
 class ExpressionError(WeftError, ValueError):
-    """A text that is no expression of the language; holds every finding."""
+    """An invalid expression; has every finding."""
 
     default_code = "W0201"
 
 
 class EvaluationError(WeftError, ValueError):
-    """An expression that cannot be computed for a value: overflow, a bad cast."""
+    """An expression that fails for a value: overflow, an invalid cast."""
 
     default_code = "W0217"
 
 
 class DurationError(WeftError, ValueError):
-    """A text that is no length of time."""
+    """An invalid duration."""
 
     default_code = "W0304"
 
 
 class PeriodError(WeftError, ValueError):
-    """A period that no calendar has, or a calendar that cannot be used."""
+    """An unknown period, or an invalid calendar."""
 
     default_code = "W0401"
 
 
 class CaseFileError(WeftError, ValueError):
-    """A table in a test, or a case file, that does not read."""
+    """An invalid table of a test, or an invalid case file."""
 
     default_code = "W0901"
 
 
 class WorkspaceError(WeftError, ValueError):
-    """A workspace, project or argument of a command that is not there."""
+    """A missing workspace, project or argument of a command."""
 
     default_code = "W1801"
 
 
 class EntityError(WeftError, ValueError):
-    """A file of the workspace that does not read; holds every finding."""
+    """An invalid file of the workspace; has every finding."""
 
     default_code = "W1001"
 
 
 class ActivationError(WeftError, ValueError):
-    """A project that cannot be activated or run; holds every failure.
+    """A project that cannot be activated or run; has every failure.
 
-    `failures` are what activation found, each a ``plan.project.Failure``.
+    `failures` are the failures of the activation, each a ``plan.project.Failure``.
     """
 
     default_code = "W1101"
@@ -311,7 +311,7 @@ class ActivationError(WeftError, ValueError):
 
 
 class RuntimeJoinError(WeftError, ValueError):
-    """A join of an operation that cannot be made."""
+    """An invalid join of an operation."""
 
     default_code = "W1206"
 
@@ -319,7 +319,7 @@ class RuntimeJoinError(WeftError, ValueError):
 class ResolutionError(WeftError, ValueError):
     """Data that a resolver cannot find or read.
 
-    `resolution` is how the resolver came to it, a ``plan.resolver.location.ResolverDiagnostic``, or None.
+    `resolution` is the trace of the resolver, a ``plan.resolver.location.ResolverDiagnostic``, or None.
     """
 
     default_code = "W1305"
@@ -327,49 +327,49 @@ class ResolutionError(WeftError, ValueError):
 
 
 class OperationError(WeftError, ValueError):
-    """An operation that means nothing on the columns it gets."""
+    """An operation that is invalid for its input columns."""
 
     default_code = "W1401"
 
 
 class ScenarioError(WeftError, ValueError):
-    """A scenario that does not read, or whose expectation does not hold."""
+    """An invalid scenario, or one whose expectation failed."""
 
     default_code = "W1701"
 
 
 class RunError(WeftError, RuntimeError):
-    """A run that failed, was refused or cannot go on."""
+    """A run that failed, was refused or cannot continue."""
 
     default_code = "W1513"
 
 
 class StoreError(WeftError, RuntimeError):
-    """A metadata store that cannot be reached or does not fit."""
+    """A metadata store that cannot be reached or has another schema version."""
 
     default_code = "W1601"
 
 
 class StreamSqlError(WeftError, ValueError):
-    """A streaming SQL job that does not read; holds every finding."""
+    """An invalid streaming SQL job; has every finding."""
 
     default_code = "W2001"
 
 
 class StreamPlanError(WeftError, ValueError):
-    """Statements of a streaming SQL job that cannot be planned; holds every finding."""
+    """Statements of a streaming SQL job that cannot be planned; has every finding."""
 
     default_code = "W2104"
 
 
 class StreamError(WeftError, RuntimeError):
-    """A streaming query that failed, was refused or cannot go on."""
+    """A streaming query that failed, was refused or cannot continue."""
 
     default_code = "W2201"
 
 
 class ConnectorError(WeftError, RuntimeError):
-    """A source, sink or connector of a stream that is not there or does not fit."""
+    """A missing or unusable source, sink or connector of a stream."""
 
     default_code = "W2301"
 
@@ -379,4 +379,4 @@ class JoinKeyWarning(UserWarning):
 
 
 class AsofOrderWarning(UserWarning):
-    """An as-of join whose left side carries no order marker."""
+    """An as-of join whose left side has no order marker."""

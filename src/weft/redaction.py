@@ -1,4 +1,4 @@
-"""redact: a text without the passwords, keys and tokens in it.  Everything that Weft prints or stores goes through it.
+"""redact: mask the passwords, keys and tokens in a text.  Everything that Weft prints or stores passes through it.
 
 ::
 
@@ -7,8 +7,8 @@
     'kafka.sasl.password' = 'hunter2'                'kafka.sasl.password' = '***'
     fs.s3a.secret.key: hunter2                       fs.s3a.secret.key: ***
 
-A secret is known by where it stands: behind a user in an address, or behind a name that means a secret.
-Text that only mentions such names ("option 'password' looks like a secret", ``o.token = s.token``) stays as it is.
+A secret is recognised by its position: after a user in an address, or after a name that stands for a secret.
+Text that only mentions such names ("option 'password' looks like a secret", ``o.token = s.token``) is unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INSIDE = (
     "apikey", "sharedkey", "encryptionkey", "signingkey", "keystorekey", "sastoken", "accesstoken", "authtoken", "oauthpvtkey",
     "jaasconfig",
 )  # fmt: skip
-# What stands behind such a word names something else: a file that holds it, the class that fetches it.
+# A name with one of these endings is not a secret but refers to one: its file, the class that fetches it.
 _HARMLESS_ENDS = frozenset(
     "file path location provider providers class ref type mode url uri endpoint alias timeout lifetime expiry algorithm "
     "header name format length policy enabled required column columns mechanism passwordless chain level".split()
@@ -50,7 +50,7 @@ _PLACEHOLDER = re.compile(
 
 _QUOTED = r"""(?:'(?:[^']|''){0,4000}'|"(?:[^"\\]|\\.){0,4000}")"""
 _ESCAPED = r"""(?P<q>\\+["']|''|"")(?![\s,;)\]}]|$)(?P<inner>[^\n]{0,1000}?)(?P=q)"""
-# scheme://user:SECRET@host; what follows the colon is a port when it is digits up to the path.
+# scheme://user:SECRET@host; digits between the colon and the path are a port.
 _USERINFO = re.compile(
     r"//[^\s/@:?#'\"\[\]]{0,200}:(?P<v>(?!\d{1,5}(?:[/?#,\s]|$))[^@\s'\"]{1,500}(?:@[^@\s/?#'\"]{0,200})*)@(?=[^\s@])"
 )
@@ -95,7 +95,7 @@ _ROUNDS = 3  # a name that is percent-encoded three times over
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
-    """Return a text in which every secret is ``***``; `known` are secrets that are masked wherever they stand.
+    """Return a text with every secret masked as ``***``; `known` are secrets that are masked anywhere.
 
     >>> redact("the store postgresql://ann:hunter2@db/gl?sslpassword=x cannot be reached")
     'the store postgresql://ann:***@db/gl?sslpassword=*** cannot be reached'
@@ -120,18 +120,18 @@ def _pieces(text: str, spans: list[Span]) -> Iterator[str]:
 
 
 def secret_spans(text: str) -> list[Span]:
-    """Return where the secrets of a text start and end, in order and without overlaps."""
+    """Return the start and end of every secret in a text, in order and without overlaps."""
     if _TRIGGER.search(text) is None:
         return []
-    found = list(_found(text))
-    # An address inside an address is percent-encoded: it is looked at in the form it means.
+    spans = list(_find_spans(text))
+    # An address inside an address is percent-encoded, so the decoded text is searched too.
     decoded, offsets = text, list(range(len(text) + 1))
     for _ in range(_ROUNDS):
         if "%" not in decoded:
             break
-        decoded, offsets = _decoded(decoded, offsets)
-        found += [(offsets[start], offsets[end]) for start, end in _found(decoded)]
-    return _joined(span for span in found if span[0] < span[1])
+        decoded, offsets = _decode(decoded, offsets)
+        spans += [(offsets[start], offsets[end]) for start, end in _find_spans(decoded)]
+    return _merge(span for span in spans if span[0] < span[1])
 
 
 def is_secret_name(name: str) -> bool:
@@ -158,18 +158,18 @@ def is_secret_name(name: str) -> bool:
 
 
 def has_secret(name: str, value: str) -> bool:
-    """Whether an option, by its name or inside its value, holds a secret that is written out."""
+    """Whether the value of an option contains a secret in plain text."""
     if is_secret_name(name):
         return not is_placeholder(value)
     return bool(secret_spans(value)) or bool(secret_spans(f"{name}={value}"))
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for a secret that is elsewhere: empty, ``***``, ``${NAME}``, ``env:NAME``."""
+    """Whether a value refers to a secret instead of containing it: empty, ``***``, ``${NAME}``, ``env:NAME``."""
     return not value.strip() or _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
-def _found(text: str) -> Iterator[Span]:
+def _find_spans(text: str) -> Iterator[Span]:
     for pattern in (_USERINFO, _ORACLE, _HEADER, _SCHEMED, _PRIVATE_KEY, _TOKENS):
         yield from (m.span("v") for m in pattern.finditer(text) if not is_placeholder(m["v"]))
     for m in _IN_PARENTHESES.finditer(text):
@@ -178,7 +178,7 @@ def _found(text: str) -> Iterator[Span]:
     yield from _assigned(text)
     for m in _QUOTED_KEY.finditer(text):
         if is_secret_name(m["k"]) or _is_open_reference(m["k"], _value(m)[0]):
-            yield from _masked(m)
+            yield from _unquoted(*_value(m))
     yield from _lines(text)
     for m in _FLOW.finditer(text):
         start = text.rfind("\n", 0, m.start()) + 1
@@ -198,7 +198,7 @@ def _assigned(text: str) -> Iterator[Span]:
             _compares(m["k"], value, m["sep"]) or is_placeholder(value.rstrip(_AFTER_VALUE))
         ):
             continue
-        yield from _masked(m)
+        yield from _unquoted(*_value(m))
         at = m.end()
 
 
@@ -210,7 +210,7 @@ def _compares(name: str, value: str, sign: str) -> bool:
 
 
 def _value(m: re.Match[str]) -> tuple[str, int]:
-    """Return the value of a match and where it starts."""
+    """Return the value of a match and its start."""
     groups = m.groupdict()
     for name in ("inner", "quoted", "braced", "bare"):
         if groups.get(name) is not None:
@@ -218,12 +218,8 @@ def _value(m: re.Match[str]) -> tuple[str, int]:
     return "", m.end()
 
 
-def _masked(m: re.Match[str]) -> Iterator[Span]:
-    yield from _unquoted(*_value(m))
-
-
 def _unquoted(value: str, start: int) -> Iterator[Span]:
-    """Yield the place of a value without its quotes, unless it stands for a secret that is elsewhere."""
+    """Yield the span of a value without its quotes, unless it is a placeholder."""
     value, left = value.rstrip(), len(value) - len(value.lstrip())
     inner, start = value.lstrip(), start + left
     if len(inner) > 1 and inner[0] in "'\"" and inner[-1] == inner[0]:
@@ -248,7 +244,7 @@ def _lines(text: str) -> Iterator[Span]:
 
 
 def _below(text: str, at: int, indent: int, *, block: bool) -> Iterator[Span]:
-    """Yield the lines with a deeper indent: all of a block, one of a value that stands below its name."""
+    """Yield the lines with a deeper indent: all of a block, one for a value below its name."""
     while at < len(text):
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
@@ -264,28 +260,28 @@ def _below(text: str, at: int, indent: int, *, block: bool) -> Iterator[Span]:
 
 
 def _is_open_reference(name: str, value: str) -> bool:
-    """Whether a name that takes ``env:NAME`` or ``file:path`` has something else: it may be the secret itself."""
-    said = value.strip().strip("'\"")
-    return name in _REFERENCE_NAMES and bool(said) and _REFERENCE.match(said) is None
+    """Whether an option for ``env:NAME`` or ``file:path`` has another value, which may be the secret itself."""
+    reference = value.strip().strip("'\"")
+    return name in _REFERENCE_NAMES and bool(reference) and _REFERENCE.match(reference) is None
 
 
-def _decoded(text: str, offsets: list[int]) -> tuple[str, list[int]]:
-    """Return a text with its percent-encoded characters decoded, and where each of them starts."""
+def _decode(text: str, offsets: list[int]) -> tuple[str, list[int]]:
+    """Return a text with its percent-encoded characters decoded, and the offset of each character."""
     pieces: list[str] = []
-    places: list[int] = []
+    starts: list[int] = []
     at = 0
     for m in _ESCAPE.finditer(text):
         pieces += [text[at : m.start()], chr(int(m[1], 16))]
-        places += [*offsets[at : m.start()], offsets[m.start()]]
+        starts += [*offsets[at : m.start()], offsets[m.start()]]
         at = m.end()
-    return "".join((*pieces, text[at:])), [*places, *offsets[at:]]
+    return "".join((*pieces, text[at:])), [*starts, *offsets[at:]]
 
 
-def _joined(spans: Iterable[Span]) -> list[Span]:
-    found: list[Span] = []
+def _merge(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged

@@ -120,7 +120,7 @@ def test_a_value_without_a_json_form_is_refused(value: object) -> None:
 
 
 def test_keys_that_are_no_texts_are_refused_because_two_could_become_one() -> None:
-    with pytest.raises(ArgumentError, match="keys are texts"):
+    with pytest.raises(ArgumentError, match="keys of a serialised mapping must be strings"):
         encode({1: "a", "1": "b"})
 
 
@@ -141,7 +141,7 @@ def test_keys_that_are_no_texts_are_refused_because_two_could_become_one() -> No
     ],
 )
 def test_a_tag_with_a_text_that_does_not_read_is_refused(tagged: object) -> None:
-    with pytest.raises(JoinSpecError, match="does not read") as caught:
+    with pytest.raises(JoinSpecError, match="invalid \\$") as caught:
         decode(tagged)
     assert caught.value.code == "W0306"
 

@@ -72,21 +72,21 @@ def test_any_text_is_a_name_or_an_error_of_ours(text: str) -> None:
 
 @pytest.mark.parametrize("written", ["", " ", "\t", "a\nb", "a\x00", "\x1b[0m", "a\x7f", "\ud800"])
 def test_an_empty_name_or_a_control_character_is_refused(written: str) -> None:
-    with pytest.raises(JoinSpecError, match="empty or holds a control character") as caught:
+    with pytest.raises(JoinSpecError, match="empty or contains a control character") as caught:
         parse_name(written, what="left key")
     assert caught.value.message.startswith(f"left key {written!r}")
 
 
 @pytest.mark.parametrize("written", ["t.id", ".", "a.", "`a.b", "`a`.`b`"])
 def test_a_dot_outside_backticks_is_refused_with_the_quoted_form(written: str) -> None:
-    with pytest.raises(JoinSpecError, match="has a dot") as caught:
+    with pytest.raises(JoinSpecError, match="contains a dot") as caught:
         parse_name(written)
     assert quote(written) in caught.value.help
 
 
 @pytest.mark.parametrize("written", [None, 1, b"id", ["id"], ("id",)])
 def test_a_name_that_is_no_text_is_refused(written: object) -> None:
-    with pytest.raises(ArgumentError, match=f"must be a text, not {type(written).__name__}"):
+    with pytest.raises(ArgumentError, match=f"must be a string, not {type(written).__name__}"):
         parse_name(written)
 
 

@@ -149,13 +149,13 @@ def test_any_text_is_a_type_or_an_error_of_ours(text: str) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, b"int", INTEGER])
 def test_a_type_is_read_from_text_only(value: object) -> None:
-    with pytest.raises(ArgumentError, match="a type is a text"):
+    with pytest.raises(ArgumentError, match="a type must be a string"):
         parse_type(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("precision", "scale"), [(0, 0), (39, 0), (5, 6), (5, -1), (-3, 0)])
 def test_a_decimal_that_no_engine_has_cannot_be_built(precision: int, scale: int) -> None:
-    with pytest.raises(JoinSpecError, match=r"is not a type"):
+    with pytest.raises(JoinSpecError, match=r"is not a valid type"):
         Decimal(precision, scale)
 
 

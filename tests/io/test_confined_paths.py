@@ -35,7 +35,7 @@ CREATE STREAM copy WITH ('path' = '%s', 'format' = 'json') AS SELECT id FROM ord
 """
 BAD_NAMES = {
     "../../../x": "contains '/'", "a/b": "contains '/'", "/etc": "contains '/'", "a\\b": "contains '\\\\'",
-    "..": "means another folder", ".": "means another folder", "a\nb": "contains a control character",
+    "..": "refers to another folder", ".": "refers to another folder", "a\nb": "contains a control character",
     "a\x7fb": "contains a control character", "\x1b[2J": "contains a control character", "é" * 128: "is longer than 255 bytes",
 }  # fmt: skip
 GOOD_NAMES = ("gl", "GL 2026 (draft)", "v1..v2", ".hidden", "größe", "GL [old]", "100 %", "~", "-")

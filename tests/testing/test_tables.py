@@ -123,7 +123,7 @@ def test_a_table_without_rows_has_a_schema() -> None:
         ("a | b\n1", "the row has 1 cells, the header 2", (2, 1)),
         ("a | b\n1 | 2 | 3", "the row has 3 cells, the header 2", (2, 1)),
         ("a | \n1 | 2", "a column has no name", (1, 5)),
-        ("a: lnog\n1", "type ' lnog' does not read at 'lnog'", (1, 1)),
+        ("a: lnog\n1", "invalid type ' lnog' at 'lnog'", (1, 1)),
         ("a: long\nx", "column 'a': 'x' is not a value of type long", (2, 1)),
         ("a: byte\n128", "column 'a': '128' is not a value of type byte", (2, 1)),
         ("n | a: decimal(4,1)\n1 | 1.25", "column 'a': '1.25' is not a value of type decimal(4,1)", (2, 5)),

@@ -1,4 +1,4 @@
-"""Small value types: types, names, durations, periods, places in text, fingerprints, the release that runs."""
+"""Small value types: types, names, durations, periods, source locations, fingerprints, the installed release."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Points at which a test may end the process as a power cut would; without WEFT_CRASH_AT they do nothing.
+"""Points at which a test can kill the process; without WEFT_CRASH_AT they do nothing.
 
-CRASH is the same in the input of a test: the row at which a run dies and is started again.
+CRASH is the counterpart in the input of a test: the run is killed there and started again.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _passed: Counter[str] = Counter()
 
 
 def crash_point(name: CrashPoint) -> None:
-    """End this process without any clean-up when the environment asks for it here."""
-    asked, _, count = os.environ.get(VARIABLE, "").partition(":")
-    if asked != name:
+    """Kill this process, without any clean-up, when WEFT_CRASH_AT names this point."""
+    point, _, count = os.environ.get(VARIABLE, "").partition(":")
+    if point != name:
         return
     _passed[name] += 1
     if _passed[name] == int(count or 1):
@@ -70,7 +70,7 @@ def crash_point(name: CrashPoint) -> None:
 
 
 class Crash(Enum):
-    """The type of `CRASH`, which is its one value."""
+    """The type of `CRASH`, its only value."""
 
     CRASH = "crash"
 
@@ -79,7 +79,7 @@ class Crash(Enum):
 
 
 CRASH: Final = Crash.CRASH
-"""A crash is a value in the input: ``[rows, rows, CRASH, rows]`` must give what the input without it gives.
+"""A crash is a value in the input: ``[rows, rows, CRASH, rows]`` must give the result of the input without it.
 
 >>> [1, CRASH, 2]
 [1, CRASH, 2]

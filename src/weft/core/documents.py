@@ -1,4 +1,4 @@
-"""Reports as JSON: a dataclass gives its document and the JSON Schema of it.
+"""Reports as JSON: the JSON form of a dataclass and its JSON Schema, derived from the annotations.
 
 ::
 
@@ -6,9 +6,9 @@
     class Check(Document):             Check(name="java", ok=True, seconds=0.12345).to_dict()
         name: str                      {"name": "java", "ok": True, "seconds": 0.123}
         ok: bool
-        seconds: Annotated[float, rounded]
+        seconds: Annotated[float, round_seconds]
 
-An annotation may carry the function that makes the value of the document (``round_seconds``), the schema of the value
+An annotation may carry a function that converts the value (``round_seconds``), the schema of the value
 (``OPEN_WORD``) or another key (``Key("in")``).
 """
 
@@ -38,7 +38,7 @@ from weft.core.frozen import FrozenMap, freeze, thaw
 
 Schema = dict[str, Any]
 OPEN_WORD = FrozenMap({"type": "string"})
-"""The schema of a word of a set that later versions may add to."""
+"""The schema of a word from a set that later versions may extend."""
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null", Path: "string"}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -47,21 +47,21 @@ _MOMENTS = (dt.datetime, dt.date, Decimal)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The key of a field in documents, where it is not the name of the field."""
+    """The key of a field in the JSON form, where it differs from the name of the field."""
 
     name: str
 
 
 class Document:
-    """What a report derives from: a dataclass whose form as JSON follows from its annotations."""
+    """Base class of reports: a dataclass whose JSON form follows from its annotations."""
 
     __slots__ = ()
     DOCUMENT: ClassVar[tuple[str, ...]] = ()
-    """The fields and properties that the document has, in order; all fields by default."""
+    """The fields and properties of the JSON form, in order; all fields by default."""
     UNLISTED: ClassVar[tuple[str, ...]] = ()
-    """Those that the schema does not promise."""
+    """Those that are not in the schema."""
     OPTIONAL: ClassVar[tuple[str, ...]] = ()
-    """Those that are left out when they are None; the schema does not promise them."""
+    """Those that are omitted when None; they are not in the schema."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as plain JSON values."""
@@ -69,20 +69,19 @@ class Document:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` wrote; keys of later versions are left out.
+        """Return the report that `to_dict` wrote; unknown keys, of later versions, are ignored.
 
         Raises TypeError when a field without default is missing.
         """
-        kind: Any = cls  # mypy takes a class for no key of a cache
         known = {
-            part.attribute: _read(part.hint, data[part.key]) for part in _parts(kind) if part.key in data
+            part.attribute: _from_json(part.hint, data[part.key]) for part in _parts(cls) if part.key in data
         }
         return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A field or property in the document of its class."""
+    """A field or property in the JSON form of its class."""
 
     attribute: str
     key: str
@@ -91,14 +90,15 @@ class _Part:
 
 
 def _parts(cls: Any) -> tuple[_Part, ...]:
-    return _parts_of(cls)
+    # mypy does not accept a Document class as the argument of a cached function.
+    return _cached_parts(cls)
 
 
 @cache
-def _parts_of(cls: Any) -> tuple[_Part, ...]:
+def _cached_parts(cls: Any) -> tuple[_Part, ...]:
     hints = get_type_hints(cls, include_extras=True)
     names = getattr(cls, "DOCUMENT", ()) or tuple(f.name for f in fields(cls))
-    return tuple(_part(name, hints.get(name) or _returned(getattr(cls, name).fget)) for name in names)
+    return tuple(_part(name, hints.get(name) or _return_type(getattr(cls, name).fget)) for name in names)
 
 
 def _part(name: str, hint: Any) -> _Part:
@@ -108,7 +108,7 @@ def _part(name: str, hint: Any) -> _Part:
 
 
 def _extras(hint: Any) -> Iterator[Any]:
-    """Yield what an annotation carries, also where it is one of several or None."""
+    """Yield the metadata of an annotation, also inside a union."""
     if get_origin(hint) is Annotated:
         yield from hint.__metadata__
     elif get_origin(hint) in (Union, UnionType):
@@ -116,7 +116,7 @@ def _extras(hint: Any) -> Iterator[Any]:
             yield from _extras(inner)
 
 
-def _returned(function: Any) -> Any:
+def _return_type(function: Any) -> Any:
     return get_type_hints(function, include_extras=True)["return"]
 
 
@@ -131,7 +131,7 @@ def _items(report: Document) -> Iterator[tuple[str, Any]]:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as JSON has it; moments are in UTC, decimals are texts.
+    """Return a value as plain JSON; timestamps are in UTC, decimals are strings.
 
     >>> to_json({"at": dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC), "days": (dt.date(2026, 1, 31),)})
     {'at': '2026-01-31T12:00:00Z', 'days': ['2026-01-31']}
@@ -152,12 +152,12 @@ def to_json(value: Any) -> Any:
 
 
 def round_seconds(seconds: float) -> float:
-    """Return seconds to the millisecond."""
+    """Round seconds to the millisecond."""
     return round(seconds, 3)
 
 
 def format_micros(micros: int) -> str | None:
-    """Return microseconds since 1970 as text to the millisecond, None when no calendar has that moment.
+    """Return microseconds since 1970 as an ISO timestamp, None outside the years 1 to 9999.
 
     >>> format_micros(1736848800123000)
     '2025-01-14T10:00:00.123Z'
@@ -169,41 +169,41 @@ def format_micros(micros: int) -> str | None:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _read(hint: Any, value: Any) -> Any:
-    """Return a value of a document as the field of that type has it."""
+def _from_json(hint: Any, value: Any) -> Any:
+    """Return a JSON value as a field of that type."""
     if value is None:
         return None
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return _read(next(h for h in inner if h is not NoneType), value)
+        return _from_json(next(h for h in inner if h is not NoneType), value)
     if origin is Annotated:
-        return _read(inner[0], value)
+        return _from_json(inner[0], value)
     if origin is tuple and is_dataclass(inner[0]):
-        return tuple(_read(inner[0], one) for one in value)
+        return tuple(_from_json(inner[0], item) for item in value)
     if isinstance(hint, type) and issubclass(hint, Document):
         return hint.from_dict(value)
     return freeze(value)
 
 
 def json_schema(hint: Any) -> Schema:
-    """Return the JSON Schema of a report, or of another type that documents hold.
+    """Return the JSON Schema of a report, or of a type that reports contain.
 
     >>> json_schema(tuple[Literal["a", "b"], ...] | None)
     {'anyOf': [{'type': 'null'}, {'type': 'array', 'items': {'enum': ['a', 'b']}}]}
     """
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _annotated(hint)
+        return _annotated_schema(hint)
     if origin in (Union, UnionType):
-        return _union(inner)
+        return _union_schema(inner)
     if origin is Literal:
         return {"enum": list(inner)}
     if origin in (tuple, list):
         return {"type": "array", "items": json_schema(inner[0])}
     if is_typeddict(hint):
-        return _object(get_type_hints(hint, include_extras=True))
+        return _object_schema(get_type_hints(hint, include_extras=True))
     if is_dataclass(hint):
-        return _of_report(hint)
+        return _report_schema(hint)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         values = json_schema(inner[1])
         return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
@@ -212,33 +212,33 @@ def json_schema(hint: Any) -> Schema:
     return {"type": _NAMES[hint]} if hint in _NAMES else {}
 
 
-def _annotated(hint: Any) -> Schema:
+def _annotated_schema(hint: Any) -> Schema:
     for extra in hint.__metadata__:
         if isinstance(extra, Mapping):
             return dict(thaw(extra))
         if callable(extra):
-            return json_schema(_returned(extra))
+            return json_schema(_return_type(extra))
     return json_schema(hint.__origin__)
 
 
-def _union(hints: tuple[Any, ...]) -> Schema:
-    found = [json_schema(hint) for hint in hints if hint is not NoneType]
+def _union_schema(hints: tuple[Any, ...]) -> Schema:
+    schemas = [json_schema(hint) for hint in hints if hint is not NoneType]
     if NoneType not in hints:
-        return {"anyOf": found}
-    if len(found) == 1 and set(found[0]) == {"type"} and isinstance(found[0]["type"], str):
-        return {"type": [found[0]["type"], "null"]}
-    return found[0] if _takes_null(found[0]) else {"anyOf": [{"type": "null"}, *found]}
+        return {"anyOf": schemas}
+    if len(schemas) == 1 and set(schemas[0]) == {"type"} and isinstance(schemas[0]["type"], str):
+        return {"type": [schemas[0]["type"], "null"]}
+    return schemas[0] if _accepts_null(schemas[0]) else {"anyOf": [{"type": "null"}, *schemas]}
 
 
-def _takes_null(schema: Schema) -> bool:
+def _accepts_null(schema: Schema) -> bool:
     return not schema or "null" in schema.get("type", ())
 
 
-def _of_report(cls: Any) -> Schema:
+def _report_schema(cls: Any) -> Schema:
     hidden = {*getattr(cls, "UNLISTED", ()), *getattr(cls, "OPTIONAL", ())}
-    return _object({part.key: part.hint for part in _parts(cls) if part.attribute not in hidden})
+    return _object_schema({part.key: part.hint for part in _parts(cls) if part.attribute not in hidden})
 
 
-def _object(hints: Mapping[str, Any]) -> Schema:
+def _object_schema(hints: Mapping[str, Any]) -> Schema:
     properties = {key: json_schema(hint) for key, hint in hints.items()}
     return {"type": "object", "properties": properties, "required": list(properties)}

@@ -1,4 +1,4 @@
-"""Duration: an exact length of time in microseconds, and the texts that say one."""
+"""Duration: an exact length of time in microseconds, and its text forms."""
 
 from __future__ import annotations
 
@@ -57,48 +57,50 @@ class Duration:
 
     def __post_init__(self) -> None:
         if isinstance(self.microseconds, bool) or not isinstance(self.microseconds, int):
-            raise ArgumentError("a Duration holds whole microseconds", help=_HELP)
+            raise ArgumentError("a Duration is a whole number of microseconds", help=_HELP)
         if abs(self.microseconds) > _MAX:
             raise DurationError("the duration is longer than 292,000 years", help=_HELP)
 
     @classmethod
     def parse(cls, text: str, *, signed: bool = False) -> Duration:
-        """Read `text`; a leading minus is accepted only when `signed`."""
+        """Parse `text`; a leading sign is accepted only when `signed`."""
         if not isinstance(text, str):
-            raise ArgumentError(f"a duration is a text or a timedelta, not {type(text).__name__}", help=_HELP)
+            raise ArgumentError(
+                f"a duration must be a string or a timedelta, not {type(text).__name__}", help=_HELP
+            )
         body = text.strip()
         sign = 1
         if body[:1] in ("-", "+"):
             if not signed:
-                raise DurationError(f"duration {text!r} must not carry a sign", help=_HELP)
+                raise DurationError(f"duration {text!r} must not have a sign", help=_HELP)
             sign = -1 if body[0] == "-" else 1
             body = body[1:].strip()
         if len(text) > 200:
-            raise DurationError(f"duration {text[:40]!r}... is too long a text", help=_HELP)
+            raise DurationError(f"duration {text[:40]!r}... is too long", help=_HELP)
         with localcontext() as context:
-            context.prec = 300  # more digits than the text can hold, so nothing is rounded
+            context.prec = 300  # more digits than the text can have, so nothing is rounded
             total = _read(body, text, signed=signed)
             if total != total.to_integral_value():
-                raise DurationError(f"duration {text!r} is finer than a microsecond", help=_HELP)
+                raise DurationError(f"duration {text!r} has a fraction of a microsecond", help=_HELP)
         return cls(sign * int(total))
 
     @classmethod
     def of(cls, value: Duration | dt.timedelta | str, *, signed: bool = False) -> Duration:
-        """Return `value` as a Duration, whichever of the accepted forms it has."""
+        """Return `value`, in any of the accepted forms, as a Duration."""
         if isinstance(value, str):
             return cls.parse(value, signed=signed)
         if isinstance(value, dt.timedelta):
             value = cls(value // dt.timedelta(microseconds=1))
         if not isinstance(value, Duration):
             raise ArgumentError(
-                f"a duration is a text or a timedelta, not {type(value).__name__}", help=_HELP
+                f"a duration must be a string or a timedelta, not {type(value).__name__}", help=_HELP
             )
         if value.microseconds < 0 and not signed:
             raise DurationError(f"duration {value} must not be negative", help=_HELP)
         return value
 
     def to_timedelta(self) -> dt.timedelta:
-        """Return the same length as Python's own type."""
+        """Return the duration as a timedelta."""
         return dt.timedelta(microseconds=self.microseconds)
 
     def __str__(self) -> str:
@@ -113,7 +115,7 @@ class Duration:
 
 
 def _read(body: str, text: str, *, signed: bool) -> Decimal:
-    """Return the microseconds that `body` says, or raise with `text` in the message."""
+    """Return the microseconds of `body`, or raise with `text` in the message."""
     if interval := _INTERVAL.fullmatch(body):
         return _read_interval(interval["rest"].strip(), text, signed=signed)
     if body[:1] in ("P", "p"):
@@ -129,25 +131,25 @@ def _read(body: str, text: str, *, signed: bool) -> Decimal:
 def _read_parts(body: str, text: str) -> Decimal:
     if not body:
         raise DurationError("the duration is empty", help=_HELP)
-    total, at, seen = Decimal(0), 0, set[Decimal]()
+    total, at, units = Decimal(0), 0, set[Decimal]()
     while at < len(body):
         part = _PART.match(body, at)
         if part is None:
-            raise DurationError(f"duration {text!r} does not read at {body[at:][:20]!r}", help=_HELP)
-        total += Decimal(part[1]) * _unit(part[2], text, seen)
+            raise DurationError(f"invalid duration {text!r} at {body[at:][:20]!r}", help=_HELP)
+        total += Decimal(part[1]) * _unit(part[2], text, units)
         at = part.end()
     return total
 
 
-def _unit(word: str, text: str, seen: set[Decimal]) -> Decimal:
+def _unit(word: str, text: str, units: set[Decimal]) -> Decimal:
     if word.lower() in _CALENDAR_UNITS:
         raise _length_varies(word, text)
     size = _UNITS.get(word.lower())
     if size is None:
         raise DurationError(f"duration {text!r} has the unknown unit {word!r}", help=_HELP)
-    if size in seen:
-        raise DurationError(f"duration {text!r} names the unit {word!r} twice", help=_HELP)
-    seen.add(size)
+    if size in units:
+        raise DurationError(f"duration {text!r} has the unit {word!r} twice", help=_HELP)
+    units.add(size)
     return size
 
 
@@ -167,6 +169,6 @@ def _read_interval(rest: str, text: str, *, signed: bool) -> Decimal:
     sign = 1
     if body[:1] == "-":
         if not signed:
-            raise DurationError(f"duration {text!r} must not carry a sign", help=_HELP)
+            raise DurationError(f"duration {text!r} must not have a sign", help=_HELP)
         sign, body = -1, body[1:].strip()
     return sign * _read_parts(f"{body} {unit}" if unit else body, text)

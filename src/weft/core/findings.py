@@ -1,4 +1,4 @@
-"""Mistakes and Findings: errors and diagnostics gathered one after another, so that all are reported at once."""
+"""ErrorCollector and Findings: collect errors and diagnostics, so that a user sees all of them at once."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from weft.errors import Code, Diagnostic, Severity, SourceLocation, WeftError
 
 MAX_FINDINGS = 100
-"""How many errors of one file are shown: a file with more has one cause, or is something else."""
+"""How many errors of one file are shown: a file with more has one common cause, or is not what it claims to be."""
 
 
 class ErrorCollector:
-    """Errors that are noted where they happen and raised together.
+    """Errors that are collected where they happen and raised together.
 
     >>> from weft.errors import JoinSpecError
-    >>> mistakes = ErrorCollector()
+    >>> errors = ErrorCollector()
     >>> for word in ("up", "down"):
-    ...     with mistakes.collect():
+    ...     with errors.collect():
     ...         raise JoinSpecError(f"direction {word!r}", help="write 'backward'")
-    >>> mistakes.raise_all()
+    >>> errors.raise_all()
     Traceback (most recent call last):
         ...
     weft.errors.JoinSpecError: error[W0302]: direction 'up'
@@ -39,43 +39,41 @@ class ErrorCollector:
 
     @contextmanager
     def collect(self, hint: str = "") -> Iterator[None]:
-        """Keep an error of the block instead of raising it, `hint` added to its next steps."""
+        """Keep an error of the block instead of raising it; `hint` is appended to its help."""
         try:
             yield
         except WeftError as cause:
-            self.add(_hinted(cause, hint) if hint else cause)
+            self.add(_add_hint(cause, hint) if hint else cause)
 
     def add(self, error: WeftError) -> None:
-        """Note an error that was not raised."""
+        """Add an error that was not raised."""
         self._errors.append(error)
 
     def extend(self, others: ErrorCollector) -> None:
-        """Note everything that `others` hold."""
+        """Add every error of another collector."""
         self._errors.extend(others._errors)
 
     def raise_all(self) -> None:
-        """Raise what was noted, as the class of the first; do nothing when there is nothing."""
+        """Raise the collected errors as one, of the class of the first; do nothing without errors."""
         if not self._errors:
             return
         first = self._errors[0]
         if len(self._errors) == 1:
             raise first
-        told: list[Diagnostic] = []
-        for error in self._errors:
-            told.extend(d for d in error.diagnostics if d not in told)
-        raise type(first)(told) from first.__cause__
+        diagnostics = dict.fromkeys(d for error in self._errors for d in error.diagnostics)
+        raise type(first)(diagnostics) from first.__cause__
 
 
-def _hinted(error: WeftError, hint: str) -> WeftError:
-    told = (replace(d, help="\n".join(filter(None, (d.help, hint)))) for d in error.diagnostics)
-    hinted = type(error)(told)
+def _add_hint(error: WeftError, hint: str) -> WeftError:
+    diagnostics = (replace(d, help="\n".join(filter(None, (d.help, hint)))) for d in error.diagnostics)
+    hinted = type(error)(diagnostics)
     hinted.__cause__ = error.__cause__
     return hinted
 
 
 @dataclass(slots=True)
 class Findings:
-    """Diagnostics gathered one after another, each once; warnings too, so nothing is raised here."""
+    """Diagnostics without duplicates, in the order they were added; warnings too, so nothing is raised here."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
@@ -88,25 +86,23 @@ class Findings:
         *,
         severity: Severity = "error",
     ) -> None:
-        """Note a finding, once."""
-        finding = Diagnostic(code, message, help=help, severity=severity, at=at)
-        if finding not in self.diagnostics:
-            self.diagnostics.append(finding)
+        """Add a finding."""
+        self.extend((Diagnostic(code, message, help=help, severity=severity, at=at),))
 
     def add_error(self, error: WeftError, at: SourceLocation | None = None) -> None:
-        """Note what an error tells; findings without a place get `at`."""
+        """Add the diagnostics of an error; those without a location get `at`."""
         self.extend(d if d.at is not None else replace(d, at=at) for d in error.diagnostics)
 
     def extend(self, findings: Iterable[Diagnostic]) -> None:
-        """Note findings that are made already."""
+        """Add findings."""
         self.diagnostics.extend(f for f in findings if f not in self.diagnostics)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The findings that no plan can be made with."""
+        """The findings that prevent a plan."""
         return tuple(d for d in self.diagnostics if d.severity == "error")
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """The findings that a plan can be made with."""
+        """The findings that a plan can be built with."""
         return tuple(d for d in self.diagnostics if d.severity != "error")

@@ -1,4 +1,4 @@
-"""Values as JSON that reads back the same, and stable hashes of them."""
+"""Values as JSON without loss of their types, and stable hashes of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAP = "$map"
 
 
 def encode(value: object) -> Any:
-    """Return `value` as JSON with a type tag where JSON has no such type.
+    """Return `value` as JSON with a type tag where JSON lacks the type.
 
     >>> encode(Decimal("1.20")), encode((1, "a"))
     ({'$decimal': '1.20'}, [1, 'a'])
@@ -48,10 +48,10 @@ def encode(value: object) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(k, str) for k in value):
             raise ArgumentError(
-                "a mapping is serialised only when its keys are texts", help="write its keys as texts"
+                "the keys of a serialised mapping must be strings", help="convert its keys to strings"
             )
         plain = {k: encode(v) for k, v in value.items()}
-        # A mapping that looks like a tag is wrapped, so that no two values have one text.
+        # A mapping that looks like a tag is wrapped, so that different values have different JSON.
         return {_MAP: plain} if len(plain) == 1 and next(iter(plain)).startswith("$") else plain
     if isinstance(value, list | tuple):
         return [encode(v) for v in value]
@@ -62,7 +62,7 @@ def encode(value: object) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` was given; sequences come back as tuples."""
+    """Return the value that `encode` encoded; sequences become tuples."""
     if isinstance(value, list):
         return tuple(decode(v) for v in value)
     if isinstance(value, dict):
@@ -75,7 +75,7 @@ def decode(value: Any) -> Any:
                     return _DECODERS[tag](text)
                 except (ValueError, TypeError, ArithmeticError) as cause:
                     raise JoinSpecError(
-                        f"{tag} {text!r} does not read",
+                        f"invalid {tag} value {text!r}",
                         code="W0306",
                         help="write it with to_dict or to_json of the spec",
                     ) from cause
@@ -84,7 +84,7 @@ def decode(value: Any) -> Any:
 
 
 def canonical_json(value: object) -> str:
-    """Return the one JSON text of `value`: keys sorted, no spaces."""
+    """Return the canonical JSON of `value`: keys sorted, no spaces."""
     return json.dumps(
         encode(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )

@@ -1,4 +1,4 @@
-"""FrozenMap: a mapping that can be shared, compared and hashed because nobody can change it."""
+"""FrozenMap: an immutable mapping, which can be shared, compared and hashed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class FrozenMap(Mapping[K, V_co]):
-    """An ordered mapping that never changes.
+    """An immutable ordered mapping.
 
-    Two maps are equal when they hold the same entries, in any order, and equal maps have one hash.
+    Two maps are equal when they have the same entries, in any order; equal maps have the same hash.
 
     >>> a = FrozenMap({"b": 1, "a": 2})
     >>> a, a == {"a": 2, "b": 1}, hash(a) == hash(FrozenMap(a=2, b=1))
@@ -64,7 +64,7 @@ def freeze(value: Any) -> Any:
 
 
 def thaw(value: Any) -> Any:
-    """Return `value` with every mapping as a dict and every tuple as a list, as JSON and YAML have them.
+    """Return `value` with every mapping as a dict and every tuple as a list, as in JSON and YAML.
 
     >>> thaw(FrozenMap(a=(1, 2)))
     {'a': [1, 2]}

@@ -1,4 +1,4 @@
-"""Calendars that somebody wrote down: fiscal years, 4-4-5 weeks, any levels and periods."""
+"""Calendars that list their periods: fiscal years, 4-4-5 weeks, any levels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PERIOD_KEYS = (*_NEEDED, "parent", "status")
 
 @dataclass(frozen=True, slots=True)
 class ListedCalendar(Calendar):
-    """A calendar whose periods are listed, in any number of levels."""
+    """A calendar defined by a list of periods, in any number of levels."""
 
     name: str
     levels: tuple[Level, ...]
@@ -36,22 +36,22 @@ class ListedCalendar(Calendar):
         return self._by_name.get(identifier)
 
     def at(self, day: dt.date, level: str) -> Period | None:
-        """Return the period of the level in which the day lies, or None."""
+        """Return the period of the level that contains the day, or None."""
         return next((p for p in self._of(level) if p.contains(day)), None)
 
     def within(self, start: dt.date, end: dt.date, level: str) -> tuple[Period, ...]:
-        """Return the periods of the level that lie wholly between two days, end exclusive, in order."""
+        """Return the periods of the level between two days, end exclusive, in order."""
         return tuple(p for p in self._of(level) if start <= p.start and p.end <= end)
 
     def suggestions(self, identifier: str) -> str:
-        """Return the names that resemble one that is not there."""
+        """Return the help for an unknown period."""
         return suggest(identifier, self._by_name, "it has")
 
     def _of(self, level: str) -> Iterator[Period]:
         name = self.level(level).name
         return (p for p in self.periods if p.level == name)
 
-    def _beside(self, period: Period, *, after: bool) -> Period | None:
+    def _find_neighbour(self, period: Period, *, after: bool) -> Period | None:
         if after:
             return next((p for p in self._of(period.level) if period.precedes(p)), None)
         return next((p for p in reversed(tuple(self._of(period.level))) if p.precedes(period)), None)
@@ -62,7 +62,7 @@ def _by_start(period: Period) -> tuple[dt.date, dt.date, str]:
 
 
 def calendar_from_dict(data: Mapping[str, Any]) -> ListedCalendar:
-    """Build a calendar from the form its file has; raise `PeriodError` with every finding.
+    """Build a calendar from the content of its file; raise `PeriodError` with every finding.
 
     >>> fiscal = calendar_from_dict(
     ...     {
@@ -97,7 +97,7 @@ def calendar_from_dict(data: Mapping[str, Any]) -> ListedCalendar:
 
 
 class _Builder:
-    """Reads the form of a calendar and keeps what is wrong with it."""
+    """Reads the content of a calendar file and collects findings."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.findings: list[Diagnostic] = []
@@ -115,19 +115,19 @@ class _Builder:
             self.check_overlaps()
             self.check_parents(entries)
 
-    def find(self, message: str, help: str = "", code: Code = "W0402") -> None:
+    def add(self, message: str, help: str = "", code: Code = "W0402") -> None:
         self.findings.append(Diagnostic(code, message, help=help))
 
     def text(self, value: object, what: str) -> str:
         if isinstance(value, str) and value.strip() == value and value:
             return value
-        self.find(f"{what} must be a text, not {value!r}")
+        self.add(f"{what} must be a string, not {value!r}")
         return ""
 
     def entries(self, value: object, what: str) -> Sequence[Mapping[str, Any]]:
         if isinstance(value, Sequence) and value and all(isinstance(v, Mapping) for v in value):
             return value
-        self.find(f"a calendar has {what}: a list of mappings, not {value!r}")
+        self.add(f"{what} must be a list of mappings, not {value!r}")
         return ()
 
     def keys(
@@ -135,25 +135,27 @@ class _Builder:
     ) -> bool:
         for key in entry:
             if key not in allowed:
-                self.find(f"{what} has no {key!r}", suggest(str(key), allowed, "it has", most=1))
+                self.add(f"unknown key {key!r} in {what}", suggest(str(key), allowed, "its keys are", most=1))
         missing = [key for key in needed if entry.get(key) is None]
         if missing:
-            self.find(f"{what} needs {format_list(missing)}: {dict(entry)!r}")
+            self.add(f"{what} needs {format_list(missing)}: {dict(entry)!r}")
         return not missing
 
     def read_levels(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[Level]:
         named = [entry for entry in entries if self.keys(entry, _LEVEL_KEYS, ("name",), "a level")]
         names = [self.text(entry["name"], "the name of a level") for entry in named]
         for name in {n for n in names if names.count(n) > 1}:
-            self.find(f"two levels have the name {name!r}")
+            self.add(f"two levels have the name {name!r}")
         above = {entry.get("name"): entry.get("parent") for entry in entries}
         for name in names:
             parent = above[name]
             if parent is not None and parent not in names:
                 help = suggest(str(parent), names, "levels are", most=1)
-                self.find(f"level {name!r} has the unknown parent {parent!r}", help, "W0403")
+                self.add(f"level {name!r} has the unknown parent {parent!r}", help, "W0403")
             elif _is_its_own_ancestor(name, above):
-                self.find(f"level {name!r} lies inside itself", "a level's parents must end at a top level")
+                self.add(
+                    f"level {name!r} is its own ancestor", "the parents of a level must end at a top level"
+                )
             yield Level(name, () if parent is None else (parent,))
 
     def read_period(self, entry: Mapping[str, Any]) -> None:
@@ -164,17 +166,17 @@ class _Builder:
         levels = [level.name for level in self.levels]
         if entry["level"] not in levels:
             help = suggest(str(entry["level"]), levels, "levels are", most=1)
-            self.find(f"period {name!r} has the unknown level {entry['level']!r}", help, "W0403")
+            self.add(f"period {name!r} has the unknown level {entry['level']!r}", help, "W0403")
         if name in self.periods:
-            self.find(f"two periods have the identifier {name!r}", "identifiers are unique in a calendar")
+            self.add(f"two periods have the identifier {name!r}", "identifiers must be unique in a calendar")
         status: Any = entry.get("status") or "open"
         if status not in _STATUSES:
-            self.find(
-                f"period {name!r} has the status {status!r}", f"a status is one of {format_list(_STATUSES)}"
+            self.add(
+                f"period {name!r} has the unknown status {status!r}", f"statuses are {format_list(_STATUSES)}"
             )
         start, last = (self.day(entry[key], name, key) for key in ("start_date", "end_date"))
         if start > last:
-            self.find(
+            self.add(
                 f"period {name!r} ends before it starts: {start} to {last}", "the end date is the last day"
             )
         if len(self.findings) == before:
@@ -182,62 +184,60 @@ class _Builder:
 
     def day(self, value: object, name: str, key: str) -> dt.date:
         if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-            found: dt.date | None = value
+            day: dt.date | None = value
         else:
-            found = _iso_day(value)
-        if found is None or found == dt.date.max:
-            self.find(
-                f"period {name!r} has the {key} {value!r}, which is no day", "write for example 2026-01-31"
-            )
+            day = _parse_day(value)
+        if day is None or day == dt.date.max:
+            self.add(f"period {name!r} has the invalid {key} {value!r}", "write for example 2026-01-31")
             return dt.date.min
-        return found
+        return day
 
     def check_overlaps(self) -> None:
         for level, ordered in self.by_level.items():
             for i, one in enumerate(ordered):
                 for other in takewhile(one.overlaps, ordered[i + 1 :]):
-                    self.find(
+                    self.add(
                         f"periods {one.identifier!r} and {other.identifier!r} of level {level!r} overlap "
                         f"from {other.start} to {min(one.end, other.end) - ONE_DAY}"
                     )
 
     def check_parents(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Every period lies inside the one period of the level above that it touches, and inside its own parent."""
+        """Check that every period is inside its parent, and inside the period of the level above that it overlaps."""
         above = {level.name: level.parent for level in self.levels}
         for entry in entries:
-            period, named = self.periods[entry["identifier"]], entry.get("parent")
-            if named is not None and named not in self.periods:
-                close = find_similar(str(named), self.periods, most=1)
+            period, parent = self.periods[entry["identifier"]], entry.get("parent")
+            if parent is not None and parent not in self.periods:
+                close = find_similar(str(parent), self.periods, most=1)
                 help = f"did you mean {close[0]!r}?" if close else ""
-                self.find(f"period {period.identifier!r} has the unknown parent {named!r}", help, "W0401")
-            elif named is not None and self.periods[named].level != above[period.level]:
-                self.find(
-                    f"period {period.identifier!r} of level {period.level!r} has the parent {named!r} "
-                    f"of level {self.periods[named].level!r}",
-                    f"its parent has the level {above[period.level]!r}",
+                self.add(f"period {period.identifier!r} has the unknown parent {parent!r}", help, "W0401")
+            elif parent is not None and self.periods[parent].level != above[period.level]:
+                self.add(
+                    f"period {period.identifier!r} of level {period.level!r} has the parent {parent!r} "
+                    f"of level {self.periods[parent].level!r}",
+                    f"its parent must have the level {above[period.level]!r}",
                 )
             else:
-                self.check_inside(period, named, above[period.level])
+                self.check_inside(period, parent, above[period.level])
 
-    def check_inside(self, period: Period, named: str | None, level: str | None) -> None:
+    def check_inside(self, period: Period, parent: str | None, level: str | None) -> None:
         for other in self.by_level.get(level or "", ()):
-            if (other.overlaps(period) or other.identifier == named) and not other.covers(period):
-                self.find(
-                    f"period {period.identifier!r} ({period.start} to {period.end_date}) does not lie inside "
+            if (other.overlaps(period) or other.identifier == parent) and not other.covers(period):
+                self.add(
+                    f"period {period.identifier!r} ({period.start} to {period.end_date}) is not inside "
                     f"{other.identifier!r} ({other.start} to {other.end_date})"
                 )
 
 
 def _is_its_own_ancestor(name: str, above: Mapping[Any, Any]) -> bool:
-    seen: list[str] = []
+    ancestors: list[str] = []
     at = above.get(name)
-    while at is not None and at not in seen:
-        seen.append(at)
+    while at is not None and at not in ancestors:
+        ancestors.append(at)
         at = above.get(at)
-    return name in seen
+    return name in ancestors
 
 
-def _iso_day(value: object) -> dt.date | None:
+def _parse_day(value: object) -> dt.date | None:
     try:
         return dt.date.fromisoformat(value) if isinstance(value, str) and len(value) == 10 else None
     except ValueError:

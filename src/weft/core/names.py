@@ -1,4 +1,4 @@
-"""Column names: how users write them, how they fold, how they are quoted, near misses."""
+"""Column names: parsing, case folding, quoting, suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ RIGHT = "__weft_r"
 
 
 def internal_name(prefix: str, index: int) -> str:
-    """Return the positional name a column has while a join is being built.
+    """Return the positional name of a column while a join is built.
 
-    Every column of a side is renamed, so no user column is left that it could meet.
+    Every column of a side is renamed, so that no user column can collide with it.
     """
     return f"{prefix}{index}"
 
 
 def fold(name: str, *, case_sensitive: bool = False) -> str:
-    """Return the form under which two names are the same name."""
+    """Return the form in which two equal names are the same string."""
     return name if case_sensitive else name.casefold()
 
 
@@ -36,7 +36,7 @@ def quote(name: str) -> str:
 
 
 def quote_for_shell(text: object) -> str:
-    """Return a name or path as one word of a shell: what a message tells people to type.
+    """Return a name or path as one word of a shell command, for messages that show what to type.
 
     >>> quote_for_shell("orders"), quote_for_shell("my jobs/day 1.sql")
     ('orders', "'my jobs/day 1.sql'")
@@ -45,7 +45,7 @@ def quote_for_shell(text: object) -> str:
 
 
 def is_plain_text(text: str) -> bool:
-    r"""Whether a name can hold the text: no control character, nothing that UTF-8 has no form for.
+    r"""Whether a text is valid as a name: no control characters, no lone surrogates.
 
     >>> is_plain_text("größe µ"), is_plain_text("a\tb"), is_plain_text("\ud800")
     (True, False, False)
@@ -54,7 +54,7 @@ def is_plain_text(text: str) -> bool:
 
 
 def format_name(name: str) -> str:
-    """Return the name as an expression writes it: a plain word bare, all others in backticks.
+    """Return the name as an expression contains it: in backticks unless it is an identifier.
 
     >>> format_name("order_id"), format_name("order id"), format_name("1 = 1 OR x")
     ('order_id', '`order id`', '`1 = 1 OR x`')
@@ -63,7 +63,7 @@ def format_name(name: str) -> str:
 
 
 def is_keyword_name(name: str) -> bool:
-    """Whether ``name=...`` can stand in a Python call.
+    """Whether ``name=...`` is valid in a Python call.
 
     >>> is_keyword_name("customer_id"), is_keyword_name("class"), is_keyword_name("order id")
     (True, False, False)
@@ -71,41 +71,41 @@ def is_keyword_name(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name)
 
 
-def parse_name(written: object, *, what: str = "column name") -> str:
-    """Return the column that a user's text names.
+def parse_name(text: object, *, what: str = "column name") -> str:
+    """Return the column that `text` names.
 
-    A name with a dot must stand in backticks, because ``table.column`` is not accepted
-    where a column of a known side is meant; inside backticks a backtick is doubled.
+    A name with a dot must be in backticks, because ``table.column`` is not accepted where the
+    side of the column is known; inside backticks a backtick is doubled.
 
     >>> parse_name("id"), parse_name("`a.b`"), parse_name("`c``d`")
     ('id', 'a.b', 'c`d')
     """
-    if not isinstance(written, str):
+    if not isinstance(text, str):
         raise ArgumentError(
-            f"{what} must be a text, not {type(written).__name__}",
+            f"{what} must be a string, not {type(text).__name__}",
             help="write the name of a column in quotes",
         )
-    if not written.strip() or not is_plain_text(written):
+    if not text.strip() or not is_plain_text(text):
         raise JoinSpecError(
-            f"{what} {written!r} is empty or holds a control character",
+            f"{what} {text!r} is empty or contains a control character",
             code="W0303",
             help="name a column of the relation",
         )
-    if len(written) > 2 and written[0] == written[-1] == "`":
-        inner = written[1:-1]
+    if len(text) > 2 and text[0] == text[-1] == "`":
+        inner = text[1:-1]
         if "`" not in inner.replace("``", ""):
             return inner.replace("``", "`")
-    if "." in written:
+    if "." in text:
         raise JoinSpecError(
-            f"{what} {written!r} has a dot: a qualified name is not accepted here",
+            f"{what} {text!r} contains a dot: a qualified name is not accepted here",
             code="W0303",
-            help=f"give the column alone, or write {quote(written)} if the dot belongs to the name",
+            help=f"write the column alone, or {quote(text)} if the dot is part of the name",
         )
-    return written
+    return text
 
 
 def canonical_name(name: str) -> str:
-    """Return the shortest text that `parse_name` reads as the column `name`.
+    """Return the shortest text that `parse_name` parses to `name`.
 
     >>> canonical_name("id"), canonical_name("a.b")
     ('id', '`a.b`')
@@ -114,21 +114,21 @@ def canonical_name(name: str) -> str:
     return quote(name) if "." in name or quoted or not name.strip() else name
 
 
-def find_similar(wanted: str, available: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
-    """Return up to `most` of the available names that resemble the wanted one.
+def find_similar(name: str, available: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
+    """Return up to `most` of the available names that are spelled like `name`.
 
     >>> find_similar("custmer_id", ["customer_id", "order_id", "total"])
     ('customer_id',)
     """
     folded: dict[str, str] = {}
-    for name in available:
-        folded.setdefault(name.casefold(), name)
-    found = difflib.get_close_matches(wanted.casefold(), folded, n=most, cutoff=0.6)
-    return tuple(folded[f] for f in found)
+    for candidate in available:
+        folded.setdefault(candidate.casefold(), candidate)
+    matches = difflib.get_close_matches(name.casefold(), folded, n=most, cutoff=0.6)
+    return tuple(folded[match] for match in matches)
 
 
-def suggest(wanted: str, available: Iterable[str], otherwise: str, *, most: int = 3) -> str:
-    """Return the next step for a name that is not available: the nearest ones, or `otherwise` and what there is.
+def suggest(name: str, available: Iterable[str], otherwise: str, *, most: int = 3) -> str:
+    """Return the help for an unknown name: similar names, or `otherwise` and all names.
 
     >>> suggest("custmer", ["customer", "total"], "columns are")
     "did you mean 'customer'?"
@@ -136,12 +136,12 @@ def suggest(wanted: str, available: Iterable[str], otherwise: str, *, most: int 
     "columns are 'customer', 'total'"
     """
     known = list(available)
-    close = find_similar(wanted, known, most=most)
+    close = find_similar(name, known, most=most)
     return f"did you mean {' or '.join(map(repr, close))}?" if close else f"{otherwise} {format_list(known)}"
 
 
 def format_list(names: Iterable[str], *, most: int = 12) -> str:
-    """Return names for a message: quoted, comma-separated, cut when there are many."""
-    shown = [repr(n) for n in names]
-    rest = len(shown) - most
-    return ", ".join(shown[:most]) + (f" and {rest} more" if rest > 0 else "") if shown else "none"
+    """Return names for a message: quoted, separated by commas, shortened when there are many."""
+    quoted = [repr(n) for n in names]
+    rest = len(quoted) - most
+    return ", ".join(quoted[:most]) + (f" and {rest} more" if rest > 0 else "") if quoted else "none"

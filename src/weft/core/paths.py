@@ -1,7 +1,7 @@
 """Names that become part of a path, and paths that must stay below a folder.
 
-A relative path stays below the folder it is relative to, links followed.  A user who wants to write
-elsewhere says so with an absolute path; a name or a link must never decide it.
+A relative path stays below the folder it is relative to, links followed.  To write elsewhere,
+a user gives an absolute path; a name or a link must never cause it.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from pathlib import Path
 from weft.core.names import is_plain_text
 
 LONGEST_NAME = 255
-"""How many bytes the file systems of Linux, macOS and Windows take as the name of a file."""
+"""The longest file name, in bytes, on the file systems of Linux, macOS and Windows."""
 
 _SEPARATORS = "/\\"
 _PATTERN_SIGNS = "*?[]{}"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-# Spark and Hadoop expand {a,b}: `{..,in}/x` also means `../x`.
+# Spark and Hadoop expand {a,b}, so `{..,in}/x` includes `../x`.
 _PARENT = re.compile(r"(?:^|[/{,])\.\.(?=$|[/},])")
 
 
 def name_problem(name: str, *, prefix: str = "", patterns: bool = True) -> str | None:
     """Return why a name cannot be one part of a path, or None when it can.
 
-    `prefix` is what stands before it in that part; with `patterns=False` the signs of file patterns are
-    refused too, for names that readers put into paths.
+    `prefix` is the start of that part; with `patterns=False` the characters of file patterns are invalid
+    too, for names that readers put into paths.
 
     >>> name_problem("../../x"), name_problem("gl 2026"), name_problem("x" * 250, prefix="period=")
     ("contains '/'", None, 'is longer than 248 bytes')
     """
     if name in (".", ".."):
-        return "means another folder"
+        return "refers to another folder"
     signs = _SEPARATORS if patterns else _SEPARATORS + _PATTERN_SIGNS
-    used = next((sign for sign in name if sign in signs), None)
-    if used is not None:
-        return f"contains {used!r}"
+    sign = next((sign for sign in name if sign in signs), None)
+    if sign is not None:
+        return f"contains {sign!r}"
     if not is_plain_text(name):
         return "contains a control character"
     if len(prefix) + len(name.encode()) > LONGEST_NAME:
@@ -74,9 +74,9 @@ def escapes_folder(path: str) -> bool:
 
 
 def resolve_outside(base: Path, path: Path) -> Path | None:
-    """Return where `path` leads, links followed, when that is not below `base`; None when it is below.
+    """Return the target of `path`, links followed, when it is not below `base`, else None.
 
-    The parts of `path` that do not exist yet are taken as they are written.
+    Parts of `path` that do not exist yet are kept as they are.
     """
     real = path.resolve()
     return None if real.is_relative_to(base.resolve()) else real

@@ -1,4 +1,4 @@
-"""Where a value was written: file, offsets, line, column, caret text; and the places of the parts of a file."""
+"""Source locations: file, offsets, line, column, excerpt with carets; and the locations of the parts of a file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _WINDOW = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    r"""A stretch of text that a user wrote.
+    r"""A range of a text that a user wrote.
 
-    ``start`` and ``end`` are offsets into ``text``, end exclusive.  Where the file spells a value in
-    its own way (escapes, folded lines), ``offsets`` says where each character of the value stands,
-    with one more for its end.
+    ``start`` and ``end`` are offsets into ``text``, end exclusive.  Where the file contains a value in
+    another spelling (escapes, folded lines), ``offsets`` has the offset of each character of the value and
+    of its end.
 
     >>> s = Source("a = 1\nb = oops", 10, 14, file="job.yml")
     >>> print(s.render())
@@ -36,26 +36,26 @@ class Source:
 
     @classmethod
     def whole(cls, text: str, file: str | None = None) -> Source:
-        """Return the place that covers all of `text`."""
+        """Return the location of all of `text`."""
         return cls(text, 0, len(text), file)
 
     def inner(self, text: str, start: int, end: int) -> Source:
-        """Return the place of ``text[start:end]``, where `text` stands at this place.
+        """Return the location of ``text[start:end]``, where `text` is the value at this location.
 
-        When the file spells `text` differently and there are no offsets for it, the whole
-        place is returned: too wide is better than wrong.
+        When the file contains `text` in another spelling and the offsets are unknown, the whole
+        location is returned: too wide is better than wrong.
         """
         if len(self.offsets) == len(text) + 1:
             return Source(self.text, self.offsets[start], self._end(start, end), self.file)
         if self.text[self.start : self.end] == text:
             return Source(self.text, self.start + start, self.start + end, self.file)
-        found = self.text.find(text, self.start, self.end)
-        if found < 0:
+        offset = self.text.find(text, self.start, self.end)
+        if offset < 0:
             return self
-        return Source(self.text, found + start, found + end, self.file)
+        return Source(self.text, offset + start, offset + end, self.file)
 
     def _end(self, start: int, end: int) -> int:
-        """Return where ``[start:end]`` of the spelled text ends, without blanks that the spelling adds."""
+        """Return where ``[start:end]`` of the value ends in the file, without blanks of folded lines."""
         stop = self.offsets[end]
         while end > start and stop > self.offsets[end - 1] + 1 and self.text[stop - 1].isspace():
             stop -= 1
@@ -86,29 +86,29 @@ class Source:
         return line, offset - (self.text.rfind("\n", 0, offset) + 1)
 
     def render(self) -> str:
-        """Return the ``-->`` line, the source line and a caret run under it."""
+        """Return the ``-->`` line, the source line and the carets under it."""
         line, char = self._position(self.start)
-        place = f"{self.file or '<text>'}:{line + 1}:{char + 1}"
-        shown, char, end = self._masked(char)
-        shown, char = _cut(shown.replace("\t", " ").rstrip("\r"), char)
-        width = min(max(end, 1), max(len(shown) - char, 1))
+        location = f"{self.file or '<text>'}:{line + 1}:{char + 1}"
+        excerpt, char, length = self._mask_line(char)
+        excerpt, char = _shorten(excerpt.replace("\t", " ").rstrip("\r"), char)
+        width = min(max(length, 1), max(len(excerpt) - char, 1))
         number = str(line + 1)
         pad = " " * len(number)
         return "\n".join(
             (
-                f" {pad}--> {place}",
+                f" {pad}--> {location}",
                 f" {pad} |",
-                f" {number} | {shown}",
+                f" {number} | {excerpt}",
                 f" {pad} | {' ' * char}{'^' * width}",
             )
         )
 
-    def _masked(self, char: int) -> tuple[str, int, int]:
-        """Return the line without its secrets, where the place starts in it, and how many characters it has."""
+    def _mask_line(self, char: int) -> tuple[str, int, int]:
+        """Return the line with its secrets masked, where the location starts in it, and its length there."""
         first = min(max(self.start, 0), len(self.text)) - char
         end_of_line = self.text.find("\n", first)
         line = self.text[first : end_of_line if end_of_line >= 0 else len(self.text)]
-        # A secret may begin lines before this one.
+        # A secret may begin lines before this one; aligned windows let the search stay short in long files.
         window = max(0, first // _WINDOW - 1) * _WINDOW
         stop = ((first + len(line)) // _WINDOW + 2) * _WINDOW
         spans = [
@@ -119,19 +119,19 @@ class Source:
         last = char + self.end - self.start
         for start, end in reversed(spans):
             line = line[:start] + MASK + line[end:]
-            char, last = (_moved(at, start, end) for at in (char, last))
+            char, last = (_shift_index(at, start, end) for at in (char, last))
         return line, char, last - char
 
 
-def _moved(at: int, start: int, end: int) -> int:
-    """Return where a character is after what was between two others has become the mask."""
+def _shift_index(at: int, start: int, end: int) -> int:
+    """Return the index of a character after the mask has replaced ``[start:end]``."""
     if at >= end:
         return at - (end - start) + len(MASK)
     return min(at, start + len(MASK)) if at > start else at
 
 
-def _cut(line: str, char: int) -> tuple[str, int]:
-    """Return the part of a very long line around a character, and where the character is in it."""
+def _shorten(line: str, char: int) -> tuple[str, int]:
+    """Return the part of a long line around a character, and the index of the character in it."""
     if len(line) <= _LONGEST_LINE:
         return line, char
     start = max(0, min(char - _LONGEST_LINE // 3, len(line) - _LONGEST_LINE))
@@ -142,19 +142,19 @@ def _cut(line: str, char: int) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class SourceMap:
-    """Places by path: ``arguments.joins.0.on`` is the `on` of the first join.
+    """Source locations by path: ``arguments.joins.0.on`` is the `on` of the first join.
 
-    `values` holds the places of what was written, `keys` those of the names in front of it.
+    `values` has the locations of values, `keys` those of their keys.
 
     >>> text = "seq: 10"
-    >>> sites = SourceMap(
+    >>> sources = SourceMap(
     ...     Source.whole(text), FrozenMap(seq=Source(text, 5, 7)), FrozenMap(seq=Source(text, 0, 3))
     ... )
     >>> (
-    ...     sites.of("seq").column,
-    ...     sites.key("seq").column,
-    ...     sites.of("seq.deeper").column,
-    ...     sites.of("name").column,
+    ...     sources.of("seq").column,
+    ...     sources.key("seq").column,
+    ...     sources.of("seq.deeper").column,
+    ...     sources.of("name").column,
     ... )
     (6, 1, 6, 1)
     """
@@ -164,15 +164,15 @@ class SourceMap:
     keys: FrozenMap[str, Source] = EMPTY
 
     def of(self, path: str) -> Source | None:
-        """Return the place of the value at `path`, else of the nearest part around it, else of the whole."""
+        """Return the location of the value at `path`, else of the nearest enclosing part, else of the whole."""
         return self._nearest(self.values, path)
 
     def key(self, path: str) -> Source | None:
-        """Return the place of the key at `path`, else of the nearest part around it, else of the whole."""
+        """Return the location of the key at `path`, else of the nearest enclosing part, else of the whole."""
         return self.keys.get(path) or self._nearest(self.values, path)
 
     def below(self, prefix: str) -> SourceMap:
-        """Return the places of the part at `prefix`, under paths that start there."""
+        """Return the locations of the part at `prefix`, under paths relative to it."""
         dotted = f"{prefix}."
         return SourceMap(
             self.of(prefix),
@@ -180,13 +180,13 @@ class SourceMap:
             FrozenMap({p[len(dotted) :]: s for p, s in self.keys.items() if p.startswith(dotted)}),
         )
 
-    def _nearest(self, places: FrozenMap[str, Source], path: str) -> Source | None:
+    def _nearest(self, sources: FrozenMap[str, Source], path: str) -> Source | None:
         while path:
-            if (found := places.get(path)) is not None:
-                return found
+            if (source := sources.get(path)) is not None:
+                return source
             path = path.rpartition(".")[0]
         return self.whole
 
 
 NO_SOURCES = SourceMap()
-"""The places of something that came from no file."""
+"""The source map of a value that did not come from a file."""

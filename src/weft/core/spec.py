@@ -8,9 +8,9 @@
         datasource: Text = field(metadata=yaml_key("datasource_id"))  # the key in files
         path: Text
 
-The fields are the keys of the file.  pydantic checks a file against them and builds the value, the canonical form
-(`Spec.to_dict`) and the JSON Schema follow from them too.  Code that builds a value in Python is checked by mypy alone.
-This module does not import pydantic itself: only readers of files pay for it.
+The fields are the keys of the file.  pydantic validates a file against them and builds the value; the canonical form
+(`Spec.to_dict`) and the JSON Schema are derived from them too.  Values that Python code builds are checked by mypy alone.
+This module does not import pydantic, so that only code that reads files loads it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from weft.core.frozen import FrozenMap
 from weft.core.source import SourceMap
 
 ALWAYS: Mapping[str, Any] = {"always": True}
-"""Metadata of a field that the canonical form holds even where it has its default."""
+"""Metadata of a field that the canonical form contains even at its default."""
 
 NEVER: Mapping[str, Any] = {"never": True}
-"""Metadata of a field that files may have and the canonical form does not keep."""
+"""Metadata of a field that files may contain and the canonical form omits."""
 
 REQUIRED: Mapping[str, Any] = {"required": True, "always": True}
-"""Metadata of a field with a default for Python alone: files must have the key."""
+"""Metadata of a field whose default is for Python only: files must have the key."""
 
 LOCATIONS = "at"
-"""The field with the source locations of a spec; no key of a file sets it."""
+"""The field with the source locations of a spec; it is not a key of the file."""
 
 
 def yaml_key(name: str) -> Mapping[str, Any]:
-    """Return the metadata of a field whose key in files has another name."""
+    """Return the metadata of a field whose key in files differs from its name."""
     return {"key": name}
 
 
 class RawMapping(dict[str, Any]):
-    """A mapping of a file on its way into a spec, with the node that it was read from."""
+    """A mapping of a file before validation, with the YAML node it came from."""
 
     __slots__ = ("node",)
     node: Any
@@ -50,7 +50,7 @@ class RawMapping(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What pydantic checks about a value besides its type: ``pattern``, ``gt``, ``min_length``."""
+    """Constraints that pydantic checks besides the type: ``pattern``, ``gt``, ``min_length``."""
 
     pattern: str | None = None
     gt: int | None = None
@@ -66,37 +66,37 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ReadAs:
-    """How a value is written in files: checked as `written`, then converted.
+    """How a value is read from files: validated as `raw`, then converted.
 
-    `convert` takes the checked value, what the file has there and the reader, which collects findings.
+    `convert` takes the validated value, the value in the file and the reader, which collects findings.
     """
 
-    written: Any
+    raw: Any
     convert: Callable[[Any, Any, Any], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return the schema of the written form, with the conversion behind it."""
-        from pydantic_core import core_schema  # noqa: PLC0415  # only readers of files need it
+        """Return the schema of the raw value, followed by the conversion."""
+        from pydantic_core import core_schema  # noqa: PLC0415  # loaded only to read files
 
         def read(value: Any, check: Callable[[Any], Any], info: Any) -> Any:
             return self.convert(check(value), value, info.context)
 
-        return core_schema.with_info_wrap_validator_function(read, handler.generate_schema(self.written))
+        return core_schema.with_info_wrap_validator_function(read, handler.generate_schema(self.raw))
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # unions hash what annotates their members
+@dataclass(frozen=True, slots=True, eq=False)  # unions hash the metadata of their members
 class WithJsonSchema:
-    """What the JSON Schema says about a value, where files may write it in more ways than are checked."""
+    """The JSON Schema of a value, where it differs from what pydantic validates."""
 
     schema: Mapping[str, Any]
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Return the schema that editors get."""
+        """Return the schema for editors."""
         return dict(self.schema)
 
 
-def freeze_values(value: Any, _written: Any = None, _reader: Any = None) -> Any:
-    """Return what a file has under a free key as values that nobody can change, without their nodes."""
+def freeze_values(value: Any, _raw: Any = None, _reader: Any = None) -> Any:
+    """Return the value of a free-form key as immutable plain values."""
     if isinstance(value, Mapping):
         return FrozenMap({name: freeze_values(inner) for name, inner in value.items()})
     if isinstance(value, list | tuple):
@@ -110,39 +110,39 @@ Text = Annotated[str, Limits(pattern=r"\S")]
 Positive = Annotated[int, Limits(gt=0)]
 
 Locations = Annotated[SourceMap, ReadAs(Any, lambda value, _raw, _reader: value)]
-"""The type of the field with the source locations; pydantic need not know what is in it."""
+"""The type of the field with the source locations, opaque to pydantic."""
 
 
 class Spec:
-    """What the entities of files have in common: how they are read, and their canonical form."""
+    """Base class of the entities in files: how they are read, and their canonical form."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "strict": True}
     SHORT: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Keys with a short form, ``dataset`` for ``dataset_id``, which is rewritten before a file is checked."""
+    """Keys with a short form, ``dataset`` for ``dataset_id``, which is expanded before validation."""
 
     FIRST: ClassVar[tuple[str, ...]] = ()
-    """Fields with which the canonical form starts, where its order is not that of the file."""
+    """Fields that come first in the canonical form, where its order differs from that of the file."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the canonical form: what has its default is left out, unless the field says ALWAYS."""
+        """Return the canonical form: fields at their default are omitted, unless marked ALWAYS."""
         form: dict[str, Any] = {}
         for attribute, name, default, always in _canonical_keys(type(self)):
             value = getattr(self, attribute)
-            if always or not _is_left_out(value, default):
+            if always or not _is_default(value, default):
                 form[name] = plain_form(value)
         return form
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """Return the schema of the dataclass, for mappings that know where they were written."""
-        from pydantic_core import core_schema  # noqa: PLC0415  # only readers of files need it
+        """Return the schema of the dataclass, for mappings with a YAML node."""
+        from pydantic_core import core_schema  # noqa: PLC0415  # loaded only to read files
 
         schema = handler(source)
         known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
-        # Where the class occurs again, pydantic refers to the schema that was changed here at first.
+        # Where the class occurs again, pydantic refers to the schema that was changed the first time.
         if schema["type"] == "dataclass":
-            # In strict mode pydantic takes instances of a dataclass alone; its fields stay strict.
+            # In strict mode pydantic accepts only instances of the dataclass; its fields stay strict.
             schema["strict"] = False
             schema["fields"] = [name for name in schema["fields"] if name != LOCATIONS]
             arguments = [a for a in schema["schema"]["fields"] if a["name"] != LOCATIONS]
@@ -158,7 +158,7 @@ class Spec:
         def read(value: Any, build: Callable[[Any], Any], info: Any) -> Any:
             if not isinstance(value, RawMapping):
                 return build(value)
-            # `key: null` says the same as no key.
+            # `key: null` is the same as a missing key.
             built = build({k: v for k, v in value.items() if v is not None or k not in optional})
             return info.context.finish(built, value.node, located=LOCATIONS in known)
 
@@ -189,12 +189,12 @@ def _canonical_keys(spec: type[Any]) -> tuple[tuple[str, str, Any, bool], ...]:
     return _KEYS[spec]
 
 
-def _is_left_out(value: Any, default: Any) -> bool:
+def _is_default(value: Any, default: Any) -> bool:
     return bool(value == default) or (isinstance(value, Mapping) and not value)
 
 
 def plain_form(value: Any) -> Any:
-    """Return a value of a spec as JSON and YAML have it."""
+    """Return a value of a spec as plain JSON and YAML values."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):

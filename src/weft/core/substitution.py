@@ -5,8 +5,8 @@
     before   'path' = '${DATA:-data}/orders.csv'     -- ${THIS} is in a comment and stays
     after    'path' = '/mnt/in/orders.csv'           (DATA=/mnt/in)
 
-``$${`` is a plain ``${``.  Inside quotes the quote in a value is doubled, so that a value never
-ends the text it stands in.  Every character of the result knows where it comes from.
+``$${`` is a plain ``${``.  Inside quotes, a quote in a value is doubled, so that a value cannot
+end the string that contains it.  The source offset of every character of the result is kept.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from weft.errors import Diagnostic
 
 _FORM = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<how>:[-?])(?P<rest>[^}]*))?\}", re.ASCII)
 _STOP = re.compile(r"\$\$\{|\$\{[^}\n]*\}|\$\{\w*|['\"`]|--[^\n]*|/\*|\*/")
-_FORMS = "write ${NAME}, ${NAME:-default}, ${NAME:?message}, or $${ for the two signs themselves"
+_FORMS = "write ${NAME}, ${NAME:-default}, ${NAME:?message}, or $${ for a literal ${"
 
 
 @dataclass(frozen=True, slots=True)
 class SubstitutedText:
-    """A text with its variables filled in, and the place in the file of each of its characters.
+    """A text with its variables substituted, and the offset in the file of each of its characters.
 
-    `offsets` has one entry more than `text` has characters: the end.  `source` is the whole file
-    with those offsets, so ``source.inner(text, start, end)`` is the place of a stretch of `text`.
+    `offsets` has one more entry than `text` has characters: the end.  `source` is the whole file
+    with those offsets, so ``source.inner(text, start, end)`` is the location of a part of `text`.
     """
 
     text: str
@@ -39,7 +39,7 @@ class SubstitutedText:
 
 
 def substitute_variables(text: str, env: Mapping[str, str], file: str | None = None) -> SubstitutedText:
-    """Return `text` with the variables of `env` filled in; those without a value are mistakes.
+    """Return `text` with the variables of `env` substituted; those without a value are findings.
 
     >>> substitute_variables("'${A}', ${B:-2}, $${C}", {"A": "it's"}).text
     "'it''s', 2, ${C}"
@@ -52,7 +52,7 @@ def substitute_variables(text: str, env: Mapping[str, str], file: str | None = N
 
 
 class _Writer:
-    """Walks from one sign of interest to the next; knows whether it is inside quotes or a comment."""
+    """Copies the text from one special character to the next, inside and outside quotes and comments."""
 
     def __init__(self, text: str, env: Mapping[str, str], file: str | None) -> None:
         self.text, self.env, self.file = text, env, file
@@ -74,7 +74,7 @@ class _Writer:
         self.offsets.extend(range(start, end))
 
     def step(self, stop: re.Match[str]) -> int:
-        """Handle one sign; return where to go on."""
+        """Handle one special character; return where to continue."""
         sign, end = stop[0], stop.end()
         if self.comments:
             self.comments += {"/*": 1, "*/": -1}.get(sign, 0)
@@ -105,21 +105,23 @@ class _Writer:
             self.add_finding(f"{stop[0]!r} is not a variable", _FORMS, stop)
             return "x"
         name, how, rest = form["name"], form["how"], form["rest"]
-        found = self.env.get(name)
-        if found is not None and (found or how is None):
-            return found
+        value = self.env.get(name)
+        if value is not None and (value or how is None):
+            return value
         if how == ":-":
             return str(rest)
         if how == ":?" and rest:
             self.add_finding(f"variable {name!r} has no value: {rest}", self.advice(name), stop)
         else:
             self.add_finding(f"variable {name!r} has no value", self.advice(name), stop)
-        return str(name)  # so that the rest of the text reads, and its own mistakes are found
+        return str(name)  # a valid name, so that the rest of the text is parsed and checked too
 
     def advice(self, name: str) -> str:
         close = find_similar(name, self.env, most=1)
         hint = f"did you mean {format_list(close)}?\n" if close else ""
-        return f"{hint}give it with -D {name}=value, in the environment, or a default: ${{{name}:-value}}"
+        return (
+            f"{hint}set it with -D {name}=value or in the environment, or give a default: ${{{name}:-value}}"
+        )
 
     def add_finding(self, message: str, help: str, stop: re.Match[str]) -> None:
         at = Source(self.text, stop.start(), stop.end(), self.file)

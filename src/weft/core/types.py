@@ -1,4 +1,4 @@
-"""Data types, fields and schemas, as Weft knows them without Spark."""
+"""Data types, fields and schemas, independent of Spark."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ MAX_NESTING = 100
 
 
 class DType:
-    """What every data type is; see `Scalar`, `Decimal`, `Array`, `Map`, `Struct`."""
+    """Base class of data types; see `Scalar`, `Decimal`, `Array`, `Map`, `Struct`."""
 
     __slots__ = ()
 
     @property
     def is_integer(self) -> bool:
-        """Whether values are whole numbers of a fixed width."""
+        """Whether values are integers of a fixed width."""
         return isinstance(self, Scalar) and self.name in _INTEGERS
 
     @property
@@ -71,7 +71,7 @@ class DType:
 
 @dataclass(frozen=True, slots=True)
 class Scalar(DType):
-    """A type without parameters; ``timestamp`` has a zone, ``timestamp_ntz`` has none."""
+    """A type without parameters; ``timestamp`` is an instant, ``timestamp_ntz`` has no time zone."""
 
     name: ScalarName
     collation: str = ""
@@ -96,7 +96,7 @@ class Decimal(DType):
     def __post_init__(self) -> None:
         if not (1 <= self.precision <= MAX_PRECISION and 0 <= self.scale <= self.precision):
             raise JoinSpecError(
-                f"decimal({self.precision},{self.scale}) is not a type",
+                f"decimal({self.precision},{self.scale}) is not a valid type",
                 help=f"precision is 1 to {MAX_PRECISION}, scale 0 to the precision",
             )
 
@@ -157,7 +157,7 @@ INTERVAL, NULL = Scalar("interval"), Scalar("null")
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Columns in order, findable by name under one case policy.
+    """Columns in order, with lookup by name, case-sensitive or not.
 
     >>> s = Schema.of(id="long", Name="string")
     >>> s.index("NAME"), s["name"].name
@@ -202,14 +202,14 @@ class Schema:
         return self._positions.get(fold(name, case_sensitive=self.case_sensitive))
 
     def index(self, name: str, *, side: str = "relation", hint: str = "") -> int:
-        """Return the index of the column, or raise `UnknownColumnError` with near names."""
-        found = self.find(name)
-        if found is None:
+        """Return the index of the column, or raise `UnknownColumnError` with similar names."""
+        index = self.find(name)
+        if index is None:
             nearest = suggest(name, self.names, "it has")
             raise UnknownColumnError(
                 f"the {side} has no column {name!r}", help="\n".join(filter(None, (nearest, hint)))
             )
-        return found
+        return index
 
     def __getitem__(self, name: str) -> Field:
         return self.fields[self.index(name)]
@@ -219,28 +219,29 @@ class Schema:
 
 
 def parse_type(text: str) -> DType:
-    """Read a type as SQL and the dataset files write it.
+    """Parse a type in the syntax of SQL and dataset files.
 
     >>> str(parse_type("DECIMAL(18, 2)")), str(parse_type("array<struct<a:int>>"))
     ('decimal(18,2)', 'array<struct<a:integer>>')
     """
     if not isinstance(text, str):
         raise ArgumentError(
-            f"a type is a text, not {type(text).__name__}", help="write for example 'long' or 'decimal(10,2)'"
+            f"a type must be a string, not {type(text).__name__}",
+            help="write for example 'long' or 'decimal(10,2)'",
         )
     if text.count("<") > MAX_NESTING:
         raise JoinSpecError(
             f"type {text[:40]!r}... has more than {MAX_NESTING} nested types",
-            help="flatten the column into columns of its own",
+            help="split the column into several columns",
         )
     reader = _TypeReader(text)
-    found = reader.type()
+    dtype = reader.type()
     reader.end()
-    return found
+    return dtype
 
 
 class _TypeReader:
-    """Reads one type text; the grammar has five rules and no need for a parser library."""
+    """Parses one type; the grammar has five rules and needs no parser library."""
 
     _TOKEN = re.compile(r"\s*(?:(`[^`]*`|[A-Za-z_][A-Za-z0-9_]*)|(\d+)|([<>(),:]))", re.ASCII)
 
@@ -250,21 +251,21 @@ class _TypeReader:
 
     def fail(self) -> JoinSpecError:
         return JoinSpecError(
-            f"type {self.text!r} does not read at {self.text[self.at :].strip()[:20]!r}",
+            f"invalid type {self.text!r} at {self.text[self.at :].strip()[:20]!r}",
             help="types are string, integer, long, decimal(p,s), double, boolean, date, timestamp, "
             "timestamp_ntz, binary, array<t>, map<k,v>, struct<name:t>",
         )
 
-    def take(self, wanted: str | None = None) -> str:
-        found = self._TOKEN.match(self.text, self.at)
-        if found is None or (wanted is not None and found[0].strip() != wanted):
+    def take(self, expected: str | None = None) -> str:
+        token = self._TOKEN.match(self.text, self.at)
+        if token is None or (expected is not None and token[0].strip() != expected):
             raise self.fail()
-        self.at = found.end()
-        return found[0].strip()
+        self.at = token.end()
+        return token[0].strip()
 
     def peek(self) -> str:
-        found = self._TOKEN.match(self.text, self.at)
-        return found[0].strip() if found else ""
+        token = self._TOKEN.match(self.text, self.at)
+        return token[0].strip() if token else ""
 
     def end(self) -> None:
         if self.text[self.at :].strip():
@@ -334,8 +335,8 @@ class _TypeReader:
 def common_type(a: DType, b: DType) -> DType | None:
     """Return the type in which values of both can be compared, or None.
 
-    Text never meets a number, a date or a boolean: an implicit cast would fail on the
-    first value that is not one.
+    A string has no common type with a number, a date or a boolean: an implicit cast would fail
+    on the first value that is not one.
 
     >>> str(common_type(INTEGER, Decimal(10, 2))), common_type(INTEGER, STRING)
     ('decimal(12,2)', None)
@@ -349,7 +350,7 @@ def common_type(a: DType, b: DType) -> DType | None:
     if a.is_temporal and b.is_temporal:
         return _common_time(a, b)
     if isinstance(a, Scalar) and isinstance(b, Scalar) and a.name == b.name == "string":
-        return None  # two collations: equality depends on which one is taken
+        return None  # two collations: equality depends on which one is used
     return _common_nested(a, b)
 
 
@@ -361,7 +362,7 @@ def _common_number(a: DType, b: DType) -> DType | None:
     x, y = as_decimal(a), as_decimal(b)
     scale = max(x.scale, y.scale)
     digits = max(x.precision - x.scale, y.precision - y.scale)
-    # No decimal holds every value of both: comparing them would round or overflow.
+    # Without a decimal for every value of both, a comparison would round or overflow.
     return Decimal(digits + scale, scale) if digits + scale <= MAX_PRECISION else None
 
 
@@ -386,7 +387,7 @@ def _common_nested(a: DType, b: DType) -> DType | None:
         return Array(element, a.contains_null or b.contains_null) if element else None
     if isinstance(a, Struct) and isinstance(b, Struct) and len(a.fields) == len(b.fields):
         pairs: Sequence[tuple[Field, Field]] = tuple(zip(a.fields, b.fields, strict=True))
-        met = [common_type(x.dtype, y.dtype) for x, y in pairs]
-        if all(met) and all(x.name == y.name for x, y in pairs):
-            return Struct(tuple(Field(x.name, m) for (x, _), m in zip(pairs, met, strict=True) if m))
+        common = [common_type(x.dtype, y.dtype) for x, y in pairs]
+        if all(common) and all(x.name == y.name for x, y in pairs):
+            return Struct(tuple(Field(x.name, c) for (x, _), c in zip(pairs, common, strict=True) if c))
     return None

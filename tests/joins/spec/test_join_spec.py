@@ -60,7 +60,7 @@ def test_an_empty_key_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["orders.id", "a.", ".a", "left.id"])
 def test_a_qualified_key_is_refused_with_the_spelling_for_a_dot(name: str) -> None:
-    with refused(JoinSpecError, "W0303", "has a dot", f"`{name}`"):
+    with refused(JoinSpecError, "W0303", "contains a dot", f"`{name}`"):
         JoinSpec([(name, "a")])
 
 
