@@ -133,6 +133,12 @@ dataset:
             "'1x' is not an alias",
             "1x",
         ),
+        (
+            join("x" * 65, "exchange_rates", f"currency = {'x' * 65}.from_currency"),
+            "W1210",
+            f"'{'x' * 65}' is not an alias",
+            "x" * 65,
+        ),
     ],
 )
 def test_each_mistake_has_its_words_and_its_place(
@@ -142,6 +148,12 @@ def test_each_mistake_has_its_words_and_its_place(
     assert (finding.code, finding.message) == (code, message)
     if place is not None:
         assert marked(finding) == place
+
+
+def test_an_alias_may_have_64_letters(make: Make) -> None:
+    long = "x" * 64
+    on = ON.replace("fx.", f"{long}.")
+    assert make(join(long, "exchange_rates", on), x=f"{long}.rate").failures() == ()
 
 
 def test_a_disabled_dataset_cannot_be_joined(make: Make) -> None:

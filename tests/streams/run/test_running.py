@@ -150,6 +150,22 @@ def test_a_checkpoint_that_takes_offsets_over_is_used_only_when_it_has_them(
     assert find_checkpoint(old.root.parent) == old
 
 
+def test_offsets_are_not_kept_when_the_inputs_are_others(tmp_path: Path) -> None:
+    job = job_of(SQL, tmp_path)
+    with open_checkpoint(job, job.statements[0], cores=2) as old:
+        pass
+    read_from_files = SQL.replace("'connector' = 'memory'", "'path' = 'in', 'format' = 'json'", 1)
+    other = job_of(read_from_files, tmp_path)
+    with (
+        pytest.raises(StreamError) as caught,
+        open_checkpoint(other, other.statements[0], cores=2, keep="offsets"),
+    ):
+        pytest.fail("offsets of another source are taken over")
+    assert caught.value.code == "W2203"
+    assert "--keep offsets" not in caught.value.help
+    assert find_checkpoint(old.root.parent) == old
+
+
 OTHER = "CREATE STREAM other WITH ('connector' = 'files', 'path' = 'other', 'format' = 'json') AS"
 PAIRS = "SELECT o.id FROM orders o JOIN shipments s ON o.id = s.id WITHIN '5s'"
 TWO = ";".join((SQL, f"{OTHER} {PAIRS}"))
