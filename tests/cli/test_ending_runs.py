@@ -87,16 +87,16 @@ def ended_at_work(tmp_path: Path, end: Callable[[Path, int], None]) -> tuple[Pat
 
 @pytest.mark.usefixtures("jvm")
 def test_another_command_stops_the_jobs_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.cli.commands.runs.STOP_SECONDS", 300)  # a slow machine is no failure
-    told: list[str] = []
+    monkeypatch.setattr("weft.cli.commands.runs.STOP_SECONDS", 300)  # a slow machine must not fail the test
+    outputs: list[str] = []
 
     def cancel(root: Path, _pid: int) -> None:
-        told.append(weft("runs", "cancel", "LAST", root=root).out)
+        outputs.append(weft("runs", "cancel", "LAST", root=root).out)
 
     root, code, out, err = ended_at_work(tmp_path, cancel)
     assert code == 130, err
     # The command has waited for the process, which has removed what it staged.
-    assert told[0].endswith("is cancelled: nothing is published, its process has stopped\n")
+    assert outputs[0].endswith("is cancelled: nothing is published, its process has stopped\n")
     assert (left_behind(root), (root / "out").exists()) == ((), False)
     document = json.loads(out)
     assert document["data"]["status"] == "cancelled"
@@ -130,9 +130,11 @@ def test_a_run_at_work_is_cancelled_by_another_command(root: Path) -> None:
         store.operation_started(run.run_id, 10)
         ended = weft("runs", "cancel", run.run_id, "--json", root=root)
         assert (ended.code, ended.data["status"]) == (0, "cancelled")
-        told = weft("runs", "cancel", "LAST", root=root)
-        assert told.out == f"run {run.run_id} is cancelled: nothing is published, its process has stopped\n"
-        assert "weft run --resume " in told.err
+        cancelled = weft("runs", "cancel", "LAST", root=root)
+        assert (
+            cancelled.out == f"run {run.run_id} is cancelled: nothing is published, its process has stopped\n"
+        )
+        assert "weft run --resume " in cancelled.err
         operations = weft("runs", "show", "LAST", "--json", root=root).data["operations"]
         assert {op["status"] for op in operations} == {"pending"}
         assert (left_behind(root), store.locks()) == ((), ())
@@ -195,8 +197,8 @@ def test_people_read_what_ran(root: Path, golden: Callable[[str, str], None]) ->
         )
     listed = weft("runs", root=root)
     shown = [weft("runs", "show", run.run_id, root=root) for run in (first, second)]
-    told = [listed.out, *(one.out + one.err for one in shown)]
-    golden("cli/runs.txt", plain("\n".join(told)))
+    texts = [listed.out, *(one.out + one.err for one in shown)]
+    golden("cli/runs.txt", plain("\n".join(texts)))
     assert [run["status"] for run in weft("runs", "--json", root=root).data["runs"]] == [
         "failed",
         "completed",

@@ -1,4 +1,4 @@
-"""Jobs that run on their own: real processes, with a stand-in for the job, and one real job on Spark."""
+"""Jobs that run on their own: real processes, with a fake job, and one real job on Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from weft.streams.run import supervise as supervising
 DATA = Path(__file__).parents[1] / "data" / "streams" / "orders_shipments"
 SRC = Path(__file__).parents[2] / "src"
 JOB = "orders_shipments"
-# What stands in for the program: a supervisor is the real one, a job does what the file beside it says.
+# The program of the processes: the supervisor is real, the job runs the script next to this file.
 STAND_IN = """
 import os, sys, time
 from pathlib import Path
@@ -75,7 +75,7 @@ def eventually(what: Callable[[], Any], seconds: float = 60.0, every: float = 0.
 
 
 class Job:
-    """A job in a folder of its own, whose process is a stand-in."""
+    """A job in a folder of its own, whose process is fake."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -88,8 +88,8 @@ class Job:
         monkeypatch.setattr(supervising, "PROGRAM", (sys.executable, str(program)))
 
     def does(self, text: str) -> None:
-        said = text.format(stop=str(self.files.stop), answer=str(self.files.answer), lock=str(self.lock))
-        (self.folder / "job.py").write_text(said)
+        script = text.format(stop=str(self.files.stop), answer=str(self.files.answer), lock=str(self.lock))
+        (self.folder / "job.py").write_text(script)
 
     def weft(self, *words: str) -> Ran:
         return weft("stream", *words, root=self.folder)
@@ -129,9 +129,9 @@ def test_a_job_is_started_told_of_and_stopped(job: Job) -> None:
     assert ran.code == 0, ran.out
     assert ran.data["state"] == "running"
     assert ran.data["log"] == str(job.files.log)
-    told = job.weft("status", f"{JOB}.sql", "--json").data
-    assert (told["state"], told["supervisor"], told["restarts"]) == ("running", ran.data["pid"], 0)
-    assert told["pid"] == ran.data["child"] == job.record.child_pid
+    status = job.weft("status", f"{JOB}.sql", "--json").data
+    assert (status["state"], status["supervisor"], status["restarts"]) == ("running", ran.data["pid"], 0)
+    assert status["pid"] == ran.data["child"] == job.record.child_pid
     again = job.weft("start", f"{JOB}.sql", "--json")
     assert (again.code, again.codes) == (8, ["W2215"])
     stopped = job.weft("stop", f"{JOB}.sql", "--json")
@@ -147,8 +147,8 @@ def test_a_job_that_is_killed_comes_back_and_says_how_often(job: Job) -> None:
     assert job.weft("start", f"{JOB}.sql").code == 0
     eventually(lambda: job.record.state == "running" and len(job.record.restarts) == 1)
     eventually(lambda: job.lives == 2)
-    told = job.weft("status", f"{JOB}.sql", "--json").data
-    assert (told["restarts"], told["error"]["code"]) == (1, "W2214")
+    status = job.weft("status", f"{JOB}.sql", "--json").data
+    assert (status["restarts"], status["error"]["code"]) == (1, "W2214")
     assert job.weft("stop", f"{JOB}.sql").code == 0
 
 
@@ -213,10 +213,10 @@ def test_of_two_starts_at_the_same_moment_one_is_refused(job: Job) -> None:
         f"{JOB}.sql",
     ]
     both = [subprocess.Popen([*words, "--json"], stdout=subprocess.PIPE) for _ in range(2)]
-    said = [json.loads(one.communicate()[0]) for one in both]
+    documents = [json.loads(one.communicate()[0]) for one in both]
     assert sorted(one.returncode for one in both) == [0, 8]
-    (won,) = [one["data"] for one in said if one["ok"]]
-    assert [d["code"] for one in said for d in one["diagnostics"] if not one["ok"]] == ["W2215"]
+    (won,) = [one["data"] for one in documents if one["ok"]]
+    assert [d["code"] for one in documents for d in one["diagnostics"] if not one["ok"]] == ["W2215"]
     assert (job.record.pid, job.record.child_pid) == (won["pid"], won["child"])
     eventually(lambda: job.lives == 1)
     assert job.weft("stop", f"{JOB}.sql").code == 0
@@ -230,9 +230,9 @@ def test_a_job_that_was_killed_with_its_supervisor_is_failed_and_starts_again(jo
     for one in (supervisor, child):
         os.kill(one.pid, signal.SIGKILL)
     eventually(lambda: not supervisor.runs and not child.runs)
-    told = job.weft("status", f"{JOB}.sql", "--json").data
-    assert (told["state"], told["pid"], told["supervisor"]) == ("failed", None, None)
-    assert told["error"]["code"] == "W2225"
+    status = job.weft("status", f"{JOB}.sql", "--json").data
+    assert (status["state"], status["pid"], status["supervisor"]) == ("failed", None, None)
+    assert status["error"]["code"] == "W2225"
     assert "error[W2225]" in job.weft("status", f"{JOB}.sql").out
     refused = job.weft("stop", f"{JOB}.sql", "--json")
     assert (refused.code, refused.codes) == (8, ["W2215"])
@@ -251,9 +251,9 @@ def test_a_child_that_no_record_names_holds_its_job_and_is_killed_when_it_does_n
     os.kill(supervisor.pid, signal.SIGKILL)
     eventually(lambda: not supervisor.runs)
     write_record(job.files, replace(job.record, state="starting", child_pid=0, child_began=""))
-    told = job.weft("status", f"{JOB}.sql")
-    assert "is running" in told.out
-    assert "its supervisor has ended" in told.out
+    status = job.weft("status", f"{JOB}.sql")
+    assert "is running" in status.out
+    assert "its supervisor has ended" in status.out
     assert job.weft("start", f"{JOB}.sql", "--json").codes == ["W2215"]
     stopped = job.weft("stop", f"{JOB}.sql", "--timeout", "300ms", "--force", "--json")
     assert (stopped.code, stopped.data["stopped"]) == (0, "killed")
@@ -281,8 +281,8 @@ def test_a_damaged_record_is_told_and_hides_neither_the_job_nor_its_end(job: Job
     child = job.record.child
     whole = job.files.record.read_text()
     job.files.record.write_text(whole.replace(str(child.pid), str(os.getpid())))
-    told = job.weft("status", f"{JOB}.sql", "--json")
-    assert (told.code, told.codes, told.data["state"]) == (0, ["W2226"], "running")
+    status = job.weft("status", f"{JOB}.sql", "--json")
+    assert (status.code, status.codes, status.data["state"]) == (0, ["W2226"], "running")
     assert job.weft("status", "--json").codes == ["W2226"]
     assert job.weft("start", f"{JOB}.sql", "--json").codes == ["W2215"]
     assert job.weft("stop", f"{JOB}.sql").code == 0
@@ -336,14 +336,16 @@ def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
     file = root / f"{JOB}.sql"
     file.write_text(file.read_text().replace(".csv'", "*.csv'"))
 
-    def told() -> Any:
+    def read_status() -> Any:
         return weft("stream", "status", f"{JOB}.sql", "--json", root=root).data
 
     started = weft("stream", "start", f"{JOB}.sql", "--json", root=root)
     assert started.code == 0, started.out
     child = find_process(started.data["child"])
     try:
-        found = eventually(lambda: next((s for s in told()["statements"] if s["batches"]), None), 400, 1)
+        found = eventually(
+            lambda: next((s for s in read_status()["statements"] if s["batches"]), None), 400, 1
+        )
         assert (found["rows"], found["state"]) == (8, "running")
         assert found["ledger"]["left"] | {"evicted": 0} == {
             "in": 10, "matched": 8, "waiting": 2, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0,
@@ -360,14 +362,16 @@ def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
         os.kill(child.pid, signal.SIGKILL)
         add_a_match(root / "data")
         eventually(lambda: not jvm.runs)
-        found = eventually(lambda: next((s for s in told()["statements"] if s["rows"] > 8), None), 400, 1)
+        found = eventually(
+            lambda: next((s for s in read_status()["statements"] if s["rows"] > 8), None), 400, 1
+        )
         assert (found["rows"], found["ledger"]["left"]["in"]) == (9, 11)
-        assert told()["restarts"] == 1
-        child = find_process(told()["pid"])
+        assert read_status()["restarts"] == 1
+        child = find_process(read_status()["pid"])
     finally:
         stopped = weft("stream", "stop", f"{JOB}.sql", "--timeout", "120s", "--force", "--json", root=root)
     assert stopped.data["stopped"] == "after its batch", (
         SupervisorFiles(root / ".weft/streams" / JOB).log
     ).read_text()
     assert not child.runs
-    assert told()["state"] == "stopped"
+    assert read_status()["state"] == "stopped"

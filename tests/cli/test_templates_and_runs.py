@@ -30,8 +30,8 @@ def test_the_orders_template_runs_and_its_scenario_holds(tmp_path: Path, spark: 
     file = root / "out" / "segments" / "2026-02.csv"
     assert file.read_text().splitlines() == ["segment,orders,net", "business,2,160.00"]
     # The last output writes 2 summary rows of a working set of 5: the count is that of its file.
-    told = weft("run", "-p", "2026-01", root=root, spark=spark).err
-    counts = [line.split()[-2] for line in told.splitlines() if line.endswith(" written")]
+    progress = weft("run", "-p", "2026-01", root=root, spark=spark).err
+    counts = [line.split()[-2] for line in progress.splitlines() if line.endswith(" written")]
     assert counts == ["3", "3"]
     assert len((root / "out" / "segments" / "2026-01.csv").read_text().splitlines()) == 1 + int(counts[1])
 

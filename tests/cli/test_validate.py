@@ -150,7 +150,7 @@ def test_every_mistake_among_two_hundred_operations_is_told_at_its_place(
         seq = line.partition("seq: ")[2].partition(",")[0]
         return seq, found["code"], line[start["character"] : end["character"]]
 
-    told = [marked(found) for found in json.loads(out)["diagnostics"]]
-    assert told == [(str(seq), wanted, text) for seq, (_, wanted, text) in PLANTED.items()]
+    marks = [marked(found) for found in json.loads(out)["diagnostics"]]
+    assert marks == [(str(seq), wanted, text) for seq, (_, wanted, text) in PLANTED.items()]
     assert code == 3
     golden("cli/two_hundred.txt", re.sub(r" \(\d+\.\d s\)", "", validated(root)[1]))

@@ -66,16 +66,16 @@ def init(
 
 def _next_steps(root: Path, texts: dict[str, str]) -> tuple[str, ...]:
     """Return the commands that try the workspace: those of its projects, of its streams, or its script."""
-    option = "" if root == Path.cwd() else f"-C {quote_for_shell(root)} "
-    first = {path.split("/", 1)[0]: PurePosixPath(path) for path in reversed(texts)}
+    workspace_option = "" if root == Path.cwd() else f"-C {quote_for_shell(root)} "
+    first = {path.split("/", 1)[0]: PurePosixPath(path).stem for path in reversed(texts)}
     if "projects" in first:
-        name = quote_for_shell(first["projects"].stem)
-        return (f"weft {option}validate", f"weft {option}run {name} -p 2026-01")
+        run = f"weft {workspace_option}run {quote_for_shell(first['projects'])} -p 2026-01"
+        return (f"weft {workspace_option}validate", run)
     if "streams" in first:
-        name = quote_for_shell(first["streams"].stem)
-        return (f"weft {option}stream check {name}", f"weft {option}stream run {name} --final")
+        check = f"weft {workspace_option}stream check {quote_for_shell(first['streams'])}"
+        return (check, f"weft {workspace_option}stream run {quote_for_shell(first['streams'])} --final")
     script = next(path for path in texts if path.endswith(".py") and "/" not in path)
-    return (f"python {quote_for_shell(script if not option else root / script)}",)
+    return (f"python {quote_for_shell(script if not workspace_option else root / script)}",)
 
 
 def list_templates() -> tuple[str, ...]:
