@@ -101,6 +101,14 @@ def test_a_column_is_renamed_only_when_the_new_one_says_so(catalog: Catalog) -> 
     )
 
 
+def test_a_version_that_was_disabled_since_breaks_what_read_it(catalog: Catalog) -> None:
+    old = replace(newest(catalog, "gl"), status="disabled")
+    files = tuple(old if d.id == old.id else d for d in catalog.workspace.datasets)
+    without_it = Catalog.of(replace(catalog.workspace, datasets=files))
+    new = replace(next_version(old, without="currency"), status="active")
+    assert analysed(without_it, old, new) == [("currency", "removed", (10, 20))]
+
+
 def test_what_nobody_reads_may_change(catalog: Catalog) -> None:
     old = newest(catalog, "gl")
     assert analysed(catalog, old, next_version(old, without="posting_date")) == []

@@ -375,6 +375,20 @@ def test_a_changed_file_becomes_the_next_version_and_the_old_one_stays(place: Pl
     assert place.admitted() == "active"  # pinned to version 1, which only the store has
 
 
+@pytest.mark.parametrize("kept_by", ["store", "file"])
+def test_a_changed_file_never_gets_a_version_that_is_taken(place: Place, kept_by: str) -> None:
+    publish_dataset(place.workspace, GL, place.store)
+    second = "datasets/gl.v2.yml"
+    place.write(second, place.text(GL).replace("version: 1", "version: 2"))
+    if kept_by == "store":
+        publish_dataset(place.workspace, Path(second), place.store)
+        (place.root / second).unlink()
+    place.write(GL, without_column(place.text(GL), "posting_date"))
+    done = publish_dataset(place.workspace, Path(GL), place.store)
+    assert (done.is_new, done.raised, done.dataset.version) == (True, True, 3)
+    assert "version: 3" in place.text(GL)
+
+
 def test_a_version_whose_file_was_taken_away_is_not_the_newest(place: Place) -> None:
     place.write("datasets/gl.v2.yml", place.text(GL).replace("version: 1", "version: 2"))
     publish_dataset(place.workspace, "gl", place.store)
