@@ -45,7 +45,7 @@ def test_an_unknown_selector_is_named_with_near_ones() -> None:
     with pytest.raises(ExpressionError) as caught:
         interpolate(parse("{{ACTIVE_RO}} AND {{ZZZ}}"), named(ACTIVE_ROWS="open"))
     first, second = caught.value.diagnostics
-    assert (first.code, first.message) == ("W0212", "there is no selector 'ACTIVE_RO'")
+    assert (first.code, first.message) == ("W0212", "unknown selector 'ACTIVE_RO'")
     assert first.help == "did you mean ACTIVE_ROWS?"
     assert second.help == "selectors are 'ACTIVE_ROWS'"
 

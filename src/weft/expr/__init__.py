@@ -1,23 +1,24 @@
-"""The one expression language: read, checked, evaluated, written; never executed as text.
+"""The expression language: parsed, checked, evaluated and rendered; never executed as text.
 
 ::
 
     text --parse--> Expr --bind, interpolate--> Expr --check(scope)--> Typed --evaluate--> value
                                                                              --compile_expr--> Spark column
 
-What the language means, where SQL leaves a choice:
+Semantics, where SQL leaves a choice:
 
-- Whole numbers compute as 64 bit longs, numbers with a point as exact decimals with Spark's result
-  types, numbers with an exponent as doubles.  Whole / whole is an exact decimal.  Rounding is half up.
+- Integers are 64 bit longs, numbers with a point exact decimals with Spark's result types, numbers with an
+  exponent doubles.  Integer / integer is an exact decimal.  Rounding is half up.
   A result that does not fit is an error.  x / 0 and x % 0 are NULL.
-- Text, numbers, dates and booleans never turn into each other without CAST.
-- ``TIMESTAMP '..'`` with Z or an offset is a ``timestamp``, without one a ``timestamp_ntz``; where the two
-  or a date meet, the one without zone is read in the session's.  Timestamps move and differ by elapsed time,
-  also where clocks change.  A date moves by whole days; with an interval it becomes a ``timestamp_ntz``.
+- Strings, numbers, dates and booleans are never converted into each other without CAST.
+- ``TIMESTAMP '..'`` with Z or an offset is a ``timestamp``, without one a ``timestamp_ntz``; when
+  they are compared with each other or with a date, the one without a zone is in the zone of the session.
+  Timestamp arithmetic uses elapsed time, also across clock changes.  A date plus an integer adds days; a date
+  plus an interval is a ``timestamp_ntz``.
 - NOT binds looser than comparisons, comparisons cannot be chained, IF and CASE take the else branch when the
   condition is NULL, MIN and MAX are NULL when an argument is.  NaN equals NaN and is the greatest number.
-- A text is cast only when it has the form in ``weft.expr.literals.TEXT_FORMS``, blanks around it allowed.
-- Whether an operand that cannot change the result is computed at all, and so can fail, is not promised.
+- A string is cast only when it has the form in ``weft.expr.literals.TEXT_FORMS``, blanks around it allowed.
+- Whether an operand that cannot change the result is evaluated, and so can fail, is unspecified.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tree of an expression: small frozen nodes, each with the place it was written at."""
+"""The tree of an expression: small frozen nodes, each with its source location."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LogicOp = Literal["AND", "OR"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A whole expression text and, when it stands in a file, where."""
+    """The text of an expression and, when it is part of a file, its location there."""
 
     text: str
     source: Source | None = None
@@ -23,7 +23,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of an expression text; `end` is exclusive."""
+    """A range of the text of an expression; `end` is exclusive."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ class Span:
 
     @property
     def place(self) -> Source:
-        """The place as diagnostics carry it, in the file if the text came from one."""
+        """The source location, in the file if the text is part of one."""
         text, source = self.origin.text, self.origin.source
         if source is None:
             return Source(text, self.start, self.end)
@@ -40,14 +40,19 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expr:
-    """What every node is; the span says where it stands and takes no part in equality."""
+    """Base class of nodes; the span is ignored in comparisons."""
 
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def place(self) -> Source | None:
+        """The source location of the node, or None when it was not parsed."""
+        return None if self.span is None else self.span.place
 
 
 @dataclass(frozen=True, slots=True)
 class Lit(Expr):
-    """A value that stands in the text or was bound to a placeholder."""
+    """A literal of the text, or a value bound to a placeholder."""
 
     value: object
     dtype: DType
@@ -55,7 +60,7 @@ class Lit(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Ref(Expr):
-    """A column, with the table or side it is said to belong to."""
+    """A column, with its table or side if the text names one."""
 
     qualifier: str | None
     name: str
@@ -88,14 +93,14 @@ class Logic(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Not(Expr):
-    """The opposite of a condition; ``x NOT IN (1)`` is ``Not(In(x, 1))``."""
+    """The negation of a condition; ``x NOT IN (1)`` is ``Not(In(x, 1))``."""
 
     arg: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Negate(Expr):
-    """A minus sign before something that is not a plain number."""
+    """A minus sign before an operand that is not a number literal."""
 
     arg: Expr
 
@@ -159,14 +164,14 @@ class Cast(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Placeholder(Expr):
-    """``?`` (name is None) or ``:name``; `bind` puts a literal in its place."""
+    """``?`` (name is None) or ``:name``; `bind` replaces it with a literal."""
 
     name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Selector(Expr):
-    """``{{NAME}}``; `interpolate` puts the named expression in its place."""
+    """``{{NAME}}``; `interpolate` replaces it with the named expression."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Filling in: values for ``?`` and ``:name``, and expressions for ``{{NAME}}``, put into the tree and never into the text."""
+"""Placeholders and selectors: values for ``?`` and ``:name``, expressions for ``{{NAME}}``; the tree is changed, never the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.expr.tokens import MAX_DEPTH
 
 
 def bind(expr: Expr, args: Sequence[object] | Mapping[str, object]) -> Expr:
-    """Return the expression with a literal in the place of every placeholder.
+    """Return the expression with every placeholder replaced by a literal.
 
     >>> from weft.expr import parse, render
     >>> render(bind(parse("left.x > ? AND left.y = ?", dialect="fragment"), [5, "it's"]), dialect="fragment")
@@ -44,7 +44,9 @@ def bind(expr: Expr, args: Sequence[object] | Mapping[str, object]) -> Expr:
         try:
             return replace(literal(value), span=node.span)
         except (ArgumentError, ExpressionError) as error:
-            problems.append(_problem(f"the value of {_shown(node)}: {error.message}", node, error.help))
+            problems.append(
+                _problem(f"the value of {_format_placeholder(node)}: {error.message}", node, error.help)
+            )
             return node
 
     filled = fill(expr)
@@ -65,8 +67,8 @@ def literal(value: object) -> Lit:
         case int():
             return Lit(*read_integer(Number(value)))
         case Number() if value.is_finite():
-            decimal_type(value)  # refuses 1e999999999 before its digits are written out
-            # A fraction digit keeps the literal a decimal when it is written out and read again.
+            decimal_type(value)  # rejects 1e999999999 before its digits are formatted
+            # A fraction digit keeps the literal a decimal when it is rendered and parsed again.
             text = format(value, "f")
             value = Number(text if "." in text else text + ".0")
             value = value or abs(value)
@@ -77,20 +79,19 @@ def literal(value: object) -> Lit:
                 value = value.astimezone(dt.UTC)
             except OverflowError as cause:
                 raise ExpressionError(
-                    f"{value} lies outside the years 1 to 9999 in UTC",
+                    f"{value} is outside the years 1 to 9999 in UTC",
                     code="W0204",
                     help="use a time between the years 1 and 9999",
                 ) from cause
     return Lit(value, literal_type(value))
 
 
-def _shown(node: Placeholder) -> str:
+def _format_placeholder(node: Placeholder) -> str:
     return "?" if node.name is None else f":{node.name}"
 
 
 def _problem(message: str, node: Placeholder | None = None, help: str = "") -> Diagnostic:
-    at = node.span.place if node is not None and node.span is not None else None
-    return Diagnostic("W0214", message, help=help, at=at)
+    return Diagnostic("W0214", message, help=help, at=None if node is None else node.place)
 
 
 def _mixed(found: tuple[Placeholder, ...]) -> list[Diagnostic]:
@@ -98,7 +99,9 @@ def _mixed(found: tuple[Placeholder, ...]) -> list[Diagnostic]:
     if not marks or len(marks) == len(found):
         return []
     other = next(p for p in found if p.name is not None)
-    return [_problem(f"? and {_shown(other)} stand in one expression", marks[0], "use only ? or only names")]
+    return [
+        _problem(f"? and {_format_placeholder(other)} cannot be mixed", marks[0], "use only ? or only names")
+    ]
 
 
 def _miscounted(found: tuple[Placeholder, ...], args: Sequence[object]) -> list[Diagnostic]:
@@ -106,14 +109,16 @@ def _miscounted(found: tuple[Placeholder, ...], args: Sequence[object]) -> list[
     if names:
         return [
             _problem(
-                f"{_shown(names[0])} needs values by name", names[0], "pass a mapping of names to values"
+                f"{_format_placeholder(names[0])} needs values by name",
+                names[0],
+                "pass a mapping of names to values",
             )
         ]
     if len(found) == len(args):
         return []
     here = found[len(args)] if len(found) > len(args) else None
-    message = f"the expression has {len(found)} placeholders and there are {len(args)} values"
-    return [_problem(message, here, "give one value for each ?")]
+    message = f"the expression has {len(found)} placeholders but {len(args)} values"
+    return [_problem(message, here, "pass one value for each ?")]
 
 
 def _misnamed(found: tuple[Placeholder, ...], args: Mapping[str, object]) -> list[Diagnostic]:
@@ -125,18 +130,20 @@ def _misnamed(found: tuple[Placeholder, ...], args: Mapping[str, object]) -> lis
         if node.name not in args:
             close = find_similar(str(node.name), map(str, args))
             help = (
-                f"did you mean {' or '.join(close)}?" if close else f"there is {format_list(map(str, args))}"
+                f"did you mean {' or '.join(close)}?"
+                if close
+                else f"the values are {format_list(map(str, args))}"
             )
-            errors.append(_problem(f"there is no value for {_shown(node)}", node, help))
+            errors.append(_problem(f"no value for {_format_placeholder(node)}", node, help))
     unused = [name for name in args if name not in {p.name for p in found}]
     if unused:
         errors.append(
-            _problem(f"no placeholder uses {format_list(map(str, unused))}", None, "leave the value out")
+            _problem(f"no placeholder uses {format_list(map(str, unused))}", None, "remove the value")
         )
     return errors
 
 
-_MOST_NODES = 10_000
+_MAX_NODES = 10_000
 
 
 def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
@@ -161,7 +168,7 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
                     Diagnostic(
                         "W0213",
                         f"selectors contain each other: {cycle}",
-                        help="write one of them without the others",
+                        help="remove the reference from one of them",
                     ),
                 )
             )
@@ -173,7 +180,7 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
             tree = expand(selectors[node.name], (*path, node.name))
             done[node.name] = (tree, *_measure(tree, done))
         tree, size, depth = done[node.name]
-        if size > _MOST_NODES or depth > MAX_DEPTH:
+        if size > _MAX_NODES or depth > MAX_DEPTH:
             raise ExpressionError([_at(node, _too_large(node.name))])
         return tree
 
@@ -181,14 +188,14 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
     if errors:
         raise ExpressionError(dict.fromkeys(errors))
     size, depth = _measure(result, done)
-    if size > _MOST_NODES or depth > MAX_DEPTH:
+    if size > _MAX_NODES or depth > MAX_DEPTH:
         raise ExpressionError([_too_large("")])
     return result
 
 
 def _measure(tree: Expr, done: Mapping[str, tuple[Expr, int, int]]) -> tuple[int, int]:
-    """Return how many nodes a tree has and how deep it is; selectors in it are known already."""
-    known = {id(found): (size, depth) for found, size, depth in done.values()}
+    """Return the number of nodes and the depth of a tree whose selectors are already measured."""
+    known = {id(selector): (size, depth) for selector, size, depth in done.values()}
 
     def measure(node: Expr) -> tuple[int, int]:
         if id(node) in known:
@@ -201,20 +208,19 @@ def _measure(tree: Expr, done: Mapping[str, tuple[Expr, int, int]]) -> tuple[int
 
 
 def _at(node: Selector, finding: Diagnostic) -> Diagnostic:
-    place = node.span.place if node.span is not None else None
-    return Diagnostic(finding.code, finding.message, help=finding.help, at=place)
+    return replace(finding, at=node.place)
 
 
 def _unknown(name: str, known: Mapping[str, Expr]) -> Diagnostic:
     close = find_similar(name, known)
     help = f"did you mean {' or '.join(close)}?" if close else f"selectors are {format_list(known)}"
-    return Diagnostic("W0212", f"there is no selector {name!r}", help=help)
+    return Diagnostic("W0212", f"unknown selector {name!r}", help=help)
 
 
 def _too_large(name: str) -> Diagnostic:
     what = f"selector {name!r}" if name else "the expression with its selectors"
     return Diagnostic(
         "W0201",
-        f"{what} is larger than {_MOST_NODES:,} parts or nested more than {MAX_DEPTH} deep",
-        help="compute a part of it in a column of its own",
+        f"{what} is larger than {_MAX_NODES:,} parts or nested more than {MAX_DEPTH} deep",
+        help="compute part of it in a separate column",
     )

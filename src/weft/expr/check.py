@@ -1,10 +1,12 @@
-"""Checking: names to columns, every operation typed, every error at once."""
+"""check: resolve names to columns and types of operations, and report every error at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from weft.core.findings import Findings
 from weft.core.types import BOOLEAN, NULL, STRING, DType, common_type
 from weft.errors import Diagnostic, ExpressionError
 from weft.expr.ast import (
@@ -28,7 +30,6 @@ from weft.expr.ast import (
 from weft.expr.casts import castable
 from weft.expr.checking import (
     CallCheck,
-    Findings,
     binary,
     cast_help,
     compare,
@@ -38,7 +39,7 @@ from weft.expr.checking import (
     negate,
 )
 from weft.expr.functions import FUNCTIONS
-from weft.expr.render import format_literal
+from weft.expr.render import source_text
 from weft.expr.typed import Scope, Typed
 
 
@@ -55,11 +56,11 @@ def check(
     Parameters
     ----------
     expect
-        The type the whole must have; a number is widened to it, anything else is an error.
+        The required type of the result; a number is widened to it, any other type is an error.
     aggregates
-        Whether SUM and its like are allowed; then every column must stand inside one.
+        Whether aggregate functions are allowed; then every column must be inside one.
     today
-        Whether TODAY() has a date.
+        Whether TODAY() is allowed.
 
     >>> from weft.core.types import Schema
     >>> from weft.expr import TableScope, parse
@@ -84,21 +85,20 @@ class _Checker:
         self.findings = Findings()
 
     def check(self, node: Expr) -> Typed | None:
-        """Return the typed node, or None after noting why there is none."""
+        """Return the typed node, or None after adding a finding."""
         return _CHECKS[type(node)](self, node)
 
     def all(self, nodes: Sequence[Expr]) -> tuple[Typed, ...] | None:
-        found = [self.check(n) for n in nodes]
-        good = tuple(f for f in found if f is not None)
-        return good if len(good) == len(found) else None
+        typed = tuple(t for n in nodes if (t := self.check(n)) is not None)
+        return typed if len(typed) == len(nodes) else None
 
     def expect(self, typed: Typed, wanted: DType) -> Typed | None:
         if typed.dtype in (NULL, wanted):
             return convert(typed, wanted)
         if typed.dtype.is_numeric and wanted.is_numeric and common_type(typed.dtype, wanted) == wanted:
             return convert(typed, wanted)
-        message = f"the expression is {typed.dtype}, {wanted} is wanted"
-        self.findings.add("W0209", message, typed.expr, cast_help(typed, wanted))
+        message = f"the expression is {typed.dtype}, expected {wanted}"
+        self.findings.add("W0209", message, typed.expr.place, cast_help(typed, wanted))
         return None
 
     def condition(self, node: Expr, what: str) -> Typed | None:
@@ -109,42 +109,49 @@ class _Checker:
         if typed.dtype == NULL:
             return convert(typed, BOOLEAN)
         help = cast_help(typed, BOOLEAN)
-        self.findings.add("W0209", f"{what} is {typed.dtype}, a boolean is wanted", node, help)
+        self.findings.add("W0209", f"{what} is {typed.dtype}, expected a boolean", node.place, help)
         return None
 
     def literal(self, node: Lit) -> Typed:
         return Typed("lit", node.dtype, node.value is None, value=node.value, expr=node)
 
     def column(self, node: Ref) -> Typed | None:
-        found = self.scope.resolve(node.qualifier, node.name)
-        if isinstance(found, Diagnostic):
-            self.findings.place(found, node)
+        column = self.scope.resolve(node.qualifier, node.name)
+        if isinstance(column, Diagnostic):
+            self.findings.extend((replace(column, at=node.place),))
             return None
         if self.aggregates and self.inside is None:
             self.findings.add(
                 "W0218",
-                f"column {format_literal(node)} stands outside an aggregate",
-                node,
-                f"write SUM({format_literal(node)}), MIN_AGG({format_literal(node)}) or another aggregate of it",
+                f"column {source_text(node)} is not inside an aggregate",
+                node.place,
+                f"write SUM({source_text(node)}), MIN_AGG({source_text(node)}) or another aggregate of it",
             )
             return None
-        return Typed("ref", found.dtype, found.nullable, slot=found.slot, expr=node)
+        return Typed("ref", column.dtype, column.nullable, slot=column.slot, expr=node)
 
     def call(self, node: Call) -> Typed | None:
         function = FUNCTIONS[node.name]
         if node.name == "TODAY" and not self.today:
-            self.findings.add("W0215", "TODAY() has no date here", node, "pass the date as a value")
+            self.findings.add(
+                "W0215", "TODAY() is not available here", node.place, "pass the date as a value"
+            )
             return None
         if not function.aggregate:
             args = self.all(node.args)
         elif not self.aggregates:
             self.findings.add(
-                "W0210", f"{node.name} is an aggregate, which is not allowed here", node, _scalar(node.name)
+                "W0210",
+                f"{node.name} is an aggregate function, which is not allowed here",
+                node.place,
+                _scalar(node.name),
             )
             return None
         elif self.inside is not None:
-            message = f"{node.name} stands inside {self.inside}"
-            self.findings.add("W0211", message, node, "aggregate once; compute the inner value before")
+            message = f"{node.name} is nested inside {self.inside}"
+            self.findings.add(
+                "W0211", message, node.place, "compute the inner aggregate in a separate column"
+            )
             return None
         else:
             self.inside = node.name
@@ -190,7 +197,7 @@ class _Checker:
             return None
         if common is None:
             help = "compare with each of them: x = a OR x = b"
-            self.findings.add("W0209", "the values of IN have no common type", node, help)
+            self.findings.add("W0209", "the values of IN have no common type", node.place, help)
             return None
         return Typed("in", BOOLEAN, any(o.nullable for o in operands), operands, expr=node)
 
@@ -212,7 +219,7 @@ class _Checker:
         if arg.dtype not in (STRING, NULL):
             help = cast_help(arg, STRING)
             self.findings.add(
-                "W0209", f"the left side of LIKE is {arg.dtype}, text is wanted", node.arg, help
+                "W0209", f"the left side of LIKE is {arg.dtype}, expected a string", node.arg.place, help
             )
             return None
         arg = convert(arg, STRING) if arg.dtype == NULL else arg
@@ -255,7 +262,7 @@ class _Checker:
             if before is not None and meet(values[: index + 1])[0] is None:
                 message = f"this value of CASE is {values[index].dtype}, the one before is {before}"
                 help = meet_help(values[0], values[index])
-                self.findings.add("W0209", message, values[index].expr, help)
+                self.findings.add("W0209", message, values[index].expr.place, help)
                 return
 
     def cast(self, node: Cast) -> Typed | None:
@@ -265,11 +272,11 @@ class _Checker:
         if not castable(arg.dtype, node.dtype):
             message = f"{arg.dtype} cannot be cast to {node.dtype}"
             help = (
-                f"write IF({format_literal(node.arg)}, 1, 0)"
+                f"write IF({source_text(node.arg)}, 1, 0)"
                 if arg.dtype == BOOLEAN and node.dtype.is_numeric
                 else ""
             )
-            self.findings.add("W0209", message, node, help)
+            self.findings.add("W0209", message, node.place, help)
             return None
         if arg.op == "lit" and arg.value is None:
             return Typed("lit", node.dtype, nullable=True, expr=node)
@@ -277,16 +284,16 @@ class _Checker:
 
     def unfilled(self, node: Placeholder | Selector) -> None:
         if isinstance(node, Selector):
-            self.findings.add("W0212", f"selector {format_literal(node)} is not filled in", node)
+            self.findings.add("W0212", f"selector {source_text(node)} has no value", node.place)
         else:
             self.findings.add(
-                "W0214", f"parameter {format_literal(node)} has no value", node, "give it a value"
+                "W0214", f"parameter {source_text(node)} has no value", node.place, "pass a value for it"
             )
 
 
 def _scalar(name: str) -> str:
     if name in ("MIN_AGG", "MAX_AGG"):
-        return f"{name[:3]}(a, b) is the function of one row"
+        return f"{name[:3]}(a, b) is the function of a single row"
     return "use it in the aggregations of an operation"
 
 

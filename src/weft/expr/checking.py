@@ -1,12 +1,13 @@
-"""Type rules of the operators, and what every type rule works with: findings, conversions, words of messages."""
+"""Type rules of the operators, and the helpers of every type rule: conversions, common types, helps."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal as Number
 
+from weft.core.findings import Findings
 from weft.core.types import (
     BOOLEAN,
     DATE,
@@ -25,54 +26,39 @@ from weft.core.types import (
     as_decimal,
     common_type,
 )
-from weft.errors import Code, Diagnostic, EvaluationError, ExpressionError
+from weft.errors import EvaluationError, ExpressionError
 from weft.expr.ast import Binary, Call, Expr, Lit
 from weft.expr.casts import castable
 from weft.expr.literals import decimal_type, read_number
-from weft.expr.render import format_literal
+from weft.expr.render import source_text
 from weft.expr.typed import Typed
 from weft.expr.values import in_interval, result_type
 
-Wanted = tuple[str, Callable[[DType], bool], DType]
-"""The word for a kind of value, the test of a type, and the type to suggest in a CAST."""
+Requirement = tuple[str, Callable[[DType], bool], DType]
+"""The name of a kind of value, the test of a type, and the type to suggest in a CAST."""
 
 
-TEXT: Wanted = ("text", lambda t: t == STRING, STRING)
-CONDITION: Wanted = ("a boolean", lambda t: t == BOOLEAN, BOOLEAN)
-WHOLE: Wanted = ("an integer", lambda t: t.is_integer, LONG)
-NUMBER: Wanted = ("a number", lambda t: t.is_numeric, Decimal(38, 10))
-DAY: Wanted = ("a date", lambda t: t == Scalar("date"), Scalar("date"))
-MOMENT: Wanted = ("a date or timestamp", lambda t: t.is_temporal, Scalar("date"))
-MAP: Wanted = ("a map", lambda t: isinstance(t, Map), Map(STRING, STRING))
-SORTABLE: Wanted = ("a value that can be sorted", lambda t: t.is_orderable, STRING)
-
-
-@dataclass(slots=True)
-class Findings:
-    """The errors of one expression, gathered while it is checked."""
-
-    errors: list[Diagnostic] = field(default_factory=list)
-
-    def add(self, code: Code, message: str, at: Expr, help: str = "") -> None:
-        """Note an error at the place of a node."""
-        self.errors.append(Diagnostic(code, message, help=help, at=at.span.place if at.span else None))
-
-    def place(self, finding: Diagnostic, at: Expr) -> None:
-        """Note a finding that has no place yet."""
-        self.errors.append(replace(finding, at=at.span.place if at.span else None))
+TEXT: Requirement = ("a string", lambda t: t == STRING, STRING)
+CONDITION: Requirement = ("a boolean", lambda t: t == BOOLEAN, BOOLEAN)
+WHOLE: Requirement = ("an integer", lambda t: t.is_integer, LONG)
+NUMBER: Requirement = ("a number", lambda t: t.is_numeric, Decimal(38, 10))
+DAY: Requirement = ("a date", lambda t: t == Scalar("date"), Scalar("date"))
+MOMENT: Requirement = ("a date or timestamp", lambda t: t.is_temporal, Scalar("date"))
+MAP: Requirement = ("a map", lambda t: isinstance(t, Map), Map(STRING, STRING))
+SORTABLE: Requirement = ("a value that can be sorted", lambda t: t.is_orderable, STRING)
 
 
 @dataclass(frozen=True, slots=True)
 class CallCheck:
-    """A call whose arguments are checked; rules ask it for their arguments and answer with `make`."""
+    """A call with checked arguments; type rules get their arguments with `require` and return `build`."""
 
     node: Call
     args: tuple[Typed, ...]
     findings: Findings
 
-    def want(self, index: int, wanted: Wanted) -> Typed | None:
-        """Return the argument if it is of the kind, NULL included; else note W0209."""
-        word, fits, target = wanted
+    def require(self, index: int, requirement: Requirement) -> Typed | None:
+        """Return the argument if it meets the requirement, NULL included; else add W0209."""
+        word, fits, target = requirement
         arg = self.args[index]
         if arg.dtype == NULL:
             return convert(arg, target)
@@ -81,17 +67,17 @@ class CallCheck:
         self.refuse(index, word, cast_help(arg, target))
         return None
 
-    def refuse(self, index: int, wanted: str, help: str = "") -> None:
-        """Note that an argument has the wrong type."""
+    def refuse(self, index: int, expected: str, help: str = "") -> None:
+        """Add a finding about the type of an argument."""
         arg = self.args[index]
         self.findings.add(
             "W0209",
-            f"argument {index + 1} of {self.node.name} is {arg.dtype}, {wanted} is wanted",
-            arg.expr,
+            f"argument {index + 1} of {self.node.name} is {arg.dtype}, expected {expected}",
+            arg.expr.place,
             help,
         )
 
-    def make(
+    def build(
         self,
         dtype: DType,
         args: Sequence[Typed | None],
@@ -100,7 +86,7 @@ class CallCheck:
         nullable: bool | None = None,
         value: object = None,
     ) -> Typed | None:
-        """Return the typed call, or None when an argument was refused."""
+        """Return the typed call, or None when an argument is invalid."""
         good = tuple(a for a in args if a is not None)
         if len(good) < len(args):
             return None
@@ -109,7 +95,7 @@ class CallCheck:
 
 
 def convert(arg: Typed, dtype: DType) -> Typed:
-    """Return the operand in another type; literals change their type at once."""
+    """Return the operand converted to another type; NULL literals change their type directly."""
     if arg.dtype == dtype:
         return arg
     if arg.op == "lit" and arg.value is None:
@@ -118,7 +104,7 @@ def convert(arg: Typed, dtype: DType) -> Typed:
 
 
 def exact(arg: Typed) -> Typed:
-    """Return an exact number as a decimal; a literal gets no more digits than it has."""
+    """Return an exact number as a decimal; a literal keeps its number of digits."""
     if isinstance(arg.dtype, Decimal):
         return arg
     if arg.op == "lit" and isinstance(arg.value, int):
@@ -128,37 +114,37 @@ def exact(arg: Typed) -> Typed:
 
 
 def meet(args: Sequence[Typed]) -> tuple[DType | None, tuple[Typed, ...]]:
-    """Return the common type and the operands in it, or None when two do not meet."""
+    """Return the common type and the operands converted to it; None without a common type."""
     if any(isinstance(a.dtype, Decimal) for a in args):
         args = [
             exact(a) if a.op == "lit" and isinstance(a.value, int) and a.dtype.is_integer else a for a in args
         ]
     common: DType = args[0].dtype
     for arg in args[1:]:
-        met = common if arg.dtype == common else common_type(common, arg.dtype)
-        if met is None:
+        wider = common if arg.dtype == common else common_type(common, arg.dtype)
+        if wider is None:
             return None, tuple(args)
-        common = met
+        common = wider
     return common, tuple(convert(a, common) for a in args)
 
 
 def cast_help(arg: Typed, target: DType) -> str:
-    """Return the CAST to paste, or a better way where there is one."""
+    """Return the CAST to paste, or a better alternative."""
     if isinstance(arg.dtype, Map):
         return "read one entry with LABEL_GET(map, key), change one with LABEL_SET(map, key, value)"
     if isinstance(target, Map) or arg.dtype == BOOLEAN or arg.dtype.is_nested:
         return ""
     if target == BOOLEAN:
-        return f"compare it with something, as in {format_literal(arg.expr)} = ..."
+        return f"compare it with a value, as in {source_text(arg.expr)} = ..."
     if isinstance(arg.expr, Lit) and isinstance(arg.value, str) and target == Scalar("date"):
-        return f"write DATE({format_literal(arg.expr)})"
+        return f"write DATE({source_text(arg.expr)})"
     if arg.dtype.is_numeric and target.is_temporal:
         return ""
-    return f"write CAST({format_literal(arg.expr)} AS {target})"
+    return f"write CAST({source_text(arg.expr)} AS {target})"
 
 
 def meet_help(left: Typed, right: Typed) -> str:
-    """Say how two operands could be made to meet: a text is read as the other's type."""
+    """Return the help for two operands without a common type: cast a string to the type of the other."""
     for arg, other in ((left, right), (right, left)):
         if isinstance(arg.dtype, Map):
             return cast_help(arg, other.dtype)
@@ -172,13 +158,13 @@ def _text_help(text: Typed, other: Typed) -> str:
     target = other.dtype
     if isinstance(text.expr, Lit):
         if target.is_temporal:
-            return f"write {'DATE' if target == Scalar('date') else 'TIMESTAMP'} {format_literal(text.expr)}"
+            return f"write {'DATE' if target == Scalar('date') else 'TIMESTAMP'} {source_text(text.expr)}"
         if _reads_as(str(text.value), target):
-            return f"write {text.value} without the quotes"
+            return f"write {text.value} without quotes"
         if target == Scalar("interval"):
-            return f"write INTERVAL {format_literal(text.expr)}"
+            return f"write INTERVAL {source_text(text.expr)}"
         text, target = other, STRING
-    return f"write CAST({format_literal(text.expr)} AS {target})" if castable(text.dtype, target) else ""
+    return f"write CAST({source_text(text.expr)} AS {target})" if castable(text.dtype, target) else ""
 
 
 def _reads_as(text: str, target: DType) -> bool:
@@ -191,7 +177,7 @@ def _reads_as(text: str, target: DType) -> bool:
 
 
 def binary(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed | None:
-    """Return the typed operation, or None after noting why there is none."""
+    """Return the typed operation, or None after adding a finding."""
     if node.op in ("=", "<>", "<", "<=", ">", ">=", "<=>"):
         return compare(node, node.op, left, right, findings)
     if node.op == "||":
@@ -210,12 +196,18 @@ def compare(
     sortable = common is not None and common.is_orderable and not isinstance(common, Map)
     if not sortable:
         findings.add(
-            "W0209", f"{_sides(word, left, right)}: they cannot be compared", node, meet_help(left, right)
+            "W0209",
+            f"{_sides(word, left, right)}: they cannot be compared",
+            node.place,
+            meet_help(left, right),
         )
         return None
     if common == BOOLEAN and op in ("<", "<=", ">", ">="):
         findings.add(
-            "W0209", f"{_sides(word, left, right)}: a boolean has no order", node, "use =, <>, AND, OR or NOT"
+            "W0209",
+            f"{_sides(word, left, right)}: a boolean has no order",
+            node.place,
+            "use =, <>, AND, OR or NOT",
         )
         return None
     nullable = op != "<=>" and (left.nullable or right.nullable)
@@ -231,7 +223,9 @@ def _concatenate(node: Binary, left: Typed, right: Typed, findings: Findings) ->
     for side, arg in (("left", left), ("right", right)):
         if arg.dtype not in (STRING, NULL):
             help = cast_help(arg, STRING)
-            findings.add("W0209", f"the {side} side of || is {arg.dtype}, text is wanted", arg.expr, help)
+            findings.add(
+                "W0209", f"the {side} side of || is {arg.dtype}, expected a string", arg.expr.place, help
+            )
             good = False
     operands = tuple(convert(a, STRING) if a.dtype == NULL else a for a in (left, right))
     nullable = left.nullable or right.nullable
@@ -243,10 +237,10 @@ def _arithmetic(node: Binary, left: Typed, right: Typed, findings: Findings) -> 
     if bad:
         help = meet_help(left, right) or _number_help(bad[0])
         if help.endswith("AS string)"):
-            help = f"texts are joined with ||; {help}"
+            help = f"concatenate strings with ||; {help}"
         if node.op == "+" and all(a.dtype in (STRING, NULL) for a in (left, right)):
-            help = f"texts are joined with ||: {format_literal(left.expr)} || {format_literal(right.expr)}"
-        findings.add("W0209", f"{_sides(node.op, left, right)}: {node.op} takes numbers", node, help)
+            help = f"concatenate strings with ||: {source_text(left.expr)} || {source_text(right.expr)}"
+        findings.add("W0209", f"{_sides(node.op, left, right)}: {node.op} requires numbers", node.place, help)
         return None
     if left.dtype == NULL:
         left = convert(left, INTEGER if right.dtype == NULL else right.dtype)
@@ -294,12 +288,12 @@ def _shift(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed
             return _shift(node, left, convert(right, INTERVAL), findings)
     if node.op == "*" and {left.op, right.op} == {"lit"} and (times := _multiple(left, right)) is not None:
         return Typed("lit", INTERVAL, value=times, expr=node)
-    findings.add("W0209", _sides(node.op, left, right), node, _shift_help(node, left, right))
+    findings.add("W0209", _sides(node.op, left, right), node.place, _shift_help(node, left, right))
     return None
 
 
 def _multiple(left: Typed, right: Typed) -> dt.timedelta | None:
-    """Return the product of a length of time and a whole number, in either order."""
+    """Return the product of an interval and an integer, in either order."""
     length, times = (left, right) if left.dtype == INTERVAL else (right, left)
     if not (isinstance(length.value, dt.timedelta) and isinstance(times.value, int)):
         return None
@@ -311,20 +305,20 @@ def _multiple(left: Typed, right: Typed) -> dt.timedelta | None:
 
 def _shift_help(node: Binary, left: Typed, right: Typed) -> str:
     a, b = left.dtype, right.dtype
-    first, second = format_literal(left.expr), format_literal(right.expr)
+    first, second = source_text(left.expr), source_text(right.expr)
     if node.op == "-" and a == b == DATE:
         return f"write DATEDIFF({first}, {second}) for the days between them"
     if node.op == "-" and a.is_temporal and b.is_temporal:
-        return f"bring both to one type: CAST({first} AS timestamp) - CAST({second} AS timestamp)"
+        return f"cast both to one type: CAST({first} AS timestamp) - CAST({second} AS timestamp)"
     if node.op == "+" and b.is_temporal and not a.is_temporal:
-        return f"the date comes first: {second} + {first}"
+        return f"write the date first: {second} + {first}"
     if a == DATE and b.is_numeric:
-        return f"days are whole: {first} {node.op} CAST({second} AS integer)"
+        return f"the number of days must be an integer: {first} {node.op} CAST({second} AS integer)"
     if a in (TIMESTAMP, TIMESTAMP_NTZ) and b.is_numeric:
-        return f"say of what: {first} {node.op} INTERVAL '1' DAY"
+        return f"add an interval: {first} {node.op} INTERVAL '1' DAY"
     if STRING in (a, b):
         return meet_help(left, right)
-    return "a date takes + and - with days, a timestamp with an interval"
+    return "add or subtract days from a date, an interval from a timestamp"
 
 
 def negate(node: Expr, arg: Typed, findings: Findings) -> Typed | None:
@@ -335,6 +329,8 @@ def negate(node: Expr, arg: Typed, findings: Findings) -> Typed | None:
     elif dtype == Scalar("float"):
         arg = convert(arg, DOUBLE)
     elif not (dtype.is_numeric or dtype == INTERVAL):
-        findings.add("W0209", f"- stands before {dtype}, a number is wanted", node, _number_help(arg))
+        findings.add(
+            "W0209", f"the operand of - is {dtype}, expected a number", node.place, _number_help(arg)
+        )
         return None
     return Typed("neg", arg.dtype, arg.nullable, (arg,), expr=node)

@@ -1,8 +1,8 @@
-"""The grammar: precedence climbing over sqlglot's tokens straight to our tree.
+"""The grammar: precedence climbing from sqlglot's tokens to our tree.
 
-sqlglot's own ladder calls some twenty methods for each pair of parentheses, guesses at missing
-operands and forgets where most nodes stand; its compiled build refuses to be extended.  This one
-takes the rungs of SQL from a table, refuses what it does not know, and notes every place.
+sqlglot's own parser calls some twenty methods for each pair of parentheses, guesses missing operands and
+loses the locations of most nodes; its compiled build cannot be subclassed.  This one takes the precedence of
+SQL from a table, rejects everything else, and keeps every location.
 
 ::
 
@@ -76,9 +76,9 @@ _WORDS = {"OR": _OR, "AND": _AND, "IS": _COMPARE, **dict.fromkeys(NEGATABLE, _CO
 
 
 class Grammar(Operands):
-    """Reads the tokens of an expression; what is not allowed is noted in `findings`, wrong syntax raises.
+    """Parses the tokens of an expression; unsupported constructs are added to `findings`, syntax errors raise.
 
-    `statement` says that the expression is part of a statement, whose clauses end it.
+    `statement` means that the expression is part of a statement, whose next clause ends it.
     """
 
     def __init__(
@@ -91,19 +91,19 @@ class Grammar(Operands):
         self.cases = 0
 
     def longest(self, index: int) -> Expr | None:
-        """Read the longest expression that starts at a token."""
+        """Parse the longest expression that starts at a token."""
         self.index = index
         return self._climb(0, 1).expr
 
     def whole(self) -> Expr | None:
-        """Read an expression that ends where the text does."""
+        """Parse an expression that ends where the text does."""
         tree = self._climb(0, 1).expr
         if self.curr:
             self.unexpected("an operator or the end of the expression")
         return tree
 
     def _over(self, make: Callable[..., Expr], start: int, *below: Part) -> Part:
-        """Return the node made of parts; there is none when one of them was refused."""
+        """Return the node built from parts; its expression is None when that of a part is."""
         exprs = [part.expr for part in below]
         refused = any(expr is None for expr in exprs)
         return self.part(None if refused else make(*exprs, span=self.span(start)), start, *below)
@@ -121,7 +121,7 @@ class Grammar(Operands):
         return _WORDS.get(word, 0)
 
     def _climb(self, floor: int, depth: int) -> Part:
-        """Read operators of rank `floor` and above."""
+        """Parse operators of rank `floor` and above."""
         self.check_depth(depth)
         left = self._prefix(floor, depth)
         while (rank := self._rank()) and rank >= floor:
@@ -139,10 +139,10 @@ class Grammar(Operands):
 
     def _refuse_chain(self) -> None:
         if self._rank() == _COMPARE:
-            found = self.origin.text[self.curr.start : self.curr.end + 1]
+            operator = self.origin.text[self.curr.start : self.curr.end + 1]
             self.fail(
                 "W0201",
-                f"comparisons cannot be chained: {found!r} follows another comparison",
+                f"comparisons cannot be chained: {operator!r} follows another comparison",
                 *ends(self.curr),
                 "join them with AND (a < b AND b < c), or put the first in parentheses",
             )
@@ -155,7 +155,7 @@ class Grammar(Operands):
         return self._operand(depth)
 
     def _logic(self, left: Part, rank: int, depth: int) -> Part:
-        """Read a chain of ANDs, or of ORs, as one node: it may be long without being deep."""
+        """Parse a chain of ANDs or ORs as one node, so that a long chain is not deep."""
         op: LogicOp = "OR" if rank == _OR else "AND"
         parts = [left]
         while self._rank() == rank:
@@ -203,18 +203,18 @@ class Grammar(Operands):
         return items
 
     def _like(self, left: Part, depth: int) -> Part:
-        noted = len(self.findings)
+        before = len(self.findings)
         pattern = self._climb(_ADD, depth + 1)
-        # Only a plain text is a pattern; what else is wrong with anything else says nothing new.
-        del self.findings[noted:]
+        # Only a string literal is a pattern: findings inside another expression add nothing.
+        del self.findings[before:]
         lit = pattern.expr if pattern.deep == 1 else None
         if not (isinstance(lit, Lit) and lit.dtype == STRING):
-            help = "write the pattern as a text; use CONTAINS(text, part) to look for a value"
-            self.note("W0205", "a LIKE pattern that is not a text is not allowed", pattern.span, help)
+            help = "write the pattern as a string; use CONTAINS(text, part) to search for a value"
+            self.note("W0205", "a LIKE pattern must be a string literal", pattern.span, help)
             return self.part(None, left.span.start, left, pattern)
         text = str(lit.value)
         if problem := pattern_problem(text):
-            help = r"write \\ for a backslash, \% and \_ for the signs"
+            help = r"write \\ for a backslash, \% for % and \_ for _"
             self.note("W0201", problem, pattern.span, help)
             return self.part(None, left.span.start, left, pattern)
         return self._over(lambda arg, _, span: Like(arg, text, span=span), left.span.start, left, pattern)
@@ -254,7 +254,7 @@ class Grammar(Operands):
         return self._over(Negate, minus.start, self._climb(_UNARY, depth + 1))
 
     def _named(self, depth: int) -> Part:
-        """Read what begins with a name: a call, a CASE, a constant, a typed text or a column."""
+        """Parse an operand that begins with a name: a call, a CASE, a constant, a date or a column."""
         token, following = self.curr, self.next.token_type
         word = "" if following == TokenType.DOT else self.word()
         if word == "CASE":
@@ -270,7 +270,7 @@ class Grammar(Operands):
         if word in NEVER_NAMES or (self.cases and word in ("WHEN", "THEN", "ELSE", "END")):
             if word == "NOT":
                 help = "put NOT and what follows in parentheses"
-                self.fail("W0201", "NOT cannot stand after this operator", *ends(token), help)
+                self.fail("W0201", "NOT is not allowed after this operator", *ends(token), help)
             self.unexpected(VALUE)
         if word == "SELECT" or (word in OPENERS and following in BEGINNINGS):
             self.unexpected(VALUE)
@@ -283,7 +283,7 @@ class Grammar(Operands):
     def _call(self, depth: int) -> Part:
         name, opening = self.curr, self.next
         if name.token_type == TokenType.IDENTIFIER:
-            self.fail("W0205", "the name of a function stands without quotes", *ends(name))
+            self.fail("W0205", "the name of a function must not be quoted", *ends(name))
         self.advance(2)
         function = self._function(name)
         args: list[Part] = []
@@ -303,7 +303,7 @@ class Grammar(Operands):
         return call
 
     def _function(self, name: Token) -> functions.Function | None:
-        """Return the function of that name, or None after noting that there is none."""
+        """Return the function of that name; add a finding and return None when it is unknown."""
         function = functions.find(name.text)
         if function is None:
             at = Span(*ends(name), self.origin)
@@ -311,11 +311,11 @@ class Grammar(Operands):
                 self.note("W0205", f"{name.text} {refused[0]}", at, refused[1])
             else:
                 close = functions.nearest(name.text, fragment=self.fragment or self.stream)
-                self.note("W0206", f"there is no function {name.text!r}", at, close)
+                self.note("W0206", f"unknown function {name.text!r}", at, close)
         return function
 
     def _star(self, function: functions.Function | None) -> Part:
-        """Read the ``*`` of ``COUNT(*)``, which no other function takes."""
+        """Parse the ``*`` of ``COUNT(*)``, which no other function takes."""
         start = self.curr.start
         self.advance()
         if function is not None and function.name == "COUNT":
@@ -324,7 +324,7 @@ class Grammar(Operands):
         return self.part(None, start)
 
     def _known_call(self, function: functions.Function, args: tuple[Expr, ...], span: Span) -> Expr | None:
-        """Return the call, or the operator that it is another spelling of."""
+        """Return the call, or the operator it is an alias of."""
         if len(args) < function.least or (function.most is not None and len(args) > function.most):
             message = f"{function.name} takes {function.arity} arguments, not {len(args)}"
             help = f"write {function.name}({function.takes})"
@@ -389,9 +389,9 @@ class Grammar(Operands):
         self.take_word("END", "WHEN, ELSE, END or an operator")
         self.cases -= 1
 
-        def made(*exprs: Expr, span: Span) -> Expr:
+        def build(*exprs: Expr, span: Span) -> Expr:
             operand = exprs[0] if first else None
             conditions = tuple(e for e in exprs if isinstance(e, When))
             return Case(operand, conditions, exprs[-1] if last else None, span=span)
 
-        return self._over(made, case.start, *first, *whens, *last)
+        return self._over(build, case.start, *first, *whens, *last)

@@ -1,4 +1,4 @@
-"""Literals: from their text to a typed value, the text forms that a CAST reads, and LIKE patterns."""
+"""Literals: parsing and formatting, the strings that CAST accepts, and LIKE patterns."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def integer_type(value: int) -> DType:
 
 
 def decimal_type(value: Number) -> Decimal:
-    """Return the smallest decimal type that holds the value as it is written."""
+    """Return the smallest decimal type of the value."""
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
     precision = max(len(digits) + max(0, int(exponent)), scale, 1)
     if precision > MAX_PRECISION:
         raise ExpressionError(
-            f"the number has {precision} digits; the most is {MAX_PRECISION}",
+            f"the number has {precision} digits; the limit is {MAX_PRECISION}",
             code="W0203",
-            help="write it with an exponent, as in 1e40, if a double is meant",
+            help="write it with an exponent, as in 1e40, for a double",
         )
     return Decimal(precision, scale)
 
@@ -89,17 +89,17 @@ def read_integer(value: Number) -> tuple[object, DType]:
 
 
 def read_date(text: str) -> dt.date:
-    """Return the date that ``yyyy-mm-dd`` says."""
+    """Parse a date ``yyyy-mm-dd``."""
     try:
         if _DATE.fullmatch(text):
             return dt.date.fromisoformat(text)
     except ValueError:
         pass
-    raise ExpressionError(f"{text!r} is not a date", code="W0204", help="dates are written yyyy-mm-dd")
+    raise ExpressionError(f"{text!r} is not a date", code="W0204", help="write a date as yyyy-mm-dd")
 
 
 def read_time(text: str, zone: dt.tzinfo | None = None) -> dt.datetime:
-    """Return the time; with an offset or Z in UTC, without one naive (or in `zone`)."""
+    """Parse a timestamp; with an offset or Z it is in UTC, without one it is naive (or in `zone`)."""
     found = _TIME.fullmatch(text)
     try:
         if found is not None:
@@ -113,7 +113,7 @@ def read_time(text: str, zone: dt.tzinfo | None = None) -> dt.datetime:
     raise ExpressionError(
         f"{text!r} is not a timestamp",
         code="W0204",
-        help="timestamps are written yyyy-mm-dd hh:mm:ss, with Z or +hh:mm after it for a zone",
+        help="write a timestamp as yyyy-mm-dd hh:mm:ss, followed by Z or +hh:mm for a zone",
     )
 
 
@@ -142,15 +142,15 @@ def literal_type(value: object) -> DType:
             return DATE
         case dt.timedelta() | Duration():
             return INTERVAL
-    shown = f"{value!r} " if isinstance(value, float | Number) else ""
+    prefix = f"{value!r} " if isinstance(value, float | Number) else ""
     raise ArgumentError(
-        f"{shown}of type {type(value).__name__} cannot stand in an expression",
+        f"{prefix}of type {type(value).__name__} is not allowed in an expression",
         help="use None, bool, int, float, Decimal, str, date, datetime or timedelta",
     )
 
 
-def show(value: object, *, quote: str) -> str:
-    """Return the text that reads back as the literal."""
+def format_value(value: object, *, quote: str) -> str:
+    """Return the text of a literal, which parses to the same value."""
     match value:
         case None:
             return "NULL"
@@ -174,7 +174,7 @@ def show(value: object, *, quote: str) -> str:
             return f"INTERVAL {quote}{Duration.of(value, signed=True)}{quote}"
         case _:
             raise ArgumentError(
-                f"{type(value).__name__} has no text form",
+                f"{type(value).__name__} cannot be formatted as a literal",
                 help="use None, bool, int, float, Decimal, str, date, datetime or timedelta",
             )
 
@@ -195,11 +195,11 @@ TEXT_FORMS = {
     "timestamp_ntz": rf"{_DAY}(?:[ T]{_MINUTE}(?::{_SECOND})?)?",
     "timestamp": rf"{_DAY}(?:[ T]{_MINUTE}(?::{_SECOND}(?:{_ZONE})?)?)?",
 }
-"""What a text must look like to be cast, as a pattern that Python and Java read alike."""
+"""The strings that can be cast, as patterns with the same meaning in Python and Java."""
 
 
 def text_form(kind: str) -> str:
-    """Return the pattern of a text that is cast, blanks around it allowed."""
+    """Return the pattern of strings that can be cast, with blanks around them allowed."""
     return f"{_BLANK}(?:{TEXT_FORMS[kind]}){_BLANK}"
 
 
@@ -214,22 +214,22 @@ def pieces(pattern: str) -> Iterator[tuple[str, bool]]:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    r"""Return what is wrong with a LIKE pattern, or None.
+    r"""Return the problem of an invalid LIKE pattern, or None.
 
     >>> pattern_problem(r"50\% of %"), pattern_problem("a\\b")
-    (None, "the backslash in the LIKE pattern stands before 'b'")
+    (None, "invalid escape in the LIKE pattern: the backslash is before 'b'")
     """
     for character, escaped in pieces(pattern):
         if escaped and character not in ("%", "_", "\\"):
             what = repr(character) if character else "nothing"
-            return f"the backslash in the LIKE pattern stands before {what}"
+            return f"invalid escape in the LIKE pattern: the backslash is before {what}"
     return None
 
 
 def like_regex(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression that matches whole texts as LIKE does; `re` remembers what it compiled.
+    """Return the regular expression of a LIKE pattern; `re` caches compiled expressions.
 
-    A plain function: conditions travel to workers by value, and a cached function would travel by name.
+    Not cached here: conditions are pickled by value for workers, and a cached function would be pickled by name.
     """
     signs = {"%": ".*", "_": "."}
     parts = (re.escape(c) if escaped else signs.get(c, re.escape(c)) for c, escaped in pieces(pattern))

@@ -1,4 +1,4 @@
-"""Operands that hold no other expression: numbers, texts, times, columns, placeholders and selectors."""
+"""Operands without subexpressions: numbers, strings, times, columns, placeholders and selectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class Part(NamedTuple):
-    """A node that was read, None after a finding about it; its place with parentheses, and how deep it is."""
+    """A parsed node (None after a finding), its span including parentheses, and its depth."""
 
     expr: Expr | None
     span: Span
@@ -26,29 +26,29 @@ class Part(NamedTuple):
 
 
 class Operands(Cursor):
-    """Reads one operand at the cursor; a value that has no meaning is noted and reading goes on."""
+    """Parses one operand at the cursor; an invalid value is added to the findings and parsing continues."""
 
     def __init__(self, tokens: list[Token], origin: Origin) -> None:
         super().__init__(tokens, origin)
         self.findings: list[Diagnostic] = []
 
     def span(self, start: int) -> Span:
-        """Return the stretch from `start` to the end of the last token."""
+        """Return the span from `start` to the end of the last token."""
         return Span(start, self.prev.end + 1, self.origin)
 
     def part(self, expr: Expr | None, start: int, *below: Part) -> Part:
-        """Return what was read from `start` on, one deeper than the deepest part below it."""
+        """Return the part from `start` to the cursor, one deeper than its deepest child."""
         deep = 1 + max((part.deep for part in below), default=0)
         if deep > MAX_DEPTH:
             self.too_deep(start)
         return Part(expr, self.span(start), deep)
 
     def note(self, code: Code, message: str, at: Span, help: str = "") -> None:
-        """Note a finding that does not stop the reading; all of them are raised together at the end."""
+        """Add a finding; parsing continues, and all findings are raised at the end."""
         self.findings.append(Diagnostic(code, message, help=help, at=at.place))
 
     def attempt(self, at: Span, code: Code, read: Callable[[], _T]) -> _T | None:
-        """Run a reader of literals or types; its error is noted at a place, with its own code or `code`."""
+        """Parse a literal or type; an error becomes a finding at `at`, with its own code or `code`."""
         try:
             return read()
         except WeftError as error:
@@ -65,7 +65,7 @@ class Operands(Cursor):
         )
 
     def number(self, minus: Token | None = None) -> Part:
-        """Read a number; a minus before it belongs to it, so that the least long can be written."""
+        """Parse a number; a minus is part of the literal, so that the smallest long can be written."""
         start = self.curr.start
         self.advance(1 if self.curr.token_type == TokenType.NUMBER else 2)
         if self.curr.token_type in AFTER_NUMBER and self.connected:
@@ -74,12 +74,12 @@ class Operands(Cursor):
         text = self.origin.text[start : self.prev.end + 1]
         digits = self.part(None, start)
         span = self.span(start if minus is None else minus.start)
-        found = self.attempt(span, "W0203", lambda: read_number(text, negative=minus is not None))
-        lit = None if found is None else Lit(*found, span=span)
+        number = self.attempt(span, "W0203", lambda: read_number(text, negative=minus is not None))
+        lit = None if number is None else Lit(*number, span=span)
         return self.part(lit, span.start, *(() if minus is None else (digits,)))
 
     def text(self) -> Part:
-        """Read a text; within it only its own quote is doubled, which sqlglot reads more widely."""
+        """Parse a string; only its own quote is doubled inside, unlike in sqlglot."""
         start = self.curr.start
         value = self._unquoted()
         return self.part(Lit(value, STRING, span=self.span(start)), start)
@@ -90,14 +90,14 @@ class Operands(Cursor):
         return raw[1:-1].replace(raw[0] * 2, raw[0])
 
     def constant(self, word: str) -> Part:
-        """Read NULL, TRUE or FALSE."""
+        """Parse NULL, TRUE or FALSE."""
         start = self.curr.start
         self.advance()
         value = None if word == "NULL" else word == "TRUE"
         return self.part(Lit(value, NULL if value is None else BOOLEAN, span=self.span(start)), start)
 
     def typed_text(self, word: str) -> Part:
-        """Read ``DATE '2026-01-31'`` or ``TIMESTAMP '..'``."""
+        """Parse ``DATE '2026-01-31'`` or ``TIMESTAMP '..'``."""
         start = self.curr.start
         self.advance()
         text_start = self.curr.start
@@ -111,12 +111,12 @@ class Operands(Cursor):
         return self.part(Lit(time, TIMESTAMP if time.tzinfo else TIMESTAMP_NTZ, span=span), start, inner)
 
     def date(self, text: str, span: Span) -> Lit | None:
-        """Return a date, or None after noting why it is none."""
+        """Return a date; add a finding and return None when it is invalid."""
         day = self.attempt(span, "W0204", lambda: read_date(text))
         return None if day is None else Lit(day, DATE, span=span)
 
     def interval(self) -> Part:
-        """Read ``INTERVAL '1' DAY`` and its other spellings."""
+        """Parse ``INTERVAL '1' DAY`` and its other spellings."""
         start = self.curr.start
         self.advance(2)
         if self.word() in UNITS:
@@ -129,7 +129,7 @@ class Operands(Cursor):
         return self.part(None if length is None else Lit(length, INTERVAL, span=span), start)
 
     def placeholder(self) -> Part:
-        """Read ``?`` or ``:name``."""
+        """Parse ``?`` or ``:name``."""
         mark = self.curr
         self.advance()
         name = None
@@ -140,7 +140,7 @@ class Operands(Cursor):
         return self.part(Placeholder(name, span=self.span(mark.start)), mark.start)
 
     def selector(self) -> Part:
-        """Read ``{{NAME}}``."""
+        """Parse ``{{NAME}}``."""
         opening = self.curr
         self.advance()
         if self.curr.token_type == TokenType.BLOCK_END:
@@ -155,7 +155,7 @@ class Operands(Cursor):
         return self.part(Selector(name, span=self.span(opening.start)), opening.start)
 
     def column(self) -> Part:
-        """Read ``name`` or ``table.name``."""
+        """Parse ``name`` or ``table.name``."""
         start, parts = self.curr.start, [self._name()]
         while self.match(TokenType.DOT):
             if self.curr.token_type == TokenType.STAR:
@@ -165,7 +165,7 @@ class Operands(Cursor):
             parts.append(self._name())
         if len(parts) > 2 or self.curr.token_type == TokenType.L_PAREN:
             what = "a function with a prefix" if len(parts) <= 2 else "a name with more than one dot"
-            help = "put a name that holds a dot in backticks, as in `a.b`" if len(parts) > 2 else ""
+            help = "put a name with a dot in backticks, as in `a.b`" if len(parts) > 2 else ""
             self.fail("W0205", f"{what} is not allowed in an expression", start, self.prev.end + 1, help)
         table = parts[0] if len(parts) == 2 else None
         return self.part(Ref(table, parts[-1], span=self.span(start)), start)
@@ -179,5 +179,5 @@ class Operands(Cursor):
             return self.bare_name()
         name = self._unquoted()
         if not name:
-            self.fail("W0201", "the name in quotes is empty", *ends(token))
+            self.fail("W0201", "the quoted name is empty", *ends(token))
         return name

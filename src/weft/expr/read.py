@@ -1,4 +1,4 @@
-"""From text to tree: what any text must be, and the findings of the grammar raised together."""
+"""parse: from text to tree; every finding is raised at once."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from weft.expr.grammar import Grammar
 from weft.expr.tokens import DIALECTS, Dialect, describe_refused, strip_comments, tokenize
 
 MAX_LENGTH = 10_000
-"""How many characters an expression may have."""
+"""The most characters of an expression."""
 
-_MOST_ERRORS = 20  # a text full of refused tokens needs no message of megabytes
+_MAX_ERRORS = 20  # keeps the message short for a text full of invalid tokens
 
 
 def parse(text: str, *, dialect: Dialect = "pipeline", source: Source | None = None) -> Expr:
-    """Read one expression; whatever is wrong with the text is an `ExpressionError`.
+    """Parse one expression; raise `ExpressionError` with every finding.
 
-    ``pipeline`` is the language of operations: both quotes are text, ``{{NAME}}`` names a
-    selector.  ``fragment`` is the language of join predicates: double quotes are names, ``?``
-    and ``:name`` are filled in by `bind`.  ``stream`` is the language of streaming SQL: names as in
-    fragments, no placeholders, and comments.  `source` says where the text stands, for messages.
+    ``pipeline`` is the language of operations: both quotes enclose strings, ``{{NAME}}`` is a
+    selector.  ``fragment`` is the language of join predicates: double quotes enclose names, `bind` replaces
+    ``?`` and ``:name``.  ``stream`` is the language of streaming SQL: names as in
+    fragments, no placeholders, and comments.  `source` is the location of the text, for messages.
 
     >>> parse("a.x = 1")
     Binary(op='=', left=Ref(qualifier='a', name='x'), right=Lit(value=1, dtype=Scalar(name='integer', collation='')))
     >>> parse("a.x = ")
     Traceback (most recent call last):
         ...
-    weft.errors.ExpressionError: error[W0201]: expected a value: a column, a number, a text, ...
+    weft.errors.ExpressionError: error[W0201]: expected a value: a column, a number, a string, ...
     """
     if not isinstance(text, str):
         raise ArgumentError(
-            f"an expression is a text, not {type(text).__name__}", help="write for example 'price * 2'"
+            f"an expression must be a string, not {type(text).__name__}", help="write for example 'price * 2'"
         )
     if dialect not in DIALECTS:
         raise ArgumentError(f"unknown dialect {dialect!r}", help=f"dialects are {format_list(DIALECTS)}")
@@ -47,7 +47,7 @@ def parse(text: str, *, dialect: Dialect = "pipeline", source: Source | None = N
 
 
 def parse_prefix(tokens: list[Token], index: int, origin: Origin) -> tuple[Expr, int]:
-    """Read the expression that starts at a token of a statement; return it and the token after it.
+    """Parse the expression that starts at a token of a statement; return it and the index of the token after it.
 
     >>> text = "o.total > 5 EMIT CHANGES"
     >>> expr, after = parse_prefix(tokenize(text, "stream")[0], 0, Origin(text))
@@ -64,8 +64,8 @@ def _read(grammar: Grammar, read: Callable[[Grammar], Expr | None]) -> Expr:
         expr = read(grammar)
     except RecursionError as cause:
         raise ExpressionError(
-            f"the expression does not read: {cause}",
-            help="write it in smaller parts",
+            f"the expression is too complex: {cause}",
+            help="split it into smaller parts",
             at=_whole(grammar.origin),
         ) from cause
     if expr is None or grammar.findings:
@@ -74,11 +74,11 @@ def _read(grammar: Grammar, read: Callable[[Grammar], Expr | None]) -> Expr:
 
 
 def _uncommented(text: str, source: Source | None) -> str:
-    """Return the text with blanks for its comments."""
+    """Return the text with comments replaced by blanks."""
     plain, unclosed = strip_comments(text)
     if unclosed is not None:
         raise ExpressionError(
-            "the comment that starts here is not closed",
+            "unterminated comment",
             code="W0202",
             help="add the missing */",
             at=Span(unclosed, len(text), Origin(text, source)).place,
@@ -87,7 +87,7 @@ def _uncommented(text: str, source: Source | None) -> str:
 
 
 def _grammar(origin: Origin, dialect: Dialect) -> Grammar:
-    """Return the grammar over the tokens of a text, or raise when it has marks that are refused anywhere."""
+    """Return the grammar for a text, or raise when it has tokens that are never allowed."""
     text = origin.text
     if not text.strip():
         raise ExpressionError(
@@ -95,8 +95,8 @@ def _grammar(origin: Origin, dialect: Dialect) -> Grammar:
         )
     if len(text) > MAX_LENGTH:
         raise ExpressionError(
-            f"the expression has {len(text):,} characters; the most is {MAX_LENGTH:,}",
-            help="compute a part of it in a column of its own",
+            f"the expression has {len(text):,} characters; the limit is {MAX_LENGTH:,}",
+            help="compute part of it in a separate column",
             at=_whole(origin),
         )
     tokens, complete = tokenize(text, dialect)
@@ -105,7 +105,7 @@ def _grammar(origin: Origin, dialect: Dialect) -> Grammar:
         if refused := describe_refused(token):
             at = Span(token.start, token.end + 1, origin).place
             errors.append(Diagnostic("W0205", f"{refused[0]} is not allowed", help=refused[1], at=at))
-        if len(errors) == _MOST_ERRORS:
+        if len(errors) == _MAX_ERRORS:
             break
     if errors:
         raise ExpressionError(errors)
@@ -122,10 +122,10 @@ def _unclosed(origin: Origin, after: int) -> ExpressionError:
     start = after + len(origin.text[after:]) - len(origin.text[after:].lstrip())
     mark = origin.text[start : start + 1]
     at = Span(start, len(origin.text), origin).place
-    what = "name" if mark == "`" else "text"
+    what = "quoted name" if mark == "`" else "string"
     return ExpressionError(
-        f"the {what} that starts here is not closed",
+        f"unterminated {what}",
         code="W0202",
-        help=f"add the missing {mark}; inside it is written twice",
+        help=f"add the closing {mark}; write it twice to include it",
         at=at,
     )

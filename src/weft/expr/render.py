@@ -24,7 +24,7 @@ from weft.expr.ast import (
     Ref,
     Selector,
 )
-from weft.expr.literals import show
+from weft.expr.literals import format_value
 from weft.expr.tokens import RESERVED, Dialect
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _RANKS = dict.fromkeys(("+", "-", "||"), _ADD) | dict.fromkeys(("*", "/", "%"), 
 
 
 def render(expr: Expr | Typed, *, dialect: Dialect = "pipeline") -> str:
-    """Return the text of an expression; reading it again gives an equal tree.
+    """Return the text of an expression; parsing it gives an equal tree.
 
     >>> from weft.expr import parse
     >>> render(parse("not( (a.x+1)*2 == 4 or a.y is null )"))
@@ -45,8 +45,8 @@ def render(expr: Expr | Typed, *, dialect: Dialect = "pipeline") -> str:
     return _Writer('"' if dialect == "pipeline" else "'").write(tree, 0)
 
 
-def format_literal(expr: Expr) -> str:
-    """Return a part of an expression as the user wrote it, for help that can be pasted."""
+def source_text(expr: Expr) -> str:
+    """Return the text of a node as the user wrote it, for help that can be pasted."""
     span = expr.span
     return render(expr) if span is None else span.origin.text[span.start : span.end]
 
@@ -66,7 +66,7 @@ class _Writer:
     def node(self, expr: Expr) -> tuple[str, int]:
         match expr:
             case Lit(value=value):
-                return show(value, quote=self.text_quote), _ATOM
+                return format_value(value, quote=self.text_quote), _ATOM
             case Ref(qualifier=None, name=name):
                 return _name(name), _ATOM
             case Ref(qualifier=str() as qualifier, name=name):
@@ -115,11 +115,11 @@ class _Writer:
                 low, high = self.write(expr.low, _ADD), self.write(expr.high, _ADD)
                 return f"{self.write(expr.arg, _ADD)} {negated}BETWEEN {low} AND {high}", _COMPARE
             case Like():
-                pattern = show(expr.pattern, quote=self.text_quote)
+                pattern = format_value(expr.pattern, quote=self.text_quote)
                 return f"{self.write(expr.arg, _ADD)} {negated}LIKE {pattern}", _COMPARE
             case _:
                 raise ArgumentError(
-                    f"{type(expr).__name__} is no expression to render",
+                    f"{type(expr).__name__} is not an expression",
                     help="pass what parse or check returned",
                 )
 

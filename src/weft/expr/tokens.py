@@ -44,7 +44,7 @@ _MARKS = {
 
 
 class _Marks(Tokenizer):
-    """What all dialects share."""
+    """The marks of all dialects."""
 
     KEYWORDS = _MARKS
     COMMENTS = []
@@ -53,14 +53,14 @@ class _Marks(Tokenizer):
     @classmethod
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._COMMENTS = {}  # sqlglot adds "{#" for Jinja; here it is a token that is refused
+        cls._COMMENTS = {}  # sqlglot adds "{#" for Jinja; here it is a token, which the parser rejects
 
 
 class WeftPipeline(SqlglotDialect):
     """Operations: ``'text'`` and ``"text"``, names bare or in backticks, ``{{NAME}}``."""
 
     class Tokenizer(_Marks):
-        """Both quotes are text."""
+        """Both quotes enclose strings."""
 
         QUOTES = ["'", '"']
         STRING_ESCAPES = ["'", '"']
@@ -71,7 +71,7 @@ class WeftFragment(SqlglotDialect):
     """Join predicates: ``'text'``, names bare, in backticks or double quotes, ``?`` and ``:name``."""
 
     class Tokenizer(_Marks):
-        """Double quotes are names."""
+        """Double quotes enclose names."""
 
         QUOTES = ["'"]
         STRING_ESCAPES = ["'"]
@@ -79,10 +79,10 @@ class WeftFragment(SqlglotDialect):
 
 
 class WeftStream(SqlglotDialect):
-    """Streaming SQL: texts and names as in join predicates; the text comes without its comments."""
+    """Streaming SQL: strings and names as in join predicates; comments are removed before."""
 
     class Tokenizer(WeftFragment.Tokenizer):
-        """Double quotes are names."""
+        """Double quotes enclose names."""
 
 
 DIALECTS: dict[Dialect, SqlglotDialect] = {
@@ -95,7 +95,7 @@ _COMMENT_MARKS = re.compile(r"/\*|\*/")
 
 
 def tokenize(text: str, dialect: Dialect) -> tuple[list[Token], bool]:
-    """Return the tokens of `text`, and whether it could be read to the end."""
+    """Return the tokens of `text`, and whether the tokenizer reached its end."""
     tokenizer = DIALECTS[dialect].tokenizer()
     try:
         return tokenizer.tokenize(text), True
@@ -104,9 +104,9 @@ def tokenize(text: str, dialect: Dialect) -> tuple[list[Token], bool]:
 
 
 def strip_comments(text: str) -> tuple[str, int | None]:
-    r"""Return `text` with blanks for its comments, as long as before, and where one that never ends starts.
+    r"""Return `text` with comments replaced by blanks, and the start of an unterminated comment or None.
 
-    Comments run from ``--`` to the end of the line, or from ``/*`` to its ``*/``; these may be nested.
+    Comments extend from ``--`` to the end of the line, or from ``/*`` to its ``*/``; these may be nested.
 
     >>> strip_comments("a -- b\n/* c */ + '--'")
     ("a     \n        + '--'", None)
@@ -118,10 +118,10 @@ def strip_comments(text: str) -> tuple[str, int | None]:
         if leap[0] == "/*":
             end = _end_of_comment(text, leap.end())
         if end is None:
-            return "".join((*pieces, text[at : leap.start()], _blanked(text[leap.start() :]))), leap.start()
-        found = text[leap.start() : end]
-        comment = found[:2] in ("--", "/*")
-        pieces += (text[at : leap.start()], _blanked(found) if comment else found)
+            return "".join((*pieces, text[at : leap.start()], _blank(text[leap.start() :]))), leap.start()
+        token = text[leap.start() : end]
+        comment = token[:2] in ("--", "/*")
+        pieces += (text[at : leap.start()], _blank(token) if comment else token)
         at = end
     return "".join((*pieces, text[at:])), None
 
@@ -135,22 +135,22 @@ def _end_of_comment(text: str, at: int) -> int | None:
     return None
 
 
-def _blanked(text: str) -> str:
+def _blank(text: str) -> str:
     return re.sub(r"[^\n]", " ", text)
 
 
 NEGATABLE = ("IN", "BETWEEN", "LIKE")
-"""Operators that NOT may stand before."""
+"""Operators that NOT may precede."""
 
 NEVER_NAMES = frozenset({"OR", "AND", "IS", *NEGATABLE, "NOT", "CASE"})
-"""Words that are operators wherever they stand."""
+"""Words that are always operators."""
 
 OPENERS = frozenset({"DISTINCT", "EXISTS"})
 RESERVED = NEVER_NAMES | OPENERS | {"TRUE", "FALSE", "NULL", "SELECT", "WHEN", "THEN", "ELSE", "END"}
-"""Words that a column can be called only in backticks or after a dot."""
+"""Words that are column names only in backticks or after a dot."""
 
 CLAUSE_WORDS = frozenset({"FROM", "WHERE", "ON", "JOIN", "EMIT", "WITH", "WITHIN", "AS"})
-"""Words that begin a clause of a statement: there a column is called so only in backticks or after a dot."""
+"""Words that begin a clause of a statement: column names only in backticks or after a dot."""
 
 JOIN_KINDS = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "NATURAL"})
 """Words that begin a clause when JOIN or another of them follows."""
@@ -162,10 +162,10 @@ REFUSED_TOKENS = {
     TokenType.FARROW: ("=>", "write >= to compare; arguments have no names"),
     TokenType.NOT: ("!", "write NOT"),
     TokenType.AMP: ("&", "write AND"),
-    TokenType.PIPE: ("|", "write OR, or || to join texts"),
+    TokenType.PIPE: ("|", "write OR, or || to concatenate strings"),
     TokenType.BLOCK_START: ("a template ({{ }})", ""),
     TokenType.PLACEHOLDER: ("a placeholder (?)", "write the value itself"),
-    TokenType.NATIONAL_STRING: ("a text with a letter before the quote", "write the text without it"),
+    TokenType.NATIONAL_STRING: ("a string with a prefix", "remove the letter before the quote"),
 }
 REFUSED_WORDS = {
     "SELECT": ("SELECT", "an expression has no subquery"),
@@ -195,35 +195,35 @@ UNITS = frozenset(
     for unit in "MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR".split()
     for plural in ("", "S")
 )
-VALUE = "a value: a column, a number, a text, a function or ("
+VALUE = "a value: a column, a number, a string, a function or ("
 
 
 def describe_refused(token: Token) -> tuple[str, str] | None:
-    """Return what a token that may stand nowhere is, and what to write instead."""
+    """Return a description of a token that is never allowed, and what to write instead."""
     match token.token_type:
         case TokenType.SEMICOLON:
-            return ("a semicolon", "an expression is one value; leave the semicolon out")
+            return ("a semicolon", "an expression is one value; remove the semicolon")
         case TokenType.COMMENT:
             return (
                 f"a comment mark ({token.text})",
                 "write comments outside the expression; a - (-b) for minus minus",
             )
         case TokenType.HINT:
-            return (f"a template mark ({token.text})", "templates are not read here")
+            return (f"a template mark ({token.text})", "templates are not supported here")
         case _:
             return None
 
 
 MAX_DEPTH = 100
-"""How far expressions may be nested."""
+"""How deep expressions may be nested."""
 
 _END = Token(TokenType.SENTINEL, "")
 
 
 class Cursor:
-    """Walks over sqlglot's tokens; every failure has a place.
+    """A position in sqlglot's tokens; every error has a location.
 
-    sqlglot's own parser cannot be the base: its compiled build (sqlglotc) refuses subclasses.
+    sqlglot's own parser cannot be the base: its compiled build (sqlglotc) cannot be subclassed.
     """
 
     def __init__(self, tokens: list[Token], origin: Origin) -> None:
@@ -233,22 +233,22 @@ class Cursor:
 
     @property
     def curr(self) -> Token:
-        """The token to be read; false at the end."""
+        """The current token; false at the end."""
         return self.tokens[self.index]
 
     @property
     def next(self) -> Token:
-        """The token after that."""
+        """The token after the current one."""
         return self.tokens[self.index + 1]
 
     @property
     def prev(self) -> Token:
-        """The token that was read last."""
+        """The token before the current one."""
         return self.tokens[self.index - 1]
 
     @property
     def connected(self) -> bool:
-        """Whether nothing stands between the last token and this one."""
+        """Whether the current token directly follows the previous one."""
         return bool(self.curr) and self.prev.end + 1 == self.curr.start
 
     def advance(self, by: int = 1) -> None:
@@ -257,28 +257,28 @@ class Cursor:
 
     def match(self, kind: TokenType) -> bool:
         """Step over a token of that kind, if it is one."""
-        found = self.curr.token_type == kind
-        self.index += found
-        return found
+        matches = self.curr.token_type == kind
+        self.index += matches
+        return matches
 
     def fail(self, code: Code, message: str, start: int, end: int, help: str = "") -> NoReturn:
-        """Refuse the text at a place."""
+        """Raise an error at a location."""
         raise ExpressionError(message, code=code, help=help, at=Span(start, end, self.origin).place)
 
     def unexpected(self, expected: str) -> NoReturn:
-        """Refuse the token that stands where something else is expected."""
+        """Raise an error for the current token, where something else is expected."""
         token, size = self.curr, len(self.origin.text)
         if not token:
-            self.fail("W0201", f"expected {expected}, found the end of the text", size, size)
-        found = self.origin.text[token.start : token.end + 1]
+            self.fail("W0201", f"expected {expected}, found the end of the expression", size, size)
+        text = self.origin.text[token.start : token.end + 1]
         refused = REFUSED_TOKENS.get(token.token_type) or REFUSED_WORDS.get(self.word())
         if refused is not None:
-            help_ = self._meant() or refused[1]
+            help_ = self._help_in_context() or refused[1]
             self.fail("W0205", f"{refused[0]} is not allowed in an expression", *ends(token), help_)
-        self.fail("W0201", f"expected {expected}, found {found!r}", *ends(token))
+        self.fail("W0201", f"expected {expected}, found {text!r}", *ends(token))
 
-    def _meant(self) -> str:
-        """Return how to write what the next word belongs to, where the word alone does not tell."""
+    def _help_in_context(self) -> str:
+        """Return the help for the current word, where it depends on the words before."""
         before = [token.text.upper() for token in self.tokens[: self.index]]
         if self.word() == "AS" and ("TRY_CAST" in before or "SAFE_CAST" in before):
             return "write CAST(x AS type)"
@@ -289,22 +289,22 @@ class Cursor:
         return ""
 
     def check_depth(self, depth: int) -> None:
-        """Refuse to read on when that many expressions are open."""
+        """Raise an error when expressions are nested deeper than allowed."""
         if depth > MAX_DEPTH:
             self.too_deep(self.curr.start if self.curr else len(self.origin.text))
 
     def too_deep(self, start: int) -> NoReturn:
-        """Refuse a text that is nested too deep from `start` on."""
+        """Raise the error for an expression that is nested too deep at `start`."""
         self.fail(
             "W0201",
             f"the expression is nested more than {MAX_DEPTH} deep",
             start,
             len(self.origin.text),
-            "compute a part of it in a column of its own",
+            "compute part of it in a separate column",
         )
 
     def word(self, token: Token | None = None) -> str:
-        """Return the token in capitals if it is a plain ASCII word, else an empty text."""
+        """Return the token in capitals if it is a plain ASCII word, else an empty string."""
         token = self.curr if token is None else token
         return token.text.upper() if token.token_type == TokenType.VAR and token.text.isascii() else ""
 
@@ -314,7 +314,7 @@ class Cursor:
         return word in CLAUSE_WORDS or (word in JOIN_KINDS and following in ("JOIN", "OUTER", *JOIN_KINDS))
 
     def take_word(self, word: str, expected: str) -> None:
-        """Step over a word that must stand here."""
+        """Step over a required word."""
         if self.word() != word:
             self.unexpected(expected)
         self.advance()
@@ -334,12 +334,12 @@ class Cursor:
                 "W0201",
                 f"{name!r} is not a name",
                 *ends(self.curr),
-                "names have letters, digits and _; put any other in backticks, texts in straight quotes",
+                "a name has letters, digits and _; put other names in backticks and strings in straight quotes",
             )
         self.advance()
         return name
 
 
 def ends(token: Token) -> tuple[int, int]:
-    """Return where a token starts and where the text after it does."""
+    """Return the start and the exclusive end of a token."""
     return token.start, token.end + 1

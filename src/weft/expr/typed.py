@@ -1,4 +1,4 @@
-"""A checked expression: a tree of operations with types, and what a scope must answer."""
+"""Checked expressions: a tree of typed operations, and the scope that resolves names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from weft.expr.ast import Expr
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """An operation on typed operands; sugar is gone and every conversion is written out.
+    """An operation on typed operands; syntactic sugar is removed and conversions are explicit.
 
     ``op`` is a sign (``+``, ``=``), a word (``lit``, ``ref``, ``cast``, ``case``, ``and``) or the
-    first name of a function.  ``slot`` says which column a ``ref`` is, ``value`` holds what a
-    literal, a pattern or a unit is.  ``expr`` is what the user wrote.
+    first name of a function.  ``slot`` identifies the column of a ``ref``, ``value`` is the
+    value of a literal, a pattern or a unit.  ``expr`` is the node that was checked.
     """
 
     op: str
@@ -39,13 +39,13 @@ class Typed:
 
     @property
     def slots(self) -> tuple[Hashable, ...]:
-        """The columns that are read, each once, in the order they are first written."""
+        """The columns that are read, without duplicates, in order of first use."""
         return tuple(dict.fromkeys(n.slot for n in self.walk() if n.op == "ref"))
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a name stands for; `slot` is whatever the reader of the tree finds its column by."""
+    """The column of a name; `slot` is the key by which users of the tree look it up."""
 
     slot: Hashable
     dtype: DType
@@ -53,41 +53,41 @@ class Column:
 
     @classmethod
     def of(cls, slot: Hashable, field: Field, *, padded: bool = False) -> Column:
-        """Return the column of a field; `padded` says that an outer join may leave its row out."""
+        """Return the column of a field; `padded` means that an outer join may replace it with NULL."""
         return cls(slot, field.dtype, field.nullable or padded)
 
 
-def unknown_name(message: str, wanted: str, known: Iterable[str], otherwise: str = "there is") -> Diagnostic:
-    """Return the finding of a scope for a name it does not have, with the nearest ones or all there are.
+def unknown_name(message: str, name: str, known: Iterable[str], otherwise: str = "there is") -> Diagnostic:
+    """Return the finding for an unknown name, with similar names or all names.
 
-    The checker adds the place where the name was written.
+    The checker adds the location.
     """
-    return Diagnostic("W0207", message, help=suggest(wanted, known, otherwise))
+    return Diagnostic("W0207", message, help=suggest(name, known, otherwise))
 
 
 class Scope(Protocol):
     """The columns an expression can name."""
 
     def resolve(self, qualifier: str | None, name: str) -> Column | Diagnostic:
-        """Return the column, or the finding (without its place) when there is none."""
+        """Return the column, or a finding (without location) when the name is unknown."""
 
     def names(self) -> tuple[str, ...]:
-        """Return every name as it can be written, for help on a name that is not there."""
+        """Return every name as it can be written, for the help about an unknown name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableScope:
-    """Columns of named tables; a bare name must be in one table only.
+    """Columns of named tables; a bare name must be unique.
 
-    `aliases` are further names of tables.  `bare` lists the tables whose columns can be named
+    `aliases` are additional names of tables.  `bare` lists the tables whose columns can be named
     without the table; None means all.  Slots are ``(table, index)``.
 
     >>> scope = TableScope({"o": Schema.of(id="long"), "c": Schema.of(id="long", name="string")})
     >>> scope.resolve("c", "NAME")
     Column(slot=('c', 1), dtype=Scalar(name='string', collation=''), nullable=True)
     >>> print(scope.resolve(None, "id"))
-    error[W0216]: 'id' could be o.id or c.id
-     = help: write the table before it, as in o.id
+    error[W0216]: 'id' is ambiguous: o.id or c.id
+     = help: qualify it, as in o.id
     """
 
     tables: Mapping[str, Schema]
@@ -95,7 +95,7 @@ class TableScope:
     bare: tuple[str, ...] | None = None
 
     def resolve(self, qualifier: str | None, name: str) -> Column | Diagnostic:
-        """Return the column, or why there is none."""
+        """Return the column, or a finding."""
         if qualifier is None:
             return self._bare(name)
         table = self._table(qualifier)
@@ -121,20 +121,20 @@ class TableScope:
 
     def _no_table(self, qualifier: str) -> Diagnostic:
         known = (*self.tables, *self.aliases)
-        return unknown_name(f"there is no table {qualifier!r} here", qualifier, known)
+        return unknown_name(f"unknown table {qualifier!r}", qualifier, known)
 
     def _bare(self, name: str) -> Column | Diagnostic:
         open_tables = self.tables if self.bare is None else self.bare
-        found = [(t, i) for t in open_tables if (i := self.tables[t].find(name)) is not None]
-        if len(found) == 1:
-            table, index = found[0]
+        matches = [(t, i) for t in open_tables if (i := self.tables[t].find(name)) is not None]
+        if len(matches) == 1:
+            table, index = matches[0]
             return Column.of((table, index), self.tables[table].fields[index])
-        if found:
-            could = [f"{table}.{self.tables[table].fields[index].name}" for table, index in found]
+        if matches:
+            candidates = [f"{table}.{self.tables[table].fields[index].name}" for table, index in matches]
             return Diagnostic(
                 "W0216",
-                f"{name!r} could be {' or '.join(could)}",
-                help=f"write the table before it, as in {could[0]}",
+                f"{name!r} is ambiguous: {' or '.join(candidates)}",
+                help=f"qualify it, as in {candidates[0]}",
             )
         columns = [c for table in open_tables for c in self.tables[table].names]
-        return unknown_name(f"there is no column {name!r}", name, columns)
+        return unknown_name(f"unknown column {name!r}", name, columns)

@@ -110,7 +110,7 @@ dataset:
         (
             join("fx", "exchange_rates", f"{ON} AND"),
             "W1206",
-            "Join condition failed to compile: expected a value: a column, a number, a text, a function or (, found the end of the text",
+            "Join condition failed to compile: expected a value: a column, a number, a string, a function or (, found the end of the expression",
             None,
         ),
         (
@@ -378,7 +378,11 @@ def test_a_join_cannot_use_one_that_comes_later(make: Make) -> None:
         ),
         ("TRUE", "the term TRUE never mentions 'fx'", "TRUE"),
         ("fx.rate", "it gives decimal(18,6), a condition is wanted", "fx.rate"),
-        (f"{ON} AND SUM(fx.rate) > 1", "SUM is an aggregate, which is not allowed here", "SUM(fx.rate)"),
+        (
+            f"{ON} AND SUM(fx.rate) > 1",
+            "SUM is an aggregate function, which is not allowed here",
+            "SUM(fx.rate)",
+        ),
         ("transactions.amount_local = fx.from_currency", None, None),
         ("currency = 'unterminated", None, None),
         (

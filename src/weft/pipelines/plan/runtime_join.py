@@ -22,7 +22,7 @@ from weft.core.source import Source
 from weft.core.types import BOOLEAN, NULL
 from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, WeftError
 from weft.expr import Binary, Column, Expr, Logic, Ref, Scope, check, references
-from weft.expr.render import format_literal
+from weft.expr.render import source_text
 from weft.pipelines.model.operation import RuntimeJoin
 from weft.pipelines.model.values import LocatedText
 from weft.pipelines.plan.catalog import MissingDataset
@@ -87,7 +87,7 @@ def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) 
         if alias not in sides:
             findings.append(
                 compile_failure(
-                    f"the term {format_literal(term)} never mentions {alias!r}",
+                    f"the term {source_text(term)} never mentions {alias!r}",
                     "move it into the selector of the operation",
                     _at(term),
                 )
@@ -99,7 +99,7 @@ def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) 
             extensions += _key_extensions(key[0], scope)
         else:
             residual.append(term)
-            extensions.append(f"a term across both sides: {format_literal(term)}")
+            extensions.append(f"a term across both sides: {source_text(term)}")
     if strict and extensions:
         findings += [
             compile_failure(
@@ -164,13 +164,13 @@ def _key(term: Expr, alias: str, scope: Scope) -> tuple[Expr, Ref] | None:
 
 def _key_extensions(mine: Expr, scope: Scope) -> Iterator[str]:
     if not isinstance(mine, Ref):
-        yield f"a computed key: {format_literal(mine)}"
+        yield f"a computed key: {source_text(mine)}"
     for ref in references(mine):
         kind = _slot(ref, scope)[0]
         if kind == "l":
-            yield f"a lookup in the condition: {format_literal(ref)}"
+            yield f"a lookup in the condition: {source_text(ref)}"
         elif kind == "j":
-            yield f"a join before: {format_literal(ref)}"
+            yield f"a join before: {source_text(ref)}"
 
 
 def _at(node: Expr) -> Source | None:

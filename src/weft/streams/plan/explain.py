@@ -18,7 +18,7 @@ from typing import Any
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap, freeze
 from weft.core.types import Decimal, DType, Scalar
-from weft.expr.render import format_literal
+from weft.expr.render import source_text
 from weft.redaction import redact
 from weft.streams.kernel.spec import FORMAT
 from weft.streams.plan.kernel_spec import Child, build_layout
@@ -239,7 +239,7 @@ def _long(plan: StatementPlan, word: str = "statement") -> str:
     )
     lines.extend(_joins(plan))
     if plan.where is not None:
-        lines.append(f"  where   {format_literal(plan.where.expr)}")
+        lines.append(f"  where   {source_text(plan.where.expr)}")
     columns = ", ".join(f"{c.name} {c.dtype}{'' if c.nullable else ' NOT NULL'}" for c in plan.output)
     lines.append(f"  output  {columns}")
     if plan.key_columns:
@@ -290,7 +290,7 @@ def _lines(plan: StatementPlan, step: Step) -> Iterator[tuple[str, str]]:
     yield "keys", ", ".join(_key(plan, k) for k in step.keys)
     if isinstance(step, TableStep):
         if step.residual is not None:
-            yield "condition", format_literal(step.residual.expr)
+            yield "condition", source_text(step.residual.expr)
         yield (
             "unmatched",
             "rows without a table row "
@@ -336,7 +336,7 @@ def _bound(plan: StatementPlan, step: KernelStep) -> str:
 def _condition(step: KernelStep) -> str:
     assert step.residual is not None  # noqa: S101  # the caller's own branch
     how = "on whole columns" if step.vectorised else "row by row, slower: more than plain comparisons"
-    return f"{format_literal(step.residual.expr)} ({how})"
+    return f"{source_text(step.residual.expr)} ({how})"
 
 
 def _watermark(plan: StatementPlan) -> str:
@@ -389,7 +389,7 @@ def _join_data(plan: StatementPlan, step: Step) -> dict[str, Any]:
         "bound": bound,
         "window": window,
         "bound_from": step.bound_from,
-        "condition": None if step.residual is None else format_literal(step.residual.expr),
+        "condition": None if step.residual is None else source_text(step.residual.expr),
         "vectorised": step.vectorised,
         "retention_us": {"left": step.retention[0], "right": step.retention[1]},
         "emit": step.emit,

@@ -12,7 +12,7 @@ from weft.core.names import canonical_name, fold
 from weft.core.types import BOOLEAN, TIMESTAMP, Field, Schema, common_type
 from weft.errors import ExpressionError, WeftError
 from weft.expr import Binary, Expr, Logic, Ref, Scope, Typed, check
-from weft.expr.render import format_literal
+from weft.expr.render import source_text
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import ResolvedJoin, ResolvedPredicate
 from weft.joins.resolve.resolved import Slot as SideSlot
@@ -245,7 +245,7 @@ def _keys_do_not_meet(part: Expr, scope: Scope, findings: Findings) -> bool:
     one, other = (scope.resolve(r.qualifier, r.name) for r in (part.left, part.right))
     if not (hasattr(one, "dtype") and hasattr(other, "dtype")):
         return False
-    a, b = Field(format_literal(part.left), one.dtype), Field(format_literal(part.right), other.dtype)
+    a, b = Field(source_text(part.left), one.dtype), Field(source_text(part.right), other.dtype)
     if common_type(a.dtype, b.dtype) is not None:
         return False
     findings.add(
@@ -297,7 +297,7 @@ def _uncast(typed: Typed) -> Typed:
 
 
 def _said(typed: Typed) -> str:
-    return format_literal(typed.expr)
+    return source_text(typed.expr)
 
 
 def _no_key(
@@ -411,7 +411,7 @@ def resolved_join(
     if residual is None:
         return resolved
     typed = remapped(residual, lambda slot: names.slots[slot])
-    return replace(resolved, conditions=(ResolvedPredicate(text=format_literal(residual.expr), typed=typed),))
+    return replace(resolved, conditions=(ResolvedPredicate(text=source_text(residual.expr), typed=typed),))
 
 
 def _spec(

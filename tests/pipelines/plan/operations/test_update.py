@@ -95,7 +95,7 @@ def test_a_value_is_stored_in_the_type_of_its_column(
             "x",
             "currency + 1",
             "W0209",
-            "the left side of + is string, the right side integer: + takes numbers",
+            "the left side of + is string, the right side integer: + requires numbers",
         ),
         (
             "_labels",
@@ -120,14 +120,14 @@ def test_a_value_is_stored_in_the_type_of_its_column(
         ),
         ("x", "transactions.curency", "W0207", "'transactions' has no column 'curency'"),
         ("x", "accounts.typ", "W0207", "lookup 'accounts' has no column 'typ'"),
-        ("x", "SUM(amount_local)", "W0210", "SUM is an aggregate, which is not allowed here"),
+        ("x", "SUM(amount_local)", "W0210", "SUM is an aggregate function, which is not allowed here"),
         (
             "x",
             "amount_local +",
             "W0201",
-            "expected a value: a column, a number, a text, a function or (, found the end of the text",
+            "expected a value: a column, a number, a string, a function or (, found the end of the expression",
         ),
-        ("x", "{{NOBODY}}", "W0212", "there is no selector 'NOBODY'"),
+        ("x", "{{NOBODY}}", "W0212", "unknown selector 'NOBODY'"),
     ],
 )
 def test_a_value_that_does_not_fit_is_told_with_its_place(
