@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 
 from weft.errors import WeftError
 from weft.streams.checkpoint.folder import Checkpoint
-from weft.testing.stream_case_files import load_stream_cases
-from weft.testing.stream_cases import Arrival, StreamCase
+from weft.testing.stream_cases import Arrival, StreamCase, load_stream_cases
 from weft.testing.stream_engine import run_statement
 from weft.testing.stream_reference import run_reference
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft.errors import CaseFileError
-from weft.testing.stream_case_files import load_stream_cases, read_stream_cases
+from weft.testing.stream_cases import load_stream_cases, read_stream_cases
 
 GOOD = """
 - id: A-1
@@ -50,16 +50,16 @@ def test_a_case_makes_a_job_and_batches() -> None:
     ("old", "new", "told"),
     [
         ("  why: a pair\n", "", "has no 'why'"),
-        ("  sql:", "  sqll:", "has no 'sqll'"),
+        ("  sql:", "  sqll:", "unknown key 'sqll'"),
         ("  expect: |\n    id\n    a\n", "", "either 'expect' or 'error'"),
-        ("  expect: |\n    id\n    a\n", "  error: W99\n", "no code 'W99'"),
+        ("  expect: |\n    id\n    a\n", "  error: W99\n", "unknown code 'W99'"),
         ("late: drop", "late: [", "YAML"),
         ("      rows: |", "      rowz: |", "has no rows"),
         ("10:00 | 2", "10:00 | x", "x"),
-        ("  why: a pair", "  why: 1", "'why' must be a text"),
+        ("  why: a pair", "  why: 1", "'why' must be a string"),
         ("  why: a pair", "  why: a pair\n  groups: two", "'groups' must be a number"),
-        ("  why: a pair", "  why: a pair\n  arrivals: [sideways]", "no arrival 'sideways'"),
-        ("  why: a pair", "  why: a pair\n  ledger:\n    left: {inn: 3}", "has no 'inn'"),
+        ("  why: a pair", "  why: a pair\n  arrivals: [sideways]", "unknown arrival 'sideways'"),
+        ("  why: a pair", "  why: a pair\n  ledger:\n    left: {inn: 3}", "unknown key 'inn'"),
         ("  why: a pair", "  why: a pair\n  wall_clock: noon", "noon"),
     ],
 )
@@ -73,9 +73,9 @@ def test_a_mistake_is_told(old: str, new: str, told: str) -> None:
 
 
 def test_two_cases_with_one_id_and_files_that_are_no_lists_are_told() -> None:
-    with pytest.raises(CaseFileError, match="is taken"):
+    with pytest.raises(CaseFileError, match="duplicate id"):
         read_stream_cases(GOOD + GOOD)
     with pytest.raises(CaseFileError, match="list of cases"):
         read_stream_cases("a: 1")
-    with pytest.raises(CaseFileError, match="cannot be read"):
+    with pytest.raises(CaseFileError, match="cannot read case file"):
         load_stream_cases("/nowhere/cases.yml")

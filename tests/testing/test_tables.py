@@ -131,7 +131,7 @@ def test_a_table_without_rows_has_a_schema() -> None:
         ("a: date\n2024-02-30", "column 'a': '2024-02-30' is not a value of type date", (2, 1)),
         ("a: timestamp_ntz\n10:00Z", "column 'a': '10:00Z' is not a value of type timestamp_ntz", (2, 1)),
         ("a: long\n\"1\"", "column 'a': '1' is not a value of type long", (2, 1)),
-        ('a\n"x', '"x does not read as text in quotes', (2, 1)),
+        ('a\n"x', 'invalid quoted string "x', (2, 1)),
         ("a: array<long>\n[1", "column 'a': '[1' is not a value of type array<long>", (2, 1)),
         ("a: interval\nsoon", "column 'a': 'soon' is not a value of type interval", (2, 1)),
         ("a | A\n1 | 2", "columns 'a' and 'A' have the same name but for case", (1, 1)),

@@ -1,4 +1,4 @@
-"""CAST: which types turn into which, and what becomes of a value."""
+"""CAST: which types can be cast, and the conversion of values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEXT_TARGETS = ("boolean", "date", "timestamp", "timestamp_ntz")
 
 
 def castable(source: DType, target: DType) -> bool:
-    """Whether CAST knows the way; text, numbers, booleans, dates and timestamps have one."""
+    """Whether CAST supports the two types: strings, numbers, booleans, dates and timestamps."""
     if source in (target, NULL):
         return target != NULL
     if source.is_numeric:
@@ -44,7 +44,7 @@ def kind_of(dtype: DType) -> str:
 
 
 def cast_value(value: Any, source: DType, target: DType, zone: dt.tzinfo) -> Any:
-    """Return the value in another type; one that has no place there is an `EvaluationError`."""
+    """Return the value in another type; raise `EvaluationError` when it is out of range or invalid."""
     if value is None or source == target:
         return value
     kind = kind_of(target)
@@ -54,7 +54,7 @@ def cast_value(value: Any, source: DType, target: DType, zone: dt.tzinfo) -> Any
     if cast is None:
         raise EvaluationError(
             f"{source} cannot be cast to {target}",
-            help="compute it from the values inside, or leave the cast out",
+            help="compute it from the nested values, or remove the cast",
         )
     return cast(value, target, zone)
 

@@ -1,4 +1,4 @@
-"""The meaning of an expression, in plain Python: exact, slow enough to read, the same as on Spark."""
+"""Evaluation of expressions in plain Python: exact, easy to read, with the same results as on Spark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def evaluate_aggregate(
 
 def _no_column(slot: Hashable) -> object:
     raise EvaluationError(
-        f"column {slot!r} stands outside an aggregate", help="put it inside SUM, MIN_AGG or another aggregate"
+        f"column {slot!r} is not inside an aggregate", help="put it inside SUM, MIN_AGG or another aggregate"
     )
 
 
@@ -62,10 +62,10 @@ class _Evaluation:
             return lazy(self, typed)
         args = []
         for arg in typed.args:
-            found = self.value(arg)
-            if found is None:
+            value = self.value(arg)
+            if value is None:
                 return None
-            args.append(found)
+            args.append(value)
         if typed.op in _STRICT:
             return _STRICT[typed.op](*args)
         return _TYPED[typed.op](args, typed)
@@ -114,13 +114,13 @@ class _Evaluation:
         return _order(left, right, typed) == 0
 
     def within(self, typed: Typed) -> bool | None:
-        wanted = self.value(typed.args[0])
-        if wanted is None:
+        value = self.value(typed.args[0])
+        if value is None:
             return None
         unknown = False
         for item in typed.args[1:]:
             found = self.value(item)
-            if found is not None and _order(wanted, found, typed) == 0:
+            if found is not None and _order(value, found, typed) == 0:
                 return True
             unknown = unknown or found is None
         return None if unknown else False
@@ -165,7 +165,7 @@ def _order(left: Any, right: Any, typed: Typed) -> int:
     dtype = typed.args[0].dtype
     if isinstance(dtype, Scalar) and dtype.collation:
         raise EvaluationError(
-            f"text under collation {dtype.collation} can be compared on Spark only",
+            f"strings with the collation {dtype.collation} can be compared on Spark only",
             help="use a column without a collation",
         )
     return values.order(left, right)
@@ -207,7 +207,7 @@ _LAZY: dict[str, Callable[[_Evaluation, Typed], Any]] = {
     "LABEL_SET": _Evaluation.label_set,
     **dict.fromkeys(("SUM", "AVG", "COUNT", "COUNT_ALL", "MIN_AGG", "MAX_AGG"), _Evaluation.aggregate),
 }
-"""Operations that do not need every operand, or need more than their values."""
+"""Operations that evaluate their operands themselves."""
 
 _COMPARISONS: dict[str, Callable[[int], bool]] = {
     "=": lambda order: order == 0,
@@ -246,7 +246,7 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "LABEL_GET": lambda labels, key: labels.get(key),
     "LABEL_REMOVE": lambda labels, key: {k: v for k, v in labels.items() if k != key},
 }
-"""Operations on values, NULL when an operand is."""
+"""Operations on values; the result is NULL when an operand is."""
 
 _TYPED: dict[str, Callable[[list[Any], Typed], Any]] = {
     **dict.fromkeys("+-*/%", _number),
@@ -256,7 +256,7 @@ _TYPED: dict[str, Callable[[list[Any], Typed], Any]] = {
     "CEIL": lambda args, typed: values.ceil(args[0], typed.dtype),
     "ROUND": lambda args, typed: values.round_to(args[0], args[1], typed.dtype),
 }
-"""The same, where the type or a constant takes part."""
+"""The same, for operations that depend on the type or a constant."""
 
 _AGGREGATES: dict[str, Callable[[list[Any], Typed], Any]] = {
     "SUM": _total,
@@ -268,14 +268,14 @@ _AGGREGATES: dict[str, Callable[[list[Any], Typed], Any]] = {
 
 
 class RowCondition:
-    """Answers for each pair whether a condition is true; `places` say which side and child a column is.
+    """A condition on pairs of rows; `places` maps each column to its side and child.
 
     >>> from weft.core.types import Schema
     >>> from weft.expr import TableScope, check, parse
     >>> tables = TableScope({"a": Schema.of(x="long"), "b": Schema.of(y="long")})
     >>> same = check(parse("a.x % 10 = b.y % 10"), tables)
-    >>> asked = RowCondition(same, {("a", 0): ("left", "x"), ("b", 0): ("right", "y")})
-    >>> asked([{"x": 12}, {"x": 12}, {"x": 12}], [{"y": 2}, {"y": 3}, {"y": None}])
+    >>> condition = RowCondition(same, {("a", 0): ("left", "x"), ("b", 0): ("right", "y")})
+    >>> condition([{"x": 12}, {"x": 12}, {"x": 12}], [{"y": 2}, {"y": 3}, {"y": None}])
     [True, False, False]
     """
 

@@ -1,4 +1,4 @@
-"""Values as expressions compute with them: decimals in Spark's result types, order, ranges, rounding, times."""
+"""Operations on values: decimals with Spark's result types, order, ranges, rounding, dates and times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bounded(precision: int, scale: int) -> Decimal:
 
 
 def adjusted(precision: int, scale: int) -> Decimal:
-    """Return the type; past 38 digits the fraction gives way, down to six digits."""
+    """Return the type; past 38 digits the scale is reduced, to no less than six."""
     if precision <= MAX_PRECISION:
         return Decimal(precision, scale)
     whole = precision - scale
@@ -107,26 +107,26 @@ def order(a: Any, b: Any) -> int:
 def _order_items(a: list[Any] | tuple[Any, ...], b: list[Any] | tuple[Any, ...]) -> int:
     for x, y in zip(a, b, strict=False):
         missing = (y is None) - (x is None)
-        found = missing if x is None or y is None else order(x, y)
-        if found:
-            return found
+        result = missing if x is None or y is None else order(x, y)
+        if result:
+            return result
     return (len(a) > len(b)) - (len(a) < len(b))
 
 
 def sort_key(value: Any) -> Any:
-    """Return the key of a value in the order of `order`; a function, for a ready-made key cannot be pickled."""
+    """Return the sort key of a value; a function, because the result of cmp_to_key cannot be pickled."""
     return cmp_to_key(order)(value)
 
 
 def in_long(value: int) -> int:
-    """Return the whole number, or fail when 64 bits do not hold it."""
+    """Return the whole number, or raise when it exceeds 64 bits."""
     if -_INT64 <= value < _INT64:
         return value
     raise EvaluationError(f"{value} is larger than a long", help="cast an operand to decimal(38,0)")
 
 
 def in_interval(value: dt.timedelta) -> dt.timedelta:
-    """Return the interval, or fail when 64 bits of microseconds do not hold it."""
+    """Return the interval, or raise when it exceeds 64 bits of microseconds."""
     in_long(value // dt.timedelta(microseconds=1))
     return value
 
@@ -210,7 +210,9 @@ def _whole(value: Any, dtype: DType, rounding: str, of_double: Any) -> Any:
     if isinstance(dtype, Decimal):
         return fit(value.quantize(Number(1), rounding=rounding, context=_EXACT), dtype)
     if not math.isfinite(value):
-        raise EvaluationError(f"{value} has no whole number", help="test for NaN and infinity first")
+        raise EvaluationError(
+            f"{value} cannot be rounded to an integer", help="test for NaN and infinity first"
+        )
     return in_long(of_double(value))
 
 
@@ -240,18 +242,18 @@ def add_days(day: dt.date, days: int) -> dt.date:
         return day + dt.timedelta(days=days)
     except OverflowError as cause:
         raise EvaluationError(
-            f"{day} and {days} days is no date between the years 1 and 9999",
+            f"{day} plus {days} days is outside the years 1 to 9999",
             help="keep the result between the years 1 and 9999",
         ) from cause
 
 
 def add_time(moment: dt.datetime, length: dt.timedelta) -> dt.datetime:
-    """Return the moment that much elapsed time later, whatever clocks do."""
+    """Return the timestamp plus elapsed time, also across clock changes."""
     try:
         return moment.astimezone(dt.UTC) + length if moment.tzinfo else moment + length
     except OverflowError as cause:
         raise EvaluationError(
-            f"{moment} and {length} is no time between the years 1 and 9999",
+            f"{moment} plus {length} is outside the years 1 to 9999",
             help="keep the result between the years 1 and 9999",
         ) from cause
 

@@ -139,7 +139,7 @@ def _diff(
     names: Sequence[str] | None, total: int, missing: list[Row], extra: list[Row], same: _Sameness
 ) -> str:
     near, missing, extra = _near(missing, extra, same)
-    told = [
+    counts = [
         f"{len(near)} of {total} {'differs' if len(near) == 1 else 'differ'}" if near else "",
         f"{len(missing)} missing" if missing else "",
         f"{len(extra)} extra" if extra else "",
@@ -150,7 +150,7 @@ def _diff(
     lines += [("missing", [_shown(v) for v in row]) for row in missing[:SHOWN]]
     lines += [("extra", [_shown(v) for v in row]) for row in extra[:SHOWN]]
     unseen = sum(max(0, len(rows) - SHOWN) for rows in (near, missing, extra))
-    return _text(f"rows differ: {', '.join(filter(None, told))}", names, lines, unseen)
+    return _text(f"rows differ: {', '.join(filter(None, counts))}", names, lines, unseen)
 
 
 def _near(
@@ -199,7 +199,7 @@ def _ordered_diff(names: Sequence[str] | None, wanted: list[Row], given: list[Ro
         if wrong > SHOWN:
             continue
         if want is not None and got is not None and len(want) == len(got):
-            lines += [(f"{number + 1} {tag}", told) for tag, told in _marked(want, got, same)]
+            lines += [(f"{number + 1} {tag}", cells_) for tag, cells_ in _marked(want, got, same)]
         else:
             tagged = (("expected", want), ("actual", got))
             lines += [

@@ -1,6 +1,6 @@
 """Case files: one expected table for every engine, many cases in one file.
 
-A case file is a YAML list.  A table that two cases share is written once and named with an anchor::
+A case file is a YAML list.  A table that two cases share is written once, with an anchor::
 
     - id: ASOF-BWD-003
       why: 10:00:05 takes the quote of the same instant; GOOG has none
@@ -22,10 +22,10 @@ Instead of ``expect`` a case may have ``error: W0103``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from weft.core.names import format_list, suggest
 from weft.core.source import Source
@@ -35,6 +35,7 @@ from weft.pipelines.model.yaml_nodes import Exact, Item, Node
 from weft.pipelines.model.yaml_nodes import to_python as exact
 from weft.testing.tables import T, Table
 
+_C = TypeVar("_C")
 _TYPES = ("join", "natural", "asof", "interval", "window")
 _USUAL_HOW = {"join": "inner", "natural": "inner", "asof": "left", "interval": "inner", "window": "inner"}
 
@@ -47,46 +48,40 @@ class SpecParts(NamedTuple):
     project: dict[str, Any] | None
 
 
-def long_form(said: object) -> SpecParts:
-    """Return the parts of a spec that was written in short.
+def expand_spec(short: object) -> SpecParts:
+    """Expand the short form of a spec.
 
     ``keys`` holds names and pairs of names; ``order`` is a pair; a predicate is a fragment,
-    a list ``[left, operator, right]`` or a mapping; ``how`` and ``project`` stand with the rest.
+    a list ``[left, operator, right]`` or a mapping; ``how`` and ``project`` are keys of the mapping.
 
-    >>> long_form({"type": "asof", "keys": ["sym"], "order": ["ts", "qts"]}).spec
+    >>> expand_spec({"type": "asof", "keys": ["sym"], "order": ["ts", "qts"]}).spec
     {'type': 'asof', 'equal_keys': [['sym', 'sym']], 'order': {'type': 'order', 'left': 'ts', 'right': 'qts'}}
     """
-    if not isinstance(said, Mapping) or said.get("type") not in _TYPES:
+    if not isinstance(short, Mapping) or short.get("type") not in _TYPES:
         raise CaseFileError(
             f"'spec' must be a mapping with a type of {format_list(_TYPES)}", help="spec: {type: join, ...}"
         )
-    if "keys" in said and "equal_keys" in said:
-        raise CaseFileError("the spec has both 'keys' and 'equal_keys'", help="leave one of them out")
-    rest = dict(said)
+    if "keys" in short and "equal_keys" in short:
+        raise CaseFileError("the spec has both 'keys' and 'equal_keys'", help="remove one of them")
+    rest = dict(short)
     kind = rest.pop("type")
     how, project = rest.pop("how", _USUAL_HOW[kind]), rest.pop("project", None)
     if not isinstance(how, str):
-        raise CaseFileError(f"how must be a text, not {how!r}", help="write for example how: left")
+        raise CaseFileError(f"how must be a string, not {how!r}", help="write for example how: left")
     spec: dict[str, Any] = {"type": kind}
     for name, value in rest.items():
-        long_name, turn = _FIELDS.get(name, (name, _as_it_is))
-        spec[long_name] = turn(value)
+        long_name, expand = _FIELDS.get(name, (name, None))
+        spec[long_name] = value if expand is None else expand(value)
     if kind == "join":
         spec.setdefault("equal_keys", [])
-    elif "how" in said:
+    elif "how" in short:
         spec["how"] = how
     return SpecParts(spec, how, None if project is None else _typed(project, "projection"))
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 def _typed(value: Any, kind: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise CaseFileError(
-            f"{value!r} must be a mapping that says the {kind}", help="write it as names and values"
-        )
+        raise CaseFileError(f"{value!r} is not a valid {kind}", help="write it as a mapping")
     return {"type": kind, **value}
 
 
@@ -157,16 +152,15 @@ def _with_floats(value: Any) -> Any:
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-_NEEDED = ("id", "why", "spec", "left", "right")
-_KEYS = (*_NEEDED, "expect", "error")
+_REQUIRED = ("id", "why", "spec", "left", "right")
+_KEYS = (*_REQUIRED, "expect", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One join, its two inputs, and the table or the error that every engine must give.
+    """One join, its two inputs, and the expected table or error of every engine.
 
-    `spec` is the form that ``weft.joins.spec.from_dict`` reads, `project` the one of a projection;
-    `how` is the kind of join, said by the spec where it has that field.
+    `spec` is the input of ``weft.joins.spec.from_dict``, `project` that of a projection; `how` is the kind of join.
     """
 
     id: str
@@ -186,116 +180,147 @@ class Case:
 
 def load_cases(path: str | Path) -> tuple[Case, ...]:
     """Read the case file at `path`; raise `CaseFileError` with every finding, each with its line."""
-    file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as cause:
-        raise CaseFileError(
-            f"case file {str(path)!r} cannot be read: {cause}",
-            help="check the path and the rights of the file",
-        ) from cause
-    return read_cases(text, file=str(path))
+    return read_cases(read_case_text(path), file=str(path))
 
 
 def read_cases(text: str, *, file: str | None = None) -> tuple[Case, ...]:
     """Read cases from the text of a case file."""
-    root = compose(text, file)
-    if not root.is_list or not root.value:
-        raise CaseFileError(
-            "a case file is a list of cases", help="write '- id: ...' for each case", at=root.place()
-        )
     reader = _Reader()
-    found = [reader.case(node) for node in root.items()]
-    cases = [case for case in found if case is not None]
-    reader.check_ids(cases)
-    if reader.findings:
-        raise CaseFileError(reader.findings)
-    return tuple(cases)
+    return reader.read(text, file, reader.case)
 
 
-class _Reader:
-    """Reads cases and keeps what is wrong with them."""
+def read_case_text(path: str | Path) -> str:
+    """Return the text of the case file at `path`."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise CaseFileError(
+            f"cannot read case file {str(path)!r}: {cause}",
+            help="check the path and the permissions of the file",
+        ) from cause
+
+
+class CaseReader:
+    """Reads a case file and collects findings; shared by join and stream cases."""
 
     def __init__(self) -> None:
         self.findings: list[Diagnostic] = []
 
-    def find(self, message: str, at: Source, help: str = "") -> None:
+    def read(self, text: str, file: str | None, read_case: Callable[[Node], _C | None]) -> tuple[_C, ...]:
+        """Return the cases of a file, or raise with every finding."""
+        root = compose(text, file)
+        if not root.is_list or not root.value:
+            raise CaseFileError(
+                "a case file must be a list of cases", help="write '- id: ...' for each case", at=root.place()
+            )
+        cases = [case for node in root.items() if (case := read_case(node)) is not None]
+        self.check_ids(cases)
+        if self.findings:
+            raise CaseFileError(self.findings)
+        return tuple(cases)
+
+    def add(self, message: str, at: Source, help: str = "") -> None:
+        """Add a finding."""
         self.findings.append(Diagnostic("W0901", message, help=help, at=at))
 
-    def check_ids(self, cases: Iterable[Case]) -> None:
-        seen: dict[str, Case] = {}
+    def check_ids(self, cases: Iterable[Any]) -> None:
+        """Check that every id is unique."""
+        lines: dict[str, int] = {}
         for case in cases:
-            if case.id in seen:
-                first = seen[case.id].source.line
-                self.find(f"the id {case.id!r} is taken", case.source, f"the case in line {first} has it")
-            seen.setdefault(case.id, case)
+            if case.id in lines:
+                self.add(
+                    f"duplicate id {case.id!r}", case.source, f"the case in line {lines[case.id]} has it"
+                )
+            lines.setdefault(case.id, case.source.line)
+
+    def items(self, node: Node, known: tuple[str, ...], what: str) -> dict[str, Item]:
+        """Return the entries of a mapping by key; without `known` any key is valid."""
+        if not node.is_mapping:
+            keys = f"{what} has {format_list(known)}" if known else ""
+            self.add(f"{what} must be a mapping", node.place(), keys)
+            return {}
+        items: dict[str, Item] = {}
+        for item in node.pairs():
+            if known and item.name not in known:
+                help = suggest(item.name, known, f"{what} has", most=1)
+                self.add(f"unknown key {item.name!r} in {what}", item.key.place(), help)
+            else:
+                items[item.name] = item
+        return items
+
+    def case_items(self, node: Node, required: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Item]:
+        """Return the entries of a case; it must have the required keys, and either 'expect' or 'error'."""
+        items = self.items(node, known, "a case")
+        if node.is_mapping:
+            for key in required:
+                if key not in items:
+                    self.add(f"the case has no {key!r}", node.head(), f"a case has {format_list(known)}")
+            if ("expect" in items) == ("error" in items):
+                self.add("a case has either 'expect' or 'error'", node.head())
+        return items
+
+    def text(self, item: Item) -> str:
+        """Return a string that is not blank."""
+        value = plain(item.value)
+        if not isinstance(value, str) or not value.strip():
+            self.add(f"{item.name!r} must be a string", item.value.place())
+            return ""
+        return value.strip()
+
+    def line(self, item: Item) -> str:
+        """Return a string as one line."""
+        return " ".join(self.text(item).split())
+
+    def code(self, text: str, at: Source) -> Code | None:
+        """Return an error code, or None after adding a finding."""
+        if text in CODES:
+            return text  # type: ignore[return-value]  # checked on the line above
+        self.add(f"unknown code {text!r}", at, suggest(text, CODES, "codes are", most=1))
+        return None
+
+    def table(self, item: Item) -> Table:
+        """Return a table; an empty one after adding a finding."""
+        text = plain(item.value)
+        if isinstance(text, str):
+            try:
+                return T(text, source=item.value.block() or Source.whole(text, item.value.file))
+            except CaseFileError as cause:
+                self.findings.extend(cause.diagnostics)
+        else:
+            help = f"write {item.name}: | and the table below"
+            self.add(f"{item.name!r} must be a table", item.value.place(), help)
+        return T("nothing")
+
+
+class _Reader(CaseReader):
+    """Reads cases of joins."""
 
     def case(self, node: Node) -> Case | None:
         before = len(self.findings)
-        items = dict(self.items(node))
-        for key in _NEEDED:
-            if key not in items and node.is_mapping:
-                self.find(f"the case has no {key!r}", node.head(), f"a case has {format_list(_KEYS)}")
-        if node.is_mapping and ("expect" in items) == ("error" in items):
-            self.find("a case has either 'expect' or 'error'", node.head())
-        texts = {key: self.text(items[key]) for key in ("id", "why", "error") if key in items}
+        items = self.case_items(node, _REQUIRED, _KEYS)
+        texts = {key: self.line(items[key]) for key in ("id", "why") if key in items}
         tables = {key: self.table(items[key]) for key in ("left", "right", "expect") if key in items}
         parts = self.spec(items["spec"]) if "spec" in items else None
-        if "error" in texts and texts["error"] not in CODES:
-            help = suggest(texts["error"], CODES, "codes are", most=1)
-            self.find(f"there is no code {texts['error']!r}", items["error"].value.place(), help)
-        left, right = tables.get("left"), tables.get("right")
-        if len(self.findings) > before or parts is None or left is None or right is None:
+        error = (
+            self.code(self.line(items["error"]), items["error"].value.place()) if "error" in items else None
+        )
+        if len(self.findings) > before or parts is None:
             return None
-        error: Any = texts.get("error")
         return Case(
-            id=texts["id"],
-            why=texts["why"],
+            **texts,
             spec=parts.spec,
             how=parts.how,
             project=parts.project,
-            left=left,
-            right=right,
+            left=tables["left"],
+            right=tables["right"],
             expect=tables.get("expect"),
             error=error,
             source=items["id"].value.place(),
         )
 
-    def items(self, node: Node) -> Iterator[tuple[str, Item]]:
-        if not node.is_mapping:
-            self.find("a case is a mapping", node.place(), f"a case has {format_list(_KEYS)}")
-            return
-        for item in node.pairs():
-            if item.name not in _KEYS:
-                help = suggest(item.name, _KEYS, "a case has", most=1)
-                self.find(f"a case has no {item.name!r}", item.key.place(), help)
-            yield item.name, item
-
-    def text(self, item: Item) -> str:
-        value = plain(item.value)
-        if not isinstance(value, str) or not value.strip():
-            self.find(f"{item.name!r} must be a text", item.value.place())
-            return ""
-        return " ".join(value.split())
-
-    def table(self, item: Item) -> Table | None:
-        text = plain(item.value)
-        if not isinstance(text, str):
-            self.find(
-                f"{item.name!r} must be a table",
-                item.value.place(),
-                f"write {item.name}: | and the table below",
-            )
-            return None
-        try:
-            return T(text, source=item.value.block() or Source.whole(text, item.value.file))
-        except CaseFileError as cause:
-            self.findings.extend(cause.diagnostics)
-            return None
-
     def spec(self, item: Item) -> SpecParts | None:
         try:
-            return long_form(plain(item.value))
+            return expand_spec(plain(item.value))
         except WeftError as cause:
-            self.find(cause.message, item.value.place(), cause.help)
+            self.add(cause.message, item.value.place(), cause.help)
             return None

@@ -18,7 +18,7 @@ from weft.errors import CaseFileError, DurationError
 from weft.testing.values import as_type
 
 DAY = dt.date(2024, 1, 1)
-"""The day on which a time without a date lies."""
+"""The date of a time without a date."""
 
 _NULLS = ("", "null", "NULL")
 _INTEGER = r"[+-]?[0-9]+"
@@ -41,12 +41,12 @@ class Cell:
 
     @property
     def is_null(self) -> bool:
-        """Whether the cell is blank or says null."""
+        """Whether the cell is blank or null."""
         return not self.quoted and self.text in _NULLS
 
 
 def _time(text: str) -> dt.datetime:
-    """Return the time that `text` says; without a date it lies on `DAY`."""
+    """Parse a timestamp; without a date it is on `DAY`."""
     return dt.datetime.fromisoformat(f"{DAY}T{text}" if text[2:3] == ":" else text)
 
 
@@ -189,7 +189,7 @@ def write(value: Any, dtype: DType) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text can stand in a cell without quotes."""
+    """Whether a string can be a cell without quotes."""
     special = text in _NULLS or text != text.strip() or text[0] in '"[{#' or "|" in text or "<-" in text
     return not special and text.isprintable()
 
@@ -221,16 +221,16 @@ def infer(cells: Sequence[Cell]) -> DType:
     >>> [str(infer([Cell(text)])) for text in ("1", "1.5", "1e3", "true", "2024-01-01", "10:00", "AAPL")]
     ['long', 'decimal(18,1)', 'double', 'boolean', 'date', 'timestamp', 'string']
     """
-    told = [c for c in cells if not c.is_null]
-    if not told or any(c.quoted for c in told):
+    filled = [c for c in cells if not c.is_null]
+    if not filled or any(c.quoted for c in filled):
         return types.STRING
-    for dtype in (types.BOOLEAN, types.LONG, _decimal_for(told), types.DOUBLE, types.DATE, types.TIMESTAMP):
-        if dtype is not None and all(_reads(c, dtype) for c in told):
+    for dtype in (types.BOOLEAN, types.LONG, _decimal_for(filled), types.DOUBLE, types.DATE, types.TIMESTAMP):
+        if dtype is not None and all(_is_valid(c, dtype) for c in filled):
             return dtype
     return types.STRING
 
 
-def _reads(cell: Cell, dtype: DType) -> bool:
+def _is_valid(cell: Cell, dtype: DType) -> bool:
     try:
         read(cell, dtype)
     except CaseFileError:
@@ -239,7 +239,7 @@ def _reads(cell: Cell, dtype: DType) -> bool:
 
 
 def _decimal_for(cells: Sequence[Cell]) -> types.Decimal | None:
-    """Return a decimal type with room for all the numbers, or None where a cell is no such number."""
+    """Return a decimal type with room for all the numbers, or None when a cell is not a decimal number."""
     if not all(re.fullmatch(_DECIMAL, c.text, re.ASCII) for c in cells):
         return None
     parts = [c.text.lstrip("+-").partition(".") for c in cells]

@@ -1,6 +1,6 @@
-"""The slow obvious twin: what a resolved join means, as nested loops over tuples.
+"""The reference engine: the meaning of a resolved join as nested loops over tuples.
 
-Every engine must give the rows that this one gives.  It reads `ResolvedJoin` and shares
+Every engine must return the same rows.  It reads `ResolvedJoin` and shares
 nothing with the lowering to Spark; where speed and plainness differ, it is plain.
 """
 
@@ -51,7 +51,7 @@ def reference_join(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
     """Return the rows of the join in the order of its output columns.
 
     First the matching pairs, then unmatched left rows, then unmatched right rows, as far as
-    `how` keeps them; the order of rows is no part of the meaning.
+    `how` keeps them; the order of rows is unspecified.
     """
     pairs = matching_pairs(join, left_rows, right_rows)
     alone = unmatched_rows(pairs, left_rows, right_rows)
@@ -159,19 +159,21 @@ def _nearest(
 
 
 def _is_known(match: AsOf, left: Row, right: Row) -> bool:
-    """Whether the right row was known when the left one asks."""
+    """Whether the right row was known at the time of the left row."""
     if match.known is None:
         return True
-    asked, known = _point(left[match.known[0]]), _point(right[match.known[1]])
-    return asked is not None and known is not None and compare(known, asked) <= 0
+    as_of, known = _point(left[match.known[0]]), _point(right[match.known[1]])
+    return as_of is not None and known is not None and compare(known, as_of) <= 0
 
 
 def _matched(join: ResolvedJoin, left: Row, chosen: int, right_rows: Sequence[Row]) -> Row:
     """Return the chosen right row; columns that skip NULLs get the nearest value there is."""
     match, row = join.match, list(right_rows[chosen])
     for column in match.skip_nulls if isinstance(match, AsOf) else ():
-        told = [j for j, r in enumerate(right_rows) if r[column] is not None and _is_candidate(join, left, r)]
-        nearest = _nearest(join, match, left, told, right_rows)  # type: ignore[arg-type]  # an AsOf here
+        filled = [
+            j for j, r in enumerate(right_rows) if r[column] is not None and _is_candidate(join, left, r)
+        ]
+        nearest = _nearest(join, match, left, filled, right_rows)  # type: ignore[arg-type]  # an AsOf here
         row[column] = right_rows[nearest[0]][column] if nearest else None
     return tuple(row)
 

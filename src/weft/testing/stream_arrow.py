@@ -31,7 +31,7 @@ HashOf = Callable[[tuple[Any, ...]], int]
 
 @dataclass(slots=True, eq=False)
 class Flowing:
-    """A row between two steps: its values by slot, or the text of a line that does not read."""
+    """A row between two steps: its values by slot, or the text of an invalid line."""
 
     values: Values
     unread: str | None = None
@@ -100,19 +100,19 @@ class Packed:
 
 def unpacked(batch: Any, layout: Layout) -> list[Flowing]:
     """Return the rows of a batch of the kernel's output."""
-    return [_row(said, layout) for said in batch.to_pylist()]
+    return [_row(record, layout) for record in batch.to_pylist()]
 
 
-def _row(said: Mapping[str, Any], layout: Layout) -> Flowing:
+def _row(record: Mapping[str, Any], layout: Layout) -> Flowing:
     values: Values = {}
     for side, children in (("left", layout.left), ("right", layout.right)):
-        struct = said[side]
+        struct = record[side]
         for child in children:
             value = None if struct is None else struct[child.name]
             values[child.slot] = _instant(value) if child.slot[0] == "w" else value
-    if "window_start" in said:
-        values[WINDOW_START] = _instant(said["window_start"])
-        values[WINDOW_END] = _instant(said["window_end"])
+    if "window_start" in record:
+        values[WINDOW_START] = _instant(record["window_start"])
+        values[WINDOW_END] = _instant(record["window_end"])
     return Flowing(values)
 
 
@@ -133,8 +133,8 @@ def _plain(value: Any) -> Any:
 
 def read(line: str, output: Sequence[OutputColumn]) -> dict[str, Any]:
     """Return the row that `written` wrote."""
-    said = json.loads(line)
-    return {column.name: _typed(said[column.name], column.dtype) for column in output}
+    record = json.loads(line)
+    return {column.name: _typed(record[column.name], column.dtype) for column in output}
 
 
 def _typed(value: Any, dtype: DType) -> Any:
@@ -154,7 +154,7 @@ def looked_up(
 ) -> tuple[list[Flowing], Counts]:
     """Return rows with what they meet in the table, and the counts of the left side.
 
-    `turned_away` are rows that did not read and that nothing before this join has counted.
+    `turned_away` are invalid rows that no earlier join has counted.
     """
     counts = dict.fromkeys(COUNTS, 0)
     counts["in"] = counts["rejected"] = turned_away

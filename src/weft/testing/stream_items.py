@@ -13,7 +13,7 @@ from weft.streams.plan.resolved import Input, TableInput, column_slot, time_slot
 from weft.testing.values import microseconds
 
 Row = Mapping[str, Any] | str
-"""A row as a source brings it: values by column, or the text of a line that does not read."""
+"""A row as a source brings it: values by column, or the text of an invalid line."""
 
 _EPOCH = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
 
@@ -85,6 +85,6 @@ def time_of(source: Input, row: Mapping[str, Any]) -> int | None:
     if isinstance(value, str):
         return microseconds(dt.datetime.fromisoformat(value))
     raise ArgumentError(
-        f"{value!r} is no event time in the format {source.stream.time_format!r}",
-        help="give a datetime, an ISO text, or a whole number with an epoch format",
+        f"{value!r} is not an event time in the format {source.stream.time_format!r}",
+        help="give a datetime, an ISO string, or an integer with an epoch format",
     )

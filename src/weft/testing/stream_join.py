@@ -109,7 +109,7 @@ class JoinReference:
         stream, kept = side.raw.stream, []
         for item in arrived:
             if item.unread is not None:
-                self._refuse(stream.malformed == "fail", "W2208", "a row that does not read")
+                self._refuse(stream.malformed == "fail", "W2208", "an invalid row")
                 self._reject(side, item, "MALFORMED", batch, watermark)
                 continue
             if self._has_no_time(side, item):

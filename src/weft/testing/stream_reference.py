@@ -1,4 +1,4 @@
-"""The slow obvious twin of the streaming engine: what a planned statement means, batch by batch.
+"""The reference engine of streams: the meaning of a planned statement, batch by batch.
 
 It reads `StatementPlan`, keeps every row in plain lists and compares every row with every row.  It shares
 nothing with the kernel; rows, batches and counts of every engine must equal its own.
@@ -174,8 +174,8 @@ class _Run:
     def _time(self, item: Item) -> int | None:
         """Return the event time of a row: what the statement says, else the greatest of its sources."""
         if self.plan.event_time is None:
-            told = (item.values.get(time_slot(i.number)) for i in self.plan.inputs)
-            return max((t for t in told if t is not None), default=None)
+            times = (item.values.get(time_slot(i.number)) for i in self.plan.inputs)
+            return max((t for t in times if t is not None), default=None)
         value: Any = evaluate(self.plan.event_time, item.values.get)
         return value * 1000 if isinstance(value, int) else None if value is None else microseconds(value)
 

@@ -1,4 +1,4 @@
-"""Tables in tests are tables: ``T("sym | px ...")`` and the `Table` it gives."""
+"""Tables in tests are tables: ``T("sym | px ...")`` returns a `Table`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from weft.testing.cells import Cell
 from weft.testing.values import kind_of
 
 BATCH = "__batch__"
-"""The column that says in which batch a row arrives; it is not part of the schema."""
+"""The column with the batch in which a row arrives; it is not part of the schema."""
 
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a schema, and the batch in which each row arrives where that was said."""
+    """Rows with a schema, and optionally the batch in which each row arrives."""
 
     schema: Schema
     rows: tuple[Row, ...]
@@ -67,8 +67,8 @@ class Table:
             )
         rows = tuple(tuple(record.get(name) for name in schema.names) for record in records)
         arrivals = [record.get(BATCH) for record in records]
-        told = tuple(b for b in arrivals if isinstance(b, int))
-        return cls(schema, rows, told if any(b is not None for b in arrivals) else None)
+        batches = tuple(b for b in arrivals if isinstance(b, int))
+        return cls(schema, rows, batches if any(b is not None for b in arrivals) else None)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one dictionary for each row."""
@@ -87,9 +87,9 @@ class Table:
         """
         if self.batches is None:
             return (self,)
-        told = tuple(zip(self.batches, self.rows, strict=True))
+        arrivals = tuple(zip(self.batches, self.rows, strict=True))
         numbers = sorted(set(self.batches))
-        return tuple(Table(self.schema, tuple(row for b, row in told if b == n)) for n in numbers)
+        return tuple(Table(self.schema, tuple(row for b, row in arrivals if b == n)) for n in numbers)
 
     def with_rows(self, rows: Iterable[Row]) -> Table:
         """Return a table with the same columns and other rows."""
@@ -125,7 +125,7 @@ def T(text: str, *, source: Source | None = None) -> Table:  # noqa: N802  # rea
 
     A header cell is a name or ``name: type``; without a type the cells suggest one.  Blank
     and ``null`` are NULL; text in double quotes (JSON) may hold spaces, ``|`` or nothing.  A time
-    without a date lies on 2024-01-01 in UTC.  A column ``__batch__`` says when a row arrives.
+    without a date is on 2024-01-01 in UTC.  A column ``__batch__`` says when a row arrives.
     A line that starts with ``#`` and what follows ``<-`` are notes.
 
     >>> t = T('''
@@ -143,7 +143,7 @@ def T(text: str, *, source: Source | None = None) -> Table:  # noqa: N802  # rea
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A cell and where it stands."""
+    """A cell and its location."""
 
     cell: Cell
     start: int
@@ -151,7 +151,7 @@ class _Placed:
 
 
 class _Reader:
-    """Reads the table that stands at a place; every finding points into it."""
+    """Reads the table at a source location; every finding points into it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -239,13 +239,11 @@ class _Reader:
         if not text.startswith('"'):
             return _Placed(Cell(text), start, end)
         try:
-            told = json.loads(text)
+            value = json.loads(text)
         except ValueError:
-            self.find(
-                f"{text} does not read as text in quotes", start, end, 'write "..." with \\" and \\\\ inside'
-            )
-            told = text
-        return _Placed(Cell(told, quoted=True), start, end)
+            self.find(f"invalid quoted string {text}", start, end, 'write "..." with \\" and \\\\ inside')
+            value = text
+        return _Placed(Cell(value, quoted=True), start, end)
 
     def field(self, placed: _Placed) -> tuple[str, DType | None]:
         """Return the name and the declared type of a header cell."""
@@ -288,12 +286,12 @@ def _header_name(name: str) -> str:
 
 def _type_of(values: Sequence[Any], name: str) -> DType:
     """Return the type of Python values, which must be of one kind."""
-    told = [v for v in values if v is not None]
-    kinds = {kind_of(v) for v in told}
+    filled = [v for v in values if v is not None]
+    kinds = {kind_of(v) for v in filled}
     if not kinds:
         return types.STRING
     if kinds == {"decimal"}:
-        return types.Decimal(types.MAX_PRECISION, max(0, *(-int(v.as_tuple().exponent) for v in told), 0))
+        return types.Decimal(types.MAX_PRECISION, max(0, *(-int(v.as_tuple().exponent) for v in filled), 0))
     if len(kinds) > 1 or not kinds <= _SIMPLE:
         raise CaseFileError(
             f"column {name!r} holds values of type {format_list(sorted(kinds))}",

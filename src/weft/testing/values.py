@@ -70,8 +70,8 @@ def as_type(value: Any, dtype: DType) -> Any:
         return value
     if dtype.collation:
         raise ArgumentError(
-            f"the reference engine does not compare texts by the collation {dtype.collation!r}",
-            help="compare texts without a collation",
+            f"the reference engine does not support the collation {dtype.collation!r}",
+            help="compare strings without a collation",
         )
     if dtype.name == "double":
         return float(value)
@@ -104,9 +104,9 @@ def microseconds(value: dt.date) -> int:
 
 
 def position(value: Any, dtype: DType) -> Any:
-    """Return where `value` lies among values that are compared as `dtype`.
+    """Return the position of `value` among values that are compared as `dtype`.
 
-    It is a `Position` for times and numbers; other values, texts say, are ordered but have no distance.
+    It is a `Position` for times and numbers; other values, such as strings, are ordered but have no distance.
     """
     if value is None:
         return None

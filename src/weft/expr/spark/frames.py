@@ -1,4 +1,4 @@
-"""What a DataFrame tells: its kind, session, functions, window class and schema."""
+"""Properties of a DataFrame: its kind, session, functions, window class and schema."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def is_connect(df: DataFrame) -> bool:
 def functions_of(df: DataFrame) -> ModuleType:
     """Return the functions module whose columns fit the frame.
 
-    ``pyspark.sql.functions`` picks classic or Connect once for a whole process; asking
-    the frame instead lets both kinds of session live in one process.
+    ``pyspark.sql.functions`` picks classic or Connect once for a whole process; choosing by
+    the frame allows both kinds of session in one process.
     """
     return importlib.import_module(
         "pyspark.sql.connect.functions" if is_connect(df) else "pyspark.sql.functions"
@@ -42,11 +42,11 @@ def observation_of(df: DataFrame, name: str) -> Any:
 
 
 def require_dataframe(df: object, what: str = "relation()") -> DataFrame:
-    """Return `df`, or raise when it is no DataFrame."""
+    """Return `df`, or raise when it is not a DataFrame."""
     if not isinstance(df, DataFrame):
         raise ArgumentError(
             f"{what} takes a Spark DataFrame, not {type(df).__name__}",
-            help="pass the DataFrame that spark.table or spark.read gave",
+            help="pass the DataFrame that spark.table or spark.read returned",
         )
     return df
 

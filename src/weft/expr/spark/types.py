@@ -83,9 +83,9 @@ _TEXTS: dict[str, str] = {
 
 
 def cast_to(dtype: DType) -> st.DataType | str:
-    """Return a type as ``Column.cast`` takes it, as a text where one says the same.
+    """Return a type for ``Column.cast``, as a string where possible.
 
-    A text costs one message to the JVM, a type several: long projects have thousands of casts.
+    A string costs one call to the JVM, a type several: long projects have thousands of casts.
     """
     if isinstance(dtype, Decimal):
         return str(dtype)
@@ -136,7 +136,7 @@ def literal(fn: Any, value: object, dtype: DType) -> Any:
 
 
 def cast(fn: Any, column: Any, source: DType, target: DType) -> Any:
-    """Return the column in another type; values that have no place there fail the query."""
+    """Return the column in another type; values that cannot be converted fail the query."""
     origin, kind = kind_of(source), kind_of(target)
     if source == target:
         return column
