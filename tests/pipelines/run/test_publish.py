@@ -89,6 +89,18 @@ def test_append_keeps_what_was_there_and_replaces_its_own_files(tmp_path: Path) 
         assert contents(root, FIRST) == ["new 20", "old 20"]
 
 
+def test_a_rerun_that_appends_replaces_the_files_of_the_run_it_repeats(tmp_path: Path) -> None:
+    root = with_mode(tmp_path, "append")
+    with opened(root) as store:
+        first = staged_run(root, store, "old", number=1)
+        first.publish()
+        staged_run(root, store, "other", number=2).publish()
+        again = staged_run(root, store, "new", number=3)
+        again.moves = tuple(replace(move, rows_of=(first.run_id,)) for move in again.moves)
+        again.publish()
+        assert contents(root, FIRST) == ["new 20", "other 20"]
+
+
 def test_fail_if_exists_is_refused_before_a_run_begins(tmp_path: Path) -> None:
     root = with_mode(tmp_path, "fail_if_exists")
     with opened(root) as store:
@@ -152,6 +164,20 @@ def test_staged_files_and_the_mark_are_on_the_disk_before_a_target_is_exchanged(
     monkeypatch.setattr(moving, "crash_point", reached)
     run.publish()
     assert exchanged == [root / FIRST, root / SECOND]
+
+
+def test_a_target_that_has_come_to_lead_out_of_the_workspace_is_not_published_to(
+    root: Path, store: Store, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The plan saw no link: it was put there while the run worked."""
+    run = staged_run(root, store)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (root / "exports").symlink_to(elsewhere, target_is_directory=True)
+    with pytest.raises(RunError, match=r"W1311.*leads out of the workspace"):
+        run.publish()
+    assert list(elsewhere.iterdir()) == []
+    assert contents(root, FIRST) == []
+    assert {o.state for o in store.outputs(run.run_id)} == {"staged"}
 
 
 def test_staged_data_that_somebody_changed_is_not_published(root: Path, store: Store) -> None:
