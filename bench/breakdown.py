@@ -70,7 +70,7 @@ def steps(spark: Any, job: dict[str, Any]) -> dict[str, Callable[[], Iterable[An
         group = F.pmod(F.xxhash64(*keys), F.lit(8)).cast("int")
         return [side.withColumn("g", group) for side in sides()]
 
-    def cogrouped() -> Iterable[Any]:
+    def join_group() -> Iterable[Any]:
         left, right = grouped()
         rest = [f for f in right.schema.fields if f.name not in left.columns]
         schema = left.drop("g").schema
@@ -88,7 +88,7 @@ def steps(spark: Any, job: dict[str, Any]) -> dict[str, Callable[[], Iterable[An
         "read": sides,
         "shuffled": lambda: [side.repartition(8, "g") for side in grouped()],
         "sorted": lambda: [side.repartition(8, "g").sortWithinPartitions("g") for side in grouped()],
-        "moved": cogrouped,
+        "moved": join_group,
         "weft": joined,
     }
 

@@ -10,7 +10,7 @@ from weft.core.types import Schema
 from weft.errors import JoinSpecError, WeftError
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import Slot
-from weft.joins.several import Asked, choose_several, resolve_several
+from weft.joins.several import PartRequest, choose_several, resolve_several
 from weft.joins.spec import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, JoinProjection
 
 TRADES = Schema.of(symbol="string", currency="string", ts="timestamp", day="date", qty="long")
@@ -23,12 +23,12 @@ def spec(keys: Any, left: str, right: str, **options: Any) -> AsofSpec:
     return AsofSpec([(k, k) for k in keys], order=AsofOrder(left, right), **options)
 
 
-def quotes(**options: Any) -> Asked:
+def quotes(**options: Any) -> PartRequest:
     """Return the part of the quotes."""
     return spec(["symbol"], "ts", "quote_ts", **options), QUOTES, None
 
 
-def rates(keys: Any = ("symbol",), left: str = "ts", **options: Any) -> Asked:
+def rates(keys: Any = ("symbol",), left: str = "ts", **options: Any) -> PartRequest:
     """Return the part of the rates; columns that collide get a suffix."""
     return spec(keys, left, "rate_ts", **options), RATES, JoinProjection(suffixes=("", "_rate"))
 
@@ -109,7 +109,7 @@ def test_parts_that_cannot_share_a_plan_say_which_and_why(parts: Any, why: str) 
 def test_keys_compared_in_other_types_cannot_share_a_plan() -> None:
     left = Schema.of(k="integer", t="long")
     one, other = Schema.of(k="integer", u="long", a="long"), Schema.of(k="long", u="long", b="long")
-    parts: list[Asked] = [
+    parts: list[PartRequest] = [
         (spec(["k"], "t", "u"), one, None),
         (spec(["k"], "t", "u"), other, JoinProjection(suffixes=("", "_r"))),
     ]
@@ -125,7 +125,7 @@ def test_mistakes_are_those_of_a_chain() -> None:
 
 def test_keys_may_stand_in_any_order() -> None:
     right = Schema.of(symbol="string", currency="string", u="timestamp", x="long")
-    parts: list[Asked] = [
+    parts: list[PartRequest] = [
         (spec(["symbol", "currency"], "ts", "u"), right, JoinProjection(suffixes=("", "_1"))),
         (spec(["currency", "symbol"], "ts", "u"), right, JoinProjection(suffixes=("", "_2"))),
     ]

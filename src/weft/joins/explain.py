@@ -1,4 +1,4 @@
-"""A join in words: as text, as a dictionary and as HTML for notebooks."""
+"""Explanations of joins: as text, as a dictionary and as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HIDDEN_HEADINGS = ("column", "reason")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinExplanation:
-    """What a join does and why; `str` gives the text, `to_dict` the data, a notebook shows HTML."""
+    """The explanation of a join: `str` returns the text, `to_dict` the data, and a notebook shows HTML."""
 
     title: str
     fingerprint: str
@@ -40,9 +40,9 @@ class JoinExplanation:
 
     @property
     def fingerprints(self) -> tuple[tuple[str, str], ...]:
-        """What the join can be recognised by: the spec alone, and the spec with two schemas."""
-        told = (("spec", self.spec_fingerprint), ("join", self.fingerprint if self.bound else ""))
-        return tuple((f"{of} fingerprint", value[:16]) for of, value in told if value)
+        """The fingerprints of the spec, and of the spec with two schemas."""
+        pairs = (("spec", self.spec_fingerprint), ("join", self.fingerprint if self.bound else ""))
+        return tuple((f"{of} fingerprint", value[:16]) for of, value in pairs if value)
 
     def __str__(self) -> str:
         width = max((len(name) for name, _ in self.facts), default=0)
@@ -99,7 +99,7 @@ class JoinExplanation:
 
 
 def _on_one_line(text: str) -> str:
-    """Return the text with control characters written out, so that no name can add a line."""
+    """Return the text with escaped control characters, so that a name cannot add a line."""
     return "".join(c if is_plain_text(c) else repr(c)[1:-1] for c in text)
 
 
@@ -111,14 +111,14 @@ def _aligned(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def explain_spec(spec: JoinSpec, how: str | None = None) -> JoinExplanation:
-    """Explain a spec that has met no schemas yet."""
-    said = how or getattr(spec, "how", None)
+    """Explain a spec without schemas."""
+    kind_of_join = how or getattr(spec, "how", None)
     return JoinExplanation(
-        title=" ".join(filter(None, (said, _kind(spec), "join, unbound"))),
+        title=" ".join(filter(None, (kind_of_join, _kind(spec), "join, unbound"))),
         fingerprint=spec.fingerprint(),
         spec_fingerprint=spec.fingerprint(),
         bound=False,
-        facts=(("condition", str(spec)), *_promises(spec, said), ("method", _method(spec, how))),
+        facts=(("condition", str(spec)), *_promises(spec, kind_of_join), ("method", _method(spec, how))),
         keys=tuple((format_column("left", a), format_column("right", b)) for a, b in spec.equal_keys),
         spec=spec.to_dict(),
     )
@@ -136,19 +136,19 @@ def explain_resolved(
     choice: Choice | None = None,
     natural: bool | None = None,
 ) -> JoinExplanation:
-    """Explain a join whose names have met two schemas; `choice` when a strategy is settled already.
+    """Explain a resolved join; `choice` is the strategy if it is already chosen.
 
-    `natural` says whether the keys were inferred; left out, the origin of the keys tells.
+    `natural` is whether the keys were inferred; None takes it from the origin of the keys.
     """
-    settled = choice or choose(join)
+    choice = choice or choose(join)
     inferred = any(k.origin != "spec" for k in join.keys) if natural is None else natural
     return JoinExplanation(
         title=" ".join(filter(None, (join.how, _kind(spec), "join"))),
         fingerprint=join.fingerprint,
         spec_fingerprint=join.spec_fingerprint,
         bound=True,
-        strategy=settled,
-        facts=(*_facts(join, spec, ordering, settled), ("method", _method(spec, join.how, natural=inferred))),
+        strategy=choice,
+        facts=(*_facts(join, spec, ordering, choice), ("method", _method(spec, join.how, natural=inferred))),
         keys=tuple(
             (
                 f"left.{format_name(join.left.fields[k.left].name)}",
@@ -171,18 +171,18 @@ def explain_several(
     choice: Choice,
     ordering: Sequence[tuple[str, bool]] = (),
 ) -> JoinExplanation:
-    """Explain several as-of joins that are one plan."""
+    """Explain several as-of joins that run as one plan."""
     last = parts[-1].chained
 
     def column(place: int) -> Row:
-        shown_as, origin = last.output[place], parts[-1].origins[place]
+        output, origin = last.output[place], parts[-1].origins[place]
         if not origin.part:
             source = f"left.{format_name(parts[0].chained.left.fields[origin.column].name)}"
-            return shown_as.name, str(shown_as.dtype), source, shown_as.reason
+            return output.name, str(output.dtype), source, output.reason
         join = parts[origin.part - 1].chained
         first = join.output[origin.column]
         source = _source(join, first).replace("right.", f"right {origin.part}.", 1)
-        return shown_as.name, str(shown_as.dtype), source, shown_as.reason or first.reason
+        return output.name, str(output.dtype), source, output.reason or first.reason
 
     return JoinExplanation(
         title=f"as-of joins of {len(parts)} right sides",
@@ -241,20 +241,22 @@ def _facts(
 
 
 def _through_zone(join: ResolvedJoin) -> str:
-    """Return which columns meet an instant by what a clock of the session shows."""
+    """Return which columns are converted to timestamps in the session time zone."""
     pairs = [(k.left, k.right) for k in join.keys]
     if not isinstance(join.match, Exact):
         pairs.append((join.match.left, join.match.right))
     if isinstance(join.match, AsOf) and join.match.known is not None:
         pairs.append(join.match.known)
-    read = []
+    converted = []
     for a, b in pairs:
         fields = ("left", join.left.fields[a]), ("right", join.right.fields[b])
         for (side, local), (_, other) in (fields, fields[::-1]):
             if other.dtype == TIMESTAMP and local.dtype in (TIMESTAMP_NTZ, DATE):
-                read.append(f"{side}.{format_name(local.name)} ({local.dtype})")
-    told = " and ".join(dict.fromkeys(read))
-    return told and f"{told} has no zone and meets a timestamp: it is read in spark.sql.session.timeZone"
+                converted.append(f"{side}.{format_name(local.name)} ({local.dtype})")
+    columns = " and ".join(dict.fromkeys(converted))
+    return (
+        columns and f"{columns} has no zone and meets a timestamp: it is read in spark.sql.session.timeZone"
+    )
 
 
 def _promises(spec: JoinSpec, how: str | None) -> Iterator[tuple[str, str]]:
@@ -273,7 +275,7 @@ def _promises(spec: JoinSpec, how: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _ties(tie_break: Sequence[str], direction: str, nearest_tie: str) -> str:
-    """Return which right row wins when several are equally good."""
+    """Return which of several equally near right rows wins."""
     by = ", ".join(tie_break) or "all their columns that have an order, the first one first"
     nearest = {"backward": "earlier", "forward": "later"}[nearest_tie]
     first = f"of two equally near times the {nearest} wins; " if direction == "nearest" else ""
@@ -282,9 +284,9 @@ def _ties(tie_break: Sequence[str], direction: str, nearest_tie: str) -> str:
 
 def _order_text(ordering: Sequence[tuple[str, bool]]) -> str:
     if not ordering:
-        return "the left side carries no order marker; none is needed and no row order is promised"
-    told = ", ".join(f"{n} {'ascending' if up else 'descending'}" for n, up in ordering)
-    return f"the left side is sorted by {told}; the join clears the marker"
+        return "the left side has no order marker; none is needed, and the order of rows is not defined"
+    columns = ", ".join(f"{n} {'ascending' if up else 'descending'}" for n, up in ordering)
+    return f"the left side is sorted by {columns}; the join clears the marker"
 
 
 _METHODS = {
@@ -324,20 +326,20 @@ def _hidden(join: ResolvedJoin) -> Iterator[Row]:
         yield "right.*", f"a {join.how} join keeps left columns"
     else:
         yield from _hidden_right(join)
-    left_shown = {c.left for c in join.output if c.left is not None}
+    left_kept = {c.left for c in join.output if c.left is not None}
     for i, f in enumerate(join.left.fields):
-        if i not in left_shown:
-            yield f"left.{format_name(f.name)}", "not asked for"
+        if i not in left_kept:
+            yield f"left.{format_name(f.name)}", "not requested"
 
 
 def _hidden_right(join: ResolvedJoin) -> Iterator[Row]:
-    repeated = {c.right for c in join.output if c.right is not None}
+    kept = {c.right for c in join.output if c.right is not None}
     keys = {k.right: k.left for k in join.keys}
     for i, f in enumerate(join.right.fields):
-        if i not in repeated:
+        if i not in kept:
             equal = (
                 f"equal to left.{format_name(join.left.fields[keys[i]].name)}"
                 if i in keys
-                else "not asked for"
+                else "not requested"
             )
             yield f"right.{format_name(f.name)}", equal

@@ -7,41 +7,41 @@ from typing import Any
 
 from weft.core.documents import Document
 
-_SHOWN = 3
+_LISTED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeavyKey:
     """A key with more rows than a task should have, and the times that cut its rows into even parts.
 
-    Without an equal key all rows count as one, whose `values` are empty.  Points in time are
-    microseconds since 1970.  `told` says that the parts must be told of right rows of other parts.
+    Without equal keys all rows are one key with no `values`.  Timestamps are microseconds since 1970.
+    `carried` is whether a part needs right rows of other parts.
     """
 
     values: tuple[Any, ...]
     share: float
     cuts: tuple[Any, ...] = ()
-    told: bool = False
+    carried: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """How many rows each side has, and the keys that have most of them.
 
-    Rows that can match nothing are not counted.  `sampled` is how many rows were looked at; when
-    that is all of them the numbers are exact, otherwise estimates.
+    Rows that cannot match are not counted.  `sampled` is the number of rows read; the counts are exact
+    if that is all of them, and estimates otherwise.
 
-    >>> told = Facts(
+    >>> facts = Facts(
     ...     left_rows=10,
     ...     right_rows=10,
     ...     sampled=20,
     ...     partitions=8,
     ...     heavy=(HeavyKey(values=("A",), share=0.95),),
     ... )
-    >>> print(told)
+    >>> print(facts)
     10 left and 10 right rows; key 'A' has 95 % of them
-    >>> told.skewed
-    (HeavyKey(values=('A',), share=0.95, cuts=(), told=False),)
+    >>> facts.skewed
+    (HeavyKey(values=('A',), share=0.95, cuts=(), carried=False),)
     """
 
     left_rows: int
@@ -57,18 +57,18 @@ class Facts:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every row was looked at."""
+        """Whether every row was read."""
         return self.sampled >= self.left_rows + self.right_rows
 
     def __str__(self) -> str:
         about = "" if self.is_exact else "about "
-        told = [f"{about}{self.left_rows:,} left and {self.right_rows:,} right rows"]
+        parts = [f"{about}{self.left_rows:,} left and {self.right_rows:,} right rows"]
         keyed = [k for k in self.skewed if k.values]
-        shown = [f"key {', '.join(map(repr, k.values))} has {k.share:.0%} of them" for k in keyed[:_SHOWN]]
-        told += [text.replace("%", " %") for text in shown]
-        if len(keyed) > _SHOWN:
-            told.append(f"{len(keyed) - _SHOWN} more have more than their share")
-        return "; ".join(told)
+        keys = [f"key {', '.join(map(repr, k.values))} has {k.share:.0%} of them" for k in keyed[:_LISTED]]
+        parts += [text.replace("%", " %") for text in keys]
+        if len(keyed) > _LISTED:
+            parts.append(f"{len(keyed) - _LISTED} more have more than their share")
+        return "; ".join(parts)
 
 
 MIB = 1024 * 1024
@@ -78,9 +78,9 @@ MIB = 1024 * 1024
 class SessionFacts:
     """Spark's estimates of both sides, and what the session can do.
 
-    Sizes are bytes, None where Spark has no estimate worth the name; `cores` is how many tasks run
-    at once, None where the session does not say; `partitions` are those of a shuffle.  `no_kernel`
-    says why rows cannot go through Python, and is empty where they can.
+    Sizes are in bytes, None if Spark has no useful estimate.  `cores` is how many tasks run at once,
+    None if unknown, and `partitions` the number of shuffle partitions.  `no_kernel` is the reason why
+    rows cannot be sent to Python, empty if they can.
     """
 
     left_bytes: int | None = None
@@ -88,9 +88,9 @@ class SessionFacts:
     may_broadcast: bool = False
     cores: int | None = None
     partitions: int | None = None
-    no_kernel: str = "nothing is known of the session"
+    no_kernel: str = "the session is not known"
     worker_setting: str = ""
-    """What to set so that workers can run the kernel."""
+    """The setting that lets workers run the kernel."""
 
     @property
     def both_bytes(self) -> int | None:
@@ -103,10 +103,10 @@ class SessionFacts:
 UNKNOWN = SessionFacts()
 
 
-def in_words(size: int) -> str:
-    """Return a size as people say it.
+def format_size(size: int) -> str:
+    """Return a size in KB, MB or GB.
 
-    >>> in_words(2_500), in_words(31 * 1024 * 1024), in_words(3 * 1024**3)
+    >>> format_size(2_500), format_size(31 * 1024 * 1024), format_size(3 * 1024**3)
     ('3 KB', '31 MB', '3.0 GB')
     """
     if size < MIB:

@@ -1,8 +1,8 @@
 """Several as-of joins of one left side as one plan: what they must share, and where columns come from.
 
-Each part is resolved against the result of the parts before it, so names and strictness are those of a
-chain.  One plan serves them when every part asks by the same left keys and the same left order column;
-then what a part finds does not depend on what the others found.
+Each part is resolved against the result of the previous parts, so names and checks are those of a chain.
+One plan is possible if all parts have the same left keys and the same left order column; then the match
+of a part does not depend on the other parts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from weft.joins.spec.projection import JoinProjection
 
 _SUFFIXES = re.compile(r"pass suffixes=(\(.*?\))")
-Asked = tuple["AsofSpec", Schema, "JoinProjection | None"]
-"""A part as it was said: the spec, the schema of its right side and its projection."""
+PartRequest = tuple["AsofSpec", Schema, "JoinProjection | None"]
+"""A part as requested: the spec, the schema of its right side and its projection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +50,21 @@ class Part:
 
     @property
     def match(self) -> AsOf:
-        """What the part looks for, in columns of the left side itself."""
+        """The match of the part, in columns of the left side itself."""
         assert isinstance(self.direct.match, AsOf)  # noqa: S101  # a part is an as-of join
         return self.direct.match
 
 
-def resolve_several(left: Schema, asked: Sequence[Asked]) -> tuple[Part, ...]:
-    """Resolve each part as a chain would; parts that one plan cannot serve together raise."""
+def resolve_several(left: Schema, requests: Sequence[PartRequest]) -> tuple[Part, ...]:
+    """Resolve each part as in a chain; raises if one plan cannot run all parts."""
     parts: list[Part] = []
     schema, origins = left, tuple(Origin(0, i) for i in range(len(left)))
-    for number, (spec, right, project) in enumerate(asked, start=1):
+    for number, (spec, right, project) in enumerate(requests, start=1):
         join = _resolved(spec, schema, right, project, number)
         direct = _direct(fold_order_conditions(join), left, origins, number)
         refusal = ASOF["union"](direct)
         if refusal is not None:
-            raise _apart(number, refusal)
+            raise _not_shared(number, refusal)
         origins = tuple(_origin(c, i, number, origins) for i, c in enumerate(join.output))
         parts.append(Part(number=number, chained=join, direct=direct, origins=origins))
         _check_shared(parts[0], parts[-1])
@@ -75,27 +75,27 @@ def resolve_several(left: Schema, asked: Sequence[Asked]) -> tuple[Part, ...]:
 def _resolved(
     spec: AsofSpec, left: Schema, right: Schema, project: JoinProjection | None, number: int
 ) -> ResolvedJoin:
-    """Resolve a part; where columns collide, the part takes a projection and the call no suffixes."""
+    """Resolve a part; the help of a collision names the projection of the part, because the call has no suffixes."""
     try:
         return resolve_join(spec, left, right, project=project)
     except ColumnCollisionError as cause:
-        told = [
+        diagnostics = [
             replace(
                 d,
                 help=_SUFFIXES.sub(rf"give part {number} a third value: JoinProjection(suffixes=\1)", d.help),
             )
             for d in cause.diagnostics
         ]
-        raise ColumnCollisionError(told) from None
+        raise ColumnCollisionError(diagnostics) from None
 
 
 def choose_several(parts: Sequence[Part]) -> Choice:
-    """Return the one plan that serves all parts, in words."""
+    """Return the choice of the one plan for all parts."""
     ways = {part.match.direction for part in parts}
     sorts = "one sort" if len(ways) == 1 and "nearest" not in ways else "two sorts"
     return Choice(
         "union",
-        f"{len(parts)} right sides are asked by the same left keys and order: one plan serves them",
+        f"{len(parts)} right sides have the same left keys and order: one plan joins them all",
         f"one shuffle and {sorts} of all sides together; a key's rows stay in one task",
     )
 
@@ -106,7 +106,7 @@ def _origin(column: OutputColumn, place: int, number: int, before: Sequence[Orig
     return Origin(number, place)
 
 
-def _apart(number: int, why: str) -> JoinSpecError:
+def _not_shared(number: int, why: str) -> JoinSpecError:
     return JoinSpecError(
         f"part {number} cannot share one plan with the others: {why}",
         code="W0130",
@@ -121,7 +121,7 @@ def _direct(join: ResolvedJoin, left: Schema, origins: Sequence[Origin], number:
         origin = origins[index]
         if origin.part:
             name = join.left.fields[index].name
-            raise _apart(number, f"it reads {name!r}, a column that part {origin.part} adds")
+            raise _not_shared(number, f"it reads {name!r}, a column that part {origin.part} adds")
         return origin.column
 
     match = join.match
@@ -144,20 +144,21 @@ def _moved(typed: Typed, place: Callable[[int], int]) -> Typed:
 
 
 def _check_shared(first: Part, other: Part) -> None:
-    """Raise unless both parts ask by the same left columns, compared in the same types."""
+    """Raise unless both parts have the same left columns, compared in the same types."""
     left = first.direct.left
     orders = [(p.match.left, _axis(p)) for p in (first, other)]
     if orders[0] != orders[1]:
         (a, x), (b, y) = ((left.fields[i].name, dtype) for i, dtype in orders)
-        raise _apart(
+        raise _not_shared(
             other.number, f"its order is left.{b} compared as {y}, that of part 1 is left.{a} compared as {x}"
         )
     keys = [sorted((k.left, str(k.dtype)) for k in p.direct.keys) for p in (first, other)]
     if keys[0] != keys[1]:
         mine, theirs = (
-            format_list([f"{left.fields[i].name} ({dtype})" for i, dtype in told]) for told in reversed(keys)
+            format_list([f"{left.fields[i].name} ({dtype})" for i, dtype in pairs])
+            for pairs in reversed(keys)
         )
-        raise _apart(other.number, f"its left keys are {mine}, those of part 1 are {theirs}")
+        raise _not_shared(other.number, f"its left keys are {mine}, those of part 1 are {theirs}")
 
 
 def _axis(part: Part) -> DType:

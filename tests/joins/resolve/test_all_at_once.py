@@ -21,7 +21,7 @@ from weft.errors import (
 )
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.natural import infer_natural_keys
-from weft.joins.resolve.predicates import meeting_help
+from weft.joins.resolve.predicates import suggest_cast
 from weft.joins.spec import (
     AsofOrder,
     AsofSpec,
@@ -141,7 +141,7 @@ def test_no_keys_says_what_exclude_shared_removed() -> None:
             ("k", "long"),
             'left.with_columns(ok="CAST(ok AS string)") and right.with_columns(',
         ),
-        (("b", "binary"), ("k", "long"), "no cast leads from binary to long"),
+        (("b", "binary"), ("k", "long"), "there is no cast between binary and long"),
         (("m", "map<string,long>"), ("m", "map<string,long>"), "maps cannot be compared"),
     ],
 )
@@ -149,7 +149,7 @@ def test_the_cast_in_the_help_is_one_that_the_language_has(
     left: tuple[str, str], right: tuple[str, str], told: str
 ) -> None:
     fields = {"left": Field(left[0], parse_type(left[1])), "right": Field(right[0], parse_type(right[1]))}
-    help_ = meeting_help(fields["left"], fields["right"])
+    help_ = suggest_cast(fields["left"], fields["right"])
     assert told in help_
     casts = re.findall(r'(left|right)\.with_columns\(.*?"(CAST\(.*?\))"', help_)
     assert len(casts) == help_.count("with_columns")

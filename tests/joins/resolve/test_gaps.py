@@ -132,7 +132,7 @@ def test_names_are_found_in_any_case_unless_the_policy_says_otherwise() -> None:
     strict_a, strict_b = (Schema(s.fields, case_sensitive=True) for s in (A, B))
     with refused(UnknownColumnError, "W0101", "'ID'"):
         resolve_join(JoinSpec([("ID", "id")]), strict_a, strict_b)
-    with refused(ArgumentError, "W0301", "case policies"):
+    with refused(ArgumentError, "W0301", "case sensitivity"):
         resolve_join(JoinSpec([("id", "id")]), A, strict_b)
     with refused(AmbiguousColumnError, "W0106", "'Id'", "'ID'"):
         Schema.of(Id="long", ID="long")

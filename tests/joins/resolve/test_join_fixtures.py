@@ -219,7 +219,7 @@ def test_x7_a_tolerance_is_no_sql() -> None:
 def test_x8_suffixes_are_a_pair_that_settles_the_collision() -> None:
     with refused(ArgumentError, "W0301", "'ab'"):
         JoinProjection(suffixes="ab")  # type: ignore[arg-type]
-    with refused(JoinSpecError, "W0307", "1 texts"):
+    with refused(JoinSpecError, "W0307", "1 strings"):
         JoinProjection(suffixes=("_x",))  # type: ignore[arg-type]
     with refused(ColumnCollisionError, "W0103", "'value'"):
         resolve_join(JoinSpec([("id", "id")]), VALUES, VALUES, project=JoinProjection(suffixes=("", "")))

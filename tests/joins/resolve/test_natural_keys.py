@@ -124,9 +124,7 @@ def test_not_strict_drops_what_names_no_column_and_tells_it() -> None:
     )
     assert found.pairs == (("a", "a"), ("b", "c"))
     assert found.dropped == (("nope", "c"), ("b", "no.where"))
-    assert found.notes == (
-        "strict=False: the join goes on without nope='c', b='no.where', which name no column",
-    )
+    assert found.notes == ("strict=False: the join ignores nope='c', b='no.where': unknown columns",)
     assert joined(left, right, found).dropped_aliases == found.dropped
 
 

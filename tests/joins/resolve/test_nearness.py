@@ -9,11 +9,9 @@ import pytest
 
 from weft.core.types import DATE, DOUBLE, LONG, TIMESTAMP, Decimal, Schema
 from weft.errors import JoinTypeError
-from weft.joins.resolve.axis import DAY, Axis, axis_of, reach_of, way_of
-from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.axis import DAY, Axis, find_axis, measure_reach
 from weft.joins.resolve.resolved import Overlap, ResolvedJoin, Within
 from weft.joins.spec.asof import AsofOrder
-from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 
 TIMES = Schema.of(k="long", t="timestamp", e="timestamp")
 
@@ -49,7 +47,7 @@ def join_of(left: str, right: str, left_end: str | None = None, right_end: str |
 def test_bounds_are_rounded_inwards_to_steps_of_the_axis(
     axis: Any, lower: Any, upper: Any, steps: Any
 ) -> None:
-    reach = reach_of(within(lower, upper), Axis(axis))
+    reach = measure_reach(within(lower, upper), Axis(axis))
     assert (reach.lower, reach.upper) == steps
     assert type(reach.lower) is type(steps[0])
     assert reach.way == "bins"
@@ -74,11 +72,11 @@ def test_bounds_are_rounded_inwards_to_steps_of_the_axis(
     ],
 )
 def test_far_bounds_are_open_or_never_met(axis: Any, lower: Any, upper: Any, way: str) -> None:
-    assert reach_of(within(lower, upper), Axis(axis)).way == way
+    assert measure_reach(within(lower, upper), Axis(axis)).way == way
 
 
 def test_a_long_distance_keeps_every_digit() -> None:
-    reach = reach_of(within(Number(-1) / 10**18, 10**19), Axis(Decimal(38, 18)))
+    reach = measure_reach(within(Number(-1) / 10**18, 10**19), Axis(Decimal(38, 18)))
     assert reach.lower == Number("-0.000000000000000001")
     assert reach.upper == Number(10) ** 19
 
@@ -97,71 +95,13 @@ def test_a_long_distance_keeps_every_digit() -> None:
     ],
 )
 def test_all_compared_columns_meet_on_one_axis(types: tuple[Any, ...], axis: str) -> None:
-    assert str(axis_of(join_of(*types)).dtype) == axis
+    assert str(find_axis(join_of(*types)).dtype) == axis
 
 
 def test_decimals_that_no_type_holds_have_no_axis() -> None:
     with pytest.raises(JoinTypeError, match="exactly"):
-        axis_of(join_of("decimal(38,0)", "long", None, "decimal(38,18)"))
+        find_axis(join_of("decimal(38,0)", "long", None, "decimal(38,18)"))
 
 
 ORDER = AsofOrder("t", "t")
 _ALL = ("inner", "left", "right", "full", "semi", "anti")
-
-
-@pytest.mark.parametrize("how", _ALL)
-@pytest.mark.parametrize(
-    ("said", "name"),
-    [
-        ({"lower": "-1h", "upper": "1h"}, "bins"),
-        ({"lower": "1h", "upper": "1h"}, "equi"),
-        ({"lower": "0s"}, "equi"),
-        ({"left_end": "e", "right_end": "e"}, "bins or levels"),
-    ],
-)
-def test_every_interval_join_has_a_plan_with_a_reason(said: dict[str, Any], name: str, how: Any) -> None:
-    from weft.joins.spec import JoinProjection
-
-    spec = IntervalSpec([("k", "k")], order=ORDER, how=how, **said)
-    way = way_of(resolve_join(spec, TIMES, TIMES, project=JoinProjection(suffixes=("", "_r"))))
-    assert way.name in name
-    assert way.reason
-    assert way.cost
-    assert ("twice" in way.cost) == (how == "full" and name != "equi")
-
-
-@pytest.mark.parametrize(
-    ("how", "end", "name"),
-    [
-        ("left", "right_end", "bins"),
-        ("anti", "right_end", "bins"),
-        ("right", "right_end", "levels"),
-        ("full", "right_end", "levels"),
-        ("right", "left_end", "bins"),
-        ("left", "left_end", "levels"),
-        ("inner", "left_end", "bins"),
-    ],
-)
-def test_levels_are_for_ranges_that_are_kept(how: Any, end: str, name: str) -> None:
-    from weft.joins.spec import JoinProjection
-
-    spec: Any = IntervalSpec([("k", "k")], order=ORDER, how=how, **{end: "e"})  # type: ignore[arg-type]
-    assert way_of(resolve_join(spec, TIMES, TIMES, project=JoinProjection(suffixes=("", "_r")))).name == name
-
-
-def test_windows_say_how_they_are_run() -> None:
-    from weft.joins.spec import JoinProjection
-
-    def name(**said: Any) -> str:
-        spec = WindowSpec([("k", "k")], order=ORDER, **said)
-        return way_of(resolve_join(spec, TIMES, TIMES, project=JoinProjection(suffixes=("", "_r")))).name
-
-    assert name(window="tumbling", size="1h") == "equi"
-    assert name(window="sliding", size="1h", slide="1m") == "bins"
-    assert name(window="session", gap="1h") == "sessions"
-
-
-def test_an_open_bound_without_a_key_is_a_nested_loop_and_says_so() -> None:
-    spec = IntervalSpec([], order=AsofOrder("t", "s"), lower="0s")
-    way = way_of(resolve_join(spec, Schema.of(t="timestamp"), Schema.of(s="timestamp")))
-    assert "nested loop" in way.reason

@@ -14,7 +14,7 @@ from join_cases import relation_of
 from weft import AsofOrder, AsofSpec, Relation, asof_strategies, relation
 from weft.errors import StrategyRefusedError
 from weft.expr.spark.frames import functions_of
-from weft.joins.spark.lookup import counted
+from weft.joins.spark.asof_broadcast import count_before
 from weft.testing import T
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def test_places_in_arrays_of_all_sizes(any_spark: SparkSession, size: int) -> No
     frame = any_spark.createDataFrame([(i, i) for i in asked], "at int, same int").withColumn(
         "values", literal
     )
-    frame = counted(F, frame, "before", values="values", at="at", inclusive=False)
-    frame = counted(F, frame, "upto", values="values", at="at", inclusive=True)
+    frame = count_before(F, frame, "before", values="values", at="at", inclusive=False)
+    frame = count_before(F, frame, "upto", values="values", at="at", inclusive=True)
     found = sorted(tuple(row) for row in frame.select("at", "before", "upto").collect())
     assert found == [(at, bisect_left(values, at), bisect_right(values, at)) for at in asked]
 

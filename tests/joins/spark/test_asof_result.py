@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from weft.joins.spark.asof_result import Search, sizes_of
+from weft.joins.spark.asof_result import Search, measure_sizes
 from weft.joins.spark.asof_search import joined
 
 BIG = 1 << 40
@@ -171,7 +171,7 @@ def test_a_right_row_larger_than_a_piece_is_repeated_for_no_more_bytes_than_its_
 )
 def test_sizes_of_values(values: list[Any], kind: Any, sizes: list[int]) -> None:
     array = pa.array(values, kind)
-    assert sizes_of(array).tolist() == sizes
-    assert sizes_of(array.slice(1)).tolist() == sizes[1:]
-    assert sizes_of(pa.chunked_array([array, array.slice(1)])).tolist() == sizes + sizes[1:]
-    assert sizes_of(pa.chunked_array([], kind)).tolist() == []
+    assert measure_sizes(array).tolist() == sizes
+    assert measure_sizes(array.slice(1)).tolist() == sizes[1:]
+    assert measure_sizes(pa.chunked_array([array, array.slice(1)])).tolist() == sizes + sizes[1:]
+    assert measure_sizes(pa.chunked_array([], kind)).tolist() == []

@@ -117,7 +117,7 @@ def test_each_group_number_has_a_partition_of_its_own(partitions: int) -> None:
 
 
 def test_instants_come_backin_utc_wherever_they_lie() -> None:
-    from weft.joins.spark.asof_result import in_utc
+    from weft.joins.spark.asof_result import cast_to_utc
 
     berlin, utc = pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC")
     for here, there, value in (
@@ -127,15 +127,15 @@ def test_instants_come_backin_utc_wherever_they_lie() -> None:
         (pa.map_(pa.int64(), berlin), pa.map_(pa.int64(), utc), [(1, 7)]),
         (pa.timestamp("us"), pa.timestamp("us"), 7),
     ):
-        moved = in_utc(pa.array([value, None], here))
+        moved = cast_to_utc(pa.array([value, None], here))
         assert moved.type == there
         assert moved.equals(pa.array([value, None], there))
 
 
 def test_a_group_too_large_to_hold_is_refused_with_advice() -> None:
-    from weft.joins.spark.asof_search import cogrouped
+    from weft.joins.spark.asof_search import join_group
 
-    run = cogrouped(search_of(MATCH)._replace(most=40))
+    run = join_group(search_of(MATCH)._replace(most=40))
     small = run(table([(1, 5)], usable=True), table([]))
     assert small.num_rows == 1
     with pytest.raises(MemoryError, match=r"W0110.*refuses a group of 2 left.*slices"):
@@ -148,7 +148,7 @@ def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
     from weft.joins.spark import asof_result, asof_search
     from weft.joins.spark.workers import ship_by_value
 
-    run = ship_by_value((asof_search, asof_result), asof_search.cogrouped(search_of(MATCH)))
+    run = ship_by_value((asof_search, asof_result), asof_search.join_group(search_of(MATCH)))
     shipped = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
     program = (
         "import sys, importlib.abc\n"

@@ -17,7 +17,7 @@ from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark import asof_slices, heavy_keys
 from weft.joins.spark.asof_slices import SLICE
-from weft.joins.spark.heavy_keys import TOLD, Survey
+from weft.joins.spark.heavy_keys import CARRIED, Survey
 from weft.joins.spark.sides import Sides
 from weft.joins.spec import from_dict
 from weft.testing import Table, assert_rows_equal
@@ -234,7 +234,7 @@ def test_nothing_is_told_when_right_rows_lie_at_the_cuts(spark: SparkSession, di
     join = resolve_join(spec, left.schema, right.schema)
     assert isinstance(join.match, AsOf)
     heavy = Survey.of(Sides.of(left.df, right.df, join), join.match).table().collect()
-    assert [row[TOLD] for row in heavy] == [False]
+    assert [row[CARRIED] for row in heavy] == [False]
     counted = sliced(left, right, spec).right.count()
     assert counted == (600 + 3 * 6 if direction == "nearest" else 600)
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -199,11 +199,11 @@ def test_ranges_that_began_in_an_earlier_bin_are_met(spark: SparkSession, how: A
 def test_the_long_tail_of_these_tests_needs_several_levels(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from weft.joins.spark.bins import measured
+    from weft.joins.spark.bins import measure
 
     frame = ranges(spark, "kabm", 1).filter("b IS NULL OR b > a")
     lengths = frame.select(F.col("a").cast("double").alias("start"), F.col("b").cast("double").alias("end"))
-    row = measured(F, lengths.withColumn("anchored", F.lit(True))).collect()[0].measured
+    row = measure(cast("Any", F), lengths.withColumn("anchored", F.lit(True))).collect()[0].measured
     assert row.levels >= 2
     assert 0 < row.size < row.span
 
@@ -211,7 +211,7 @@ def test_the_long_tail_of_these_tests_needs_several_levels(spark: SparkSession) 
 def test_a_measure_is_the_same_in_whatever_order_rows_are_read(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from weft.joins.spark.bins import measured
+    from weft.joins.spark.bins import measure
 
     rng = random.Random(5)
     rows = [
@@ -223,7 +223,7 @@ def test_a_measure_is_the_same_in_whatever_order_rows_are_read(spark: SparkSessi
         frame = spark.createDataFrame(rows, "start double, end double, anchored boolean").repartition(
             1 + seed
         )
-        told.add(tuple(measured(F, frame).collect()[0].measured))
+        told.add(tuple(measure(cast("Any", F), frame).collect()[0].measured))
     assert len(told) == 1
 
 

@@ -67,7 +67,7 @@ def test_a_negative_distance_is_refused_where_none_is_wanted(value: Any) -> None
 @pytest.mark.parametrize("value", [0, "0", "0 s", dt.timedelta(0), 0.0, Decimal("0.00")])
 def test_a_zero_distance_is_refused_where_none_is_wanted(value: Any) -> None:
     assert parse_distance(check_distance(value, "tolerance"), "tolerance") == 0
-    with refused(JoinSpecError, "W0304", "size", "longer than zero"):
+    with refused(JoinSpecError, "W0304", "size", "greater than zero"):
         check_distance(value, "size", zero=False)
 
 
@@ -82,7 +82,7 @@ def test_a_zero_distance_is_refused_where_none_is_wanted(value: Any) -> None:
     ],
 )
 def test_a_number_beyond_measure_is_refused(value: Any) -> None:
-    with refused(JoinSpecError, "W0304", "not a number to measure with"):
+    with refused(JoinSpecError, "W0304", "is not a valid distance"):
         check_distance(value, "tolerance", signed=True)
 
 

@@ -71,7 +71,7 @@ def test_what_a_fragment_refuses_has_a_next_step_that_it_accepts(text: str) -> N
 
 
 def test_specs_that_contradict_each_other_are_told_what_to_do() -> None:
-    with refused(JoinSpecError, "W0305", "leave relationship at its default"):
+    with refused(JoinSpecError, "W0305", "leave relationship out of one"):
         JoinSpec([("a", "b")], relationship="m:1").merge(JoinSpec([("a", "b")], relationship="1:1"))
     with refused(JoinSpecError, "W0304", "without the minus sign"):
         AsofSpec(order=AsofOrder("a", "b"), tolerance="-5 seconds")

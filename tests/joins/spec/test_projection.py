@@ -20,7 +20,7 @@ def test_suffixes_of_another_kind_are_a_type_error(suffixes: Any) -> None:
 
 @pytest.mark.parametrize("suffixes", [(), ("_x",), ("a", "b", "c")])
 def test_suffixes_are_two(suffixes: Any) -> None:
-    with refused(JoinSpecError, "W0307", f"{len(suffixes)} texts"):
+    with refused(JoinSpecError, "W0307", f"{len(suffixes)} strings"):
         JoinProjection(suffixes=suffixes)
 
 

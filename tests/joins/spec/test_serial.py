@@ -243,8 +243,8 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [None, b"{}", 5, {}])
-def test_from_json_takes_a_text(text: Any) -> None:
-    with refused(ArgumentError, "W0301", "text", type(text).__name__):
+def test_from_json_takes_a_string(text: Any) -> None:
+    with refused(ArgumentError, "W0301", "string", type(text).__name__):
         JoinSpec.from_json(text)
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from weft.errors import ArgumentError
 from weft.expr.spark.frames import require_dataframe, schema_of
 from weft.joins.relation.directed import DirectedJoins, pairs_of, spec_call, warn_deprecated
-from weft.joins.relation.foreign import missing_order, refuse_foreign
+from weft.joins.relation.foreign import check_foreign, missing_order
 from weft.joins.relation.frame import Actions, Frame, JoinLineage
 from weft.joins.relation.joining import check_relation
 from weft.joins.relation.natural import NaturalJoins
-from weft.joins.relation.several import SeveralJoins
 from weft.joins.relation.temporal import TemporalJoins
 from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.join import JoinSpec
@@ -36,7 +35,7 @@ _DIRECTED = {
 }
 
 
-class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins, Actions):
+class Shims(NaturalJoins, DirectedJoins, TemporalJoins, Actions):
     """Deprecated spellings; each warns with the exact replacement."""
 
     __slots__ = ()
@@ -68,32 +67,31 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, SeveralJoins, Actions):
         predicates: Sequence[JoinPredicate] | None = None,
     ) -> JoinSpec:
         """Return the `JoinSpec` of key tuples; deprecated."""
-        said = [k for k in keys if not isinstance(k, Frame)]
-        if said and on is not None:
+        pairs = [k for k in keys if not isinstance(k, Frame)]
+        if pairs and on is not None:
             raise ArgumentError(
                 "join_on takes keys or on=, not both", code="W0305", help="leave out on= and give the keys"
             )
-        spec = JoinSpec(pairs_of(said or on), predicates or ())
+        spec = JoinSpec(pairs_of(pairs or on), predicates or ())
         warn_deprecated("Relation.join_on", spec_call(spec.equal_keys, spec.predicates))
         return spec
 
     def join_asof(self, other: Frame, /, *, order: AsofOrder | None = None, **named: Any) -> Self:
         """As-of join on shared columns and aliases; deprecated."""
         right = check_relation(other, "join_asof")
-        refuse_foreign("join_asof", self, right, named)
+        check_foreign("join_asof", self, right, named)
         if order is None:
             raise missing_order("join_asof", self, right, named)
-        told = ", ".join(f"{k}={v!r}" for k, v in {"order": order, **named}.items())
-        warn_deprecated("Relation.join_asof", f"natural_asof(other, {told})")
+        arguments = ", ".join(f"{k}={v!r}" for k, v in {"order": order, **named}.items())
+        warn_deprecated("Relation.join_asof", f"natural_asof(other, {arguments})")
         return self.natural_asof(other, order=order, **named)
 
 
 class Relation(Shims):
     """An immutable DataFrame with its schema, order marker and lineage.
 
-    Made by `weft.relation`; ``.df`` gives the DataFrame back.  Joins check everything in
-    Python before Spark is asked, so classic and Connect sessions give the same errors at
-    the same line.
+    `weft.relation` creates one, and ``.df`` is its DataFrame.  Joins are checked in Python before
+    Spark is called, so classic and Connect sessions raise the same errors at the same line.
     """
 
     __slots__ = ()
@@ -105,10 +103,10 @@ def relation(df: DataFrame, *, session: SparkSession | None = None) -> Relation:
     Parameters
     ----------
     df
-        A DataFrame of a classic or Connect session.  Two columns whose names are equal under the session's
-        case policy are refused.
+        A DataFrame of a classic or Connect session.  Two columns whose names are equal under the case
+        sensitivity of the session are an error.  Required.
     session
-        The session that the frame belongs to; by default its own.  Only foreachBatch code needs it.
+        The session of the frame, only needed inside foreachBatch.  None (default) takes the session of `df`.
 
     Examples
     --------

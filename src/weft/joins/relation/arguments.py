@@ -1,4 +1,4 @@
-"""Arguments of the join methods: one signature for siblings, every mistake reported at once, warnings at the user's line."""
+"""Arguments of the join methods: their checks, shared signatures, and warnings at the line of the caller."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Check = Callable[[Any, str], object]
 
 
 def check_arguments(left: Frame, options: Mapping[str, Any], mistakes: ErrorCollector) -> None:
-    """Note every option whose value is of the wrong kind.
+    """Collect an error for every option whose value is invalid.
 
-    Where the left side has a column of that name, its alias was perhaps meant: the error of
-    that option, and no other one, says how to write it.
+    If the left side has a column with the name of the option, the user may have meant an alias: the
+    error of that option then contains how to write it.
     """
     for name, value in options.items():
         hint = f"to alias column {name!r} use keys={{{name!r}: ...}}" if name in left.schema else ""
@@ -69,7 +69,8 @@ def _tolerance(value: Any, name: str) -> None:
 def _strategy(value: Any, name: str) -> None:
     if not isinstance(value, str):
         raise ArgumentError(
-            f"{name} must be a text, not {type(value).__name__}", help="weft.asof_strategies lists the names"
+            f"{name} must be a string, not {type(value).__name__}",
+            help="weft.asof_strategies lists the names",
         )
 
 
@@ -121,30 +122,30 @@ _NEEDED = {
     "IntervalSpec": (_ORDER, "lower='0s'", "upper='1 hour'"),
     "WindowSpec": (_ORDER, "window='tumbling'", "size='1 hour'"),
 }
-"""What the example of each spec says besides the keys, so that it runs."""
+"""Required options of each spec, for an example that runs."""
 
 
 def refuse_keywords(
     method: str, unexpected: dict[str, Any], kind: type[JoinSpec] = JoinSpec, taken: tuple[str, ...] = _TAKEN
 ) -> None:
-    """Raise for every keyword; those that look like key aliases share one call that runs."""
+    """Raise for every unexpected keyword; those that look like key aliases get one call to copy."""
     mistakes = ErrorCollector()
     options = ("predicates", *(f.name for f in fields(kind) if f.kw_only))
     aliases: dict[str, Any] = {}
     for name, value in unexpected.items():
-        said_elsewhere = name in (*options, *_NATURAL, "how")
-        if name == "keys" or (isinstance(value, str) and not said_elsewhere):
+        is_option = name in (*options, *_NATURAL, "how")
+        if name == "keys" or (isinstance(value, str) and not is_option):
             aliases[name] = value
         else:
-            told = f"{method} takes no keyword {name}="
-            mistakes.add(ArgumentError(told, help=_advice(name, value, kind, taken, options)))
+            message = f"{method} takes no keyword {name}="
+            mistakes.add(ArgumentError(message, help=_advice(name, value, kind, taken, options)))
     if aliases:
-        told = ", ".join(f"{name}={value!r}" for name, value in aliases.items())
-        call = ", ".join((*_said(aliases, options), *_NEEDED[kind.__name__]))
+        keywords = ", ".join(f"{name}={value!r}" for name, value in aliases.items())
+        call = ", ".join((*_from_kwargs_arguments(aliases, options), *_NEEDED[kind.__name__]))
         meant = [c for name in aliases for c in find_similar(name, (*taken, *options), most=1)]
         mistakes.add(
             ArgumentError(
-                f"{method} takes its keys from a {kind.__name__}, not from keywords ({told})",
+                f"{method} takes its keys from a {kind.__name__}, not from keywords ({keywords})",
                 help=f"write {method}(other, {kind.__name__}.from_kwargs({call}))"
                 + "".join(f"\n{_meant(m, kind, taken)}" for m in meant),
             )
@@ -164,37 +165,37 @@ def _advice(
     if name in options:
         return f"put it in the {spec}: {spec}(..., {name}={value!r})"
     if name == "how":
-        wanted = _METHODS.get(value) if isinstance(value, str) else None
-        return f"the method says how: call {wanted or ', '.join(dict.fromkeys(_METHODS.values()))}"
+        target = _METHODS.get(value) if isinstance(value, str) else None
+        return f"the method name decides it: call {target or ', '.join(dict.fromkeys(_METHODS.values()))}"
     if name in _NATURAL:
-        return f"natural joins take it; a {spec} says every key itself, so leave it out"
+        return f"only natural joins take it; leave it out, a {spec} names every key"
     close = find_similar(name, (*taken, *options), most=1)
     if close and close[0] in options:
         return f"did you mean {close[0]}=? put it in the {spec}: {spec}(..., {close[0]}={value!r})"
     if close:
         return f"did you mean the parameter {close[0]}=?"
     example = ", ".join(("[('left_column', 'right_column')]", *_NEEDED[spec]))
-    return f"keys stand in the spec: {spec}({example})"
+    return f"write the keys in the spec: {spec}({example})"
 
 
-def _said(aliases: dict[str, Any], options: tuple[str, ...]) -> list[str]:
-    """Return the arguments of from_kwargs; names that are none of its aliases go into keys=."""
-    listed = aliases.get("keys")
+def _from_kwargs_arguments(aliases: dict[str, Any], options: tuple[str, ...]) -> list[str]:
+    """Return the arguments of from_kwargs; names that cannot be keywords go into keys=."""
+    keys = aliases.get("keys")
     plain = {n: v for n, v in aliases.items() if is_keyword_name(n) and n not in (*options, "keys")}
     odd = {n: v for n, v in aliases.items() if n not in plain and isinstance(v, str)}
-    told = [f"{n}={v!r}" for n, v in plain.items()]
-    if odd or listed is not None:
-        told.append(f"keys={odd or listed!r}")
-    return told
+    arguments = [f"{n}={v!r}" for n, v in plain.items()]
+    if odd or keys is not None:
+        arguments.append(f"keys={odd or keys!r}")
+    return arguments
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def like(model: F, name: str, summary: str, call: Callable[..., Any]) -> F:
+def copy_signature(model: F, name: str, summary: str, call: Callable[..., Any]) -> F:
     """Return a method called `name` with the signature of `model` that runs `call`.
 
-    ``help()``, editors and type checkers see the whole signature, and below the summary the
+    ``help()``, editors and type checkers see the full signature, and the docstring has the
     parameters and the example of the model.
     """
 
@@ -210,7 +211,7 @@ def like(model: F, name: str, summary: str, call: Callable[..., Any]) -> F:
 
 
 def _shared(model: Callable[..., Any], name: str) -> str:
-    """Return what the docstring of the model says below its first line, about `name` instead."""
+    """Return the docstring of the model below its first line, with `name` in place of its name."""
     _, _, rest = inspect.cleandoc(model.__doc__ or "").partition("\n\n")
     return rest.replace(model.__name__, name)
 
@@ -218,10 +219,10 @@ def _shared(model: Callable[..., Any], name: str) -> str:
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
-def notice(message: str, category: type[Warning]) -> None:
+def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the first line outside this package."""
     depth = 1
-    frame = sys._getframe(depth)  # noqa: SLF001  # the documented way to find a caller
+    frame = sys._getframe(depth)  # noqa: SLF001  # finds the caller's frame
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
         depth += 1

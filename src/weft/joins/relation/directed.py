@@ -1,4 +1,4 @@
-"""Directed joins: every key is spelt out in a JoinSpec; the deprecated ``on=`` is answered with that spec."""
+"""Directed joins: a JoinSpec names every key; ``on=`` is deprecated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from weft.core.names import canonical_name
 from weft.errors import ArgumentError
-from weft.joins.relation.arguments import like, notice, refuse_keywords
+from weft.joins.relation.arguments import copy_signature, refuse_keywords, warn_caller
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
 from weft.joins.spec.asof import TemporalSpec
@@ -25,12 +25,14 @@ REMOVED_IN = "0.3"
 
 
 def warn_deprecated(old: str, new: str) -> None:
-    """Warn that `old` goes away and name the call to write instead."""
-    notice(f"{old} is deprecated and will be removed in weft {REMOVED_IN}: call {new}", DeprecationWarning)
+    """Warn that `old` is deprecated, with the call to write instead."""
+    warn_caller(
+        f"{old} is deprecated and will be removed in weft {REMOVED_IN}: call {new}", DeprecationWarning
+    )
 
 
 def pairs_of(on: Any) -> tuple[tuple[str, str], ...]:
-    """Return the key pairs that an ``on=`` argument says: a name, names, pairs or a mapping."""
+    """Return the key pairs of an ``on=`` argument: a name, names, pairs or a mapping."""
     if isinstance(on, str):
         on = [on]
     if isinstance(on, Mapping):
@@ -45,10 +47,10 @@ def pairs_of(on: Any) -> tuple[tuple[str, str], ...]:
 
 def spec_call(pairs: Sequence[tuple[str, str]], predicates: Sequence[JoinPredicate] = ()) -> str:
     """Return the expression that builds the spec, for a message."""
-    told = [*map(repr, pairs)]
+    arguments = [*map(repr, pairs)]
     if predicates:
-        told.append(f"predicates=[{', '.join(map(repr, predicates))}]")
-    return f"JoinSpec.from_tuples({', '.join(told)})"
+        arguments.append(f"predicates=[{', '.join(map(repr, predicates))}]")
+    return f"JoinSpec.from_tuples({', '.join(arguments)})"
 
 
 def deprecated_on(left: Frame, right: Frame, method: str, spec: object, on: Any) -> JoinSpec:
@@ -104,7 +106,7 @@ def _sibling(how: How, method: str) -> Callable[..., Any]:
 
 
 class DirectedJoins(Frame):
-    """Joins by a `JoinSpec`; `project=`, `suffixes=` and `stats=` as in the natural joins."""
+    """Joins by a `JoinSpec`."""
 
     __slots__ = ()
 
@@ -143,69 +145,73 @@ class DirectedJoins(Frame):
         stats: MatchStats | None = None,
         **unexpected: Any,
     ) -> Self:
-        """Pairs of rows that satisfy the spec.
-
-        ``orders.inner_join(customers, JoinSpec(equal_keys=[("customer_id", "id")]))``
+        """Pairs of rows that match the spec.
 
         Parameters
         ----------
         other
-            The right relation.
+            The right relation.  Required.
         spec
-            The keys, predicates and promises; see `JoinSpec`.
+            Keys, predicates and promises; see `JoinSpec`.  Required.
         project, suffixes
-            Columns and names of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
-            ``project=JoinProjection(suffixes=("", "_r"))``.  By default all left columns, then the right ones
-            without the keys; a right column with the name of a left one is an error.
+            The columns of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.  None by default: all left columns, then the right ones
+            without the keys.  Columns with the same name are an error.
         stats
-            A `MatchStats` that counts matches while the job runs.
+            A `MatchStats` that counts matches while the job runs.  None by default.
+
+        Examples
+        --------
+        ::
+
+            orders.inner_join(customers, JoinSpec(equal_keys=[("customer_id", "id")]))
         """
         named = {"project": project, "suffixes": suffixes, "stats": stats, **unexpected}
         return cast("Self", _directed(self, other, spec, "inner", "inner_join", named))
 
-    left_inner = like(
+    left_inner = copy_signature(
         inner_join,
         "left_inner",
         "Pairs of rows that satisfy the spec; same as `inner_join`.",
         _sibling("inner", "left_inner"),
     )
-    left_outer = like(
+    left_outer = copy_signature(
         inner_join,
         "left_outer",
         "Every left row, with its matches or with NULLs.",
         _sibling("left", "left_outer"),
     )
-    left_right = like(
+    left_right = copy_signature(
         inner_join,
         "left_right",
         "Every right row, with its matches or with NULLs; same as `right_outer`.",
         _sibling("right", "left_right"),
     )
-    right_outer = like(
+    right_outer = copy_signature(
         inner_join,
         "right_outer",
         "Every right row, with its matches or with NULLs; same as `left_right`.",
         _sibling("right", "right_outer"),
     )
-    outer_join = like(
+    outer_join = copy_signature(
         inner_join,
         "outer_join",
         "Every row of both sides; same as `full_outer`.",
         _sibling("full", "outer_join"),
     )
-    full_outer = like(
+    full_outer = copy_signature(
         inner_join,
         "full_outer",
         "Every row of both sides; same as `outer_join`.",
         _sibling("full", "full_outer"),
     )
-    semi_join = like(
+    semi_join = copy_signature(
         inner_join,
         "semi_join",
         "Left rows that have a match, each once, left columns only.",
         _sibling("semi", "semi_join"),
     )
-    anti_join = like(
+    anti_join = copy_signature(
         inner_join,
         "anti_join",
         "Left rows that have no match, left columns only.",
@@ -223,16 +229,20 @@ class DirectedJoins(Frame):
     ) -> Self:
         """Every pair of rows; the only join without a key or predicate.
 
-        ``days.cross_join(accounts)``
-
         Parameters
         ----------
         other
-            The right relation.
+            The right relation.  Required.
         project, suffixes
-            Columns and names of the result, as in `inner_join`.
+            The columns of the result, as in `inner_join`.  None by default.
         stats
-            A `MatchStats` that counts rows while the job runs.
+            A `MatchStats` that counts rows while the job runs.  None by default.
+
+        Examples
+        --------
+        ::
+
+            days.cross_join(accounts)
         """
         right = check_relation(other, "cross_join")
         return join_frames(

@@ -1,4 +1,4 @@
-"""explain_join, build_join_spec and inspect_keys: questions about a join before it runs."""
+"""explain_join, build_join_spec and inspect_keys: information about a join before it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.expr.spark.frames import check_one_session
 from weft.joins.choose import choose
 from weft.joins.explain import JoinExplanation, explain_resolved, explain_spec
 from weft.joins.relation import Relation
-from weft.joins.relation.arguments import notice
+from weft.joins.relation.arguments import warn_caller
 from weft.joins.relation.joining import check_relation
 from weft.joins.relation.natural import infer
 from weft.joins.resolve.join import Inference, resolve_join
@@ -36,39 +36,47 @@ def explain_join(
     project: JoinProjection | None = None,
     file: TextIO | None = None,
 ) -> JoinExplanation:
-    """Print what a join does and return it as a value; no job runs.
+    """Print the explanation of a join and return it.  No job runs.
 
-    Takes a spec alone, two relations and a spec, or a relation that came out of a join.
+    Pass a spec, or two relations and a spec, or a relation that a join returned.
 
     Parameters
     ----------
     left
-        The left relation, a relation that came out of a join, or a spec alone.
+        The left relation, a relation that a join returned, or a spec.  Required.
     right
-        The right relation; None (default) with a spec alone or a joined relation.
+        The right relation.  None (default) if `left` is a spec or a joined relation.
     spec
-        What to explain; None (default) explains the natural join of the two relations.
+        The spec to explain.  None (default) explains the natural join of the two relations.
     how
         ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"``, ``"anti"`` or ``"cross"``.
     project
-        The `JoinProjection` of the join; None by default.
+        The `JoinProjection` of the join.  None by default.
     file
-        Where to print; standard output by default.
+        Where to print.  None (default) is standard output.
 
     Examples
     --------
-    ::
+    >>> explanation = explain_join(JoinSpec([("customer_id", "id")]), how="left")
+    left join, unbound
+      condition  left.customer_id = right.id
+      nulls      a NULL key matches nothing
+      method     left_outer (was left_join)
+      keys
+        left.customer_id  right.id
+      spec fingerprint  d1e4b661897621cb
 
-        weft.explain_join(JoinSpec([("customer_id", "id")]))
+    With relations it also has the columns of the result and the strategy::
+
         weft.explain_join(orders, customers, JoinSpec([("customer_id", "id")]), how="left")
         weft.explain_join(orders.natural_left(customers, customer_ref="id"))
     """
-    explanation = _explained(left, right, spec, how, project)
+    explanation = _explain(left, right, spec, how, project)
     print(explanation, file=file)  # printing is what the function is for
     return explanation
 
 
-def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> JoinExplanation:
+def _explain(left: Any, right: Any, spec: Any, how: Any, project: Any) -> JoinExplanation:
     if isinstance(left, JoinSpec):
         _ignored("a spec alone", right=right, spec=spec, project=project)
         return explain_spec(left, how)
@@ -76,11 +84,11 @@ def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> Join
     if right is None and spec is None:
         if source.lineage is None:
             raise ArgumentError(
-                "explain_join: this relation did not come out of a join, or was changed since",
-                help="explain the relation that the join returned: filter, limit and order_by keep its story, "
-                "other steps end it\nor give two relations and a spec: explain_join(left, right, spec)",
+                "explain_join: this relation is not the result of a join, or was changed since",
+                help="explain the relation that the join returned: only filter, limit and order_by keep its lineage\n"
+                "or pass two relations and a spec: explain_join(left, right, spec)",
             )
-        _ignored("a relation that came out of a join", how=how, project=project)
+        _ignored("a relation that a join returned", how=how, project=project)
         return source.lineage.explain()
     target = check_relation(right, "explain_join")
     inference = None
@@ -97,13 +105,13 @@ def _explained(left: Any, right: Any, spec: Any, how: Any, project: Any) -> Join
 
 
 def _ignored(what: str, **named: object) -> None:
-    """Raise for arguments that say nothing about `what`."""
-    given = [f"{name}=" for name, value in named.items() if value is not None]
-    if given:
+    """Raise for arguments that do not apply to `what`."""
+    names = [f"{name}=" for name, value in named.items() if value is not None]
+    if names:
         raise ArgumentError(
-            f"explain_join of {what} takes no {' or '.join(given)}",
+            f"explain_join of {what} takes no {' or '.join(names)}",
             code="W0305",
-            help="give two relations and a spec: explain_join(left, right, spec, how=..., project=...)",
+            help="pass two relations and a spec: explain_join(left, right, spec, how=..., project=...)",
         )
 
 
@@ -123,22 +131,29 @@ def build_join_spec(
 ) -> JoinSpec:
     """Return the spec that a natural join of the two relations would use.
 
-    ``orders.left_outer(customers, build_join_spec(orders, customers, customer_ref="id"))``
-
     Parameters
     ----------
     left, right
-        The two relations.
+        The two relations.  Required.
     strict
-        True (default) refuses aliases that name no column; False drops them, with a `JoinKeyWarning`.
+        True (default) makes an alias of an unknown column an error; False drops it with a `JoinKeyWarning`.
     keys
-        Aliases as a mapping or as pairs, for names that cannot be written as a keyword.
+        Aliases as a mapping or as pairs, for names that are not valid keywords.  None by default.
     predicates, nulls_equal, relationship, unmatched
-        Become part of the spec; see `JoinSpec`.
+        Options of the spec, with the same defaults; see `JoinSpec`.
     exclude_shared
-        Shared columns that are not keys.
+        Columns that both relations have and that are not keys.  Empty by default.
     **aliases
-        ``left_name="right_name"`` adds a pair of keys, or replaces the partner of a shared column.
+        ``left_name="right_name"`` adds a pair of keys, or replaces the right column of a shared key.
+
+    Examples
+    --------
+    ::
+
+        spec = build_join_spec(orders, customers, customer_ref="id")
+        print(spec)
+        # left.customer_ref = right.id
+        orders.left_outer(customers, spec)
     """
     found = infer(
         check_relation(left, "build_join_spec"),
@@ -150,7 +165,7 @@ def build_join_spec(
         parameters=("strict", "exclude_shared", *FROM_KWARGS),
     )
     for note in found.notes:
-        notice(note, JoinKeyWarning)
+        warn_caller(note, JoinKeyWarning)
     return JoinSpec(
         found.pairs,
         check_predicates(predicates, "predicates"),
@@ -167,14 +182,18 @@ def inspect_keys(left: Relation, right: Relation, spec: JoinSpec | None = None) 
     ``pair_count`` (rows an inner join gives) and ``shared``.  Sort by ``pair_count`` to
     find the keys that make a join explode.
 
-    ``inspect_keys(orders, customers).order_by(("pair_count", False)).show(5)``
-
     Parameters
     ----------
     left, right
-        The two relations.
+        The two relations.  Required.
     spec
-        Its equal keys are counted; None (default) takes those of the natural join.
+        The spec whose equal keys are counted.  None (default) takes the keys of the natural join.
+
+    Examples
+    --------
+    ::
+
+        inspect_keys(orders, customers).order_by(("pair_count", False)).show(5)
     """
     source, target = check_relation(left, "inspect_keys"), check_relation(right, "inspect_keys")
     check_one_session(source.session, target.session)

@@ -1,7 +1,6 @@
-"""Arguments of other libraries' as-of joins, translated into the call to write here.
+"""Arguments of pandas ``merge_asof``, polars ``join_asof`` and Tempo ``asofJoin``, translated into a call of Weft.
 
-Known are those of pandas ``merge_asof``, polars ``join_asof`` and Tempo ``asofJoin``.  A name that the left side
-has as a column stays a key alias.
+A keyword that is also a column of the left side is a key alias.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ FOREIGN = {"pandas merge_asof": _PANDAS, "polars join_asof": _POLARS, "Tempo aso
 
 
 def is_foreign(name: str, left: Frame) -> bool:
-    """Whether a keyword belongs to another library, and names no column whose alias it could be."""
+    """Whether a keyword belongs to another library and is not a column of the left side."""
     return name not in left.schema and any(name in names for names in FOREIGN.values())
 
 
-def refuse_foreign(method: str, left: Frame, right: Frame, said: Mapping[str, Any]) -> None:
-    """Raise when a keyword is another library's, with the whole call as it is written here."""
-    foreign = [name for name in said if is_foreign(name, left)]
-    direction = said.get("strategy") in get_args(Direction)
+def check_foreign(method: str, left: Frame, right: Frame, arguments: Mapping[str, Any]) -> None:
+    """Raise if a keyword belongs to another library, with the call to write instead."""
+    foreign = [name for name in arguments if is_foreign(name, left)]
+    direction = arguments.get("strategy") in get_args(Direction)
     if not foreign and not direction:
         return
     named = [*foreign, *(["strategy"] if direction else [])]
@@ -45,16 +44,16 @@ def refuse_foreign(method: str, left: Frame, right: Frame, said: Mapping[str, An
         f"{method} takes no {format_list(f'{name}=' for name in named)}: "
         f"{'that is an argument' if len(named) == 1 else 'those are arguments'} of {_library(named)}",
         code="W0310",
-        help=_Translation(said, left, right).call(),
+        help=_Translation(arguments, left, right).call(),
     )
 
 
-def missing_order(method: str, left: Frame, right: Frame, said: Mapping[str, Any]) -> ArgumentError:
-    """Return the error for an as-of join that says no order columns."""
+def missing_order(method: str, left: Frame, right: Frame, arguments: Mapping[str, Any]) -> ArgumentError:
+    """Return the error for an as-of join without order columns."""
     return ArgumentError(
-        f"{method} needs order=: which columns say when a row is from",
+        f"{method} needs order=: the columns that order the rows of both sides",
         code="W0310",
-        help=_Translation(said, left, right).call(),
+        help=_Translation(arguments, left, right).call(),
     )
 
 
@@ -67,9 +66,9 @@ def _library(names: list[str]) -> str:
 
 @dataclass(frozen=True)
 class _Translation:
-    """The arguments of a call, and what each one is here."""
+    """The arguments of a call and the AsofSpec they translate to."""
 
-    said: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     left: Frame
     right: Frame
     options: dict[str, str] = field(default_factory=dict)
@@ -87,7 +86,7 @@ class _Translation:
 
     def _names(self, *candidates: str) -> list[str]:
         for name in candidates:
-            value = self.said.get(name)
+            value = self.arguments.get(name)
             if value is not None and name not in self.left.schema:
                 return [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)]
         return []
@@ -97,7 +96,7 @@ class _Translation:
         rights = self._names("right_by", "by_right", "by", "tsPartitionVal")
         if lefts or rights or self._names("on", "left_on", "right_on"):
             return list(zip(lefts or rights, rights or lefts, strict=False))
-        times = set(self._order())  # nothing said: the columns that a natural join would take
+        times = set(self._order())  # no keys are given: take those of a natural join
         shared = [n for n in self.left.columns if n in self.right.schema and n not in times]
         return [(n, n) for n in shared]
 
@@ -110,42 +109,46 @@ class _Translation:
 
     @staticmethod
     def _time(side: Frame) -> str:
-        """Return the first time of a side: the likely order column."""
+        """Return the first time column of a side: probably the order column."""
         return next((f.name for f in side.schema.fields if f.dtype.is_temporal), "event_ts")
 
     def _collide(self) -> bool:
         """Whether the two sides share a column that is neither a key nor a time, and needs a suffix."""
-        settled = {b for _, b in self._keys()} | {self._order()[1]}
-        return any(n in self.left.schema for n in self.right.columns if n not in settled)
+        resolved = {b for _, b in self._keys()} | {self._order()[1]}
+        return any(n in self.left.schema for n in self.right.columns if n not in resolved)
 
     def _translate(self) -> None:
-        said, options = self.said, self.options
+        arguments, options = self.arguments, self.options
         direction = (
-            said.get("strategy") if said.get("strategy") in get_args(Direction) else said.get("direction")
+            arguments.get("strategy")
+            if arguments.get("strategy") in get_args(Direction)
+            else arguments.get("direction")
         )
         if direction not in (None, "backward"):
             options["direction"] = repr(direction)
-        if said.get("tolerance") is not None:
-            options["tolerance"] = _distance(said["tolerance"], seconds=any(n in _TEMPO for n in said))
-        elif direction == "nearest":  # any distance will do elsewhere; here it is said
+        if arguments.get("tolerance") is not None:
+            options["tolerance"] = _distance(
+                arguments["tolerance"], seconds=any(n in _TEMPO for n in arguments)
+            )
+        elif direction == "nearest":  # other libraries allow any distance by default
             options["tolerance"] = "'unbounded'"
-        if said.get("allow_exact_matches") is False:
+        if arguments.get("allow_exact_matches") is False:
             options["allow_exact_matches"] = "False"
-        if said.get("skipNulls") is True:
+        if arguments.get("skipNulls") is True:
             keys = {b for _, b in self._keys()} | {self._order()[1]}
             options["skip_nulls"] = repr(tuple(n for n in self.right.columns if n not in keys))
-        if said.get("suffixes") is not None:
-            options["suffixes"] = repr(tuple(said["suffixes"]))
-        elif isinstance(said.get("suffix"), str):
-            options["suffixes"] = repr(("", said["suffix"]))
-        elif isinstance(said.get("right_prefix"), str):
-            options["suffixes"] = repr(("", f"_{said['right_prefix']}"))
+        if arguments.get("suffixes") is not None:
+            options["suffixes"] = repr(tuple(arguments["suffixes"]))
+        elif isinstance(arguments.get("suffix"), str):
+            options["suffixes"] = repr(("", arguments["suffix"]))
+        elif isinstance(arguments.get("right_prefix"), str):
+            options["suffixes"] = repr(("", f"_{arguments['right_prefix']}"))
         elif self._collide():
             options["suffixes"] = repr(DEFAULT_SUFFIXES)
 
 
 def _distance(value: Any, *, seconds: bool) -> str:
-    """Return a tolerance as it is written here; Tempo's are seconds."""
+    """Return a tolerance as Weft writes it; Tempo counts seconds."""
     if seconds and not isinstance(value, bool) and isinstance(value, int | float):
         return repr(f"{value} seconds")
     if isinstance(value, dt.timedelta):

@@ -90,7 +90,7 @@ class Frame:
         return found
 
     def _compiled(self, what: object, *, boolean: bool = False) -> tuple[Column, Any]:
-        """Return a Column and, for a text of the expression language, its type."""
+        """Return a Column and, for an expression as a string, its type."""
         if not isinstance(what, str):
             return _a_column(what), None
         scope = expr.TableScope({"": self.schema})
@@ -102,14 +102,14 @@ class Frame:
         return compile_expr(typed, column, functions_of(self.df)), typed.dtype
 
     def filter(self, condition: Column | str) -> Self:
-        """Keep the rows for which `condition` is true: a Column or an expression text.
+        """Keep the rows for which `condition` is true: a Column or an expression.
 
         ``orders.filter("total > 100 AND status = 'open'")``
 
         Parameters
         ----------
         condition
-            A boolean Spark Column, or a text of the expression language.
+            A boolean Spark Column, or an expression as a string.
         """
         column, _ = self._compiled(condition, boolean=True)
         return self._rows(self.df.filter(column), self.ordering)
@@ -185,7 +185,7 @@ class Frame:
         for old, name in {**(names or {}), **aliases}.items():
             if not isinstance(name, str) or not name:
                 raise ArgumentError(
-                    f"rename {old!r}: the new name must be a text, not {name!r}",
+                    f"rename {old!r}: the new name must be a string, not {name!r}",
                     help=f"write rename({{{old!r}: 'new_name'}})",
                 )
             new[self._index(old)] = name
@@ -198,7 +198,7 @@ class Frame:
     def with_columns(
         self, columns: Mapping[str, Column | str] | None = None, /, **more: Column | str
     ) -> Self:
-        """Add or replace columns: each a Column or an expression text.
+        """Add or replace columns: each a Column or an expression.
 
         ``orders.with_columns(total="price * quantity")``
 
@@ -207,7 +207,7 @@ class Frame:
         columns
             A mapping from names to columns, for names that cannot be written as a keyword; None by default.
         **more
-            ``name=column``: a Spark Column, or a text of the expression language.
+            ``name=column``: a Spark Column, or an expression as a string.
         """
         added = {**(columns or {}), **more}
         compiled = {name: self._compiled(what) for name, what in added.items()}
@@ -216,7 +216,7 @@ class Frame:
         for name in compiled:
             if not isinstance(name, str) or not name:
                 raise ArgumentError(
-                    f"with_columns: a column name must be a text, not {name!r}",
+                    f"with_columns: a column name must be a string, not {name!r}",
                     code="W0303",
                     help="write with_columns(name='expression') or with_columns({'odd name': 'expression'})",
                 )
@@ -383,8 +383,8 @@ def _a_count(value: object, method: str, *, least: int) -> None:
 def _a_column(what: object) -> Column:
     if not isinstance(what, AnyColumn):
         raise ArgumentError(
-            f"a column is a Spark Column or an expression text, not {type(what).__name__}",
-            help=f"write it as a text: {str(what)!r}",
+            f"a column is a Spark Column or an expression, not {type(what).__name__}",
+            help=f"write it as a string: {str(what)!r}",
         )
     return what
 

@@ -1,4 +1,4 @@
-"""The one place where relations are joined: resolve, choose, lower, remember."""
+"""join_frames, which all join methods call: resolve, choose, lower, and record the lineage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.resolve.join import Inference, resolve_join
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark import streams
-from weft.joins.spark.facts import read_session_facts, sampled_facts
+from weft.joins.spark.facts import read_session_facts, sample_facts
 from weft.joins.spark.lowering import lower
 from weft.joins.spark.stats import MatchStats
 from weft.joins.spark.streams import (
@@ -35,19 +35,19 @@ R = TypeVar("R", bound=Frame)
 
 
 def check_relation(other: object, method: str) -> Frame:
-    """Return `other`, or raise with the way to wrap it."""
+    """Return `other` if it is a relation; otherwise raise with how to create one."""
     if isinstance(other, Frame):
         return other
     raise ArgumentError(
         f"{method} takes a Relation, not {type(other).__name__}",
         help="wrap it: weft.relation(df)"
         if hasattr(other, "sparkSession")
-        else "weft.relation(df) makes one of a DataFrame",
+        else "create one with weft.relation(df)",
     )
 
 
 def resolve_projection(project: object, suffixes: object) -> JoinProjection | None:
-    """Return the projection that `project=` or its shorthand `suffixes=` says."""
+    """Return the projection from `project=` or its shorthand `suffixes=`."""
     if project is not None and not isinstance(project, JoinProjection):
         raise ArgumentError(
             f"project must be a JoinProjection, not {type(project).__name__}",
@@ -57,7 +57,7 @@ def resolve_projection(project: object, suffixes: object) -> JoinProjection | No
         return project
     if project is not None:
         raise ArgumentError(
-            "give project= or suffixes=, not both",
+            "write project= or suffixes=, not both",
             code="W0305",
             help="suffixes=(...) is short for project=JoinProjection(suffixes=(...))",
         )
@@ -76,30 +76,25 @@ def check_stats(stats: object) -> None:
 def _facts(
     left: Frame, right: Frame, join: ResolvedJoin, strategy: str, statistics: Statistics | None
 ) -> Facts | None:
-    """Return what a sample tells when it was asked for; a strategy that refuses is told before the job."""
+    """Return the facts of a sample if requested; a strategy that refuses the join raises before the job."""
     if statistics is None:
         return None
     check_choice(statistics, Statistics, "statistics")
     choose(join, strategy)
-    return sampled_facts(left.df, right.df, join)
+    return sample_facts(left.df, right.df, join)
 
 
 def _ground(left: Frame, right: Frame, join: ResolvedJoin, strategy: str) -> SessionFacts:
-    """Return Spark's estimates and what workers can do, where a choice hangs on them."""
-    asked = isinstance(join.match, AsOf) and strategy in ("auto", "kernel", "slices")
-    return read_session_facts(left.df, right.df) if asked else UNKNOWN
+    """Return Spark's estimates and the abilities of workers if the choice depends on them."""
+    is_needed = isinstance(join.match, AsOf) and strategy in ("auto", "kernel", "slices")
+    return read_session_facts(left.df, right.df) if is_needed else UNKNOWN
 
 
-def _settled_null_time(said: NullTime | None) -> NullTime:
-    check_choice(said or "error", NullTime, "on_null_time")
-    return said or "error"
-
-
-def _refuse_null_time(said: object) -> None:
-    if said is not None:
+def _check_null_time(on_null_time: object) -> None:
+    if on_null_time is not None:
         raise ArgumentError(
-            "on_null_time= is about two streams; elsewhere a row without a time matches nothing, and an outer join "
-            "shows it",
+            "on_null_time= is only valid for two streams; otherwise a row without a time is unmatched, and an outer "
+            "join keeps it",
             code="W0305",
             help="leave on_null_time= out, or filter the rows first",
         )
@@ -118,29 +113,28 @@ def join_frames(
     statistics: Statistics | None = None,
     on_null_time: NullTime | None = None,
 ) -> R:
-    """Return the join of two frames by a spec: the walk that every join method takes.
+    """Join two frames by a spec; every join method ends here.
 
     ::
 
         spec -> resolve -> choose -> lower -> Relation
 
-    A spec says what is wanted.  Everything that can be wrong is raised before Spark is asked for anything, and no
-    job runs unless ``statistics="sample"`` asks for one.
+    All errors in the spec are raised before Spark is called, and no job runs except for ``statistics="sample"``.
     """
-    # The spec was built and checked by the method; here two relations meet it.
     check_one_session(left.session, right.session)
     check_stats(stats)
-    # Resolve: names become columns, types meet, the columns of the result are settled.
+    # Resolve: find columns, compare types, determine the columns of the result.
     resolved = resolve_join(spec, left.schema, right.schema, how=how, project=project, inference=inference)
     check_promises(left.df, right.df, resolved)
     check_static_side(left.df, right.df, resolved)
     observation = stats.attach(left.df, right.df) if stats is not None else None
     if is_stream_join(left.df, right.df, resolved):
-        # Two streams: Spark's own join is the one strategy there is.
+        # Two streams: Spark's own join is the only strategy.
+        check_choice(on_null_time or "error", NullTime, "on_null_time")
         choice = stream_choice(left.df, right.df, resolved)
-        df = streams.lower(left.df, right.df, resolved, on_null_time=_settled_null_time(on_null_time))
+        df = streams.lower(left.df, right.df, resolved, on_null_time=on_null_time or "error")
     else:
-        _refuse_null_time(on_null_time)
+        _check_null_time(on_null_time)
         # Choose: a strategy, with the reason that `explain_join` prints.
         facts = _facts(left, right, resolved, strategy, statistics)
         choice = choose(
@@ -148,7 +142,7 @@ def join_frames(
         )
         # Lower: the strategy builds a lazy DataFrame.
         df = lower(left.df, right.df, resolved, choice, observation=observation)
-    # Relation: the result remembers how it came about, and has no order of its own.
+    # Relation: the result records its lineage and has no order marker.
     lineage = JoinLineage(
         spec=spec,
         project=project,

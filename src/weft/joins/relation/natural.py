@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from weft.core.findings import ErrorCollector
 from weft.errors import JoinKeyWarning, WeftError
-from weft.joins.relation.arguments import check_arguments, like, notice
+from weft.joins.relation.arguments import check_arguments, copy_signature, warn_caller
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
 from weft.joins.resolve.join import Inference, check_conditions
@@ -48,14 +48,14 @@ def infer(
     parameters: Sequence[str] = PARAMETERS,
     need_keys: bool = True,
 ) -> NaturalKeys:
-    """Return the keys of a natural join; `parameters` are what a misspelt keyword may have meant."""
+    """Return the keys of a natural join; `parameters` are suggestions for a misspelt keyword."""
     check_column_names(exclude_shared, "exclude_shared")
-    said = read_alias_pairs(aliases, keys, parameters)
+    pairs = read_alias_pairs(aliases, keys, parameters)
     return infer_natural_keys(
         left.schema,
         right.schema,
-        aliases=said[: len(aliases)],
-        keys=said[len(aliases) :],
+        aliases=pairs[: len(aliases)],
+        keys=pairs[len(aliases) :],
         exclude_shared=exclude_shared,
         strict=strict,
         order=order,
@@ -78,7 +78,7 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
             left, right, aliases=aliases, **{n: options[n] for n in ("strict", "keys", "exclude_shared")}
         )
     except WeftError as cause:
-        # The keys stop here; what is wrong with the predicates is told with them.
+        # Keys cannot be inferred; errors in predicates are reported with them.
         mistakes.add(cause)
         if predicates:
             check_conditions(JoinSpec((), predicates), left.schema, right.schema, mistakes)
@@ -87,7 +87,7 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
     promises = {n: options[n] for n in ("nulls_equal", "relationship", "unmatched")}
     spec = JoinSpec(found.pairs, predicates, **promises)
     for note in found.notes:
-        notice(note, JoinKeyWarning)
+        warn_caller(note, JoinKeyWarning)
     inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
     return join_frames(
         left, right, spec, how=how, project=project, inference=inference, stats=options["stats"]
@@ -176,24 +176,24 @@ class NaturalJoins(Frame):
         options = dict(zip(PARAMETERS, given, strict=True))
         return cast("Self", _natural(self, other, "inner", options, key_aliases))
 
-    natural_left = like(
+    natural_left = copy_signature(
         natural_inner, "natural_left", "Every left row, with its matches or with NULLs.", _sibling("left")
     )
-    natural_right = like(
+    natural_right = copy_signature(
         natural_inner,
         "natural_right",
-        "Every right row; keys of unmatched ones stand under the left names.",
+        "Every right row; the keys of unmatched rows are in the left key columns.",
         _sibling("right"),
     )
-    natural_full = like(
+    natural_full = copy_signature(
         natural_inner, "natural_full", "Every row of both sides, keys coalesced.", _sibling("full")
     )
-    natural_semi = like(
+    natural_semi = copy_signature(
         natural_inner,
         "natural_semi",
         "Left rows that have a match, each once, left columns only.",
         _sibling("semi"),
     )
-    natural_anti = like(
+    natural_anti = copy_signature(
         natural_inner, "natural_anti", "Left rows that have no match, left columns only.", _sibling("anti")
     )

@@ -1,8 +1,8 @@
-"""The line on which the times or numbers of both sides lie, and how rows near on it find each other.
+"""The axis on which the times or numbers of both sides are compared, and bounds on it.
 
-Whole axes (times, dates, integers) are counted in longs: microseconds, days or ones.  A
-distance that is no whole number of steps is rounded inwards, which changes no answer: no
-value lies between two steps.
+Values of whole axes (times, dates, integers) are longs: microseconds, days or ones.  A distance
+that is not a whole number of steps is rounded inwards, which changes no result, because there is
+no value between two steps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from decimal import Decimal as Number
 from functools import reduce
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from weft.core.types import DATE, DOUBLE, LONG, Decimal, DType, common_type
 from weft.errors import JoinTypeError
@@ -61,22 +61,22 @@ class Axis:
 
     @property
     def longest(self) -> Number | None:
-        """A distance that is longer than that of any two values; None where infinity is a value."""
+        """A distance greater than that of any two values; None if infinity is a value."""
         if isinstance(self.dtype, Decimal):
             return 2 * Number(10) ** (self.dtype.precision - self.dtype.scale)
         return Number(_WHOLE_END) if self.kind == "whole" else None
 
 
-def axis_of(join: ResolvedJoin) -> Axis:
+def find_axis(join: ResolvedJoin) -> Axis:
     """Return the axis of a join by time or by ranges.
 
-    All columns that are compared meet in one type; decimals that no type holds exactly are
-    refused, because rounding would move the ends of ranges.
+    All compared columns have one common type; decimals without an exact common type are an error,
+    because rounding would move the ends of ranges.
     """
-    found = reduce(_met, _compared(join))
-    if found.is_temporal or isinstance(found, Decimal):
-        return Axis(found)
-    return Axis(LONG if found.is_integer else DOUBLE)
+    dtype = reduce(_common_type, _compared(join))
+    if dtype.is_temporal or isinstance(dtype, Decimal):
+        return Axis(dtype)
+    return Axis(LONG if dtype.is_integer else DOUBLE)
 
 
 def _compared(join: ResolvedJoin) -> tuple[DType, ...]:
@@ -89,13 +89,13 @@ def _compared(join: ResolvedJoin) -> tuple[DType, ...]:
     return (*(join.left.fields[i].dtype for i in left), *(join.right.fields[i].dtype for i in right))
 
 
-def _met(a: DType, b: DType) -> DType:
-    found = common_type(a, b)
-    if found is None:
+def _common_type(a: DType, b: DType) -> DType:
+    dtype = common_type(a, b)
+    if dtype is None:
         raise JoinTypeError(
             f"no type holds the values of both {a} and {b} exactly", help="cast the order columns to one type"
         )
-    return found
+    return dtype
 
 
 ReachWay = Literal["never", "equal", "bins", "open"]
@@ -113,7 +113,7 @@ class Reach:
 
     @property
     def way(self) -> ReachWay:
-        """How partners are found."""
+        """How matches are found."""
         if self.never:
             return "never"
         if self.lower is None or self.upper is None or abs(self.length) > _LONGEST_BINNED:
@@ -132,8 +132,8 @@ class Reach:
         )
 
 
-def reach_of(match: Within, axis: Axis) -> Reach:
-    """Return the bounds of a match on its axis; one that is past all values is open or never met."""
+def measure_reach(match: Within, axis: Axis) -> Reach:
+    """Return the bounds of a match on its axis; a bound beyond all values is open or never satisfied."""
     most = axis.longest
     low, high = match.lower, match.upper
     if most is not None:
@@ -151,103 +151,3 @@ def point_side(match: Overlap) -> Side | None:
     if match.left_end is None:
         return "left"
     return "right" if match.right_end is None else None
-
-
-class Way(NamedTuple):
-    """A plan by name, the reason for it, and what a reader should know of its cost."""
-
-    name: str
-    reason: str
-    cost: str
-
-
-_READS_TWICE = "; a full join reads both sides twice"
-
-
-def way_of(join: ResolvedJoin) -> Way:
-    """Return how an interval or window join is run.
-
-    >>> from weft.core.types import Schema
-    >>> s = Schema.of(k="long", t="timestamp")
-    >>> m = Within(left=1, right=1, lower=0, upper=3_600_000_000)
-    >>> way_of(ResolvedJoin(how="left", left=s, right=s, keys=(), match=m, output=())).name
-    'bins'
-    """
-    match = join.match
-    if isinstance(match, Within):
-        return _way_within(join, match)
-    if isinstance(match, Overlap):
-        return _way_overlap(join, match)
-    assert isinstance(match, SameWindow)  # noqa: S101  # nothing else is near in time
-    return _way_window(join, match)
-
-
-def _way_within(join: ResolvedJoin, match: Within) -> Way:
-    way = reach_of(match, axis_of(join)).way
-    full = _READS_TWICE if join.how == "full" else ""
-    if way == "never":
-        return Way("equi", "no value lies between the bounds", "nothing matches")
-    if way == "equal":
-        return Way("equi", "both bounds are the same, so the times must be equal", "as a join by keys")
-    if way == "bins":
-        copied = "left" if join.how == "right" else "right"
-        return Way(
-            "bins",
-            "both bounds are given: time is cut into bins of four times their distance, one more equal key",
-            f"the {copied} side is copied 1.25 times; about five rows are tested for each that matches{full}",
-        )
-    return _unbinned(join, "a bound is open, so a row may match at any distance and bins would not help")
-
-
-def _unbinned(join: ResolvedJoin, why: str) -> Way:
-    if join.keys:
-        return Way("equi", f"{why}: joined by keys alone", "all pairs of rows of a key are tested")
-    return Way("equi", f"{why}, and there is no key: a nested loop", "all pairs of rows are tested")
-
-
-def _way_overlap(join: ResolvedJoin, match: Overlap) -> Way:
-    point = point_side(match)
-    full = _READS_TWICE if join.how == "full" else ""
-    measured = "; their lengths are measured first, which reads them once more"
-    if point is not None and join.how != "full" and join.how in _POINT_KEPT[point]:
-        return Way(
-            "bins",
-            "times in ranges: ranges are copied into bins of four times their mean length, one more equal key",
-            f"ranges are copied about 1.25 times{measured}",
-        )
-    if point is None and join.how == "inner":
-        return Way(
-            "bins",
-            "two ranges: both are copied into bins of four times their mean length, a pair counts in the bin "
-            "where the later one starts",
-            f"both sides are copied about 1.25 times{measured}",
-        )
-    return Way(
-        "levels",
-        "each row of a side that is kept lies in one bin, ranges of about one length on a level of bins",
-        f"the other side is copied 1.25 times and more for each level of lengths{measured}{full}",
-    )
-
-
-_POINT_KEPT: dict[Side, tuple[str, ...]] = {
-    "left": ("inner", "left", "semi", "anti"),
-    "right": ("inner", "right"),
-}
-
-
-def _way_window(join: ResolvedJoin, match: SameWindow) -> Way:
-    if match.kind == "tumbling":
-        return Way("equi", "the start of the window is one more equal key", "as a join by keys")
-    if match.kind == "session":
-        where = "of a key" if join.keys else "of all rows, in one task: there is no key"
-        return Way(
-            "sessions",
-            f"sessions {where} are found by sorting the times of both sides",
-            "each side is shuffled and sorted together with the times of the other, then joined by session",
-        )
-    full = _READS_TWICE if join.how == "full" else ""
-    return Way(
-        "bins",
-        "rows that share a sliding window are less than its size apart",
-        f"one side is copied 1.25 times, not once for each window{full}",
-    )

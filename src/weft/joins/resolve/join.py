@@ -1,4 +1,4 @@
-"""resolve_join: a spec and two schemas become a ResolvedJoin; all strictness lives here."""
+"""resolve_join: a spec and two schemas become a ResolvedJoin; all checks of a join are made here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.core.types import Schema, common_type
 from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysError
 from weft.joins.resolve.matching import resolve_match
 from weft.joins.resolve.output import OutputRequest, output_columns
-from weft.joins.resolve.predicates import meeting_help, resolve_predicates
+from weft.joins.resolve.predicates import resolve_predicates, suggest_cast
 from weft.joins.resolve.resolved import (
     AsOf,
     Exact,
@@ -34,7 +34,7 @@ from weft.joins.spec.values import How, check_choice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """What the caller knows of the keys beyond the spec: where they came from."""
+    """The origin of inferred keys."""
 
     origins: tuple[Origin, ...] = ()
     dropped: KeyPairs = ()
@@ -50,11 +50,11 @@ def resolve_join(
     project: JoinProjection | None = None,
     inference: Inference | None = None,
 ) -> ResolvedJoin:
-    """Bind `spec` to two schemas: names found, types met, output columns settled.
+    """Resolve `spec` against two schemas: find columns, compare types, determine the output columns.
 
-    `spec` is None for a cross join alone.  Every problem raises here, before Spark sees anything.
+    `spec` is None only for a cross join.  All errors are raised here, before Spark is called.
     """
-    how = _settled_how(spec, how)
+    how = _resolve_how(spec, how)
     for side, schema in (("left", left), ("right", right)):
         if not isinstance(schema, Schema):
             raise ArgumentError(
@@ -70,8 +70,8 @@ def resolve_join(
     inference = inference or Inference()
     if left.case_sensitive != right.case_sensitive:
         raise ArgumentError(
-            "the two sides follow different case policies",
-            help="make both relations under one setting of spark.sql.caseSensitive",
+            "the two sides differ in case sensitivity",
+            help="create both relations with the same spark.sql.caseSensitive",
         )
     keys, conditions, match = _conditions(spec, left, right, inference) if spec else ((), (), Exact())
     request = OutputRequest(
@@ -101,7 +101,7 @@ def resolve_join(
 
 
 def _output(request: OutputRequest, match: Match) -> tuple[OutputColumn, ...]:
-    """Return the output columns; an as-of join that looks up nothing is a mistake."""
+    """Return the output columns; an as-of join without right columns is an error."""
     columns = output_columns(request)
     if isinstance(match, AsOf) and all(c.source == "left" for c in columns):
         raise JoinSpecError(
@@ -112,7 +112,7 @@ def _output(request: OutputRequest, match: Match) -> tuple[OutputColumn, ...]:
     return columns
 
 
-def _settled_how(spec: JoinSpec | None, how: How | None) -> How:
+def _resolve_how(spec: JoinSpec | None, how: How | None) -> How:
     own: How | None = spec.how if isinstance(spec, AsofSpec | IntervalSpec | WindowSpec) else None
     if how is None:
         how = own or ("cross" if spec is None else "inner")
@@ -124,13 +124,13 @@ def _settled_how(spec: JoinSpec | None, how: How | None) -> How:
         )
     if own is not None and how != own:
         raise ArgumentError(
-            f"how={how!r} but the spec says how={own!r}", code="W0305", help="say it in the spec alone"
+            f"how={how!r}, but the spec has how={own!r}", code="W0305", help="write it only in the spec"
         )
     if (spec is None) != (how == "cross"):
         raise ArgumentError(
             "a cross join takes no spec, every other join needs one",
             code="W0305",
-            help="leave out the spec for how='cross', give one for every other how",
+            help="leave out the spec for how='cross', pass one for every other how",
         )
     return how
 
@@ -138,7 +138,7 @@ def _settled_how(spec: JoinSpec | None, how: How | None) -> How:
 def _conditions(
     spec: JoinSpec, left: Schema, right: Schema, inference: Inference
 ) -> tuple[tuple[ResolvedKey, ...], tuple[ResolvedPredicate, ...], Match]:
-    """Return keys, predicates and match; every mistake in them comes at once."""
+    """Return keys, predicates and match; all their errors are raised at once."""
     mistakes = ErrorCollector()
     keys = _resolved_keys(spec, left, right, inference, mistakes)
     conditions, match = check_conditions(spec, left, right, mistakes, keys)
@@ -153,7 +153,7 @@ def _conditions(
 def check_conditions(
     spec: JoinSpec, left: Schema, right: Schema, mistakes: ErrorCollector, keys: tuple[ResolvedKey, ...] = ()
 ) -> tuple[tuple[ResolvedPredicate, ...], Match]:
-    """Return predicates and match of a spec as far as they resolve; the rest goes into `mistakes`."""
+    """Return the predicates and the match of a spec; errors are added to `mistakes`."""
     conditions = resolve_predicates(spec, left, right, keys, mistakes)
     match: Match = Exact()
     with mistakes.collect():
@@ -168,18 +168,18 @@ def _resolved_keys(
     origins = inference.origins or (written,) * len(spec.equal_keys)
     keys = []
     for pair, origin in zip(spec.equal_keys, origins, strict=True):
-        found: list[int] = []
+        indices: list[int] = []
         for schema, name, side in ((left, pair[0], "left"), (right, pair[1], "right")):
             with mistakes.collect():
-                found.append(schema.index(parse_name(name), side=f"{side} relation"))
-        if len(found) < 2:
+                indices.append(schema.index(parse_name(name), side=f"{side} relation"))
+        if len(indices) < 2:
             continue
-        i, j = found
+        i, j = indices
         a, b = left.fields[i], right.fields[j]
         dtype = common_type(a.dtype, b.dtype)
         if dtype is None:
-            told = f"key left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}"
-            mistakes.add(JoinTypeError(told, help=meeting_help(a, b)))
+            message = f"key left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}"
+            mistakes.add(JoinTypeError(message, help=suggest_cast(a, b)))
         else:
             keys.append(ResolvedKey(left=i, right=j, dtype=dtype, origin=origin))
     return tuple(dict.fromkeys(keys))
@@ -194,7 +194,7 @@ def _relationship(spec: JoinSpec | None, how: How) -> Any:
         return None
     if how in ("semi", "anti"):
         raise JoinSpecError(
-            f"a {how} join keeps each left row at most once: relationship= says nothing about it",
+            f"a {how} join keeps each left row at most once: relationship= does not apply",
             code="W0305",
             help="leave relationship= out",
         )
@@ -228,7 +228,7 @@ def _fingerprint(
     spec: JoinSpec | None, how: How, project: JoinProjection, left: Schema, right: Schema
 ) -> str:
     def columns(schema: Schema) -> str:
-        # One text, not a list: a wide schema would cost more to encode than to bind.
+        # One string, not a list: encoding a wide schema as a list would cost more than resolving it.
         return "\0".join(f"{f.name}\1{f.dtype}" for f in schema)
 
     return fingerprint(

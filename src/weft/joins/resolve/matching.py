@@ -1,4 +1,4 @@
-"""The time part of a spec bound to two schemas: order columns, tolerances, bounds, windows."""
+"""The temporal part of a spec, resolved against two schemas: order columns, tolerances, bounds, windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAY = 86_400_000_000
 
 
 def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
-    """Return the match of a temporal spec, its columns found and its distances measured."""
+    """Return the match of a temporal spec, with column positions and distances in units of the axis."""
     i, j, a, b = _pair(spec.order, left, right)
     if isinstance(spec, AsofSpec):
         tolerance = None if spec.tolerance == UNBOUNDED else spec.tolerance
@@ -60,12 +60,12 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
 
 
 def _pair(order: AsofOrder, left: Schema, right: Schema) -> tuple[int, int, Field, Field]:
-    mistakes, found = ErrorCollector(), []
+    mistakes, indices = ErrorCollector(), []
     for schema, name, side in ((left, order.left, "left"), (right, order.right, "right")):
         with mistakes.collect():
-            found.append(schema.index(parse_name(name), side=f"{side} relation"))
+            indices.append(schema.index(parse_name(name), side=f"{side} relation"))
     mistakes.raise_all()
-    i, j = found
+    i, j = indices
     a, b = left.fields[i], right.fields[j]
     _check_order_types(a, b)
     return i, j, a, b
@@ -96,7 +96,7 @@ def _end(name: str, schema: Schema, side: Side, start: Field, what: str) -> int:
 def _window(spec: WindowSpec, i: int, j: int, a: Field, b: Field) -> SameWindow:
     if not a.dtype.is_temporal:
         raise JoinTypeError(
-            f"windows are cut in time, but left.{a.name} is {a.dtype}",
+            f"a window join needs times, but left.{a.name} is {a.dtype}",
             help="use an interval join for numbers",
         )
     sizes = {n: measure(getattr(spec, n), a, b, n) for n in ("size", "slide", "gap")}
@@ -130,7 +130,7 @@ def _check_order_types(a: Field, b: Field) -> None:
 
 
 def _order_help(a: Field, b: Field) -> str:
-    """Return how to get a time or a number out of an order column that is neither."""
+    """Return how to cast an order column that is neither a time nor a number."""
     needed = "both must be times (timestamp, timestamp_ntz, date) or both numbers"
     for side, field in (("left", a), ("right", b)):
         if field.dtype == STRING and is_keyword_name(field.name):
@@ -146,7 +146,7 @@ def _tie_break(name: str, right: Schema) -> int:
     if not field.dtype.is_orderable:
         raise JoinTypeError(
             f"tie_break column right.{field.name} of type {field.dtype} has no order",
-            help="name columns of numbers, texts, dates or times",
+            help="name columns of numbers, strings, dates or times",
         )
     return index
 
@@ -168,7 +168,7 @@ def measure(
         if is_number(distance):
             raise JoinTypeError(
                 f"{what} {distance!r} is a number but {column} is {a.dtype}",
-                help=f"write a length of time, for example {what}='5 seconds'",
+                help=f"write a duration, for example {what}='5 seconds'",
             )
         if {a.dtype, b.dtype} == {DATE} and size % _DAY:
             raise JoinTypeError(
@@ -177,9 +177,9 @@ def measure(
             )
         return int(size)
     if not is_number(distance):
-        shown = Duration(int(size))
+        duration = Duration(int(size))
         raise JoinTypeError(
-            f"{what} {shown} is a length of time but {column} is {a.dtype}",
+            f"{what} {duration} is a duration but {column} is {a.dtype}",
             help=f"write a number, for example {what}=5",
         )
     return Decimal(size)

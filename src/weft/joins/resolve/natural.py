@@ -22,13 +22,13 @@ class NaturalKeys:
     origins: tuple[Origin, ...]
     dropped: KeyPairs = ()
     displaced: Mapping[int, str] = field(default_factory=dict)
-    """Right columns that an alias has displaced from being a key, with the reason."""
+    """Right columns that are no longer keys because of an alias, with the reason."""
     notes: tuple[str, ...] = ()
-    """What a careful reader should be warned of."""
+    """Warnings for the user."""
 
 
 @dataclass(slots=True)
-class _Found:
+class _Key:
     left: str
     right: str
     origin: Origin
@@ -48,17 +48,17 @@ def infer_natural_keys(
 ) -> NaturalKeys:
     """Infer the keys: shared columns in left order, aliases in call order, then `keys`.
 
-    An alias for a shared column takes its place.  Order columns of an as-of join are
-    never keys.  With ``strict=False`` an alias that names no column is dropped and told.
+    An alias of a shared column replaces it.  Order columns of an as-of join are never keys.  With
+    ``strict=False`` an alias of an unknown column is dropped, with a note.
     """
     mistakes = ErrorCollector()
-    found = [
-        _Found(name, right.fields[right.index(name)].name, "shared")
+    inferred = [
+        _Key(name, right.fields[right.index(name)].name, "shared")
         for name in _shared(left, right, exclude_shared, order, mistakes)
     ]
     displaced: dict[int, str] = {}
     dropped: list[tuple[str, str]] = []
-    for origin, pair in _said(aliases, keys):
+    for origin, pair in _with_origins(aliases, keys):
         unknown = ErrorCollector()
         names: list[str] = []
         for schema, written, side in ((left, pair[0], "left"), (right, pair[1], "right")):
@@ -66,24 +66,24 @@ def infer_natural_keys(
                 hints = parameters if side == "left" else ()
                 names.append(schema.fields[_index(schema, written, f"{side} relation", hints)].name)
         if not unknown:
-            _place(found, displaced, right, _Found(names[0], names[1], origin))
+            _place(inferred, displaced, right, _Key(names[0], names[1], origin))
         elif strict:
             mistakes.extend(unknown)
         else:
             dropped.append(pair)
     mistakes.raise_all()
-    if not found and need_keys:
+    if not inferred and need_keys:
         raise _no_keys(left, right, dropped, exclude_shared)
     return NaturalKeys(
-        pairs=tuple((canonical_name(f.left), canonical_name(f.right)) for f in found),
-        origins=tuple(f.origin for f in found),
+        pairs=tuple((canonical_name(f.left), canonical_name(f.right)) for f in inferred),
+        origins=tuple(f.origin for f in inferred),
         dropped=tuple(dropped),
         displaced=displaced,
-        notes=tuple(_notes(left, found, dropped)),
+        notes=tuple(_notes(left, inferred, dropped)),
     )
 
 
-def _said(aliases: KeyPairs, keys: KeyPairs) -> Iterator[tuple[Origin, tuple[str, str]]]:
+def _with_origins(aliases: KeyPairs, keys: KeyPairs) -> Iterator[tuple[Origin, tuple[str, str]]]:
     for pair in aliases:
         yield "alias", pair
     for pair in keys:
@@ -113,7 +113,7 @@ def _shared(
 
 
 def _index(schema: Schema, written: str, side: str, parameters: Sequence[str]) -> int:
-    # A keyword can be any text, so a column that is literally called so wins over the grammar.
+    # A keyword can be any string, so a column with exactly this name comes before a parsed name.
     literal = schema.find(written) if isinstance(written, str) else None
     if literal is not None:
         return literal
@@ -122,19 +122,19 @@ def _index(schema: Schema, written: str, side: str, parameters: Sequence[str]) -
     return schema.index(parse_name(written, what="alias"), side=side, hint=hint)
 
 
-def _place(found: list[_Found], displaced: dict[int, str], right: Schema, new: _Found) -> None:
-    """Let `new` take the slot of the shared key it replaces, or append it."""
-    for i, old in enumerate(found):
+def _place(inferred: list[_Key], displaced: dict[int, str], right: Schema, new: _Key) -> None:
+    """Replace the shared key of the same left column by `new`, or append it."""
+    for i, old in enumerate(inferred):
         if (old.left, old.right) == (new.left, new.right) and old.origin != "shared":
-            return  # said twice, perhaps in another case
+            return  # written twice, perhaps in another case
         if old.left == new.left and old.origin == "shared":
             if old.right != new.right:
                 displaced[right.index(old.right)] = (
                     f"right column {old.right!r} is no longer a key because of {new.left}={new.right!r}"
                 )
-            found[i] = new
+            inferred[i] = new
             return
-    found.append(new)
+    inferred.append(new)
 
 
 def _no_keys(
@@ -153,14 +153,14 @@ def _no_keys(
     )
 
 
-def _notes(left: Schema, found: Sequence[_Found], dropped: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _notes(left: Schema, inferred: Sequence[_Key], dropped: Sequence[tuple[str, str]]) -> Iterator[str]:
     if dropped:
-        told = ", ".join(f"{a}={b!r}" for a, b in dropped)
-        yield f"strict=False: the join goes on without {told}, which name no column"
-    for key in found:
+        aliases = ", ".join(f"{a}={b!r}" for a, b in dropped)
+        yield f"strict=False: the join ignores {aliases}: unknown columns"
+    for key in inferred:
         dtype = left[key.left].dtype
         if key.origin == "shared" and (dtype.is_fraction or dtype.is_nested):
             yield (
                 f"shared column {key.left!r} of type {dtype} became a key; "
-                f"exclude_shared=({key.left!r},) leaves it out"
+                f"exclude_shared=({key.left!r},) excludes it"
             )

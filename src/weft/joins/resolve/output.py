@@ -23,7 +23,7 @@ class OutputRequest:
     keys: tuple[ResolvedKey, ...]
     project: JoinProjection
     right_order: int | None = None
-    """The right time or number of a temporal join; it takes a suffix unasked, since both times are shown."""
+    """The right order column of a temporal join; if names are equal it gets a suffix by default."""
     displaced: Mapping[int, str]
 
 
@@ -36,12 +36,12 @@ def output_columns(request: OutputRequest) -> tuple[OutputColumn, ...]:
         return _left_only(request)
     columns = _kept(_candidates(request), request)
     columns, renamed = _renamed(columns, request)
-    _refuse_collisions(columns, renamed, request)
+    _check_collisions(columns, renamed, request)
     suffixes = request.project.effective_suffixes or DEFAULT_SUFFIXES
-    settled = _settled(columns, renamed, suffixes, request)
-    if twice := _twice(settled, request):
+    named = _add_suffixes(columns, renamed, suffixes, request)
+    if twice := _twice(named, request):
         raise _duplicates(twice, _suffixes_that_pass(columns, renamed, request), request)
-    return settled
+    return named
 
 
 def _left_only(request: OutputRequest) -> tuple[OutputColumn, ...]:
@@ -88,7 +88,7 @@ def _candidates(request: OutputRequest) -> list[OutputColumn]:
                 right=key.right,
                 dtype=key.dtype,
                 nullable=request.left.fields[i].nullable or right.nullable,
-                reason=f"equal to right.{right.name}; the side that has a row gives the value",
+                reason=f"equal to right.{right.name}; the value of the side that has a row",
             )
         columns.append(column)
     columns.extend(_column(request, "right", i) for i in range(len(request.right)) if i not in hidden)
@@ -96,7 +96,7 @@ def _candidates(request: OutputRequest) -> list[OutputColumn]:
 
 
 def _coalesced(request: OutputRequest) -> dict[int, ResolvedKey]:
-    """Left key columns that take the right value where the left row is missing."""
+    """Left key columns that take the right value if there is no left row."""
     if request.project.right_keys != "auto" or request.how not in ("right", "full"):
         return {}
     first: dict[int, ResolvedKey] = {}
@@ -113,7 +113,7 @@ def _suppressed(request: OutputRequest, coalesced: Mapping[int, ResolvedKey]) ->
     ):
         hidden = {k.right for k in request.keys}
     elif coalesced:
-        # A second partner of one left column stays: on an unmatched right row it may differ.
+        # A second right key of one left column stays: in an unmatched right row it may differ.
         hidden = {k.right for k in coalesced.values()}
     if request.right_order is not None and not request.project.keep_right_order:
         hidden.add(request.right_order)
@@ -151,28 +151,28 @@ def _unknown(column: str, name: str, request: OutputRequest, what: str) -> Unkno
     available = [(f"{side}.{n}", n) for side, schema in sides for n in schema.names]
     close = find_similar(name, [n for _, n in available], most=1)
     meant = [repr(address) for address, n in available if n in close]
-    told = (
+    help_ = (
         f"did you mean {' or '.join(meant)}?"
         if meant
         else f"columns are {format_list(a for a, _ in available)}"
     )
-    return UnknownColumnError(f"{what} names {column!r}, which is not a column of the join", help=told)
+    return UnknownColumnError(f"{what} names {column!r}, which is not a column of the join", help=help_)
 
 
 def _kept(columns: list[OutputColumn], request: OutputRequest) -> list[OutputColumn]:
     project = request.project
     if project.keep is not None:
-        wanted: set[int] = set()
+        kept: set[int] = set()
         for name in project.keep:
             at = _address(name, columns, request, "keep")
             if at is None:
                 raise JoinSpecError(
-                    f"keep names {name!r}, which the join does not repeat",
+                    f"keep names {name!r}, which is not in the result",
                     code="W0307",
-                    help="right keys stay with right_keys='keep', the right order with keep_right_order=True",
+                    help="keep right keys with right_keys='keep', and the right order column with keep_right_order=True",
                 )
-            wanted.add(at)
-        columns = [c for i, c in enumerate(columns) if i in wanted]
+            kept.add(at)
+        columns = [c for i, c in enumerate(columns) if i in kept]
     dropped = {_address(name, columns, request, "drop") for name in project.drop}
     columns = [c for i, c in enumerate(columns) if i not in dropped]
     if not columns:
@@ -186,7 +186,7 @@ def _renamed(
     columns: list[OutputColumn], request: OutputRequest
 ) -> tuple[list[OutputColumn], frozenset[int]]:
     done: set[int] = set()
-    pairs: Iterable[tuple[str, str]] = request.project.rename  # type: ignore[assignment]  # settled by the spec
+    pairs: Iterable[tuple[str, str]] = request.project.rename  # type: ignore[assignment]  # the spec stores pairs
     for old, new in pairs:
         at = _address(old, columns, request, "rename")
         if at is None:
@@ -204,53 +204,53 @@ def _renamed(
     return columns, frozenset(done)
 
 
-def _refuse_collisions(
+def _check_collisions(
     columns: Sequence[OutputColumn], renamed: frozenset[int], request: OutputRequest
 ) -> None:
-    """Raise for names that both sides have, unless suffixes were asked for.
+    """Raise for names that both sides have, unless suffixes are requested.
 
-    Right keys that ``right_keys="keep"`` asks for may take a suffix unasked, and so may the
-    right time of an as-of, interval or window join.
+    Right keys with ``right_keys="keep"``, and the right order column of a temporal join, get a
+    suffix without a request.
     """
     if request.project.effective_suffixes is not None:
         return
     keys = {k.right for k in request.keys}
     if request.right_order is not None:
         keys.add(request.right_order)
-    unasked = [
+    colliding = [
         places[-1]
         for places in _places(columns, request).values()
         if len(places) > 1
         and not any(columns[i].source == "right" and columns[i].right in keys for i in places)
     ]
-    if unasked:
-        raise _collision(columns, unasked, _suffixes_that_pass(columns, renamed, request), request)
+    if colliding:
+        raise _collision(columns, colliding, _suffixes_that_pass(columns, renamed, request), request)
 
 
-def _settled(
+def _add_suffixes(
     columns: Sequence[OutputColumn],
     renamed: frozenset[int],
     suffixes: tuple[str, str],
     request: OutputRequest,
 ) -> tuple[OutputColumn, ...]:
-    """Return the columns with suffixes on names that clash, and the indicator."""
-    settled = list(columns)
+    """Return the columns with suffixes on colliding names, and the indicator."""
+    named = list(columns)
     clashing = {i for places in _places(columns, request).values() if len(places) > 1 for i in places}
     for i in clashing - renamed:
         column = columns[i]
         suffix = suffixes[1] if column.source == "right" else suffixes[0]
         if suffix:
-            settled[i] = replace(
+            named[i] = replace(
                 column,
                 name=column.name + suffix,
                 reason=f"suffix {suffix!r}: both sides have {column.name!r}",
             )
     if request.project.indicator is not None:
         name = parse_name(request.project.indicator, what="indicator")
-        settled.append(
-            OutputColumn(name=name, dtype=STRING, nullable=False, source="indicator", reason="asked for")
+        named.append(
+            OutputColumn(name=name, dtype=STRING, nullable=False, source="indicator", reason="requested")
         )
-    return tuple(settled)
+    return tuple(named)
 
 
 def _places(columns: Sequence[OutputColumn], request: OutputRequest) -> dict[str, list[int]]:
@@ -272,7 +272,7 @@ def _suffixes_that_pass(
     for left, right in (DEFAULT_SUFFIXES, ("_left", "_right")):
         for times in range(1, len(columns) + 2):
             pair = left * times, right * times
-            if not _twice(_settled(columns, renamed, pair, request), request):
+            if not _twice(_add_suffixes(columns, renamed, pair, request), request):
                 return pair
     return None
 

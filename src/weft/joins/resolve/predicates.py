@@ -45,15 +45,15 @@ class JoinScope:
                     "W0207", f"{qualifier!r} is not a side of the join", help="write left. or right."
                 )
             return self._on_side("left" if side == "left" else "right", name)
-        found = [side for side in _BOTH if name in self._schema(side)]
-        if len(found) == 2:
+        sides = [side for side in _BOTH if name in self._schema(side)]
+        if len(sides) == 2:
             return Diagnostic(
                 "W0216", f"both sides have a column {name!r}", help=f"write left.{name} or right.{name}"
             )
-        if not found:
+        if not sides:
             names = (*self.left.names, *self.right.names)
             return unknown_name(f"neither side has a column {name!r}", name, names, "there are")
-        return self._on_side(found[0], name)
+        return self._on_side(sides[0], name)
 
     def names(self) -> tuple[str, ...]:
         """Return every reference that resolves, for near-name help."""
@@ -85,7 +85,7 @@ def resolve_predicates(
 ) -> tuple[ResolvedPredicate, ...]:
     """Return every predicate of the spec bound: `predicates` first, then range predicates.
 
-    What is wrong goes into `mistakes`, that of every predicate.
+    Errors of all predicates are added to `mistakes`.
     """
     scope = JoinScope(left, right)
     bound: list[ResolvedPredicate] = []
@@ -93,7 +93,7 @@ def resolve_predicates(
         with mistakes.collect():
             bound.append(ResolvedPredicate(text=str(predicate), typed=_bound(predicate, scope)))
     if isinstance(spec, AsofSpec):
-        # Without all keys and order columns nobody can say which column is a foreign one.
+        # If a key or order column is unknown, it is not possible to tell which columns are allowed.
         allowed = None if mistakes else _range_slots(spec, left, right, keys)
         for predicate in spec.range_predicates:
             with mistakes.collect():
@@ -117,7 +117,7 @@ def _bound_fragment(predicate: ExpressionPredicate, scope: JoinScope) -> expr.Ty
         raise _CLASSES.get(cause.code, JoinSpecError)(cause.diagnostics) from cause
     if typed.dtype not in (BOOLEAN, NULL):
         raise JoinSpecError(
-            f"the expression {predicate.expression!r} gives {typed.dtype}, a predicate gives boolean",
+            f"the expression {predicate.expression!r} is {typed.dtype}, a predicate must be boolean",
             code="W0309",
             help="compare it with something, for example: ... > 0",
         )
@@ -126,19 +126,19 @@ def _bound_fragment(predicate: ExpressionPredicate, scope: JoinScope) -> expr.Ty
 
 def _bound_columns(predicate: ColumnPredicate, scope: JoinScope) -> expr.Typed:
     """Build ``left op right + offset`` as a tree and check it like any other."""
-    mistakes, found = ErrorCollector(), []
+    mistakes, columns = ErrorCollector(), []
     for schema, name, side in (
         (scope.left, predicate.left, "left"),
         (scope.right, predicate.right, "right"),
     ):
         with mistakes.collect():
-            found.append(schema.fields[schema.index(parse_name(name), side=f"{side} relation")])
+            columns.append(schema.fields[schema.index(parse_name(name), side=f"{side} relation")])
     mistakes.raise_all()
-    a, b = found
+    a, b = columns
     if common_type(a.dtype, b.dtype) is None:
         raise JoinTypeError(
             f"{predicate}: left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}",
-            help=meeting_help(a, b),
+            help=suggest_cast(a, b),
         )
     right: expr.Expr = expr.Ref("right", b.name)
     operator = "<>" if predicate.operator == "!=" else predicate.operator
@@ -198,11 +198,11 @@ def _foreign(
             )
 
 
-def meeting_help(left: Field, right: Field) -> str:
-    """Return the next step for two columns whose types do not meet: a cast that runs.
+def suggest_cast(left: Field, right: Field) -> str:
+    """Return help for two columns without a common type: a cast that runs.
 
     >>> from weft.core.types import parse_type
-    >>> meeting_help(Field("id", parse_type("long")), Field("key", parse_type("string")))
+    >>> suggest_cast(Field("id", parse_type("long")), Field("key", parse_type("string")))
     'cast one side first, for example right.with_columns(key="CAST(key AS long)")'
     """
     if isinstance(left.dtype, Map) or isinstance(right.dtype, Map):
@@ -213,11 +213,11 @@ def meeting_help(left: Field, right: Field) -> str:
         if len(calls) == 1:
             return f"cast one side first, for example {calls[0]}"
         return f"cast both sides first, for example {calls[0]} and {calls[1]}"
-    return f"no cast leads from {left.dtype} to {right.dtype} or back: join on other columns"
+    return f"there is no cast between {left.dtype} and {right.dtype}: join on other columns"
 
 
 def _ways(left: Field, right: Field) -> Iterator[tuple[str, ...]]:
-    """Yield casts after which the columns meet, those of a text to the other type first."""
+    """Yield casts that give the columns a common type, casts of a string to the other type first."""
     one_sided = [("left", left, right.dtype), ("right", right, left.dtype)]
     one_sided.sort(key=lambda way: way[1].dtype != STRING)
     for side, field, target in one_sided:
@@ -230,7 +230,7 @@ def _ways(left: Field, right: Field) -> Iterator[tuple[str, ...]]:
 
 
 def _call(side: str, field: Field, target: DType) -> str | None:
-    """Return the call that casts the column, or None when the language has no such cast."""
+    """Return the call that casts the column, or None if there is no such cast."""
     for name in dict.fromkeys((format_name(field.name), quote(field.name))):
         text = f"CAST({name} AS {target})"
         try:
@@ -260,13 +260,13 @@ class Conditions:
 
 
 def split_conditions(join: ResolvedJoin) -> Conditions:
-    """Return the conjuncts of a join's predicates; one that reads no column counts to the right side."""
-    found: dict[str, list[Typed]] = {"left": [], "right": [], "pair": []}
+    """Return the conjuncts of the predicates of a join; one without columns belongs to the right side."""
+    parts: dict[str, list[Typed]] = {"left": [], "right": [], "pair": []}
     for typed in join.predicates:
         for part in conjuncts(typed):
             sides = {slot.side for slot in part.slots if isinstance(slot, Slot)}
-            found["pair" if len(sides) == 2 else next(iter(sides), "right")].append(part)
-    return Conditions(tuple(found["left"]), tuple(found["right"]), tuple(found["pair"]))
+            parts["pair" if len(sides) == 2 else next(iter(sides), "right")].append(part)
+    return Conditions(tuple(parts["left"]), tuple(parts["right"]), tuple(parts["pair"]))
 
 
 def conjuncts(typed: Typed) -> Iterator[Typed]:
@@ -289,7 +289,7 @@ def fold_order_conditions(join: ResolvedJoin) -> ResolvedJoin:
 
         backward, tolerance 5s
 
-    What does not fold stays a condition; the rows are the same either way.
+    Other comparisons stay conditions; the result is the same either way.
     """
     match = join.match
     if not isinstance(match, AsOf):
@@ -308,7 +308,7 @@ def fold_order_conditions(join: ResolvedJoin) -> ResolvedJoin:
 
 
 def _narrowed(match: AsOf, part: Typed) -> AsOf | None:
-    """Return the match that says `part` too, or None when it cannot."""
+    """Return the match that includes the condition `part`, or None if that is not possible."""
     bound = _order_bound(match, part)
     if bound is None:
         return None
@@ -331,7 +331,7 @@ def _smaller(match: AsOf, bound: int) -> int:
 
 
 def _order_bound(match: AsOf, part: Typed) -> tuple[str, int] | None:
-    """Return ``(op, offset)`` when `part` says ``left op right + offset`` of the order pair."""
+    """Return ``(op, offset)`` if `part` is ``left op right + offset`` of the order columns."""
     if part.op not in ("<", "<=", ">", ">=") or len(part.args) != 2:
         return None
     first, second = part.args

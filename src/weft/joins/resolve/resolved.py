@@ -1,4 +1,4 @@
-"""What a join is once its names have met two schemas: the record that every engine reads."""
+"""A join resolved against two schemas: the record that every engine reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Slot(NamedTuple):
     """A column of one side, by position; predicates refer to columns through slots."""
 
     side: Side
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks a slot for
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,10 @@ class ResolvedKey:
     right: int
     dtype: DType
     origin: Origin
+
+    def index(self, side: Side) -> int:
+        """Return the position of the key column of a side."""
+        return self.left if side == "left" else self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,10 @@ class Within:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
-    """A time lies in a range, or two ranges share a time; a side without an end is a time.
+    """A time is in a range, or two ranges overlap; a side without an end is a time.
 
-    Ranges are ``[start, end)``, or ``[start, end]`` when `closed`; a NULL end is open, a NULL
-    start or a range that ends before it starts holds nothing.
+    Ranges are ``[start, end)``, or ``[start, end]`` when `closed`; a NULL end is open.  A
+    range with a NULL start, or that ends before it starts, matches nothing.
     """
 
     left: int
@@ -95,12 +99,19 @@ class SameWindow:
 
 
 Match = Exact | AsOf | Within | Overlap | SameWindow
+
+
+def order_index(match: AsOf | Within | Overlap | SameWindow, side: Side) -> int:
+    """Return the position of the order column of a side."""
+    return match.left if side == "left" else match.right
+
+
 OutputSource = Literal["left", "right", "coalesced", "indicator"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputColumn:
-    """A column of the result: its name, where it comes from and why it is called so."""
+    """A column of the result: its name, its source and the reason for its name."""
 
     name: str
     dtype: DType
@@ -122,7 +133,7 @@ class ResolvedPredicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedJoin:
-    """A join with nothing left to find out: fields, types, output columns, promises."""
+    """A join in full: columns by position, types, output columns, promises."""
 
     how: How
     left: Schema
@@ -142,6 +153,10 @@ class ResolvedJoin:
     def predicates(self) -> tuple[Typed, ...]:
         """The boolean trees that must all be true of a pair, over `Slot`s."""
         return tuple(c.typed for c in self.conditions)
+
+    def schema_of(self, side: Side) -> Schema:
+        """Return the schema of a side."""
+        return self.left if side == "left" else self.right
 
     def carrying(self, left: Sequence[Field], right: Sequence[Field]) -> ResolvedJoin:
         """Return the same join on sides with more columns behind those that it was resolved for.

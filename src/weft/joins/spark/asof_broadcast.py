@@ -1,4 +1,4 @@
-"""As-of with a small right side that is broadcast: every left row finds its match where it lies.
+"""As-of with a small right side that is broadcast: each left row finds its match in its own partition.
 
 Before::
 
@@ -12,40 +12,55 @@ After::
         FROM right r GROUP BY k
     ) ON l.k = r.k                                         -- broadcast
 
-The left side is not shuffled, nothing is sorted but the right rows of a key, and no row goes to
-Python.  One search serves every direction: the row before the place it finds is the latest, the
-row after it the earliest, and nearest compares the two.  Ties are settled when the arrays are
-made, so a tie costs nothing later.
+The left side is not shuffled, only the right rows of a key are sorted, and no row goes to Python.
+One search serves every direction: it returns a position; the row before it is the latest, the row
+after it the earliest, and nearest compares the two.  Ties are resolved when the arrays are built.
+
+The search is a sequence of projections::
+
+    before   count(values <= at)
+
+    after    c25 = if(values[2^25 - 1] <= at, 2^25, 0)
+             c24 = if(values[c25 | 2^24 - 1] <= at, c25 | 2^24, c25)
+             ...
+             c0  = if(values[c1] <= at, c1 | 1, c1)
+
+Each step is a projection because it reads the previous one twice.  Spark does not collapse them, and
+compiles all of them into the loop of the join, so that the array is read in place and not copied.
+Past the end of the array ``get`` is NULL, so arrays of all sizes take the same steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.types import to_spark
-from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf
-from weft.joins.spark.chosen import CHOSEN, finished, packed_right, usable_left, usable_right
-from weft.joins.spark.lookup import counted, key_names, looked_up
+from weft.joins.spark.chosen import CHOSEN, can_match, finish, pack_right
 from weft.joins.spark.order import Axis, tie_slots
 from weft.joins.spark.sides import Sides
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from weft.joins.spark.sides import Functions
+
 _TIME, _USABLE, _FOUND, _ORDER = "__weft_time", "__weft_usable", "__weft_found", "__weft_order"
 _TIMES, _ROWS, _COUNT, _PLACE = "__weft_times", "__weft_rows", "__weft_count", "__weft_place"
 _BACK, _AHEAD = "__weft_back", "__weft_ahead"
+_HALVINGS = 26  # 2^26 values, each with a row of its own, are more than a row of Spark holds
 
 
 def lower(sides: Sides, match: AsOf) -> DataFrame:
     """Return the joined rows under positional names; no job runs."""
     F = sides.F
-    usable = usable_left(sides, match, split_conditions(sides.join))
+    usable = can_match(sides, match, "left")
     left = sides.left.withColumns({_TIME: Axis.of(sides, match).left, _USABLE: usable})
     keys = [sides.left_column(key.left, key.dtype) for key in sides.join.keys]
-    met = looked_up(
+    met = look_up(
         F,
         left,
         keys,
@@ -53,38 +68,34 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
         nulls_equal=sides.join.nulls_equal,
         keep=sides.join.how == "left" or bool(sides.join.unmatched),
     )
-    # Equal times lie before the place that is looked for, unless the match is at or after it.
+    # The position is after equal times, unless the match must be at or after the left time.
     inclusive = match.allow_exact == (match.direction != "forward")
-    met = counted(F, met, _COUNT, values=_TIMES, at=_TIME, inclusive=inclusive)
+    met = count_before(F, met, _COUNT, values=_TIMES, at=_TIME, inclusive=inclusive)
     met = _placed(sides, match, met)
     chosen = F.get(F.col(_ROWS), F.col(_PLACE)).alias(CHOSEN)
     lefts = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]
-    return finished(met.select(*lefts, chosen), sides, match)
+    return finish(met.select(*lefts, chosen), sides, match)
 
 
 def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
-    """Return of each key the distinct times ascending, and the row that a tie falls to of each."""
+    """Return for each key the distinct times, ascending, and for each time the row that wins its tie."""
     F = sides.F
     names = key_names(len(sides.join.keys))
     keys = [
         sides.right_column(k.right, k.dtype).alias(n) for n, k in zip(names, sides.join.keys, strict=True)
     ]
-    row = F.struct(Axis.of(sides, match).right.alias("time"), packed_right(sides).alias("row"))
-    rows = sides.right.filter(usable_right(sides, match, split_conditions(sides.join))).select(
-        *keys, row.alias(_FOUND)
-    )
+    row = F.struct(Axis.of(sides, match).right.alias("time"), pack_right(sides).alias("row"))
+    rows = sides.right.filter(can_match(sides, match, "right")).select(*keys, row.alias(_FOUND))
     found = rows.groupBy(*names).agg(F.collect_list(_FOUND).alias(_FOUND))
     ties = [s.index for s in tie_slots(sides.join, match)]
 
     def sortable(one: Column, at: Column) -> Column:
         values = [one["row"][internal_name(RIGHT, i)].alias(f"p{n}") for n, i in enumerate(ties)]
-        ordered: Column = F.struct(one["time"].alias("time"), *values, at.alias("at"))
-        return ordered
+        return F.struct(one["time"].alias("time"), *values, at.alias("at"))
 
     def is_last(one: Column, at: Column) -> Column:
         following = F.get(F.col(_ORDER), at + F.lit(1))["time"]
-        last: Column = F.coalesce(following > one["time"], F.lit(True))
-        return last
+        return F.coalesce(following > one["time"], F.lit(True))
 
     found = found.withColumn(_ORDER, F.sort_array(F.transform(_FOUND, sortable)))
     found = found.withColumn(_ORDER, F.filter(_ORDER, is_last))
@@ -98,22 +109,21 @@ def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
 
 
 def _needed(sides: Sides, match: AsOf, row: Column) -> Column:
-    """Return a right row with NULL in the columns that nobody asks for."""
+    """Return a right row with NULL in the columns that the result does not use."""
     F = sides.F
-    asked = {c.right for c in sides.join.output} | {match.tombstone, match.until}
-    kept: Column = F.struct(
+    used = {c.right for c in sides.join.output} | {match.tombstone, match.until}
+    return F.struct(
         *(
-            (row[internal_name(RIGHT, i)] if i in asked else F.lit(None).cast(to_spark(f.dtype))).alias(
+            (row[internal_name(RIGHT, i)] if i in used else F.lit(None).cast(to_spark(f.dtype))).alias(
                 internal_name(RIGHT, i)
             )
             for i, f in enumerate(sides.join.right.fields)
         )
     )
-    return kept
 
 
 def _placed(sides: Sides, match: AsOf, met: DataFrame) -> DataFrame:
-    """Return the frame with the index of the chosen row, NULL or past an end when there is none."""
+    """Return the frame with the index of the chosen row, NULL or out of range if there is none."""
     F = sides.F
     axis = Axis.of(sides, match)
     before, after = F.col(_COUNT) - F.lit(1), F.col(_COUNT)
@@ -121,6 +131,7 @@ def _placed(sides: Sides, match: AsOf, met: DataFrame) -> DataFrame:
     def gap(place: Column) -> Column:
         return axis.distance(F.col(_TIME), F.get(F.col(_TIMES), place))
 
+    distance: Column | None = None
     if match.direction == "nearest":
         if not match.allow_exact:
             exact = F.get(F.col(_TIMES), after) == F.col(_TIME)
@@ -137,3 +148,53 @@ def _placed(sides: Sides, match: AsOf, met: DataFrame) -> DataFrame:
     if match.tolerance is not None and distance is not None:
         good = good & axis.within(distance, match.tolerance)
     return met.withColumn(_PLACE, F.when(good, place))
+
+
+def key_names(count: int) -> list[str]:
+    """Return the names of the key columns of a lookup table."""
+    return [f"__weft_key{n}" for n in range(count)]
+
+
+def look_up(
+    F: Functions,
+    frame: DataFrame,
+    keys: Sequence[Column],
+    table: DataFrame,
+    *,
+    nulls_equal: bool,
+    keep: bool = False,
+) -> DataFrame:
+    """Return the rows of a frame with the row of the table for their keys; the table is broadcast.
+
+    Rows whose keys are not in the table are dropped unless `keep` is true.  Without keys the table
+    has one row.
+    """
+    if not keys:
+        return frame.crossJoin(F.broadcast(table))
+    names = key_names(len(keys))
+    equal = [
+        key.eqNullSafe(F.col(name)) if nulls_equal else key == F.col(name)
+        for key, name in zip(keys, names, strict=True)
+    ]
+    met = reduce(lambda a, b: a & b, equal)
+    return frame.join(F.broadcast(table), met, "left_outer" if keep else "inner").drop(*names)
+
+
+def count_before(
+    F: Functions, frame: DataFrame, name: str, *, values: str, at: str, inclusive: bool
+) -> DataFrame:
+    """Return the frame with the number of `values` before `at`, or at or before it if `inclusive`.
+
+    `values` names a column of ascending arrays without NULLs.  The number is 0 if one of the two is NULL.
+    """
+    count = F.lit(0)
+    for bit in reversed(range(_HALVINGS)):
+        probed = F.get(F.col(values), count.bitwiseOR(F.lit((1 << bit) - 1)))
+        before = probed <= F.col(at) if inclusive else probed < F.col(at)
+        # The function `if` generates shorter code than CASE, and the JVM does not compile long methods.
+        further = F.call_function("if", before, count.bitwiseOR(F.lit(1 << bit)), count)
+        frame = frame.withColumn(name, further)
+        count = F.col(name)
+    # Spark pushes filters below projections and expands the columns they name: 2^26 copies of the first
+    # step.  It pushes nothing below a non-deterministic projection.
+    return frame.withColumn(name, F.call_function("if", F.spark_partition_id() >= F.lit(0), count, F.lit(0)))

@@ -8,12 +8,12 @@ After::
 
     cogroup(left by group(hash(k)), right by group(hash(k))) -> binary search in numpy
 
-Nothing is sorted by key and time in the JVM, which is the dearest step of the union plan; rows
-are copied to Python and back instead.  A key or time that is also a column of the result
-travels once.  A task holds one group of both sides at a time; there are as many groups as
-shuffle partitions, and a group above ``HELD`` bytes (a heavy key) is refused with advice.  The result
-of a group is bounded as well, whatever right rows its left rows share: above ``WHOLE`` bytes a right
-row is returned once with a list of its left rows, which is unfolded here, row by row.
+The JVM does not sort rows by key and time, which is the most expensive step of the union plan;
+instead rows are sent to Python and back.  A key or time that is also a column of the result is sent
+once.  A task holds one group of both sides at a time.  There are as many groups as shuffle
+partitions, and a group of more than ``HELD`` bytes (a heavy key) is an error with advice.  The result
+of a group is bounded too: above ``WHOLE`` bytes a right row is returned once with a list of its left
+rows, and Spark unfolds the list row by row.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from weft.core.types import BOOLEAN, DATE, LONG, Array, Decimal, DType, Field, S
 from weft.expr.spark.types import to_spark
 from weft.joins.resolve.axis import Axis as Line
 from weft.joins.resolve.predicates import split_conditions
-from weft.joins.resolve.resolved import AsOf, ResolvedKey, Side, Slot
+from weft.joins.resolve.resolved import AsOf, ResolvedKey, Side, Slot, order_index
 from weft.joins.spark import asof_result, asof_search
-from weft.joins.spark.chosen import is_over, usable_left, usable_right
+from weft.joins.spark.chosen import can_match, is_over
 from weft.joins.spark.order import Axis, tie_slots
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides, balanced_group
 from weft.joins.spark.workers import ship_by_value
@@ -54,7 +54,7 @@ _MANY, _PLAIN = "__weft_folded", "__weft_plain"
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Which columns of each side the kernel gives back, where each travels, and which travel only for that."""
+    """Columns of each side that the kernel returns, their positions, and those that are sent only to be returned."""
 
     left: dict[int, int]
     right: dict[int, int]
@@ -71,40 +71,38 @@ class _Layout:
             lefts.append(match.left)
         rights = [*(c.right for c in join.output if c.right is not None), *extra, *ties]
         count = len(_compared(sides))
-        left, left_sent = _placed(lefts or [0], _travelling(sides, "left", match), count)
-        right, right_sent = _placed(rights or [0], _travelling(sides, "right", match), count)
+        left, left_sent = _assign_positions(lefts or [0], _shared_positions(sides, "left", match), count)
+        right, right_sent = _assign_positions(rights or [0], _shared_positions(sides, "right", match), count)
         return cls(left, right, left_sent, right_sent)
 
 
-def _placed(
-    wanted: list[int], travelling: dict[int, int], keys: int
+def _assign_positions(
+    returned: list[int], shared: dict[int, int], keys: int
 ) -> tuple[dict[int, int], tuple[int, ...]]:
-    """Return where each wanted column lies in what is sent, and the columns that are sent besides."""
-    sent = tuple(i for i in dict.fromkeys(wanted) if i not in travelling)
-    places = travelling | {i: _FIRST_KEY + keys + n for n, i in enumerate(sent)}
-    return {i: places[i] for i in dict.fromkeys(wanted)}, sent
+    """Return the position of each returned column, and the columns that are sent only to be returned."""
+    sent = tuple(i for i in dict.fromkeys(returned) if i not in shared)
+    positions = shared | {i: _FIRST_KEY + keys + n for n, i in enumerate(sent)}
+    return {i: positions[i] for i in dict.fromkeys(returned)}, sent
 
 
-def _travelling(sides: Sides, side: Side, match: AsOf) -> dict[int, int]:
+def _shared_positions(sides: Sides, side: Side, match: AsOf) -> dict[int, int]:
     """Return the columns of a side that are sent anyway, as a key or as the time."""
-    fields = (sides.join.left if side == "left" else sides.join.right).fields
-    dtype = Axis.of(sides, match).dtype
-    found = {}
-    order = match.left if side == "left" else match.right
+    fields, dtype = sides.join.schema_of(side).fields, Axis.of(sides, match).dtype
+    positions, order = {}, order_index(match, side)
     if fields[order].dtype == dtype and dtype.is_temporal:
-        found[order] = _FIRST_KEY - 1
+        positions[order] = _FIRST_KEY - 1
     for n, key in enumerate(_compared(sides)):
-        index = key.left if side == "left" else key.right
+        index = key.index(side)
         if fields[index].dtype == key.dtype and not key.dtype.is_fraction:
-            found[index] = _FIRST_KEY + n
-    return found
+            positions[index] = _FIRST_KEY + n
+    return positions
 
 
 def _compared(sides: Sides) -> tuple[ResolvedKey, ...]:
     """Return the keys that a group compares.
 
-    The number of a time slice only says which group a row goes to: slices of one key that share a
-    group may see each other's rows, of which none is nearer than the one that a slice has itself.
+    The number of a time slice only assigns a row to a group.  Slices of one key that share a group may
+    see each other's rows, but no row of another slice is nearer than the match in the own slice.
     """
     return sides.join.keys[:-1] if sides.sliced else sides.join.keys
 
@@ -117,7 +115,7 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
         left.groupBy(_GROUP)
         .cogroup(right.groupBy(_GROUP))
         .applyInArrow(
-            ship_by_value((asof_search, asof_result), asof_search.cogrouped(_search(sides, match, layout))),
+            ship_by_value((asof_search, asof_result), asof_search.join_group(_search(sides, match, layout))),
             cast("StructType", to_spark(_result(sides, layout))),
         )
     )
@@ -128,8 +126,7 @@ def _unfolded(joined: DataFrame, sides: Sides, layout: _Layout) -> DataFrame:
     """Return a row for each left row, also of those that came in a list beside their right row."""
     F = sides.F
     rights = [internal_name(RIGHT, i) for i in layout.right]
-    # Whether a row is plain is its own column: asked for after the list is gone through, it would keep
-    # the whole list beside every row of it.
+    # Computed before the list is exploded: otherwise Spark would keep the whole list beside each of its rows.
     plain = joined.withColumn(_PLAIN, F.col(_MANY).isNull())
     every = plain.select(
         *(internal_name(LEFT, i) for i in layout.left), *rights, RIGHT_HERE, _PLAIN, F.inline_outer(_MANY)
@@ -144,15 +141,14 @@ def _unfolded(joined: DataFrame, sides: Sides, layout: _Layout) -> DataFrame:
 
 
 def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
-    """Return the rows of a side as they travel: group, usable, time, keys, then its own columns."""
+    """Return the rows of a side as they are sent: group, time, keys, its own columns, usable."""
     F = sides.F
     ours = side == "left"
-    conditions = split_conditions(sides.join)
-    usable = (usable_left if ours else usable_right)(sides, match, conditions)
+    usable = can_match(sides, match, side)
     frame = sides.left if ours else sides.right.filter(usable)
     keys = [_key_column(sides, side, key) for key in sides.join.keys]
     hashed = sides.spread(keys)
-    if ours:  # rows that can match nothing are spread by their values: NULL keys would be one group
+    if ours:  # rows that cannot match are spread by their values: NULL keys would be one group
         hashed = F.when(usable, hashed).otherwise(
             F.xxhash64(*(sides.left_column(i) for i in _hashable(sides.join.left)))
         )
@@ -163,24 +159,22 @@ def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
         _time_column(sides, axis, axis.left if ours else axis.right).alias(_TIME),
         *(key.alias(f"{_KEY}{n}") for n, key in enumerate(keys[: len(_compared(sides))])),
         *(sides.column(Slot(side, i)) for i in (layout.left_sent if ours else layout.right_sent)),
-        *((usable.alias(_USABLE),) if ours and conditions.left else ()),
+        *((usable.alias(_USABLE),) if ours and split_conditions(sides.join).left else ()),
     )
 
 
 def _hashable(schema: Schema) -> list[int]:
-    """Return columns that xxhash64 takes; maps and variants it does not."""
+    """Return the columns that xxhash64 accepts; it does not accept maps and variants."""
     return [i for i, f in enumerate(schema.fields) if f.dtype.is_orderable] or [0]
 
 
 def _key_column(sides: Sides, side: Side, key: ResolvedKey) -> Column:
     F = sides.F
-    column = (
-        sides.left_column(key.left, key.dtype) if side == "left" else sides.right_column(key.right, key.dtype)
-    )
+    column = sides.column_of(side, key.index(side), key.dtype)
     if not key.dtype.is_fraction:
         return column
     nan = F.lit(float("nan"))
-    whole: Column = F.when(F.isnan(column), nan).otherwise(column + F.lit(0.0))  # -0.0 becomes 0.0
+    whole = F.when(F.isnan(column), nan).otherwise(column + F.lit(0.0))  # -0.0 becomes 0.0
     return whole.cast(to_spark(key.dtype))
 
 
@@ -188,7 +182,7 @@ def _time_column(sides: Sides, axis: Axis, column: Column) -> Column:
     """Return the order value as something of 64 bits that sorts alike."""
     if isinstance(axis.dtype, Decimal):
         shift = Decimal(axis.dtype.scale + 1, 0)
-        power: Column = sides.F.lit(10**axis.dtype.scale).cast(to_spark(shift))
+        power = sides.F.lit(10**axis.dtype.scale).cast(to_spark(shift))
         return (column * power).cast("long")
     if axis.dtype.is_integer:
         return column.cast("long")
@@ -240,7 +234,7 @@ def _result(sides: Sides, layout: _Layout) -> Struct:
 
 
 def _finished(joined: DataFrame, sides: Sides, match: AsOf, layout: _Layout) -> DataFrame:
-    """Return the rows with their marks; a tombstone or an ended state undoes the match."""
+    """Return the rows with their markers; a tombstone or an ended state cancels the match."""
     F = sides.F
     over = is_over(sides, match, lambda i: F.col(internal_name(RIGHT, i)))
     here = F.col(RIGHT_HERE)
@@ -254,5 +248,5 @@ def _finished(joined: DataFrame, sides: Sides, match: AsOf, layout: _Layout) -> 
         )
         if sides.join.how == "inner" and not sides.join.unmatched:
             joined = joined.filter(F.col(RIGHT_HERE))
-    marks = {LEFT_HERE: F.lit(True), RIGHT_HERE: F.when(F.col(RIGHT_HERE), F.lit(True))}
-    return joined.withColumns(marks)
+    markers = {LEFT_HERE: F.lit(True), RIGHT_HERE: F.when(F.col(RIGHT_HERE), F.lit(True))}
+    return joined.withColumns(markers)

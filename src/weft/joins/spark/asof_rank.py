@@ -20,10 +20,9 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from weft.core.names import LEFT, RIGHT, internal_name
-from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf
-from weft.joins.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
-from weft.joins.spark.order import Axis, known_in_time, tie_slots
+from weft.joins.spark.chosen import CHOSEN, can_match, finish, pack_left, pack_right
+from weft.joins.spark.order import Axis, is_known_in_time, tie_slots
 from weft.joins.spark.sides import Sides
 
 if TYPE_CHECKING:
@@ -36,21 +35,18 @@ _CANDIDATE = "__weft_candidate"
 def lower(sides: Sides, match: AsOf) -> DataFrame:
     """Return the joined rows under positional names; no job runs."""
     F = sides.F
-    conditions = split_conditions(sides.join)
     numbered = sides.left.withColumn(_ROW, F.monotonically_increasing_id())
-    candidates = sides.right.filter(usable_right(sides, match, conditions)).withColumn(
-        _CANDIDATE, F.lit(True)
-    )
-    reach = [sides.condition(), Axis.of(sides, match).in_reach(), known_in_time(sides, match)]
-    reach.append(usable_left(sides, match, conditions))
+    candidates = sides.right.filter(can_match(sides, match, "right")).withColumn(_CANDIDATE, F.lit(True))
+    reach = [sides.condition(), Axis.of(sides, match).in_reach(), is_known_in_time(sides, match)]
+    reach.append(can_match(sides, match, "left"))
     pairs = numbered.join(
         candidates, reduce(lambda a, b: a & b, (c for c in reach if c is not None)), "left_outer"
     )
     found = F.col(_CANDIDATE).isNotNull()
     pairs = pairs.select(
         _ROW,
-        packed_left(sides).alias("l"),
-        F.when(found, packed_right(sides)).alias("r"),
+        pack_left(sides).alias("l"),
+        F.when(found, pack_right(sides)).alias("r"),
         F.when(found, _rank(sides, match)).alias("b"),
     )
     best = {i: _nearest_value(sides, i) for i in match.skip_nulls}
@@ -66,14 +62,13 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
         F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i))
         for i in range(len(sides.join.left))
     ]
-    return finished(grouped.select(*lefts, chosen.alias(CHOSEN)), sides, match)
+    return finish(grouped.select(*lefts, chosen.alias(CHOSEN)), sides, match)
 
 
 def _nearest_value(sides: Sides, index: int) -> Column:
     F = sides.F
     value = F.col("r").getField(internal_name(RIGHT, index))
-    nearest: Column = F.max_by(value, F.when(value.isNotNull(), F.col("b")))
-    return nearest
+    return F.max_by(value, F.when(value.isNotNull(), F.col("b")))
 
 
 def _rank(sides: Sides, match: AsOf) -> Column:
@@ -90,5 +85,4 @@ def _rank(sides: Sides, match: AsOf) -> Column:
         if axis.dtype.is_fraction:
             parts.append(~F.isnan(right))
     parts.extend(sides.column(slot) for slot in tie_slots(sides.join, match))
-    rank: Column = F.struct(*(p.alias(f"p{i}") for i, p in enumerate(parts)))
-    return rank
+    return F.struct(*(p.alias(f"p{i}") for i, p in enumerate(parts)))

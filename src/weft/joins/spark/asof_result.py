@@ -44,11 +44,11 @@ class Search(NamedTuple):
     piece: int
 
 
-def result_of(
+def build_result(
     search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]
 ) -> pa.Table:
     """Return the joined rows in record batches of bounded size, folded where they are many times the input."""
-    sizes = {i: sizes_of(right.column(i)) for i in search.right_out}
+    sizes = {i: measure_sizes(right.column(i)) for i in search.right_out}
     most = sum(int(size.max(initial=0)) for size in sizes.values()) * len(left) + left.nbytes
     if most <= search.piece:
         return pa.Table.from_batches([_rows(search, left, right, found, skipped)])
@@ -56,7 +56,7 @@ def result_of(
     for i, size in sizes.items():
         rows = skipped.get(i, found)
         theirs += np.where(rows >= 0, size[rows], 0) if len(size) else 0
-    ours = sum((sizes_of(column) for column in left.columns), np.zeros(len(left), dtype=np.int64))
+    ours = sum((measure_sizes(column) for column in left.columns), np.zeros(len(left), dtype=np.int64))
     if int(theirs.sum()) + int(ours.sum()) > search.whole:
         return _folded(search, left, right, found, skipped, ours, theirs)
     whole = _rows(search, left, right, found, skipped)
@@ -68,7 +68,7 @@ def _rows(
     search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]
 ) -> pa.RecordBatch:
     """Return a row for each left row."""
-    columns = [in_utc(_one_array(column)) for column in left.columns]
+    columns = [cast_to_utc(_one_array(column)) for column in left.columns]
     many = _many_type(columns)
     return pa.record_batch(
         [*columns, *_taken(search, right, found, skipped), pa.nulls(len(left), many)], list(search.names)
@@ -80,7 +80,7 @@ def _taken(search: Search, right: pa.Table, found: Any, skipped: dict[int, Any])
     columns = []
     for i in search.right_out:
         rows = skipped.get(i, found)
-        columns.append(in_utc(_one_array(right.column(i).take(pa.array(rows, mask=rows < 0)))))
+        columns.append(cast_to_utc(_one_array(right.column(i).take(pa.array(rows, mask=rows < 0)))))
     return [*columns, pa.array(found >= 0)]
 
 
@@ -120,7 +120,7 @@ def _folded(
     ends = _ends(bytes_of, search.piece)
     for a, b in zip([0, *ends], ends, strict=False):
         rows = left.take(pa.array(order[starts[a] : stops[b - 1]]))
-        columns = [in_utc(_one_array(column)) for column in rows.columns]
+        columns = [cast_to_utc(_one_array(column)) for column in rows.columns]
         many = _many_type(columns)
         lists = pa.ListArray.from_arrays(
             pa.array(np.append(starts[a:b], stops[b - 1]) - starts[a], pa.int32()),
@@ -147,16 +147,16 @@ def _ends(sizes: Any, most: int) -> list[int]:
     return ends
 
 
-def sizes_of(column: Any) -> Any:
+def measure_sizes(column: Any) -> Any:
     """Return how many bytes each value of a column has in Arrow's memory."""
     if isinstance(column, pa.ChunkedArray):
-        parts = [sizes_of(chunk) for chunk in column.chunks]
+        parts = [measure_sizes(chunk) for chunk in column.chunks]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     kind = column.type
     if pa.types.is_struct(kind):
-        return sum(map(sizes_of, column.flatten()), np.zeros(len(column), dtype=np.int64))
+        return sum(map(measure_sizes, column.flatten()), np.zeros(len(column), dtype=np.int64))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        total = np.concatenate(([0], np.cumsum(sizes_of(column.values))))
+        total = np.concatenate(([0], np.cumsum(measure_sizes(column.values))))
         offsets = column.offsets.to_numpy()
         return total[offsets[1:]] - total[offsets[:-1]] + 4
     if _has_length(kind):
@@ -179,7 +179,7 @@ def _one_array(column: Any) -> Any:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def in_utc(column: Any) -> Any:
+def cast_to_utc(column: Any) -> Any:
     """Return instants under the zone that Spark wants them back in; they come under the session's."""
     wanted = _utc_type(column.type)
     return column if wanted == column.type else column.cast(wanted)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weft.joins.spark.asof_result import Search, in_utc, result_of
+from weft.joins.spark.asof_result import Search, build_result, cast_to_utc
 
 _MANY = 1 << 24
 
@@ -26,7 +26,7 @@ class GroupTooLargeError(MemoryError):
     """One group of both sides is more than a task may hold."""
 
 
-def cogrouped(search: Search) -> Callable[[pa.Table, pa.Table], pa.Table]:
+def join_group(search: Search) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """Return the function that joins one group of both sides."""
 
     def run(left: pa.Table, right: pa.Table) -> pa.Table:
@@ -66,7 +66,7 @@ def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
         kept = np.flatnonzero(found >= 0)
         left, found = left.take(pa.array(kept)), found[kept]
         skipped = {c: rows[kept] for c, rows in skipped.items()}
-    return result_of(search, left.select(list(search.left_out)), right, found, skipped)
+    return build_result(search, left.select(list(search.left_out)), right, found, skipped)
 
 
 def _usable(search: Search, left: pa.Table) -> Any:
@@ -190,7 +190,7 @@ def _sortable_column(values: Any) -> Any:
         return pa.array(numbers(values))
     if not pa.types.is_nested(values.type):
         return values
-    keys = [_sortable(value) for value in in_utc(values).to_pylist()]
+    keys = [_sortable(value) for value in cast_to_utc(values).to_pylist()]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return pa.array([ranks[key] for key in keys], pa.int64())
 

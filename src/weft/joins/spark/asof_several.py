@@ -15,8 +15,8 @@ After::
     WHERE side = 1
     WINDOW w AS (PARTITION BY k ORDER BY t, side, ties of r1.., ties of r2.. ROWS UP TO HERE)
 
-Rows of one right side stand in the order of their own ties, since those of the others are NULL
-for all of them.  After the choice the parts are finished one after another, as in a chain.
+The rows of one right side are sorted by their own ties, because the tie columns of the other sides are
+NULL for all of them.  After the choice the parts are finished one after another, as in a chain.
 """
 
 from __future__ import annotations
@@ -28,22 +28,21 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.frames import window_of
-from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedKey
 from weft.joins.several import Part
 from weft.joins.spark.asof_union import (
     HERE,
     chosen_row,
     directions,
-    packed_type,
+    pack_type,
     right_time,
     running,
     salt,
     ties,
-    unpacked_left,
+    unpack_left,
 )
-from weft.joins.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
-from weft.joins.spark.contracts import checked
+from weft.joins.spark.chosen import CHOSEN, can_match, finish, pack_left, pack_right
+from weft.joins.spark.contracts import guard_promises
 from weft.joins.spark.order import Axis
 from weft.joins.spark.sides import Sides
 
@@ -87,7 +86,9 @@ def lower_several(left: DataFrame, rights: Sequence[DataFrame], parts: Sequence[
     """Return the rows of all joins under their real names; no job runs."""
     lanes = [_Lane(p, Sides.of(left, right, p.direct)) for p, right in zip(parts, rights, strict=True)]
     sides, F = lanes[0].sides, lanes[0].sides.F
-    every = reduce(lambda a, b: a.unionAll(b), [_asking(lanes), *(_asked(lane, lanes) for lane in lanes)])
+    every = reduce(
+        lambda a, b: a.unionAll(b), [_left_rows(lanes), *(_right_rows(lane, lanes) for lane in lanes)]
+    )
     columns: dict[str, Column] = {}
     for descending in (False, True):
         going = [lane for lane in lanes if descending in directions(lane.match)]
@@ -96,8 +97,8 @@ def lower_several(left: DataFrame, rights: Sequence[DataFrame], parts: Sequence[
             for name, value in running(lane.sides, lane.match, lane.row).items():
                 columns[f"{name}{int(descending)}"] = value.over(window)
     reached = every.withColumns(columns).filter(F.col("side") == HERE)
-    rows = reached.select(*(lane.usable for lane in lanes), *unpacked_left(sides), *columns)
-    return _finished(
+    rows = reached.select(*(lane.usable for lane in lanes), *unpack_left(sides), *columns)
+    return _finish(
         rows.select(
             *(internal_name(LEFT, i) for i in range(len(sides.join.left))),
             *(
@@ -109,10 +110,10 @@ def lower_several(left: DataFrame, rights: Sequence[DataFrame], parts: Sequence[
     )
 
 
-def _asking(lanes: Sequence[_Lane]) -> DataFrame:
+def _left_rows(lanes: Sequence[_Lane]) -> DataFrame:
     """Return the left rows as rows of the union."""
     sides, F = lanes[0].sides, lanes[0].sides.F
-    usable = [usable_left(lane.sides, lane.match, split_conditions(lane.sides.join)) for lane in lanes]
+    usable = [can_match(lane.sides, lane.match, "left") for lane in lanes]
     anywhere = reduce(lambda a, b: a | b, usable)
     return sides.left.select(
         *(
@@ -123,30 +124,29 @@ def _asking(lanes: Sequence[_Lane]) -> DataFrame:
         Axis.of(sides, lanes[0].match).left.alias("t"),
         F.lit(HERE).alias("side"),
         *(u.alias(lane.usable) for lane, u in zip(lanes, usable, strict=True)),
-        packed_left(sides).alias("l"),
+        pack_left(sides).alias("l"),
         *(_nothing(lane) for lane in lanes),
     )
 
 
-def _asked(lane: _Lane, lanes: Sequence[_Lane]) -> DataFrame:
+def _right_rows(lane: _Lane, lanes: Sequence[_Lane]) -> DataFrame:
     """Return the rows of a right side as rows of the union."""
     sides, F = lane.sides, lane.sides.F
     when, side = right_time(sides, lane.match)
-    none = F.lit(None).cast(packed_type(sides.join.left, LEFT))
-    return sides.right.filter(usable_right(sides, lane.match, split_conditions(sides.join))).select(
+    none = F.lit(None).cast(pack_type(sides.join.left, LEFT))
+    return sides.right.filter(can_match(sides, lane.match, "right")).select(
         *(sides.right_column(k.right, k.dtype).alias(f"k{i}") for i, k in enumerate(lane.keys)),
         F.lit(0).alias("salt"),
         when.alias("t"),
         side.alias("side"),
         *(F.lit(True).alias(other.usable) for other in lanes),
         none.alias("l"),
-        *(packed_right(sides).alias(o.row) if o is lane else _nothing(o) for o in lanes),
+        *(pack_right(sides).alias(o.row) if o is lane else _nothing(o) for o in lanes),
     )
 
 
 def _nothing(lane: _Lane) -> Column:
-    none: Column = lane.sides.F.lit(None).cast(packed_type(lane.sides.join.right, RIGHT)).alias(lane.row)
-    return none
+    return lane.sides.F.lit(None).cast(pack_type(lane.sides.join.right, RIGHT)).alias(lane.row)
 
 
 def _window(every: DataFrame, lanes: Sequence[_Lane], going: Sequence[_Lane], *, descending: bool) -> Any:
@@ -162,16 +162,16 @@ def _window(every: DataFrame, lanes: Sequence[_Lane], going: Sequence[_Lane], *,
     )
 
 
-def _finished(frame: DataFrame, lanes: Sequence[_Lane]) -> DataFrame:
-    """Return the rows after every part: ended states undone, promises checked, columns named."""
+def _finish(frame: DataFrame, lanes: Sequence[_Lane]) -> DataFrame:
+    """Return the rows after every part: ended states cancelled, promises checked, columns named."""
     names: list[str] = []
     for done, lane in enumerate(lanes, start=1):
         rest = [later.chosen for later in lanes[done:]]
         join = lane.part.chained
         sides = Sides(join, frame, lane.sides.right, lane.sides.F)
         assert isinstance(join.match, AsOf)  # noqa: S101  # a part is an as-of join
-        joined = finished(frame.withColumnRenamed(lane.chosen, CHOSEN), sides, join.match, besides=rest)
-        shown = checked(joined, sides).select(*sides.output(), *rest)
+        joined = finish(frame.withColumnRenamed(lane.chosen, CHOSEN), sides, join.match, besides=rest)
+        result = guard_promises(joined, sides).select(*sides.output(), *rest)
         names = [c.name for c in join.output]
-        frame = shown.toDF(*(internal_name(LEFT, i) for i in range(len(names))), *rest)
+        frame = result.toDF(*(internal_name(LEFT, i) for i in range(len(names))), *rest)
     return frame.toDF(*names)

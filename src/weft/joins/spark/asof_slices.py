@@ -1,4 +1,4 @@
-"""As-of with the rows of heavy keys cut by time: every task gets its share, whatever the keys.
+"""As-of with the rows of heavy keys cut by time: tasks are even, whatever the keys are.
 
 Before::
 
@@ -11,16 +11,16 @@ After::
     right' = SELECT *, slice(k, u) FROM right
 
 Cuts are times of right rows, so that every slice has the row that its first left row needs.
-Where that cannot be, a slice is told of the last right row before it::
+Where that is not possible, the last right row before a slice is carried into it::
 
     right' = SELECT *, slice(k, u) FROM right
-             UNION ALL  what each slice must know from before it
+             UNION ALL  the rows that are carried into a slice
 
-So it is for a key with few right rows, and for a column that skips NULLs, which has a last row
-of its own.  Forward it is the first row of the next slice that has one, nearest takes both.  Rows
-that are told are copies of right rows, so where one meets its original nothing changes.
+This is the case for a key with few right rows, and for a column of `skip_nulls`, which has its own last
+row.  Forward carries the first row of the next slice that has one, nearest carries both.  A carried row
+is a copy of a right row, so it changes nothing in a slice that has the original.
 
-Any other plan does the rest: to it the slice is one more key.
+The kernel or union plan joins the slices, with the slice as one more key.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from weft.expr.spark.frames import window_of
 from weft.joins.choose import ASOF
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, Side
 from weft.joins.spark import asof_kernel, asof_union
-from weft.joins.spark.chosen import packed_right
-from weft.joins.spark.heavy_keys import CUTS, KEY, TOLD, Survey
+from weft.joins.spark.chosen import pack_right
+from weft.joins.spark.heavy_keys import CARRIED, CUTS, KEY, Survey
 from weft.joins.spark.order import tie_slots
 from weft.joins.spark.sides import Sides
 
@@ -64,11 +64,11 @@ class Slicing:
         slice, cut before:  0  1  1  1  2  2  3  3
         slice, cut after:   0  0  0  1  1  2  2  2
 
-    Rows of one side and time are never parted.  Where every cut is the time of a right row, a slice
-    has the right row that its first left row needs: backward, rows at a cut begin a slice, so the row
-    at the cut is there for all that follow; forward, they end it.  A left row that may not take an
-    equal time goes to the other side of the cut.  Nearest needs both, so right rows at a cut are
-    copied into the slice before it.
+    Rows of one side with equal times are in one slice.  If every cut is the time of a right row, a slice
+    has the right row that its first left row needs: backward, rows at a cut start a slice, so that row
+    is there for all later ones; forward, they end a slice.  A left row that must not match an equal
+    time goes to the other side of the cut.  Nearest needs both, so right rows at a cut are copied into
+    the slice before it.
     """
 
     survey: Survey
@@ -93,37 +93,31 @@ class Slicing:
         F, survey = self.survey.sides.F, self.survey
         joined = survey.rows(side).join(F.broadcast(heavy), self.equal(side, KEY), how)
         cuts, time = F.col(CUTS), survey.time(side)
-        stride = math.isqrt(survey.wanted) + 1
+        stride = math.isqrt(survey.slices) + 1
         begins = begins_a_slice(survey.match, side)
 
         def passed(place: Column) -> Column:
             cut = F.get(cuts, place)
-            here: Column = F.when(cut <= time if begins else cut < time, F.lit(1)).otherwise(F.lit(0))
-            return here
+            return F.when(cut <= time if begins else cut < time, F.lit(1)).otherwise(F.lit(0))
 
-        # Two short rows of comparisons: first every stride-th cut, then the cuts between two of those.
-        strides = [passed(F.lit(stride * (i + 1) - 1)) for i in range(survey.wanted // stride + 1)]
+        # Two short sequences of comparisons: every stride-th cut first, then the cuts between two of those.
+        strides = [passed(F.lit(stride * (i + 1) - 1)) for i in range(survey.slices // stride + 1)]
         base = reduce(lambda a, b: a + b, strides) * F.lit(stride)
         between = [passed(F.col(_BASE) + F.lit(i)) for i in range(stride - 1)]
         number = reduce(lambda a, b: a + b, between, F.col(_BASE))
         return joined.withColumn(_BASE, base).withColumn(SLICE, number)
 
     def equal(self, side: Side, prefix: str) -> Column:
-        """Return that the keys of a side equal the columns of that prefix; true without keys."""
-        F, join = self.survey.sides.F, self.survey.sides.join
-        pairs = [(key, F.col(f"{prefix}{i}")) for i, key in enumerate(self.survey.keys(side))]
-        same: Column = reduce(
-            lambda whole, p: whole & (p[0].eqNullSafe(p[1]) if join.nulls_equal else p[0] == p[1]),
-            pairs,
-            F.lit(True),
-        )
-        return same
+        """Return the condition that the keys of a side equal the columns with a prefix; true without keys."""
+        sides, F = self.survey.sides, self.survey.sides.F
+        equal = [sides.equal(key, F.col(f"{prefix}{i}")) for i, key in enumerate(sides.keys(side))]
+        return reduce(lambda a, b: a & b, equal, F.lit(True))
 
 
 def begins_a_slice(match: AsOf, side: Side) -> bool:
-    """Whether a row at a cut lies in the slice after it.
+    """Whether a row at a cut belongs to the slice after it.
 
-    Backward right rows do, and left rows that may take an equal time; forward it is the other way.
+    Backward, right rows do, and left rows that may match an equal time; forward, it is the other way round.
     """
     if match.direction == "nearest":
         return True
@@ -143,13 +137,13 @@ INNER: tuple[tuple[str, Callable[[Sides, AsOf], DataFrame]], ...] = (
     ("kernel", asof_kernel.lower),
     ("union", asof_union.lower),
 )
-"""The plans that may join the slices, the first that serves the join is taken."""
+"""The plans that may join the slices; the first one that supports the join is used."""
 
 
 def lower(sides: Sides, match: AsOf, facts: Facts | None = None, *, kernel: bool = True) -> DataFrame:
     """Return the joined rows under positional names; no job runs.
 
-    `facts` say where to cut, which saves the plan its sample; `kernel` whether workers can run it.
+    With `facts` the cuts are known and the plan needs no sample; `kernel` is whether workers can run it.
     """
     inside = sliced_sides(sides, match, facts)
     plans = [(name, plan) for name, plan in INNER if kernel or name != "kernel"]
@@ -158,14 +152,14 @@ def lower(sides: Sides, match: AsOf, facts: Facts | None = None, *, kernel: bool
 
 
 def sliced_sides(sides: Sides, match: AsOf, facts: Facts | None = None) -> Sides:
-    """Return the sides with a slice as one more key, and with the rows that slices must know."""
+    """Return the sides with the slice as one more key, and with the carried rows."""
     F, survey = sides.F, Survey.of(sides, match)
     known = facts if facts is not None and survey.can_be_sent() else None
-    slicing = Slicing(survey, survey.table() if known is None else survey.told(known))
+    slicing = Slicing(survey, survey.table() if known is None else survey.table_of(known))
     lefts = [internal_name(LEFT, i) for i in range(len(sides.join.left))]
     rights = [internal_name(RIGHT, i) for i in range(len(sides.join.right))]
     right = slicing.whole("right").select(*rights, F.col(SLICE).alias(internal_name(RIGHT, len(rights))))
-    if known is None or any(key.told for key in known.heavy):
+    if known is None or any(key.carried for key in known.heavy):
         right = right.unionAll(_carried(slicing))
     left = slicing.whole("left").select(*lefts, F.col(SLICE).alias(internal_name(LEFT, len(lefts))))
     return Sides(_keyed_by_slice(sides.join), left, right, F, sliced=True)
@@ -190,7 +184,7 @@ def _with_slice(schema: Schema) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """One thing to know from another slice: its last or its first row, of those that have a value."""
+    """One kind of carried row: the last or the first row of a slice, of those that have a value in `column`."""
 
     number: int
     ahead: bool
@@ -207,14 +201,14 @@ def _lanes(match: AsOf) -> list[_Lane]:
 
 
 def _carried(slicing: Slicing) -> DataFrame:
-    """Return copies of right rows, each under the number of a slice that must know it.
+    """Return copies of right rows, each with the number of a slice that needs it.
 
-    Without keys that need it, which is known when the job runs, Spark leaves all of this out.
+    If no key needs them, which is known when the job runs, Spark skips all of this.
     """
     survey = slicing.survey
     sides, F = survey.sides, survey.sides.F
     lanes = _lanes(survey.match)
-    heavy = slicing.of_keys(slicing.heavy.filter(F.col(TOLD)))
+    heavy = slicing.of_keys(slicing.heavy.filter(F.col(CARRIED)))
     ends = _ends(heavy, survey, lanes)
     time = survey.time("right")
     at_end = {lane: _counts(sides, lane) & (time == F.col(lane.named(_END))) for lane in lanes}
@@ -227,25 +221,24 @@ def _carried(slicing: Slicing) -> DataFrame:
         .groupBy(*_end_keys(survey), F.col(_AT))
         .agg(
             *(
-                F.max_by(packed_right(sides), F.when(hit, rank)).alias(lane.named(_ROW))
+                F.max_by(pack_right(sides), F.when(hit, rank)).alias(lane.named(_ROW))
                 for lane, hit in at_end.items()
             ),
             *(F.any_value(lane.named(p)).alias(lane.named(p)) for lane in lanes for p in (_FROM, _TO)),
         )
     )
     copies = F.array(*(_copies(sides, lane) for lane in lanes))
-    told = picked.select(F.explode(copies).alias("lane")).select(
+    carried = picked.select(F.explode(copies).alias("lane")).select(
         F.col("lane.row").alias("row"), F.explode("lane.slices").alias(SLICE)
     )
     fields = [F.col("row").getField(internal_name(RIGHT, i)) for i in range(len(sides.join.right))]
     names = [*(internal_name(RIGHT, i) for i in range(len(fields))), internal_name(RIGHT, len(fields))]
-    return told.filter(F.col("row").isNotNull()).select(*fields, F.col(SLICE)).toDF(*names)
+    return carried.filter(F.col("row").isNotNull()).select(*fields, F.col(SLICE)).toDF(*names)
 
 
 def _counts(sides: Sides, lane: _Lane) -> Column:
     if lane.column is None:
-        always: Column = sides.F.lit(True)
-        return always
+        return sides.F.lit(True)
     return sides.right_column(lane.column).isNotNull()
 
 
@@ -254,11 +247,11 @@ def _end_keys(survey: Survey) -> list[Column]:
 
 
 def _ends(heavy: DataFrame, survey: Survey, lanes: list[_Lane]) -> DataFrame:
-    """Return for each slice and lane the time at its end, and the slices that must know of it."""
+    """Return for each slice and lane the time at its end, and the slices that need the row at that time."""
     F, time = survey.sides.F, survey.time("right")
     keys = [key.alias(f"{_KEY}{i}") for i, key in enumerate(survey.keys("right"))]
     # Times have a fixed width, so this is a hash aggregation; whole rows would have to be sorted.
-    found = heavy.groupBy(*keys, F.col(SLICE).alias(_AT)).agg(
+    ends = heavy.groupBy(*keys, F.col(SLICE).alias(_AT)).agg(
         F.max(LAST).alias(LAST),
         *(
             (F.min if lane.ahead else F.max)(F.when(_counts(survey.sides, lane), time)).alias(
@@ -267,26 +260,25 @@ def _ends(heavy: DataFrame, survey: Survey, lanes: list[_Lane]) -> DataFrame:
             for lane in lanes
         ),
     )
-    window = window_of(found)
+    window = window_of(ends)
     order = window.partitionBy(*(_end_keys(survey) or [F.lit(0)])).orderBy(_AT)
     after = order.rowsBetween(1, window.unboundedFollowing)
     before = order.rowsBetween(window.unboundedPreceding, -1)
     columns: dict[str, Column] = {}
     for lane in lanes:
-        told = F.when(F.col(lane.named(_END)).isNotNull(), F.col(_AT))
+        here = F.when(F.col(lane.named(_END)).isNotNull(), F.col(_AT))
         if lane.ahead:
-            first = F.coalesce(F.last(told, ignorenulls=True).over(before), F.lit(0))
+            first = F.coalesce(F.last(here, ignorenulls=True).over(before), F.lit(0))
             last = F.col(_AT) - F.lit(1)
         else:
             first = F.col(_AT) + F.lit(1)
-            last = F.coalesce(F.first(told, ignorenulls=True).over(after), F.col(LAST))
+            last = F.coalesce(F.first(here, ignorenulls=True).over(after), F.col(LAST))
         columns |= {lane.named(_FROM): first, lane.named(_TO): last}
-    return found.withColumns(columns).drop(LAST)
+    return ends.withColumns(columns).drop(LAST)
 
 
 def _copies(sides: Sides, lane: _Lane) -> Column:
     F = sides.F
     first, last = F.col(lane.named(_FROM)), F.col(lane.named(_TO))
     slices = F.when(first <= last, F.sequence(first, last))
-    copies: Column = F.struct(F.col(lane.named(_ROW)).alias("row"), slices.alias("slices"))
-    return copies
+    return F.struct(F.col(lane.named(_ROW)).alias("row"), slices.alias("slices"))

@@ -1,4 +1,4 @@
-"""As-of with a tiny left side that is broadcast: the right side flows past it and few of its rows stay.
+"""As-of with a tiny left side that is broadcast: it filters the right side down to possible matches.
 
 Before::
 
@@ -14,11 +14,10 @@ After::
         ) ON k, u
     )  -- by union
 
-Between two neighbouring left times only the latest right time can be the answer to a question
-asked backward, and only the earliest to one asked forward.  Those times are found by a search in the
-times of the left side and an aggregate, of which each task sends at most a row for each left time.
-The rows at those times, ties included, are all that the union plan gets, so it decides everything
-else as it always does.  No right row is shuffled that cannot be an answer.
+Between two neighbouring left times only the latest right time can be a backward match, and only the
+earliest a forward match.  Those times are found by a search in the left times and an aggregate, in
+which each task sends at most one row per left time.  The union plan gets only the right rows at
+those times, ties included, and does the rest.  A right row that cannot match is not shuffled.
 """
 
 from __future__ import annotations
@@ -27,16 +26,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.core.names import RIGHT, internal_name
-from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark import asof_union
-from weft.joins.spark.chosen import usable_left, usable_right
-from weft.joins.spark.lookup import counted, key_names, looked_up
+from weft.joins.spark.asof_broadcast import count_before, key_names, look_up
+from weft.joins.spark.chosen import can_match
 from weft.joins.spark.order import Axis
 from weft.joins.spark.sides import Sides
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _TIME, _TIMES, _COUNT, _PLACE = "__weft_time", "__weft_times", "__weft_count", "__weft_place"
 _KEPT, _HELD, _FOUND = "__weft_kept", "__weft_held", "__weft_found"
@@ -48,33 +46,33 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
 
 
 def _answers(sides: Sides, match: AsOf) -> DataFrame:
-    """Return the right rows whose key and time can be the answer for a left row."""
+    """Return the right rows whose key and time can be a match of a left row."""
     F = sides.F
-    right = sides.right.filter(usable_right(sides, match, split_conditions(sides.join)))
+    right = sides.right.filter(can_match(sides, match, "right"))
     times = F.broadcast(_answer_times(sides, match, right))
     met = Axis.of(sides, match).right == F.col(_FOUND)
-    for name, key in zip(key_names(len(sides.join.keys)), _right_keys(sides), strict=True):
-        met = met & (key.eqNullSafe(F.col(name)) if sides.join.nulls_equal else key == F.col(name))
+    for name, key in zip(key_names(len(sides.join.keys)), sides.keys("right"), strict=True):
+        met = met & sides.equal(key, F.col(name))
     return right.join(times, met, "left_semi")
 
 
 def _answer_times(sides: Sides, match: AsOf, right: DataFrame) -> DataFrame:
-    """Return key and time of every possible answer: the latest or earliest between two left times."""
+    """Return key and time of every possible match: the latest or earliest between two left times."""
     F = sides.F
     kept = [f"{_KEPT}{n}" for n in range(len(sides.join.keys))]
     held = [f"{_HELD}{n}" for n in range(len(match.skip_nulls))]
     rows = right.select(
-        *(key.alias(name) for key, name in zip(_right_keys(sides), kept, strict=True)),
+        *(key.alias(name) for key, name in zip(sides.keys("right"), kept, strict=True)),
         Axis.of(sides, match).right.alias(_TIME),
         *(
             F.col(internal_name(RIGHT, i)).isNotNull().alias(name)
             for i, name in zip(match.skip_nulls, held, strict=True)
         ),
     )
-    placed = looked_up(
+    placed = look_up(
         F, rows, [F.col(name) for name in kept], _left_times(sides, match), nulls_equal=sides.join.nulls_equal
     )
-    placed = counted(F, placed, _COUNT, values=_TIMES, at=_TIME, inclusive=False)
+    placed = count_before(F, placed, _COUNT, values=_TIMES, at=_TIME, inclusive=False)
     following = F.get(F.col(_TIMES), F.col(_COUNT))
     exact = F.coalesce(following == F.col(_TIME), F.lit(False))
     if match.direction == "backward":
@@ -83,25 +81,20 @@ def _answer_times(sides: Sides, match: AsOf, right: DataFrame) -> DataFrame:
         placed = placed.filter((F.col(_COUNT) > F.lit(0)) | exact)
     # Even numbers are the stretches between left times, odd ones the left times themselves.
     place = F.col(_COUNT) * F.lit(2) + exact.cast("int")
-    wanted = [F.col(_TIME), *(F.when(F.col(name), F.col(_TIME)) for name in held)]
-    best = [F.max(value) for value in wanted] if match.direction != "forward" else []
-    best += [F.min(value) for value in wanted] if match.direction != "backward" else []
+    times = [F.col(_TIME), *(F.when(F.col(name), F.col(_TIME)) for name in held)]
+    best = [F.max(value) for value in times] if match.direction != "forward" else []
+    best += [F.min(value) for value in times] if match.direction != "backward" else []
     found = placed.withColumn(_PLACE, place).groupBy(*kept, _PLACE).agg(F.array(*best).alias(_FOUND))
     names = zip(kept, key_names(len(kept)), strict=True)
     return found.select(*(F.col(a).alias(b) for a, b in names), F.explode(_FOUND).alias(_FOUND))
 
 
-def _right_keys(sides: Sides) -> list[Column]:
-    return [sides.right_column(key.right, key.dtype) for key in sides.join.keys]
-
-
 def _left_times(sides: Sides, match: AsOf) -> DataFrame:
-    """Return of each key the times of its left rows, ascending."""
+    """Return for each key the times of its left rows, ascending."""
     F = sides.F
     names = key_names(len(sides.join.keys))
-    keys = [sides.left_column(key.left, key.dtype) for key in sides.join.keys]
-    rows = sides.left.filter(usable_left(sides, match, split_conditions(sides.join))).select(
-        *(key.alias(name) for key, name in zip(keys, names, strict=True)),
+    rows = sides.left.filter(can_match(sides, match, "left")).select(
+        *(key.alias(name) for key, name in zip(sides.keys("left"), names, strict=True)),
         Axis.of(sides, match).left.alias(_TIME),
     )
     return rows.groupBy(*names).agg(F.sort_array(F.collect_set(_TIME)).alias(_TIMES))

@@ -12,11 +12,10 @@ After::
           SELECT k, u, 0 AS side, NULL AS l, struct(right) AS r FROM right)
     WHERE side = 1
 
-The right row travels as one struct, so a NULL in a column is not mistaken for "no row" and
-one buffer serves all columns.  ``side`` puts right rows of the same instant before the left
-row, or after it when exact matches are excluded.  Forward sorts the other way; nearest does
-both and takes the nearer.  The nearest row is the only one a tolerance can be about, so it is
-tested after the choice.
+The right row is one struct, so a NULL in a column is not mistaken for "no row" and one buffer
+serves all columns.  ``side`` sorts right rows with an equal time before the left row, or after it
+if exact matches are excluded.  Forward sorts descending; nearest does both and takes the nearer row.
+The tolerance is tested after the choice: if the nearest row is too far away, so are all others.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import Field, Schema, Struct
 from weft.expr.spark.frames import window_of
 from weft.expr.spark.types import to_spark
-from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf
-from weft.joins.spark.chosen import CHOSEN, finished, packed_left, packed_right, usable_left, usable_right
+from weft.joins.spark.chosen import CHOSEN, can_match, finish, pack_left, pack_right
 from weft.joins.spark.order import Axis, known_pair, tie_slots
 from weft.joins.spark.sides import Sides, balanced_group
 
@@ -50,10 +48,10 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
         for name, value in running(sides, match, "r").items():
             columns[f"{name}{int(descending)}"] = value.over(window)
     reached = both.withColumns(columns).filter(F.col("side") == HERE)
-    rows = reached.select("usable", *unpacked_left(sides), *columns)
+    rows = reached.select("usable", *unpack_left(sides), *columns)
     chosen = chosen_row(sides, match, "r", F.col("usable"))
     kept = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]
-    return finished(rows.select(*kept, chosen.alias(CHOSEN)), sides, match)
+    return finish(rows.select(*kept, chosen.alias(CHOSEN)), sides, match)
 
 
 def directions(match: AsOf) -> tuple[bool, ...]:
@@ -61,7 +59,7 @@ def directions(match: AsOf) -> tuple[bool, ...]:
     return (False, True) if match.direction == "nearest" else (match.direction == "forward",)
 
 
-def unpacked_left(sides: Sides) -> list[Column]:
+def unpack_left(sides: Sides) -> list[Column]:
     """Return the left columns out of their struct ``l``."""
     F = sides.F
     return [
@@ -71,23 +69,21 @@ def unpacked_left(sides: Sides) -> list[Column]:
 
 
 def chosen_row(sides: Sides, match: AsOf, row: str, usable: Column) -> Column:
-    """Return the right row of a left one, made of the running values that are named after `row`."""
+    """Return the match of a left row from the running values that are named after `row`."""
     F = sides.F
-    chosen = _settled(sides, match, row, directions(match))
+    chosen = _choose_row(sides, match, row)
     for i in match.skip_nulls:
-        value = _settled(sides, match, f"{row}_{i}_", directions(match)).getField(internal_name(RIGHT, i))
+        value = _choose_row(sides, match, f"{row}_{i}_").getField(internal_name(RIGHT, i))
         chosen = F.when(chosen.isNotNull(), chosen.withField(internal_name(RIGHT, i), value))
-    found: Column = F.when(usable, chosen)
-    return found
+    return F.when(usable, chosen)
 
 
 def _union(sides: Sides, match: AsOf) -> DataFrame:
     """Return both sides as one table: keys, salt, time, side, usable, and a struct each."""
     F = sides.F
-    conditions = split_conditions(sides.join)
     axis = Axis.of(sides, match)
-    usable = usable_left(sides, match, conditions)
-    l_type, r_type = packed_type(sides.join.left, LEFT), packed_type(sides.join.right, RIGHT)
+    usable = can_match(sides, match, "left")
+    l_type, r_type = pack_type(sides.join.left, LEFT), pack_type(sides.join.right, RIGHT)
     keys = list(enumerate(sides.join.keys))
     ours = sides.left.select(
         *(F.when(usable, sides.left_column(k.left, k.dtype)).alias(f"k{i}") for i, k in keys),
@@ -95,24 +91,24 @@ def _union(sides: Sides, match: AsOf) -> DataFrame:
         axis.left.alias("t"),
         F.lit(HERE).alias("side"),
         usable.alias("usable"),
-        packed_left(sides).alias("l"),
+        pack_left(sides).alias("l"),
         F.lit(None).cast(r_type).alias("r"),
     )
     when, side = right_time(sides, match)
-    theirs = sides.right.filter(usable_right(sides, match, conditions)).select(
+    theirs = sides.right.filter(can_match(sides, match, "right")).select(
         *(sides.right_column(k.right, k.dtype).alias(f"k{i}") for i, k in keys),
         F.lit(0).alias("salt"),
         when.alias("t"),
         side.alias("side"),
         F.lit(True).alias("usable"),
         F.lit(None).cast(l_type).alias("l"),
-        packed_right(sides).alias("r"),
+        pack_right(sides).alias("r"),
     )
     return ours.unionAll(theirs)
 
 
 def _spread(both: DataFrame, sides: Sides) -> DataFrame:
-    """Return the rows with slices dealt out evenly: a few of them, hashed, would leave partitions empty."""
+    """Spread slices evenly over partitions: a few of them, hashed, would leave partitions empty."""
     F = sides.F
     if not sides.sliced:
         return both
@@ -122,7 +118,7 @@ def _spread(both: DataFrame, sides: Sides) -> DataFrame:
     return both.withColumn("group", balanced_group(F, number, partitions)).repartition("group")
 
 
-def packed_type(schema: Schema, prefix: str) -> DataType:
+def pack_type(schema: Schema, prefix: str) -> DataType:
     """Return the type of all columns of a side as one struct."""
     return to_spark(
         Struct(tuple(Field(internal_name(prefix, i), f.dtype) for i, f in enumerate(schema.fields)))
@@ -130,19 +126,18 @@ def packed_type(schema: Schema, prefix: str) -> DataType:
 
 
 def salt(sides: Sides, usable: Column) -> Column:
-    """Return 0, or for left rows that can match nothing a number by which they are spread.
+    """Return 0, or a number that spreads the left rows that cannot match.
 
     Their keys are mostly NULL, which would be one partition.  Maps and variants have no hash.
     """
     F = sides.F
     hashable = [i for i, f in enumerate(sides.join.left.fields) if f.dtype.is_orderable] or [0]
     number = F.pmod(F.xxhash64(*(sides.left_column(i) for i in hashable)), F.lit(1024)).cast("int") + 1
-    found: Column = F.when(usable, F.lit(0)).otherwise(number)
-    return found
+    return F.when(usable, F.lit(0)).otherwise(number)
 
 
 def right_time(sides: Sides, match: AsOf) -> tuple[Column, Column]:
-    """Return when a right row begins to count, and whether before or after a left row of that time."""
+    """Return the time from which a right row is visible, and whether it sorts before or after an equal left time."""
     F = sides.F
     axis = Axis.of(sides, match)
     early, late = F.lit(_BEFORE), F.lit(_AFTER)
@@ -169,10 +164,10 @@ def _window(both: DataFrame, sides: Sides, match: AsOf, *, descending: bool) -> 
 
 
 def ties(sides: Sides, match: AsOf, row: str) -> list[Column]:
-    """Return what settles ties: ascending in both directions, since the last row seen is the greatest.
+    """Return what resolves ties: ascending in both directions, because the last row is the greatest.
 
-    It is one value.  Several would be pushed down to where the row is packed, and Spark, which notes every
-    way of writing the packed row with them, would note twice as many for each.
+    It is one value.  Spark would push several down to the projection that packs the row, and track twice
+    as many equivalent expressions of the packed row for each of them.
     """
     F, packed = sides.F, sides.F.col(row)
     fields = [packed.getField(internal_name(RIGHT, s.index)) for s in tie_slots(sides.join, match)]
@@ -183,7 +178,7 @@ def ties(sides: Sides, match: AsOf, row: str) -> list[Column]:
 
 
 def running(sides: Sides, match: AsOf, row_name: str) -> dict[str, Column]:
-    """Return the running values by name: the last right row, and one for each column that skips NULLs."""
+    """Return the running values by name: the last right row, and one for each column of `skip_nulls`."""
     F = sides.F
     row = F.col(row_name)
     running = {row_name: row}
@@ -191,31 +186,28 @@ def running(sides: Sides, match: AsOf, row_name: str) -> dict[str, Column]:
         running[f"{row_name}_{i}_"] = F.when(row.getField(internal_name(RIGHT, i)).isNotNull(), row)
     if match.known is None:
         return {name: F.last(value, ignorenulls=True) for name, value in running.items()}
-    # A row that became known later may be about an earlier event: the greatest event counts, not the last row.
+    # A row that becomes known later may have an earlier event time: the greatest event time wins, not the last row.
     fields = [match.right, *(s.index for s in tie_slots(sides.join, match))]
     rank = F.struct(*(row.getField(internal_name(RIGHT, i)).alias(f"p{n}") for n, i in enumerate(fields)))
     return {name: F.max_by(value, F.when(value.isNotNull(), rank)) for name, value in running.items()}
 
 
-def _settled(sides: Sides, match: AsOf, name: str, wanted: tuple[bool, ...]) -> Column:
+def _choose_row(sides: Sides, match: AsOf, name: str) -> Column:
     """Return the chosen right row: within the tolerance, and the nearer of two directions."""
     F = sides.F
     axis = Axis.of(sides, match)
-    found: list[tuple[Column, Column]] = []
-    for descending in wanted:
-        row: Column = F.col(f"{name}{int(descending)}")
-        if match.tolerance is None and len(wanted) == 1:  # no distance is asked for, and some types have none
+    choices: list[tuple[Column, Column]] = []
+    for descending in directions(match):
+        row = F.col(f"{name}{int(descending)}")
+        if match.tolerance is None and match.direction != "nearest":  # some types have no distance
             return row
         time = row.getField(internal_name(RIGHT, match.right)).cast(to_spark(axis.dtype))
         gap = axis.distance(axis.left, time)
         if match.tolerance is not None:
             row = F.when(axis.within(gap, match.tolerance), row)
-        found.append((row, gap))
-    if len(found) == 1:
-        return found[0][0]
-    (back, back_gap), (ahead, ahead_gap) = found
+        choices.append((row, gap))
+    if len(choices) == 1:
+        return choices[0][0]
+    (back, back_gap), (ahead, ahead_gap) = choices
     nearer = back_gap <= ahead_gap if match.nearest_tie == "backward" else back_gap < ahead_gap
-    chosen: Column = (
-        F.when(back.isNull(), ahead).when(ahead.isNull(), back).when(nearer, back).otherwise(ahead)
-    )
-    return chosen
+    return F.when(back.isNull(), ahead).when(ahead.isNull(), back).when(nearer, back).otherwise(ahead)

@@ -1,20 +1,19 @@
 """Values on an axis as Spark columns: exact to compare, as doubles to put into bins.
 
-A timestamp is its microseconds since 1970, a date its days.  A timestamp without zone is
-put together from its date and clock parts, because a cast to `timestamp` would read it in
-the session's zone, where one hour of the year is missing and another comes twice.
+A timestamp is microseconds since 1970, a date is days.  A timestamp without time zone is computed
+from its date and clock parts, because a cast to `timestamp` would read it in the session time zone,
+where one hour of the year is missing and another occurs twice.
 
-A decimal of 37 or 38 digits has no room for a sum, and Spark would round it; such a value
-is compared as the pair of its whole part and its fraction.
+Spark would round the sum of decimals of 37 or 38 digits; such a value is compared as the pair of its
+whole part and its fraction.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context
 from decimal import Decimal as Number
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
@@ -25,6 +24,9 @@ from weft.joins.resolve.axis import DAY, Axis, Step
 from weft.joins.resolve.resolved import Side
 from weft.joins.spark.sides import Sides
 
+if TYPE_CHECKING:
+    from weft.joins.spark.sides import Functions
+
 _LONG_END = (1 << 63) - 1
 _SUMMED = 36
 _SCALE_KEPT = 6
@@ -34,17 +36,14 @@ _ROOMY = Context(prec=100)
 _ZERO = Number(0)
 
 
-def value(F: ModuleType, column: Column, own: DType, axis: Axis) -> Column:
+def value(F: Functions, column: Column, own: DType, axis: Axis) -> Column:
     """Return a column of type `own` as an exact value of the axis."""
     met = column if own == axis.dtype else column.cast(to_spark(axis.dtype))
-    found: Column = met
     if axis.dtype == TIMESTAMP:
-        found = F.unix_micros(met)
-    elif axis.dtype == TIMESTAMP_NTZ:
-        found = _local_micros(F, met)
-    elif axis.dtype == DATE:
-        found = F.unix_date(met).cast("long")
-    return found
+        return F.unix_micros(met)
+    if axis.dtype == TIMESTAMP_NTZ:
+        return _local_micros(F, met)
+    return F.unix_date(met).cast("long") if axis.dtype == DATE else met
 
 
 def is_cheap(own: DType, axis: Axis) -> bool:
@@ -52,40 +51,36 @@ def is_cheap(own: DType, axis: Axis) -> bool:
     return axis.dtype != TIMESTAMP_NTZ and (own == axis.dtype or axis.kind == "whole")
 
 
-def _local_micros(F: ModuleType, moment: Column) -> Column:
+def _local_micros(F: Functions, moment: Column) -> Column:
     """Return the microseconds from 1970 to what a clock without zone shows."""
     days = F.unix_date(moment.cast("date")).cast("long")
     minutes = F.hour(moment).cast("long") * F.lit(60) + F.minute(moment)
     seconds = F.date_part(F.lit("SECOND"), moment)
-    found: Column = (
-        days * F.lit(DAY) + minutes * F.lit(60 * _SECOND) + (seconds * F.lit(_SECOND)).cast("long")
-    )
-    return found
+    return days * F.lit(DAY) + minutes * F.lit(60 * _SECOND) + (seconds * F.lit(_SECOND)).cast("long")
 
 
-def coordinate(F: ModuleType, place: Column, axis: Axis) -> Column:
-    """Return a place as a double, in the same order, though neighbours may fall together.
+def coordinate(F: Functions, place: Column, axis: Axis) -> Column:
+    """Return a value as a double that keeps the order; neighbours may become equal.
 
-    NaN is greater than all numbers and lies with infinity.
+    NaN is greater than all numbers and becomes infinity.
     """
     if axis.kind == "double":
-        found: Column = F.when(F.isnan(place), F.lit(float("inf"))).otherwise(place)
-        return found
+        return F.when(F.isnan(place), F.lit(float("inf"))).otherwise(place)
     return place.cast("double")
 
 
 def split_coordinate(place: Column) -> Column:
-    """Return a pair of whole part and fraction as a double, right but for rounding."""
+    """Return a pair of whole part and fraction as a double, exact except for rounding."""
     return place["whole"].cast("double") + place["part"].cast("double")
 
 
-def comparable(F: ModuleType, exact: Column, axis: Axis) -> Column:
-    """Return a value in the form that `moved` gives, so that the two compare."""
+def comparable(F: Functions, exact: Column, axis: Axis) -> Column:
+    """Return a value in the form that `move` returns, so that the two can be compared."""
     return _split(F, exact, axis) if is_split(axis) else exact
 
 
-def moved(F: ModuleType, exact: Column, by: Step, axis: Axis) -> Column:
-    """Return a value `by` steps further on; past the last value it is NULL, which meets nothing."""
+def move(F: Functions, exact: Column, by: Step, axis: Axis) -> Column:
+    """Return a value moved by a number of steps; NULL, which matches nothing, past the last value."""
     if axis.kind == "whole":
         assert isinstance(by, int)  # noqa: S101  # steps of a whole axis
         while by:
@@ -93,33 +88,30 @@ def moved(F: ModuleType, exact: Column, by: Step, axis: Axis) -> Column:
             exact, by = F.try_add(exact, F.lit(part).cast("long")), by - part
         return exact
     if axis.kind == "double":
-        further: Column = exact + F.lit(float(by))
-        return further
+        return exact + F.lit(float(by))
     if is_split(axis):
         return _split(F, exact, axis, Number(by))
     return _sum(F, exact, Number(by), axis)
 
 
-def moved_as_far_as_can_be(F: ModuleType, exact: Column, by: Step, axis: Axis) -> Column:
-    """Return a value `by` steps further on, or the last one there is."""
-    found = moved(F, exact, by, axis)
+def move_clamped(F: Functions, exact: Column, by: Step, axis: Axis) -> Column:
+    """Return a value moved by a number of steps, or the last value of the axis."""
+    target = move(F, exact, by, axis)
     if axis.kind == "double" or is_split(axis):
-        return found
+        return target
     last: Any = F.lit(_LONG_END if by > 0 else -_LONG_END - 1).cast("long")
     if isinstance(axis.dtype, Decimal):
         if axis.dtype.precision <= _SUMMED:
-            return found
+            return target
         nines = Number(10**38 - 1).scaleb(-axis.dtype.scale, _ROOMY)
         last = literal(F, nines if by > 0 else nines.copy_negate(), Decimal(38, axis.dtype.scale))
-    whole: Column = F.coalesce(found, F.when(exact.isNotNull(), last))
-    return whole
+    return F.coalesce(target, F.when(exact.isNotNull(), last))
 
 
-def _sum(F: ModuleType, exact: Column, by: Number, axis: Axis) -> Column:
+def _sum(F: Functions, exact: Column, by: Number, axis: Axis) -> Column:
     assert isinstance(axis.dtype, Decimal)  # noqa: S101  # the branch of the caller
     room = Decimal(min(axis.dtype.precision + 1, 38), axis.dtype.scale)
-    found: Column = F.try_add(exact, literal(F, by, room))
-    return found
+    return F.try_add(exact, literal(F, by, room))
 
 
 def is_split(axis: Axis) -> bool:
@@ -128,8 +120,8 @@ def is_split(axis: Axis) -> bool:
     return isinstance(dtype, Decimal) and dtype.precision > _SUMMED and dtype.scale > _SCALE_KEPT
 
 
-def _split(F: ModuleType, exact: Column, axis: Axis, by: Number = _ZERO) -> Column:
-    """Return whole part and fraction of ``exact + by``; pairs compare like the numbers they stand for."""
+def _split(F: Functions, exact: Column, axis: Axis, by: Number = _ZERO) -> Column:
+    """Return whole part and fraction of ``exact + by``; pairs compare like the numbers."""
     assert isinstance(axis.dtype, Decimal)  # noqa: S101  # the branch of the caller
     scale = axis.dtype.scale
     if scale > _MOST_SPLIT:
@@ -140,13 +132,13 @@ def _split(F: ModuleType, exact: Column, axis: Axis, by: Number = _ZERO) -> Colu
     by_whole = by.to_integral_value(rounding=ROUND_FLOOR)
     by_part = literal(F, _ROOMY.subtract(by, by_whole), Decimal(scale + 1, scale))
     rest = exact % one
-    # Casts after each sum: Spark makes room for digits that are not there, and takes it from the last ones.
+    # A cast after each sum: Spark would widen the whole part of the type and drop digits of the fraction.
     fraction = (F.when(rest < none, rest + one).otherwise(rest) + by_part).cast(
         f"decimal({scale + 2},{scale})"
     )
     carried = fraction >= one
     whole = F.floor(exact).cast("decimal(38,0)") + literal(F, by_whole, Decimal(36, 0))
-    found: Column = F.when(
+    return F.when(
         exact.isNotNull(),
         F.struct(
             (whole + F.when(carried, one).otherwise(none)).cast("decimal(38,0)").alias("whole"),
@@ -156,12 +148,11 @@ def _split(F: ModuleType, exact: Column, axis: Axis, by: Number = _ZERO) -> Colu
             .alias("part"),
         ),
     )
-    return found
 
 
 @dataclass(slots=True)
 class Places:
-    """Two sides and an axis; `sides` gains a column for each value that is dear to compute."""
+    """Two sides and an axis; `sides` gets a column for each value that is expensive to compute."""
 
     sides: Sides
     axis: Axis
@@ -169,19 +160,15 @@ class Places:
 
     def value(self, side: Side, index: int, role: str = "start") -> Column:
         """Return the exact value of a column on the axis."""
-        schema = self.sides.join.left if side == "left" else self.sides.join.right
-        own = schema.fields[index].dtype
-        column = self.sides.left_column(index) if side == "left" else self.sides.right_column(index)
-        found = value(self.sides.F, column, own, self.axis)
-        return found if is_cheap(own, self.axis) else self.kept(side, role, found)
+        own = self.sides.join.schema_of(side).fields[index].dtype
+        exact = value(self.sides.F, self.sides.column_of(side, index), own, self.axis)
+        return exact if is_cheap(own, self.axis) else self.kept(side, role, exact)
 
     def kept(self, side: Side, role: str, column: Column) -> Column:
-        """Return a column that is computed once, in the frame of its side; a role is kept once."""
+        """Return a column that is computed once, in the frame of its side."""
         name = f"__weft_{side}_{role}"
         if name not in self._known:
-            if side == "left":
-                self.sides = replace(self.sides, left=self.sides.left.withColumn(name, column))
-            else:
-                self.sides = replace(self.sides, right=self.sides.right.withColumn(name, column))
+            frame = self.sides.frame(side).withColumn(name, column)
+            self.sides = self.sides.with_frame(side, frame)
             self._known[name] = self.sides.F.col(name)
         return self._known[name]

@@ -1,9 +1,8 @@
-"""Bins: what is near or overlaps shares a bin, so that a hash or merge join finds it.
+"""Bins of time: rows that are near or overlap share a bin, so that a hash or merge join finds them.
 
-One side, the anchored one, puts each row into ONE bin, that of its start.  The other side is
-copied into every bin in which the start of a partner may lie.  No pair meets twice, so nothing
-is made distinct, and the anchored side may be preserved: each of its rows is there once,
-matched or not.
+Each row of one side, the anchored one, is in ONE bin, that of its start.  The other side is copied
+into every bin in which a match may start.  No pair is found twice, so no distinct is needed, and
+the anchored side may be preserved: each of its rows is there once, matched or not.
 
 Before::
 
@@ -16,11 +15,11 @@ After::
     (SELECT *, explode(sequence(floor((t - reach) / width), floor(t / width))) AS bin FROM r) r
     ON l.bin = r.bin AND l.start <= r.t AND r.t <= l.start + reach
 
-A bin is computed from a double.  That may put neighbours together, but keeps their order,
-which is all that is needed: a start between two places has a bin between theirs.
+A bin is computed from a double.  Rounding may make neighbours equal, but it keeps their order,
+which is all that is needed: a start between two values has a bin between their bins.
 
-The width of a bin is known from the bounds of the join (`FixedBins`), or comes from the data and is
-measured when the job runs and not before (`MeasuredBins`).
+The width of a bin follows from the bounds of the join (`FixedBins`), or from the data, which are
+measured when the job runs (`MeasuredBins`).
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from weft.joins.resolve.resolved import Side
-from weft.joins.spark.equi import SPARK_HOW
-from weft.joins.spark.sides import Sides
+from weft.joins.spark.sides import SIDES, Sides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     from pyspark.sql import Column, DataFrame
+
+    from weft.joins.spark.sides import Functions
 
 
 _FAR = 2.0**60
@@ -47,10 +46,10 @@ BIN = {"left": "__weft_left_bin", "right": "__weft_right_bin"}
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From where to where a row reaches, as doubles; `end` is None for a point and NULL for no end.
+    """The start and end of a row as doubles; `end` is None for a point, and NULL for an open end.
 
-    `first` is where a partner may start at the earliest, if that is not `start`.  A row that is
-    not `valid` holds no time and meets nothing.
+    `first` is the earliest start of a match, if that is not `start`.  A row that is not `valid`
+    matches nothing.
     """
 
     start: Column
@@ -58,8 +57,8 @@ class Stretch:
     first: Column | None = None
     valid: Column | None = None
 
-    def of_valid(self, frame: DataFrame) -> DataFrame:
-        """Return the rows of a frame that may meet others."""
+    def filter_valid(self, frame: DataFrame) -> DataFrame:
+        """Return the rows of a frame that may match."""
         return frame if self.valid is None else frame.filter(self.valid)
 
 
@@ -67,10 +66,10 @@ class Bins(Protocol):
     """A way to bin two sides."""
 
     def anchored(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
-        """Return the frame with one bin for each row, NULL for a row that meets nothing."""
+        """Return the frame with one bin for each row, NULL for a row that matches nothing."""
 
     def spread(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
-        """Return the frame with a copy of each row for every bin where a partner may start."""
+        """Return the frame with a copy of each row for every bin where a match may start."""
 
     def met(self) -> Column:
         """Return the condition that two rows share a bin."""
@@ -78,13 +77,13 @@ class Bins(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedBins:
-    """Bins of a width that is known before the data is.
+    """Bins of a width that follows from the join.
 
-    Where values are not `whole` they may be infinite, NaN or too many widths away to be counted;
-    those share the outermost bins.
+    Values that are not `whole` may be infinite, NaN or too large for a bin number; those share the
+    outermost bins.
     """
 
-    F: ModuleType
+    F: Functions
     width: float
     whole: bool
 
@@ -96,24 +95,22 @@ class FixedBins:
         """Return the frame with a copy for every bin from the first to the end."""
         first = self._bin(stretch.start if stretch.first is None else stretch.first)
         last = self._bin(stretch.start if stretch.end is None else stretch.end)
-        return copied(self.F, frame, BIN[side], first, last)
+        return copy_into(self.F, frame, BIN[side], first, last)
 
     def met(self) -> Column:
         """Return the condition that two rows share a bin."""
-        found: Column = self.F.col(BIN["left"]) == self.F.col(BIN["right"])
-        return found
+        return self.F.col(BIN["left"]) == self.F.col(BIN["right"])
 
     def _bin(self, at: Column) -> Column:
         F, number = self.F, at / self.F.lit(self.width)
         if not self.whole:
-            # NULL is passed over by greatest and least, so it is kept from them.
+            # `greatest` and `least` ignore NULL.
             inside = F.least(F.greatest(number, F.lit(-_FAR)), F.lit(_FAR))
             number = F.when(at.isNotNull(), inside)
-        found: Column = F.floor(number)
-        return found
+        return F.floor(number)
 
 
-def copied(F: ModuleType, frame: DataFrame, name: str, first: Column, last: Column) -> DataFrame:
+def copy_into(F: Functions, frame: DataFrame, name: str, first: Column, last: Column) -> DataFrame:
     """Return the frame with a copy for every number from `first` to `last`, none when one is NULL."""
     upwards = F.when(first <= last, F.sequence(first, last))
     return frame.withColumn(name, F.explode(upwards))
@@ -121,7 +118,7 @@ def copied(F: ModuleType, frame: DataFrame, name: str, first: Column, last: Colu
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Both sides with their stretches, and the exact condition that two rows meet."""
+    """Both sides with their stretches, and the exact condition of a match."""
 
     sides: Sides
     left: Stretch
@@ -130,46 +127,35 @@ class Placed:
 
     def anchored(self, anchor: Side, bins: Bins) -> Sides:
         """Return the sides with one bin for each row of `anchor` and copies of the other side."""
-        if anchor == "left":
-            left = bins.anchored(self.sides.left, "left", self.left)
-            right = bins.spread(self.sides.right, "right", self.right)
-        else:
-            left = bins.spread(self.sides.left, "left", self.left)
-            right = bins.anchored(self.sides.right, "right", self.right)
-        return replace(self.sides, left=left, right=right)
+        sides = self.sides
+        for side, stretch in zip(SIDES, (self.left, self.right), strict=True):
+            place = bins.anchored if side == anchor else bins.spread
+            sides = sides.with_frame(side, place(sides.frame(side), side, stretch))
+        return sides
 
 
 def join_by_bins(placed: Placed, how: str, bins: Mapping[Side, Bins], *, inner: Side = "left") -> DataFrame:
-    """Join the sides so that each row of a preserved side comes out once.
+    """Join the sides; each unmatched row of a preserved side appears once.
 
-    `bins` are by the side that they anchor; `inner` is the one to anchor when none is preserved.
+    `bins` are by the side that they anchor; `inner` is the side to anchor when none is preserved.
     """
     if how == "full":
         return _full(placed, bins)
     preserved: dict[str, Side] = {"inner": inner, "right": "right"}
     anchor = preserved.get(how, "left")
     sides = placed.anchored(anchor, bins[anchor])
-    return sides.left.join(sides.right, _condition(placed, bins[anchor].met()), SPARK_HOW[how])
+    return sides.join_frames(bins[anchor].met() & placed.meets, how)
 
 
 def _full(placed: Placed, bins: Mapping[Side, Bins]) -> DataFrame:
-    """Return the left join and, below it, the right rows that have no partner."""
+    """Return the left join and, below it, the unmatched right rows."""
     columns = placed.sides.left.columns, placed.sides.right.columns
     first = join_by_bins(placed, "left", bins).select(*columns[0], *columns[1])
-    sides = placed.anchored("right", bins["right"])
-    lonely = sides.right.join(sides.left, _condition(placed, bins["right"].met()), "left_anti")
-    return first.unionByName(lonely.select(*columns[1]), allowMissingColumns=True)
-
-
-def _condition(placed: Placed, met: Column) -> Column:
-    said = placed.sides.condition()
-    return met & placed.meets if said is None else said & met & placed.meets
-
-
-def join_by_keys(sides: Sides, how: str, meets: Column) -> DataFrame:
-    """Join by keys, predicates and the exact condition alone."""
-    said = sides.condition()
-    return sides.left.join(sides.right, meets if said is None else said & meets, SPARK_HOW[how])
+    anchored = placed.anchored("right", bins["right"])
+    # The right rows without a match: an anti join with the sides exchanged.
+    exchanged = replace(anchored, left=anchored.right, right=anchored.left)
+    unmatched = exchanged.join_frames(bins["right"].met() & placed.meets, "anti")
+    return first.unionByName(unmatched.select(*columns[1]), allowMissingColumns=True)
 
 
 _MEASURED = "__weft_measured"
@@ -184,7 +170,7 @@ _WIDTH = 4.0  # measured: a copy of a row costs as much as a test of many pairs
 _SLACK = 1.02  # more than rounding can take away
 
 
-def measured(F: ModuleType, ranges: DataFrame) -> DataFrame:
+def measure(F: Functions, ranges: DataFrame) -> DataFrame:
     """Return one row with one struct: first start, span of all starts, bin size, number of levels.
 
     `ranges` has the columns start, end (doubles) and anchored (whether levels are for this row).
@@ -202,28 +188,27 @@ def measured(F: ModuleType, ranges: DataFrame) -> DataFrame:
         .groupBy(power.cast("double").alias("power"), F.col("anchored"))
         .agg(F.count(F.lit(1)).alias("n"), F.min(start).alias("low"), F.max(start).alias("high"))
     )
-    found = groups.agg(
+    totals = groups.agg(
         F.struct(
             F.coalesce(F.min("low"), F.lit(0.0)).alias("low"),
-            # Less than infinite, so that nothing below overflows.
+            # Finite, so that nothing below overflows.
             F.coalesce(F.least(F.max("high") - F.min("low"), F.lit(_LONGEST)), F.lit(0.0)).alias("span"),
             F.sum("n").alias("n"),
             F.sort_array(F.collect_list(F.struct("power", "n"))).alias("lengths"),
             F.coalesce(F.max(F.when(F.col("anchored"), F.col("power"))), F.lit(float(_NO_LENGTH))).alias(
                 "longest"
             ),
-        ).alias("found")
+        ).alias("totals")
     )
-    low, span, n, lengths, longest = (F.col("found")[x] for x in ("low", "span", "n", "lengths", "longest"))
+    low, span, n, lengths, longest = (F.col("totals")[x] for x in ("low", "span", "n", "lengths", "longest"))
 
     def cut(power: Column) -> Column:
-        length: Column = F.least(F.pow(F.lit(2.0), power) * F.lit(1.5), span)
-        return length
+        return F.least(F.pow(F.lit(2.0), power) * F.lit(1.5), span)
 
-    # Sorted first: doubles added up in another order may give another sum.
+    # Sorted first: the sum of doubles depends on their order.
     total = F.aggregate(lengths, F.lit(0.0), lambda sum_, x: sum_ + x["n"] * cut(x["power"]))
-    wanted = F.greatest(F.lit(_WIDTH) * total / n, span / F.lit(_MOST_BINS))
-    sized = found.withColumn("size", F.when(wanted > 0, wanted).otherwise(F.lit(1.0)))
+    width = F.greatest(F.lit(_WIDTH) * total / n, span / F.lit(_MOST_BINS))
+    sized = totals.withColumn("size", F.when(width > 0, width).otherwise(F.lit(1.0)))
     size = F.col("size")
     most = F.least(F.pow(F.lit(2.0), longest + F.lit(1)), span) + F.lit(2.0) * size
     levels = _level(F, most, size) + F.lit(1)
@@ -234,13 +219,12 @@ def measured(F: ModuleType, ranges: DataFrame) -> DataFrame:
     )
 
 
-def _level(F: ModuleType, length: Column, size: Column) -> Column:
+def _level(F: Functions, length: Column, size: Column) -> Column:
     """Return the first level whose ranges may be as long as `length`."""
     ratio = length * F.lit(_SLACK) / size
-    found: Column = F.when(ratio <= F.lit(1.0), F.lit(0).cast("long")).otherwise(
+    return F.when(ratio <= F.lit(1.0), F.lit(0).cast("long")).otherwise(
         F.ceil(F.log(ratio) / F.lit(math.log(_GROWTH)))
     )
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,24 +233,24 @@ class MeasuredBins:
 
     A scalar subquery counts the ranges by the power of two of their length.  With bins four times as
     wide as the mean length, all copies together are about 1.25 times the rows, and a row is tested
-    against about five times the partners it has, whatever the lengths are: of 1000 ranges of a
-    second and one of a year, the one is copied often, the others are not.
+    against about five times its matches, whatever the lengths are: of 1000 ranges of a second and
+    one of a year, only the long one is copied often.
 
-    The subquery uses counts, minima and maxima only, which come out the same in whatever order rows
-    are read.  It must: both sides ask it, and each may get an answer of its own.  For the same
-    reason a join that reads its inputs more than once wants times that do not change between reads.
+    The subquery uses only counts, minima and maxima, which do not depend on the order of rows.  This
+    is necessary because each side may run the subquery on its own.  For the same reason the times of
+    a frame must not change between two reads of it.
 
     Ends are cut at the last start of all ranges, so that an open end, or one in the year 9999, is not
-    copied into bins where nothing begins.  What lies outside is moved to the edge; it stays in order.
+    copied into bins where nothing starts.  Values outside are moved to the edge, which keeps the order.
 
-    Levels.  Where the anchored side has ranges, each lies in one bin of its level, which is as wide as
-    the ranges of that level are long; the other side is copied into the bins of every level::
+    Levels.  Ranges of the anchored side are in one bin of their level, and the bins of a level are as
+    wide as its ranges are long; the other side is copied into the bins of every level::
 
         level 0   |__|__|__|__|__|__|__|__|__|     short ranges
         level 1   |_______________________|___     up to 16 times as long
     """
 
-    F: ModuleType
+    F: Functions
     measures: DataFrame
     levels: bool
 
@@ -275,15 +259,14 @@ class MeasuredBins:
         """Return the bins of two sides; no side is anchored when all rows are to be copied."""
         stretches: dict[Side, Stretch] = {"left": placed.left, "right": placed.right}
         F = placed.sides.F
-        found: list[DataFrame] = []
+        ranges: list[DataFrame] = []
         for side, stretch in stretches.items():
-            if stretch.end is None:
-                continue
-            frame = placed.sides.left if side == "left" else placed.sides.right
-            columns = stretch.start.alias("start"), stretch.end.alias("end")
-            found.append(stretch.of_valid(frame).select(*columns, F.lit(side == anchor).alias("anchored")))
+            if stretch.end is not None:
+                columns = stretch.start.alias("start"), stretch.end.alias("end")
+                rows = stretch.filter_valid(placed.sides.frame(side))
+                ranges.append(rows.select(*columns, F.lit(side == anchor).alias("anchored")))
         levels = anchor is not None and stretches[anchor].end is not None
-        return cls(F, measured(F, reduce(lambda a, b: a.unionByName(b), found)), levels)
+        return cls(F, measure(F, reduce(lambda a, b: a.unionByName(b), ranges)), levels)
 
     def anchored(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
         """Return the frame with level and bin of each row."""
@@ -298,67 +281,61 @@ class MeasuredBins:
         return frame.withColumn(BIN[side], F.floor(at / self._width(side))).drop(_MEASURED)
 
     def spread(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
-        """Return the frame with a copy for every bin of every level where a partner may start."""
-        frame, F = self._measuring(stretch.of_valid(frame)), self.F
+        """Return the frame with a copy for every bin of every level where a match may start."""
+        frame, F = self._measuring(stretch.filter_valid(frame)), self.F
         first, last = self._inside(stretch.start), self._end(stretch)
         if not self.levels:
             size = self._size()
-            return copied(F, frame, BIN[side], F.floor(first / size), F.floor(last / size)).drop(_MEASURED)
+            return copy_into(F, frame, BIN[side], F.floor(first / size), F.floor(last / size)).drop(_MEASURED)
         top = F.col(_MEASURED)["levels"] - F.lit(1)
-        frame = copied(F, frame, _LEVEL[side], F.lit(0).cast("long"), top)
+        frame = copy_into(F, frame, _LEVEL[side], F.lit(0).cast("long"), top)
         width = self._width(side)
         start = F.floor((first - self._reach(side)) / width)
-        return copied(F, frame, BIN[side], start, F.floor(last / width)).drop(_MEASURED)
+        return copy_into(F, frame, BIN[side], start, F.floor(last / width)).drop(_MEASURED)
 
     def spread_both(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
         """Return the frame with a copy for every bin that a row touches, and the first of them."""
-        frame = self._measuring(stretch.of_valid(frame))
+        frame = self._measuring(stretch.filter_valid(frame))
         size = self._size()
         frame = frame.withColumn(_FIRST_BIN[side], self.F.floor(self._inside(stretch.start) / size))
         last = self.F.floor(self._end(stretch) / size)
-        return copied(self.F, frame, BIN[side], self.F.col(_FIRST_BIN[side]), last).drop(_MEASURED)
+        return copy_into(self.F, frame, BIN[side], self.F.col(_FIRST_BIN[side]), last).drop(_MEASURED)
 
     def met(self) -> Column:
         """Return the condition that two rows share a level and a bin."""
         F = self.F
-        found: Column = F.col(BIN["left"]) == F.col(BIN["right"])
-        return found & (F.col(_LEVEL["left"]) == F.col(_LEVEL["right"])) if self.levels else found
+        met = F.col(BIN["left"]) == F.col(BIN["right"])
+        return met & (F.col(_LEVEL["left"]) == F.col(_LEVEL["right"])) if self.levels else met
 
     def met_first(self) -> Column:
         """Return the condition that two rows share a bin and no earlier one: that of the later start."""
         F = self.F
         first = F.greatest(F.col(_FIRST_BIN["left"]), F.col(_FIRST_BIN["right"]))
-        found: Column = (F.col(BIN["left"]) == F.col(BIN["right"])) & (F.col(BIN["left"]) == first)
-        return found
+        return (F.col(BIN["left"]) == F.col(BIN["right"])) & (F.col(BIN["left"]) == first)
 
     def _measuring(self, frame: DataFrame) -> DataFrame:
         return frame.withColumn(_MEASURED, self.measures.scalar())
 
     def _size(self) -> Column:
-        found: Column = self.F.col(_MEASURED)["size"]
-        return found
+        return self.F.col(_MEASURED)["size"]
 
     def _reach(self, side: Side) -> Column:
-        found: Column = self._size() * self.F.pow(self.F.lit(_GROWTH), self.F.col(_LEVEL[side]))
-        return found
+        return self._size() * self.F.pow(self.F.lit(_GROWTH), self.F.col(_LEVEL[side]))
 
     def _width(self, side: Side) -> Column:
-        found: Column = self._reach(side) * self.F.lit(_WIDTH)
-        return found
+        return self._reach(side) * self.F.lit(_WIDTH)
 
     def _inside(self, at: Column) -> Column:
-        """Return how far after the first start a place is, at most at the edges; NaN is greatest."""
+        """Return the distance from the first start, moved to the edges if it is outside; NaN is greatest."""
         F, known = self.F, self.F.col(_MEASURED)
-        found: Column = F.least(F.greatest(at - known["low"], F.lit(-2.0) * known["size"]), known["span"])
-        return found
+        return F.least(F.greatest(at - known["low"], F.lit(-2.0) * known["size"]), known["span"])
 
     def _end(self, stretch: Stretch) -> Column:
         if stretch.end is None:
             return self._inside(stretch.start)
-        found: Column = self.F.when(stretch.end.isNull(), self.F.col(_MEASURED)["span"]).otherwise(
+        return self.F.when(stretch.end.isNull(), self.F.col(_MEASURED)["span"]).otherwise(
             self._inside(stretch.end)
         )
-        return found
 
 
 def join_by_touched_bins(placed: Placed) -> DataFrame:
@@ -369,6 +346,4 @@ def join_by_touched_bins(placed: Placed) -> DataFrame:
     bins = MeasuredBins.of(placed, None)
     left = bins.spread_both(placed.sides.left, "left", placed.left)
     right = bins.spread_both(placed.sides.right, "right", placed.right)
-    said = placed.sides.condition()
-    met = bins.met_first() & placed.meets
-    return left.join(right, met if said is None else said & met, "inner")
+    return replace(placed.sides, left=left, right=right).join_frames(bins.met_first() & placed.meets, "inner")

@@ -1,4 +1,4 @@
-"""The right row that an as-of plan chose: who may be chosen, how it is carried, when it is over."""
+"""The right row that an as-of plan chooses: which rows qualify, how the row is packed, when it has ended."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from weft.core.names import LEFT, RIGHT, internal_name
 from weft.expr.spark.columns import compile_expr
-from weft.joins.resolve.predicates import Conditions
-from weft.joins.resolve.resolved import AsOf, Slot
+from weft.joins.resolve.predicates import split_conditions
+from weft.joins.resolve.resolved import AsOf, Side, order_index
 from weft.joins.spark.order import Axis
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
 
@@ -19,51 +19,35 @@ if TYPE_CHECKING:
 CHOSEN = "__weft_chosen"
 
 
-def packed_left(sides: Sides) -> Column:
+def pack_left(sides: Sides) -> Column:
     """Return all left columns as one struct."""
-    return _struct(sides, LEFT, len(sides.join.left))
+    return sides.F.struct(*(internal_name(LEFT, i) for i in range(len(sides.join.left))))
 
 
-def packed_right(sides: Sides) -> Column:
+def pack_right(sides: Sides) -> Column:
     """Return all right columns as one struct; it is not NULL even when every column is."""
-    return _struct(sides, RIGHT, len(sides.join.right))
+    return sides.F.struct(*(internal_name(RIGHT, i) for i in range(len(sides.join.right))))
 
 
-def _struct(sides: Sides, prefix: str, count: int) -> Column:
-    packed: Column = sides.F.struct(*(sides.F.col(internal_name(prefix, i)) for i in range(count)))
-    return packed
-
-
-def usable_left(sides: Sides, match: AsOf, conditions: Conditions) -> Column:
-    """Whether a left row can match at all: keys, times and left predicates."""
-    return _usable(sides, match, conditions.left, "left")
-
-
-def usable_right(sides: Sides, match: AsOf, conditions: Conditions) -> Column:
-    """Whether a right row can be chosen at all: keys, times and right predicates."""
-    return _usable(sides, match, conditions.right, "right")
-
-
-def _usable(sides: Sides, match: AsOf, conditions: tuple[object, ...], side: str) -> Column:
+def can_match(sides: Sides, match: AsOf, side: Side) -> Column:
+    """Return whether a row can match at all: its keys, its times, and the predicates on its side."""
     F = sides.F
-    needed = [match.left if side == "left" else match.right]
+    needed = [order_index(match, side)]
     if match.known is not None:
         needed.append(match.known[side == "right"])
     if not sides.join.nulls_equal:
-        needed.extend(k.left if side == "left" else k.right for k in sides.join.keys)
-    holds = [
-        sides.column(Slot("left" if side == "left" else "right", i)).isNotNull()
-        for i in dict.fromkeys(needed)
-    ]
+        needed.extend(key.index(side) for key in sides.join.keys)
+    holds = [sides.column_of(side, i).isNotNull() for i in dict.fromkeys(needed)]
+    conditions = split_conditions(sides.join)
     holds.extend(
-        F.coalesce(compile_expr(c, sides.column, F), F.lit(False))  # type: ignore[arg-type]  # a Typed tree
-        for c in conditions
+        F.coalesce(compile_expr(c, sides.column, F), F.lit(False))
+        for c in (conditions.left if side == "left" else conditions.right)
     )
     return reduce(lambda a, b: a & b, holds)
 
 
 def is_over(sides: Sides, match: AsOf, field: Callable[[int], Column]) -> Column | None:
-    """Whether the chosen row is a tombstone or its state has ended; None when neither can be."""
+    """Whether the chosen row is a tombstone or its state has ended; None if the spec has neither."""
     F = sides.F
     over: Column | None = None
     if match.tombstone is not None:
@@ -74,15 +58,15 @@ def is_over(sides: Sides, match: AsOf, field: Callable[[int], Column]) -> Column
     return over
 
 
-def finished(frame: DataFrame, sides: Sides, match: AsOf, *, besides: Sequence[str] = ()) -> DataFrame:
-    """Return the joined rows under their positional names, with the marks of both sides.
+def finish(frame: DataFrame, sides: Sides, match: AsOf, *, besides: Sequence[str] = ()) -> DataFrame:
+    """Return the joined rows under their positional names, with the markers of both sides.
 
     `frame` has every left column under its positional name and the chosen right row, or
-    NULL, in ``CHOSEN``.  A tombstone or a state that has ended undoes the choice.  Columns
-    `besides` those stay as they are.
+    NULL, in ``CHOSEN``.  A tombstone, or a state that has ended, cancels the choice.  The
+    columns `besides` are passed through.
     """
     F = sides.F
-    chosen: Column = F.col(CHOSEN)
+    chosen = F.col(CHOSEN)
 
     def field(index: int) -> Column:
         return chosen.getField(internal_name(RIGHT, index))
@@ -90,7 +74,7 @@ def finished(frame: DataFrame, sides: Sides, match: AsOf, *, besides: Sequence[s
     over = is_over(sides, match, field)
     if over is not None:
         frame = frame.withColumn(CHOSEN, F.when(~over, chosen))
-    if sides.join.how == "inner" and not sides.join.unmatched:  # an unmatched row must be seen to fail
+    if sides.join.how == "inner" and not sides.join.unmatched:  # the check of `unmatched` needs the row
         frame = frame.filter(chosen.isNotNull())
     rights = [field(i).alias(internal_name(RIGHT, i)) for i in range(len(sides.join.right))]
     lefts = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]

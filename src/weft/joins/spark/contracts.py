@@ -9,30 +9,29 @@ After::
     l JOIN (SELECT *, count(*) OVER (PARTITION BY k) AS n FROM r) r ON l.k = r.k
     WHERE CASE WHEN n > 1 THEN raise_error(...) ELSE spark_partition_id() >= 0 END
 
-The check is a filter because a filter survives column pruning.  It is non-deterministic
-because Spark moves a deterministic one below the join, and a reader's filter below it: the
-promise is about every row of the join and no other, whatever part of it is read.  Spark
-folds ``rand() >= 0`` to true, so the id of the partition is asked instead.  With predicates
-a count per key says too much, so matches are counted per row of the joined result.
+The check is a filter because a filter survives column pruning.  It is non-deterministic because
+Spark would push a deterministic one below the join, or a filter of the user below the check: a
+promise is about every row of the join, whatever part of the result is read.  Spark folds
+``rand() >= 0`` to true, so the check uses the partition id.  With predicates, the rows of a key
+are more than the matches of a row, so matches are counted per row of the joined result.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.core.names import quote
 from weft.core.types import BINARY, Scalar
 from weft.expr.spark.frames import window_of
 from weft.joins.resolve.resolved import Exact, Side
-from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
+from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, SIDES, Sides
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
 PREFIX = "[JOIN_CONTRACT]"
-_SHOWN = 100
+_KEY_CHARACTERS = 100
 _COUNT = {"left": "__weft_left_count", "right": "__weft_right_count"}
 _ROW = {"left": "__weft_left_row", "right": "__weft_right_row"}
 # Which side must be single for each relationship: "m:1" allows one right row per left row.
@@ -45,7 +44,7 @@ SINGLE: dict[str, tuple[Side, ...]] = {
 
 
 def needs_markers(sides: Sides) -> bool:
-    """Whether the joined rows must tell which sides they have."""
+    """Whether the joined rows need a marker for each side they come from."""
     join = sides.join
     return bool(join.unmatched or single_sides(sides)) or any(c.source == "indicator" for c in join.output)
 
@@ -55,49 +54,46 @@ def single_sides(sides: Sides) -> tuple[Side, ...]:
     return SINGLE[sides.join.relationship or "m:m"]
 
 
-def prepared(sides: Sides) -> Sides:
-    """Add the columns that the checks read: markers, and a count or a row number per side."""
-    if not needs_markers(sides):
-        return sides
-    left = sides.left.withColumn(LEFT_HERE, sides.F.lit(True))
-    right = sides.right.withColumn(RIGHT_HERE, sides.F.lit(True))
+def add_markers(sides: Sides) -> Sides:
+    """Add a column to each side that is NULL in joined rows without a row of that side."""
+    for side, marker in zip(SIDES, (LEFT_HERE, RIGHT_HERE), strict=True):
+        sides = sides.with_frame(side, sides.frame(side).withColumn(marker, sides.F.lit(True)))
+    return sides
+
+
+def add_check_columns(sides: Sides) -> Sides:
+    """Add the columns that the checks read: markers, and a count or a row number for each single side."""
+    marked = add_markers(sides)
     for side in single_sides(sides):
         if _by_key(sides):
-            if side == "left":
-                left = _counted(left, sides, side)
-            else:
-                right = _counted(right, sides, side)
-        elif side == "left":  # a single left side: number the right rows, count their matches
-            right = right.withColumn(_ROW["right"], sides.F.monotonically_increasing_id())
-        else:
-            left = left.withColumn(_ROW["left"], sides.F.monotonically_increasing_id())
-    return replace(sides, left=left, right=right)
+            marked = marked.with_frame(side, _count_per_key(marked.frame(side), sides, side))
+        else:  # number the rows of the other side, whose matches are counted after the join
+            other: Side = "right" if side == "left" else "left"
+            row = sides.F.monotonically_increasing_id()
+            marked = marked.with_frame(other, marked.frame(other).withColumn(_ROW[other], row))
+    return marked
 
 
 def _by_key(sides: Sides) -> bool:
-    """Whether keys alone decide, so that a count per key says how many matches a row has."""
+    """Whether only keys decide, so that the matches of a row are the rows of its key."""
     join = sides.join
     return bool(join.keys) and not join.conditions and isinstance(join.match, Exact)
 
 
-def _counted(frame: DataFrame, sides: Sides, side: Side) -> DataFrame:
-    keys = [
-        sides.left_column(k.left, k.dtype) if side == "left" else sides.right_column(k.right, k.dtype)
-        for k in sides.join.keys
-    ]
-    count = sides.F.count(sides.F.lit(1)).over(window_of(frame).partitionBy(*keys))
+def _count_per_key(frame: DataFrame, sides: Sides, side: Side) -> DataFrame:
+    count = sides.F.count(sides.F.lit(1)).over(window_of(frame).partitionBy(*sides.keys(side)))
     return frame.withColumn(_COUNT[side], count)
 
 
-def checked(joined: DataFrame, sides: Sides) -> DataFrame:
-    """Return the joined rows behind filters that fail the job when a promise is broken."""
+def guard_promises(joined: DataFrame, sides: Sides) -> DataFrame:
+    """Add a filter for each promise that fails the job when the promise is broken."""
     F = sides.F
     here = {"left": F.col(LEFT_HERE), "right": F.col(RIGHT_HERE)}
     for side in sides.join.unmatched:
         other: Side = "right" if side == "left" else "left"
-        lonely = here[side].isNotNull() & here[other].isNull()
+        unmatched = here[side].isNotNull() & here[other].isNull()
         text = f"W0502 a {side} row matches no {other} row: "
-        joined = _guarded(joined, sides, lonely, text, side)
+        joined = _fail_where(unmatched, joined, sides, text, side)
     for side in single_sides(sides):
         other = "right" if side == "left" else "left"
         both = here["left"].isNotNull() & here["right"].isNotNull()
@@ -105,34 +101,34 @@ def checked(joined: DataFrame, sides: Sides) -> DataFrame:
             window = window_of(joined).partitionBy(F.col(_ROW[other]))
             joined = joined.withColumn(_COUNT[side], F.count(F.when(both, F.lit(1))).over(window))
         text = f"W0501 relationship {sides.join.relationship!r} is broken: a {other} row matches several {side} rows: "
-        joined = _guarded(joined, sides, both & (F.col(_COUNT[side]) > 1), text, other)
+        joined = _fail_where(both & (F.col(_COUNT[side]) > 1), joined, sides, text, other)
     return joined
 
 
-def _guarded(joined: DataFrame, sides: Sides, broken: Column, text: str, side: Side) -> DataFrame:
-    F = sides.F
-    start = F.lit(f"{PREFIX} {text}")
-    join = sides.join
+def _fail_where(broken: Column, joined: DataFrame, sides: Sides, text: str, side: Side) -> DataFrame:
+    return joined.filter(passes_unless(broken, sides, text, side))
+
+
+def passes_unless(broken: Column, sides: Sides, text: str, side: Side) -> Column:
+    """Return a filter that is true, and raises an error with the key of the row where `broken` is true."""
+    F, join = sides.F, sides.join
     end = F.lit(f" (spec {join.spec_fingerprint[:12]}, join {join.fingerprint[:12]})")
-    message = F.concat(start, key_text(sides, side), end)
-    return joined.filter(
-        F.when(broken, F.raise_error(message).cast("boolean")).otherwise(F.spark_partition_id() >= 0)
-    )
+    message = F.concat(F.lit(f"{PREFIX} {text}"), _key_text(sides, side), end)
+    return F.when(broken, F.raise_error(message).cast("boolean")).otherwise(F.spark_partition_id() >= 0)
 
 
-def key_text(sides: Sides, side: Side) -> Column:
-    """Return the key of a row as text, ``order_id = 7, region = 'EU'``."""
+def _key_text(sides: Sides, side: Side) -> Column:
+    """Return the key of a row as a string, ``order_id = 7, region = 'EU'``."""
     F = sides.F
-    schema = sides.join.left if side == "left" else sides.join.right
-    indices = dict.fromkeys(k.left if side == "left" else k.right for k in sides.join.keys)
+    schema = sides.join.schema_of(side)
+    indices = dict.fromkeys(k.index(side) for k in sides.join.keys)
     parts = []
     for i in tuple(indices) or range(len(schema)):
-        column = sides.left_column(i) if side == "left" else sides.right_column(i)
+        column = sides.column_of(side, i)
         name, dtype = schema.fields[i].name, schema.fields[i].dtype
         label = name if name.isidentifier() else quote(name)
-        shown = F.hex(column) if dtype == BINARY else F.substring(column.cast("string"), 1, _SHOWN)
+        value = F.hex(column) if dtype == BINARY else F.substring(column.cast("string"), 1, _KEY_CHARACTERS)
         if isinstance(dtype, Scalar) and dtype.name == "string":
-            shown = F.concat(F.lit("'"), shown, F.lit("'"))
-        parts.append(F.concat(F.lit(f"{label} = "), F.coalesce(shown, F.lit("null"))))
-    text: Column = F.concat_ws(", ", *parts)
-    return text
+            value = F.concat(F.lit("'"), value, F.lit("'"))
+        parts.append(F.concat(F.lit(f"{label} = "), F.coalesce(value, F.lit("null"))))
+    return F.concat_ws(", ", *parts)

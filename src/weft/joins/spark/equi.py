@@ -9,85 +9,62 @@ After::
     SELECT l0 AS k, l1 AS a, r1 AS v
     FROM (SELECT k AS l0, a AS l1 FROM left) LEFT JOIN (SELECT k AS r0, v AS r1 FROM right) ON l0 = r0
 
-Two projections around the join cost nothing at run time: Catalyst folds them away.
+The two projections around the join cost nothing at run time: Catalyst removes them.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from weft.joins.resolve.resolved import ResolvedJoin
-from weft.joins.spark.contracts import checked, needs_markers, prepared
-from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
+from weft.joins.spark.contracts import add_check_columns, add_markers, guard_promises, needs_markers
+from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, SPARK_HOW, Sides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SPARK_HOW = {
-    "inner": "inner",
-    "left": "left_outer",
-    "right": "right_outer",
-    "full": "full_outer",
-    "semi": "left_semi",
-    "anti": "left_anti",
-}
-
 
 def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, observation: Any = None) -> DataFrame:
     """Return the joined frame; no job runs."""
-    sides = begun(left, right, join, observation)
+    sides = prepare_sides(left, right, join, observation)
     condition = sides.condition()
     if condition is None:
         joined = sides.left.crossJoin(sides.right)
     else:
-        joined = sides.left.join(sides.right, condition, SPARK_HOW[how_that_shows_unmatched(join)])
-    return finished(joined, sides, observation)
+        joined = sides.left.join(sides.right, condition, SPARK_HOW[widen_how(join)])
+    return project_output(guard_promises(joined, sides), sides, observation)
 
 
-def begun(left: DataFrame, right: DataFrame, join: ResolvedJoin, observation: Any) -> Sides:
-    """Return both sides with the columns that promises and counts need."""
-    sides = prepared(Sides.of(left, right, join))
-    return _marked(sides) if observation is not None and not needs_markers(sides) else sides
+def prepare_sides(left: DataFrame, right: DataFrame, join: ResolvedJoin, observation: Any) -> Sides:
+    """Return both sides with the columns that promises and counts read."""
+    sides = Sides.of(left, right, join)
+    if needs_markers(sides):
+        return add_check_columns(sides)
+    return sides if observation is None else add_markers(sides)
 
 
-def finished(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
-    """Return the joined rows with promises checked, rows counted and columns under real names."""
-    return shown(checked(joined, sides), sides, observation)
-
-
-def shown(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
-    """Return checked rows, counted if that was asked for, with columns under real names."""
+def project_output(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
+    """Return the columns of the result under their real names; rows are counted by an `observation`."""
     if observation is not None:
-        joined = observed(joined, sides, observation)
+        joined = _observe_counts(joined, sides, observation)
     return joined.select(*sides.output())
 
 
-def _marked(sides: Sides) -> Sides:
-    return replace(
-        sides,
-        left=sides.left.withColumn(LEFT_HERE, sides.F.lit(True)),
-        right=sides.right.withColumn(RIGHT_HERE, sides.F.lit(True)),
-    )
-
-
-def how_that_shows_unmatched(join: ResolvedJoin) -> str:
+def widen_how(join: ResolvedJoin) -> str:
     """Return the outer join that keeps the rows an `unmatched` promise is about.
 
-    When the promise holds there are none, so the rows are those of the join asked for.
+    When the promise holds there are none, so the rows are those of the requested join.
     """
-    keeps_left = join.how in ("left", "full") or (join.how in ("inner", "right") and "left" in join.unmatched)
-    keeps_right = join.how in ("right", "full") or (
-        join.how in ("inner", "left") and "right" in join.unmatched
-    )
     if join.how not in ("inner", "left", "right", "full"):
         return join.how
-    return {(False, False): "inner", (True, False): "left", (False, True): "right", (True, True): "full"}[
-        keeps_left, keeps_right
-    ]
+    keeps_left = join.how in ("left", "full") or "left" in join.unmatched
+    keeps_right = join.how in ("right", "full") or "right" in join.unmatched
+    if keeps_left:
+        return "full" if keeps_right else "left"
+    return "right" if keeps_right else "inner"
 
 
-def observed(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
+def _observe_counts(joined: DataFrame, sides: Sides, observation: Any) -> DataFrame:
     """Return the joined rows with their counts observed; needs the two markers."""
     F = sides.F
     rows = F.count(F.lit(1)).alias("rows")

@@ -115,7 +115,7 @@ _WIDEST = 512
 """Bytes that a row may have in files for a share to hold as many rows as are wanted; wider ones are read twice."""
 
 
-def sampled_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Facts:
+def sample_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Facts:
     """Run the job of ``statistics="sample"`` for an as-of join: one pass over keys and times."""
     for df in (left, right):
         check_not_streaming(df, 'statistics="sample"')
@@ -160,4 +160,6 @@ def _share(size: int | None, wanted: int) -> float:
 
 def _heavy_key(found: Any, keys: int, sampled: int) -> HeavyKey:
     share = found["rows"] / sampled
-    return HeavyKey(values=tuple(found[:keys]), share=share, cuts=tuple(found["cuts"]), told=found["told"])
+    return HeavyKey(
+        values=tuple(found[:keys]), share=share, cuts=tuple(found["cuts"]), carried=found["carried"]
+    )

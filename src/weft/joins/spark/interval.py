@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from weft.joins.resolve.axis import Axis, Reach, axis_of, point_side, reach_of
+from weft.joins.resolve.axis import Axis, Reach, find_axis, measure_reach, point_side
 from weft.joins.resolve.resolved import Overlap, ResolvedJoin, SameWindow, Side, Within
 from weft.joins.spark import axis as on_axis
 from weft.joins.spark.axis import Places
@@ -40,49 +40,48 @@ from weft.joins.spark.bins import (
     Placed,
     Stretch,
     join_by_bins,
-    join_by_keys,
     join_by_touched_bins,
 )
-from weft.joins.spark.equi import begun, finished, how_that_shows_unmatched
+from weft.joins.spark.contracts import guard_promises
+from weft.joins.spark.equi import prepare_sides, project_output, widen_how
+from weft.joins.spark.sides import SIDES
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from pyspark.sql import Column, DataFrame
 
-    from weft.joins.spark.sides import Sides
+    from weft.joins.spark.sides import Functions, Sides
 
-_ROUNDED = 2.0**-50  # a double differs from what it stands for by less than this part of it
+_ROUNDED = 2.0**-50  # the greatest relative error of a value that is rounded to a double
 _SLACK = 1.02
 _WIDTH = 4.0  # measured: a copy of a row costs as much as a test of many pairs
 
 
 def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, observation: Any = None) -> DataFrame:
     """Return the joined frame; no job runs."""
-    sides = begun(left, right, join, observation)
-    how = how_that_shows_unmatched(join)
+    sides = prepare_sides(left, right, join, observation)
+    how = widen_how(join)
     if isinstance(join.match, Within):
         joined = _near(sides, how, join.match)
     else:
         assert isinstance(join.match, Overlap)  # noqa: S101  # the chooser's branch
         joined = _overlapping(sides, how, join.match)
-    return finished(joined, sides, observation)
+    return project_output(guard_promises(joined, sides), sides, observation)
 
 
 def _near(sides: Sides, how: str, match: Within) -> DataFrame:
-    places = Places(sides, axis_of(sides.join))
-    reach = reach_of(match, places.axis)
+    places = Places(sides, find_axis(sides.join))
+    reach = measure_reach(match, places.axis)
     if reach.way == "never":
-        return join_by_keys(sides, how, sides.F.lit(False))
+        return sides.join_frames(sides.F.lit(False), how)
     bounds = Bounds.of(places, match, reach)
     if reach.way == "bins":
         return join_near(places, bounds, how, bounds.meets, reach)
-    return join_by_keys(places.sides, how, bounds.equal if reach.way == "equal" else bounds.meets)
+    return places.sides.join_frames(bounds.equal if reach.way == "equal" else bounds.meets, how)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A right place and the places between which a left row wants it, in a form that compares."""
+    """A right value and the bounds that a left row sets for it, in a form that compares."""
 
     at: Column
     low: Column | None
@@ -90,17 +89,17 @@ class Bounds:
 
     @classmethod
     def of(cls, places: Places, match: Within | SameWindow, reach: Reach) -> Bounds:
-        """Return the bounds of a reach, computed in the frames where that is dear."""
+        """Return the bounds of a reach; values that are expensive to compute become columns of a side."""
         F, axis = places.sides.F, places.axis
-        mine, theirs = places.value("left", match.left), places.value("right", match.right)
-        at, low, high = on_axis.comparable(F, theirs, axis), None, None
+        left, right = places.value("left", match.left), places.value("right", match.right)
+        at, low, high = on_axis.comparable(F, right, axis), None, None
         if reach.lower is not None:
             outward = reach.lower < 0 and reach.way != "equal"
-            move = on_axis.moved_as_far_as_can_be if outward else on_axis.moved
-            low = move(F, mine, reach.lower, axis)
+            shift = on_axis.move_clamped if outward else on_axis.move
+            low = shift(F, left, reach.lower, axis)
         if reach.upper is not None:
-            move = on_axis.moved_as_far_as_can_be if reach.upper > 0 else on_axis.moved
-            high = move(F, mine, reach.upper, axis)
+            shift = on_axis.move_clamped if reach.upper > 0 else on_axis.move
+            high = shift(F, left, reach.upper, axis)
         if axis.kind == "decimal":
             low = None if low is None else places.kept("left", "low", low)
             high = None if high is None else places.kept("left", "high", high)
@@ -109,25 +108,24 @@ class Bounds:
 
     @property
     def equal(self) -> Column:
-        """The condition that the right place is the only one that is wanted."""
+        """The condition that the right value is the only one in the bounds."""
         assert self.low is not None  # noqa: S101  # both bounds are given
-        found: Column = self.at == self.low
-        return found
+        return self.at == self.low
 
     @property
     def meets(self) -> Column:
-        """The condition that the right place lies between."""
+        """The condition that the right value is within the bounds."""
         parts = [] if self.low is None else [self.at >= self.low]
         parts += [] if self.high is None else [self.at <= self.high]
         return reduce(operator.and_, parts)
 
 
 def join_near(places: Places, bounds: Bounds, how: str, meets: Column, reach: Reach) -> DataFrame:
-    """Join rows that `meets` holds for, all of which lie within the bounds."""
+    """Join pairs for which `meets` is true; all of them are within the bounds."""
     F, axis = places.sides.F, places.axis
     assert bounds.low is not None and bounds.high is not None  # noqa: S101, PT018  # both are given
     if axis.kind == "whole":
-        earliest = on_axis.moved_as_far_as_can_be(F, bounds.at, -int(reach.length), axis)
+        earliest = on_axis.move_clamped(F, bounds.at, -int(reach.length), axis)
         left = Stretch(bounds.low.cast("double"), bounds.high.cast("double"))
         right = Stretch(bounds.at.cast("double"), first=earliest.cast("double"))
         return join_by_bins(Placed(places.sides, left, right, meets), how, _both(places, reach))
@@ -142,21 +140,20 @@ def _both(places: Places, reach: Reach) -> dict[Side, Bins]:
     return {"left": bins, "right": bins}
 
 
-def _as_double(F: ModuleType, place: Column, axis: Axis) -> Column:
+def _as_double(F: Functions, place: Column, axis: Axis) -> Column:
     return on_axis.split_coordinate(place) if on_axis.is_split(axis) else on_axis.coordinate(F, place, axis)
 
 
-def _widened(F: ModuleType, at: Column, sign: int, by: float) -> Column:
-    """Return a place moved by a distance and by all that rounding may have changed; infinity stays."""
+def _widened(F: Functions, at: Column, sign: int, by: float) -> Column:
+    """Return a value moved by a distance and by the greatest rounding error; infinity stays."""
     size = F.abs(at)
-    found: Column = F.when(
+    return F.when(
         size < F.lit(math.inf), at + F.lit(float(sign)) * (size * F.lit(_ROUNDED) + F.lit(float(by)))
     ).otherwise(at)
-    return found
 
 
 def _overlapping(sides: Sides, how: str, match: Overlap) -> DataFrame:
-    places = Places(sides, axis_of(sides.join))
+    places = Places(sides, find_axis(sides.join))
     left = Range.of(places, "left", match.left, match.left_end, closed=match.closed)
     right = Range.of(places, "right", match.right, match.right_end, closed=match.closed)
     placed = Placed(
@@ -168,11 +165,8 @@ def _overlapping(sides: Sides, how: str, match: Overlap) -> DataFrame:
     point = point_side(match)
     if point is None and how == "inner":
         return join_by_touched_bins(placed)
-    bins = {side: MeasuredBins.of(placed, side) for side in _SIDES}
+    bins = {side: MeasuredBins.of(placed, side) for side in SIDES}
     return join_by_bins(placed, how, bins, inner=point or "left")
-
-
-_SIDES: tuple[Side, ...] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +195,7 @@ class Range:
         )
 
     def starts_before_end(self, other: Range) -> Column:
-        """Return the condition that this range starts before the other one is over."""
+        """Return the condition that this range starts before the other one ends."""
         if other.end is None:
             return self.start <= other.start
         ends_later = self.start <= other.end if self.closed else self.start < other.end

@@ -19,7 +19,7 @@ from weft.joins.spark import (
     interval,
     window_join,
 )
-from weft.joins.spark.contracts import checked
+from weft.joins.spark.contracts import guard_promises
 from weft.joins.spark.sides import Sides
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def lower(
 def _lower_asof(
     left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, observation: Any
 ) -> DataFrame:
-    """Return the frame of an as-of plan; the plans differ in how they find the row, not in what comes out."""
+    """Return the frame of an as-of plan; plans differ in how they find the match, not in the result."""
     simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
     sides = Sides.of(left, right, simple)
@@ -61,7 +61,4 @@ def _lower_asof(
         joined = asof_slices.lower(sides, simple.match, choice.facts, kernel=not choice.no_kernel)
     else:
         joined = ASOF_PLANS[choice.strategy](sides, simple.match)
-    joined = checked(joined, sides)
-    if observation is not None:
-        joined = equi.observed(joined, sides, observation)
-    return joined.select(*sides.output())
+    return equi.project_output(guard_promises(joined, sides), sides, observation)

@@ -84,22 +84,18 @@ class Axis:
         if self.dtype.is_fraction:
             apart = F.abs(left - right)
             far = F.isnan(left) | F.isnan(right)
-            gap: Column = F.when(left == right, F.lit(0.0)).when(far, F.lit(float("inf"))).otherwise(apart)
-            return gap
+            return F.when(left == right, F.lit(0.0)).when(far, F.lit(float("inf"))).otherwise(apart)
         if self.dtype == TIMESTAMP:
             # Spark subtracts timestamps by what clocks show, an hour off where summer time begins or ends.
             left, right = F.unix_micros(left), F.unix_micros(right)
-            elapsed: Column = F.abs(left - right)
-            return elapsed
+            return F.abs(left - right)
         if self._is_split:
             return self._split_distance(left, right)
         wide = to_spark(_wide(self.dtype))
         left, right = left.cast(wide), right.cast(wide)
         if isinstance(self.dtype, Decimal):  # abs, like the minus sign, rounds decimals to 34 digits
-            ahead: Column = F.when(left < right, right - left).otherwise(left - right)
-            return ahead
-        size: Column = F.abs(left - right)
-        return size
+            return F.when(left < right, right - left).otherwise(left - right)
+        return F.abs(left - right)
 
     def within(self, gap: Column, tolerance: Amount) -> Column:
         """Whether a distance is at most the tolerance."""
@@ -166,8 +162,7 @@ class Axis:
         whole = (big[0] - small[0] + carried).cast(f"decimal({MAX_PRECISION},0)")
         inside = F.when(rest < none, rest + unit).when(rest >= unit, rest - unit).otherwise(rest)
         there = left.isNotNull() & right.isNotNull()  # greatest and least skip NULL
-        gap: Column = F.when(there, F.struct(whole.alias("whole"), inside.cast(narrow).alias("rest")))
-        return gap
+        return F.when(there, F.struct(whole.alias("whole"), inside.cast(narrow).alias("rest")))
 
     def _limit(self, tolerance: Amount) -> Column:
         """Return a tolerance in the form of a distance; one that is longer than all is as long as the longest."""
@@ -179,11 +174,12 @@ class Axis:
             wide = _wide(self.dtype)
             assert isinstance(wide, Decimal)  # noqa: S101  # of numbers that are not fractions
             room = Decimal(min(wide.precision + 2, MAX_PRECISION), wide.scale)
-            return literal(F, steps, room)  # type: ignore[no-any-return]  # F is any
+            limit: Column = literal(F, steps, room)
+            return limit
         scale = self._rest.scale
         # In last digits, as integers: Python's own context rounds decimals to 28 digits.
         whole, rest = divmod(int(steps.scaleb(scale, _ROOMY)), self._unit * 10**scale)
-        return F.struct(  # type: ignore[no-any-return]  # F is any
+        return F.struct(
             literal(F, Number(whole), Decimal(MAX_PRECISION, 0)).alias("whole"),
             literal(F, Number(rest).scaleb(-scale, _ROOMY), self._rest).alias("rest"),
         )
@@ -214,7 +210,7 @@ def _wide(dtype: DType) -> DType:
     return dtype
 
 
-def known_in_time(sides: Sides, match: AsOf) -> Column | None:
+def is_known_in_time(sides: Sides, match: AsOf) -> Column | None:
     """Whether the right row was known when the left row asks; None without a second axis."""
     if match.known is None:
         return None

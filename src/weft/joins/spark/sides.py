@@ -1,11 +1,12 @@
-"""The two frames of a join under positional names, and the way back to real names."""
+"""The two frames of a join under positional names, and hash groups of their rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import Column, DataFrame
 
@@ -14,30 +15,48 @@ from weft.core.types import Scalar
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
-from weft.joins.resolve.resolved import OutputColumn, ResolvedJoin, Slot
+from weft.joins.resolve.resolved import OutputColumn, ResolvedJoin, Side, Slot
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from weft.core.types import DType
 
+    class Functions(ModuleType):
+        """`pyspark.sql.functions` of a classic or a Connect session, as type checkers see it."""
+
+        def __getattr__(self, name: str) -> Callable[..., Column]: ...
+
+        def broadcast(self, df: DataFrame) -> DataFrame:
+            """Mark a frame for a broadcast join."""
+
+
 LEFT_HERE = "__weft_left_here"
 RIGHT_HERE = "__weft_right_here"
+SPARK_HOW = {
+    "inner": "inner",
+    "left": "left_outer",
+    "right": "right_outer",
+    "full": "full_outer",
+    "semi": "left_semi",
+    "anti": "left_anti",
+}
+SIDES: tuple[Side, Side] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
     """Both frames with every column renamed by position.
 
-    Positional names cannot meet each other, so self-joins, dots, backticks and names
-    that differ in case need no further care, in classic and Connect sessions alike.
-    The last key of `sliced` sides is the number of a time slice.
+    Positional names cannot collide, so self-joins, dots, backticks and names that differ in
+    case need no special treatment, in classic and Connect sessions alike.  The last key of
+    `sliced` sides is the number of a time slice.
     """
 
     join: ResolvedJoin
     left: DataFrame
     right: DataFrame
-    F: ModuleType
+    F: Functions
     sliced: bool = False
 
     @classmethod
@@ -47,32 +66,49 @@ class Sides:
             join,
             left.toDF(*(internal_name(LEFT, i) for i in range(len(join.left)))),
             right.toDF(*(internal_name(RIGHT, i) for i in range(len(join.right)))),
-            functions_of(left),
+            cast("Functions", functions_of(left)),
         )
 
     def column(self, slot: Hashable) -> Column:
         """Return the renamed column of a slot."""
         assert isinstance(slot, Slot)  # noqa: S101  # predicates of a join hold nothing else
-        found: Column = self.F.col(internal_name(LEFT if slot.side == "left" else RIGHT, slot.index))
-        return found
+        return self.F.col(internal_name(LEFT if slot.side == "left" else RIGHT, slot.index))
+
+    def column_of(self, side: Side, index: int, dtype: DType | None = None) -> Column:
+        """Return a column of a side, cast when it is compared as another type."""
+        own = self.join.schema_of(side).fields[index].dtype
+        column = self.column(Slot(side, index))
+        return column if dtype is None or dtype == own else column.cast(to_spark(dtype))
 
     def left_column(self, index: int, dtype: DType | None = None) -> Column:
         """Return a left column, cast when it is compared as another type."""
-        return self._cast(Slot("left", index), dtype)
+        return self.column_of("left", index, dtype)
 
     def right_column(self, index: int, dtype: DType | None = None) -> Column:
         """Return a right column, cast when it is compared as another type."""
-        return self._cast(Slot("right", index), dtype)
+        return self.column_of("right", index, dtype)
 
-    def _cast(self, slot: Slot, dtype: DType | None) -> Column:
-        own = (self.join.left if slot.side == "left" else self.join.right).fields[slot.index].dtype
-        column = self.column(slot)
-        return column if dtype is None or dtype == own else column.cast(to_spark(dtype))
+    def keys(self, side: Side) -> list[Column]:
+        """Return the equal keys of a side in the types in which they are compared."""
+        return [self.column_of(side, key.index(side), key.dtype) for key in self.join.keys]
+
+    def frame(self, side: Side) -> DataFrame:
+        """Return the frame of a side."""
+        return self.left if side == "left" else self.right
+
+    def with_frame(self, side: Side, frame: DataFrame) -> Sides:
+        """Return the sides with another frame on one of them."""
+        return replace(self, left=frame) if side == "left" else replace(self, right=frame)
+
+    def join_frames(self, met: Column, how: str) -> DataFrame:
+        """Join the frames on keys, predicates and one more condition; `how` is the name in Weft."""
+        condition = self.condition()
+        return self.left.join(self.right, met if condition is None else condition & met, SPARK_HOW[how])
 
     def spread(self, keys: Sequence[Column]) -> Column:
-        """Return a number that is equal where the keys are; slices of one key have numbers in a row.
+        """Return a hash of the keys; the slices of one key get consecutive numbers.
 
-        Keys whose equal values differ in their bytes are left to the other keys.
+        Nested and collated keys do not count: equal values of theirs may have different bytes.
         """
         plain = [
             column
@@ -80,30 +116,29 @@ class Sides:
             if not key.dtype.is_nested and not (isinstance(key.dtype, Scalar) and key.dtype.collation)
         ]
         if not self.sliced:
-            hashed: Column = self.F.xxhash64(*plain) if plain else self.F.lit(0)
-            return hashed
+            return self.F.xxhash64(*plain) if plain else self.F.lit(0)
         before = self.F.xxhash64(*plain[:-1]) if plain[:-1] else self.F.lit(0)
-        # Halved, so that the sum has room.
-        number: Column = self.F.shiftright(before, 1) + plain[-1]
-        return number
+        # Halved, so that the sum does not overflow.
+        return self.F.shiftright(before, 1) + plain[-1]
 
     def condition(self) -> Column | None:
         """Return keys and predicates as one condition, None for a cross join."""
-        return self.condition_on(
-            (self.left_column(key.left, key.dtype), self.right_column(key.right, key.dtype))
-            for key in self.join.keys
-        )
+        return self.condition_on(zip(self.keys("left"), self.keys("right"), strict=True))
 
     def condition_on(self, keys: Iterable[tuple[Column, Column]]) -> Column | None:
-        """Return the predicates and that each two keys are equal, as the join says NULLs are."""
+        """Return the condition that each pair of keys is equal and every predicate is true."""
         whole: Column | None = None
         for left, right in keys:
-            equal = left.eqNullSafe(right) if self.join.nulls_equal else left == right
+            equal = self.equal(left, right)
             whole = equal if whole is None else whole & equal
         for typed in self.join.predicates:
             holds = compile_expr(typed, self.column, self.F)
             whole = holds if whole is None else whole & holds
         return whole
+
+    def equal(self, left: Column, right: Column) -> Column:
+        """Return whether two key columns are equal; two NULLs are if the join says ``nulls_equal``."""
+        return left.eqNullSafe(right) if self.join.nulls_equal else left == right
 
     def output(self) -> list[Column]:
         """Return the columns of the result under their real names."""
@@ -113,32 +148,25 @@ class Sides:
         """Return the comment and other metadata that a computed column would lose."""
         if column.source != "coalesced" or column.left is None:
             return {}
-        said = self.left.schema.fields[column.left].metadata
-        return {"metadata": said} if said else {}
+        metadata = self.left.schema.fields[column.left].metadata
+        return {"metadata": metadata} if metadata else {}
 
     def _output_column(self, column: OutputColumn) -> Column:
         if column.source == "indicator":
             return self.indicator()
         if column.source == "coalesced":
             assert column.left is not None and column.right is not None  # noqa: S101, PT018  # by construction
-            both = (
-                self.left_column(column.left, column.dtype),
-                self.right_column(column.right, column.dtype),
-            )
-            merged: Column = self.F.coalesce(*both)
-            return merged
+            left = self.left_column(column.left, column.dtype)
+            return self.F.coalesce(left, self.right_column(column.right, column.dtype))
         if column.left is not None:
             return self.left_column(column.left)
         assert column.right is not None  # noqa: S101  # by construction
         return self.right_column(column.right)
 
     def indicator(self) -> Column:
-        """Return which sides a joined row has; needs the two markers."""
+        """Return ``both``, ``left_only`` or ``right_only`` for a joined row; needs the two markers."""
         left, right = self.F.col(LEFT_HERE), self.F.col(RIGHT_HERE)
-        told: Column = (
-            self.F.when(left.isNull(), "right_only").when(right.isNull(), "left_only").otherwise("both")
-        )
-        return told
+        return self.F.when(left.isNull(), "right_only").when(right.isNull(), "left_only").otherwise("both")
 
 
 _MASK = 0xFFFFFFFF
@@ -146,32 +174,31 @@ _EVEN_UP_TO = 256
 
 
 def balanced_group(functions: ModuleType, hashed: Column, partitions: int) -> Column:
-    """Return a group number of which Spark's shuffle puts exactly one into each partition.
+    """Return a group number for each row; Spark's shuffle sends each group to a partition of its own.
 
-    Spark hashes the group number again to find its partition, and a few numbers hashed into as
-    many partitions leave some empty and others double.  So the numbers are chosen beforehand.
+    Spark hashes the group number again to find its partition.  Consecutive numbers would leave some
+    partitions empty and give others two groups, so numbers that hash to different partitions are used.
     """
-    slot = functions.pmod(hashed, functions.lit(partitions)).cast("int")
+    F = cast("Functions", functions)
+    slot = F.pmod(hashed, F.lit(partitions)).cast("int")
     if partitions > _EVEN_UP_TO:
-        return slot  # type: ignore[no-any-return]  # functions is whichever module fits the frame
-    numbers = functions.array(*(functions.lit(n) for n in numbers_by_partition(partitions)))
-    group: Column = functions.element_at(numbers, slot + functions.lit(1))
-    return group
+        return slot
+    return F.element_at(F.array(*map(F.lit, numbers_by_partition(partitions))), slot + F.lit(1))
 
 
 @cache
 def numbers_by_partition(partitions: int) -> tuple[int, ...]:
-    """Return one integer for each partition that Spark's hash partitioning sends there.
+    """Return for each partition one integer that Spark's hash partitioning sends to it.
 
     >>> [spark_hash(n) % 4 for n in numbers_by_partition(4)]
     [0, 1, 2, 3]
     """
-    found: dict[int, int] = {}
-    number = 0
-    while len(found) < partitions:
-        found.setdefault(spark_hash(number) % partitions, number)
-        number += 1
-    return tuple(found[p] for p in range(partitions))
+    numbers: dict[int, int] = {}
+    for number in itertools.count():
+        numbers.setdefault(spark_hash(number) % partitions, number)
+        if len(numbers) == partitions:
+            break
+    return tuple(numbers[p] for p in range(partitions))
 
 
 def spark_hash(number: int) -> int:

@@ -1,6 +1,6 @@
-"""Streaming frames: what Spark cannot keep is refused here, and two streams are joined by Spark itself.
+"""Joins of streaming DataFrames: checks of what Spark supports, and stream-stream joins by Spark itself.
 
-Joins of two streams that stay lazy frames: Spark's own symmetric hash join, with guards around it.
+Two streams are joined by Spark's own symmetric hash join, with guards around it.
 
 Before::
 
@@ -11,14 +11,14 @@ After::
     l FULL JOIN r ON l.k = r.k AND r.t >= l.t AND r.t <= l.t + 1h
                  AND l.k IS NOT NULL AND r.k IS NOT NULL
 
-Spark's full join alone would match NULL keys.  A condition about one side is asked before a row is
-stored: a row that fails it is padded at once on an outer side and gone on the other.  Rows with a NULL
-time would stay in its state for ever: on an outer side they fail the query or are left out before the
-join, on the other a condition keeps them out.
+Without the guards, Spark's full join would match NULL keys.  Spark tests a condition on one side before it
+stores a row: on an outer side, a row that fails it is emitted with NULLs at once; on the other, it is dropped.
+A row with a NULL time would stay in the state forever: on an outer side it fails the query or is dropped before
+the join, on the other side a condition drops it.
 
-Spark adds days by the calendar of the session's zone, where a day may have 23 or 25 hours.  There a bound
-of a day or more is asked of the microseconds, beside a wider one that Spark can read.  Each side may carry one column with a watermark, so the watermark of all
-others is taken off before the join.
+Spark adds days by the calendar of the session time zone, where a day may have 23 or 25 hours.  In such a zone a
+bound of a day or more is tested in microseconds, beside a wider bound that Spark uses to evict rows.  Spark
+allows one watermark column per side, so the watermarks of all other columns are removed before the join.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import re
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,12 +36,21 @@ from weft.core.types import TIMESTAMP
 from weft.errors import ArgumentError, StreamPlanError
 from weft.joins.choose import Choice
 from weft.joins.resolve.axis import DAY, Axis
-from weft.joins.resolve.resolved import AsOf, Exact, Overlap, ResolvedJoin, SameWindow, Side, Within
+from weft.joins.resolve.resolved import (
+    AsOf,
+    Exact,
+    Overlap,
+    ResolvedJoin,
+    SameWindow,
+    Side,
+    Within,
+    order_index,
+)
 from weft.joins.spark.axis import Places
-from weft.joins.spark.contracts import PREFIX, SINGLE, checked, key_text
-from weft.joins.spark.equi import SPARK_HOW, begun, how_that_shows_unmatched, shown
-from weft.joins.spark.sides import RIGHT_HERE, Sides
-from weft.joins.spark.window_join import per_window_rows, shared_window
+from weft.joins.spark.contracts import SINGLE, guard_promises, passes_unless
+from weft.joins.spark.equi import prepare_sides, project_output, widen_how
+from weft.joins.spark.sides import RIGHT_HERE, SIDES, Sides
+from weft.joins.spark.window_join import repeat_per_window, share_window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -50,15 +58,14 @@ if TYPE_CHECKING:
 
 NullTime = Literal["error", "drop"]
 WATERMARK = "spark.watermarkDelayMs"
-"""The metadata of a column that `withWatermark` has named."""
+"""Metadata key of a column with a watermark."""
 
 _WINDOW = {"left": "__weft_left_window", "right": "__weft_right_window"}
 _NAMES = {"left": LEFT, "right": RIGHT}
 _EVEN = re.compile(r"(?i)Z|(?:Etc/)?(?:UTC|UCT|GMT|UT|Zulu|Universal|Greenwich)?(?:[+-][0-9:]+)?")
 _UNEVEN = 25 * 3_600_000_000
-"""More than a day of a calendar can differ from 24 hours."""
+"""Microseconds: more than a sum of calendar days can differ from the same number of 24 hours."""
 _OUTER = {"left": ("left", "full", "anti"), "right": ("right", "full")}
-_SIDES: tuple[Side, ...] = ("left", "right")
 
 
 def lower(
@@ -67,58 +74,45 @@ def lower(
     """Return the joined stream; nothing runs.  `stream_choice` has checked that Spark can do it."""
     match = join.match
     assert isinstance(match, Within | SameWindow)  # noqa: S101  # others are refused
-    how = how_that_shows_unmatched(join)
-    sides = begun(left, right, join, None)
-    for side in _SIDES:
-        sides = _one_watermark(sides, side, _order(match, side))
+    how = widen_how(join)
+    sides = prepare_sides(left, right, join, None)
+    for side in SIDES:
+        sides = _one_watermark(sides, side, order_index(match, side))
         if how in _OUTER[side]:
-            sides = _timed(sides, side, _order(match, side), on_null_time)
+            sides = _require_times(sides, side, order_index(match, side), on_null_time)
     if isinstance(match, SameWindow) and match.kind == "tumbling":
         sides, meets = _windowed(sides, match)
     else:
         meets = _meets(sides, match)
-    joined = _joined(sides, how, meets, match)
-    joined = checked(joined, sides)
+    joined = guard_promises(_join(sides, how, meets, match), sides)
     if isinstance(match, SameWindow) and _copies(match) and how not in ("semi", "anti"):
-        joined = per_window_rows(joined, Places(sides, Axis(TIMESTAMP)), match)
-    return shown(joined, sides, None)
+        joined = repeat_per_window(joined, Places(sides, Axis(TIMESTAMP)), match)
+    return project_output(joined, sides, None)
 
 
 def _copies(match: SameWindow) -> bool:
     return match.kind == "sliding" and match.per_window
 
 
-def _order(match: Within | SameWindow, side: Side) -> int:
-    return match.left if side == "left" else match.right
-
-
-def _joined(sides: Sides, how: str, meets: Column, match: Within | SameWindow) -> DataFrame:
-    """Return the joined rows; an anti join is the padded rows of a left one, which Spark can do."""
-    said = sides.condition()
-    assert said is not None  # noqa: S101  # a stream join has a key
-    condition = said & meets & _guards(sides, how, match)
+def _join(sides: Sides, how: str, meets: Column, match: Within | SameWindow) -> DataFrame:
+    """Join the streams; an anti join is the unmatched rows of a left join, which Spark supports."""
+    met = meets & _guards(sides, how, match)
     if how != "anti":
-        return sides.left.join(sides.right, condition, SPARK_HOW[how])
-    marked = sides.right.withColumn(RIGHT_HERE, sides.F.lit(True))
-    both = sides.left.join(marked, condition, SPARK_HOW["left"])
+        return sides.join_frames(met, how)
+    marked = sides.with_frame("right", sides.right.withColumn(RIGHT_HERE, sides.F.lit(True)))
+    both = marked.join_frames(met, "left")
     return both.filter(sides.F.col(RIGHT_HERE).isNull()).select(*sides.left.columns)
 
 
 def _guards(sides: Sides, how: str, match: Within | SameWindow) -> Column:
-    """Return that keys and times are there; NULL keys may meet when the join says so.
+    """Return the condition that times and keys are not NULL; with ``nulls_equal`` keys may be.
 
-    The times of an outer side are there already: `_timed` has seen to it.
+    The times of an outer side are not NULL already, because of `_require_times`.
     """
-    there = []
-    if how not in _OUTER["left"]:
-        there.append(sides.left_column(match.left))
-    if how not in _OUTER["right"]:
-        there.append(sides.right_column(match.right))
+    needed = [sides.column_of(s, order_index(match, s)) for s in SIDES if how not in _OUTER[s]]
     if not sides.join.nulls_equal:
-        for key in sides.join.keys:
-            there += [sides.left_column(key.left), sides.right_column(key.right)]
-    condition: Column = reduce(operator.and_, (c.isNotNull() for c in there), sides.F.lit(True))
-    return condition
+        needed += [sides.column_of(s, key.index(s)) for key in sides.join.keys for s in SIDES]
+    return reduce(operator.and_, (c.isNotNull() for c in needed), sides.F.lit(True))
 
 
 def _meets(sides: Sides, match: Within | SameWindow) -> Column:
@@ -129,11 +123,11 @@ def _meets(sides: Sides, match: Within | SameWindow) -> Column:
         return _between(sides, match, match.lower, match.upper)
     assert match.size is not None  # noqa: S101  # tumbling and sliding windows have one
     near = _between(sides, match, 1 - match.size, match.size - 1)
-    return near & shared_window(Places(sides, Axis(TIMESTAMP)), match)
+    return near & share_window(Places(sides, Axis(TIMESTAMP)), match)
 
 
 def _between(sides: Sides, match: Within | SameWindow, lower: int, upper: int) -> Column:
-    """Return the bounds in the one form that Spark reads them from, to know when a row is over."""
+    """Return the bounds in the form from which Spark derives when it may evict a row."""
     F = sides.F
     left, right = sides.left_column(match.left), sides.right_column(match.right)
     if max(abs(lower), abs(upper)) < DAY or has_even_days(_zone(sides)):
@@ -145,7 +139,7 @@ def _between(sides: Sides, match: Within | SameWindow, lower: int, upper: int) -
 
 
 def _moved(F: Any, time: Column, microseconds: int) -> Column:
-    # Spark's sum of a time and an interval is dear, even where the interval is nothing.
+    # Spark's sum of a time and an interval is expensive, even if the interval is zero.
     return time + F.lit(dt.timedelta(microseconds=microseconds)) if microseconds else time
 
 
@@ -163,25 +157,25 @@ def has_even_days(zone: str) -> bool:
 
 
 def _windowed(sides: Sides, match: SameWindow) -> tuple[Sides, Column]:
-    """Return the sides with the window of each row, which carries the watermark on, and that they are equal."""
+    """Add the window of each row, which keeps the watermark, and return the condition that windows are equal."""
     F = sides.F
-    for side in _SIDES:
-        name = internal_name(_NAMES[side], _order(match, side))
-        frame = sides.left if side == "left" else sides.right
-        # The window comes first: it must be cut from the column that has the watermark.
-        frame = frame.withColumn(_WINDOW[side], F.window(F.col(name), f"{match.size} microseconds"))
-        sides = _with(sides, side, _without_watermark(F, frame, name))
+    for side in SIDES:
+        name = internal_name(_NAMES[side], order_index(match, side))
+        # The window comes first: it must be computed from the column that has the watermark.
+        window = F.window(F.col(name), f"{match.size} microseconds")
+        frame = sides.frame(side).withColumn(_WINDOW[side], window)
+        sides = sides.with_frame(side, _without_watermark(F, frame, name))
     return sides, F.col(_WINDOW["left"]) == F.col(_WINDOW["right"])
 
 
 def _one_watermark(sides: Sides, side: Side, order: int) -> Sides:
-    """Return the sides with the watermark of the order column alone; Spark refuses two at the first batch."""
-    frame = sides.left if side == "left" else sides.right
+    """Keep only the watermark of the order column; Spark fails at the first batch with two."""
+    frame = sides.frame(side)
     kept = internal_name(_NAMES[side], order)
     for field in frame.schema.fields:
         if WATERMARK in (field.metadata or {}) and field.name != kept:
             frame = _without_watermark(sides.F, frame, field.name)
-    return _with(sides, side, frame)
+    return sides.with_frame(side, frame)
 
 
 def _without_watermark(F: Any, frame: DataFrame, name: str) -> DataFrame:
@@ -191,28 +185,18 @@ def _without_watermark(F: Any, frame: DataFrame, name: str) -> DataFrame:
     return frame.select(*columns)
 
 
-def _timed(sides: Sides, side: Side, order: int, on_null_time: NullTime) -> Sides:
-    """Return the sides without rows of an outer side that have no time, or failing at the first."""
-    F = sides.F
-    column = sides.left_column(order) if side == "left" else sides.right_column(order)
-    frame = sides.left if side == "left" else sides.right
+def _require_times(sides: Sides, side: Side, order: int, on_null_time: NullTime) -> Sides:
+    """Drop the rows of an outer side that have no time, or fail at the first one."""
+    time = sides.column_of(side, order)
     if on_null_time == "drop":
-        return _with(sides, side, frame.filter(column.isNotNull()))
-    join = sides.join
-    start = F.lit(f"{PREFIX} W2207 a {side} row has no event time: ")
-    end = F.lit(f" (spec {join.spec_fingerprint[:12]}, join {join.fingerprint[:12]})")
-    message = F.concat(start, key_text(sides, side), end)
-    # Not deterministic, as in `weft.joins.spark.contracts`: Spark would look for NULLs first and find none to tell of.
-    told = F.when(column.isNull(), F.raise_error(message).cast("boolean"))
-    return _with(sides, side, frame.filter(told.otherwise(F.spark_partition_id() >= 0)))
-
-
-def _with(sides: Sides, side: Side, frame: DataFrame) -> Sides:
-    return replace(sides, left=frame) if side == "left" else replace(sides, right=frame)
+        return sides.with_frame(side, sides.frame(side).filter(time.isNotNull()))
+    # Non-deterministic like every check of a promise: Spark would infer that the time is not NULL and drop it.
+    check = passes_unless(time.isNull(), sides, f"W2207 a {side} row has no event time: ", side)
+    return sides.with_frame(side, sides.frame(side).filter(check))
 
 
 def check_not_streaming(df: DataFrame, what: str) -> None:
-    """Raise when the frame is a stream; `what` says what needs all rows."""
+    """Raise if the frame is a stream; `what` is the operation that needs all rows."""
     if df.isStreaming:
         raise ArgumentError(
             f"{what} needs all rows, and a stream has no end",
@@ -221,10 +205,10 @@ def check_not_streaming(df: DataFrame, what: str) -> None:
 
 
 def check_promises(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> None:
-    """Raise when a relationship would have to be counted on a stream.
+    """Raise if a relationship would have to be counted on a stream.
 
-    Keys alone are counted on the side that must be single, so a promise about a static side
-    holds beside a stream; with predicates the joined rows are counted.
+    Without predicates only the rows of the single side are counted, so a static side can be checked
+    beside a stream; with predicates the joined rows are counted.
     """
     by_key = bool(join.keys) and not join.conditions and isinstance(join.match, Exact)
     for side in SINGLE[join.relationship or "m:m"]:
@@ -238,18 +222,18 @@ def check_promises(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Non
             )
 
 
-_SQL = "weft.streams.run(spark, sql) does it: its engine keeps state of its own"
-_FOR_EVER = "the rows of a side would have to be kept for ever"
+_SQL = "use weft.streams.run(spark, sql), whose engine keeps its own state"
+_FOREVER = "the rows of a side would have to be kept forever"
 _LONGEST = 100_000_000 * 86_400_000_000
 
 
 def is_stream_join(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> bool:
-    """Whether two streams are joined in time, which takes state."""
+    """Whether two streams are joined by time, which needs state."""
     return left.isStreaming and right.isStreaming and isinstance(join.match, Within | Overlap | SameWindow)
 
 
 def check_static_side(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> None:
-    """Raise when a stream is joined in time with a frame in a way that Spark cannot: it keeps no rows of it."""
+    """Raise if a stream and a static frame are joined by time in a way that Spark does not support."""
     if isinstance(join.match, AsOf):
         _refuse_asof(left, right)
     if left.isStreaming == right.isStreaming or isinstance(join.match, Exact | AsOf):
@@ -264,8 +248,8 @@ def check_static_side(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> 
         )
     if join.how not in kept:
         raise StreamPlanError(
-            f"a {join.how} join of a stream and a frame that is none: which of the frame's rows match nothing "
-            "is known when the stream ends",
+            f"a {join.how} join of a stream and a static frame: which rows of the frame are unmatched "
+            "is only known when the stream ends",
             code="W2118",
             help=f"join inside foreachBatch, or with a CREATE TABLE: {_SQL}",
         )
@@ -274,9 +258,9 @@ def check_static_side(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> 
 def _refuse_asof(left: DataFrame, right: DataFrame) -> None:
     streams = [side for side, df in (("left", left), ("right", right)) if df.isStreaming]
     if streams:
-        told = "both sides are streams" if len(streams) > 1 else f"the {streams[0]} side is a stream"
+        which = "both sides are streams" if len(streams) > 1 else f"the {streams[0]} side is a stream"
         raise StreamPlanError(
-            f"an as-of join needs all rows of a key in order, and {told}",
+            f"an as-of join needs all rows of a key in order, and {which}",
             code="W2118",
             help="join batch by batch: left.df.writeStream.foreachBatch(lambda batch, _: "
             "save(weft.relation(batch).asof_join(right, spec).df))"
@@ -286,11 +270,11 @@ def _refuse_asof(left: DataFrame, right: DataFrame) -> None:
 
 
 def stream_choice(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Choice:
-    """Return how two streams are joined in time and why; everything that Spark cannot do raises, all at once."""
+    """Return how two streams are joined by time, and why; raises for everything that Spark does not support."""
     mistakes = ErrorCollector()
     _refuse(join, mistakes)
-    for side, frame in (("left", left), ("right", right)):
-        _check_watermark(frame, side, join, mistakes)  # type: ignore[arg-type]  # left or right
+    for side, frame in zip(SIDES, (left, right), strict=True):
+        _check_watermark(frame, side, join, mistakes)
     mistakes.raise_all()
     upper, lower = _reach(join.match)
     return Choice(
@@ -331,7 +315,7 @@ def _refuse(join: ResolvedJoin, mistakes: ErrorCollector) -> None:
     if isinstance(match, Overlap):
         mistakes.add(
             StreamPlanError(
-                f"ranges of two streams cannot be joined: {_FOR_EVER}, for no bound says how long a range is",
+                f"ranges of two streams cannot be joined: {_FOREVER}, because no bound limits the length of a range",
                 code="W2118",
                 help="join by times: IntervalSpec(..., lower='0s', upper='24h')",
             )
@@ -342,7 +326,7 @@ def _refuse(join: ResolvedJoin, mistakes: ErrorCollector) -> None:
         if missing:
             mistakes.add(
                 StreamPlanError(
-                    f"two streams are joined without {' and '.join(missing)} bound: {_FOR_EVER}",
+                    f"two streams are joined without {' and '.join(missing)} bound: {_FOREVER}",
                     code="W2104",
                     help="give both ends: lower='0s', upper='24h'",
                 )
@@ -352,8 +336,8 @@ def _refuse(join: ResolvedJoin, mistakes: ErrorCollector) -> None:
 def _check_watermark(frame: DataFrame, side: Side, join: ResolvedJoin, mistakes: ErrorCollector) -> None:
     match = join.match
     assert isinstance(match, Within | Overlap | SameWindow)  # noqa: S101  # the caller's branch
-    index = match.left if side == "left" else match.right
-    field = (join.left if side == "left" else join.right).fields[index]
+    index = order_index(match, side)
+    field = join.schema_of(side).fields[index]
     if field.dtype != TIMESTAMP:
         mistakes.add(
             StreamPlanError(
@@ -366,9 +350,9 @@ def _check_watermark(frame: DataFrame, side: Side, join: ResolvedJoin, mistakes:
     elif WATERMARK not in (frame.schema.fields[index].metadata or {}):
         mistakes.add(
             StreamPlanError(
-                f"the {side} order column {quote(field.name)} has no watermark: {_FOR_EVER}",
+                f"the {side} order column {quote(field.name)} has no watermark: {_FOREVER}",
                 code="W2117",
                 help=f"weft.relation({side}.df.withWatermark({field.name!r}, '30 seconds')): 30 seconds is how "
-                "late a row may come; the time that a tumbling join gives back carries none",
+                "late a row may come; the time column of a tumbling join has no watermark",
             )
         )

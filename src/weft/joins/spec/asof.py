@@ -19,20 +19,22 @@ UNBOUNDED = "unbounded"
 
 @dataclass(frozen=True)
 class AsofOrder(Serial):
-    """The two columns that are compared in order: one of the left side, one of the right.
+    """The order columns of a join: one of the left side and one of the right.
 
     Parameters
     ----------
     left
-        The left column: a time, a date or a number.
+        Name of the left order column: a time, a date or a number.  Required.
     right
-        The right column, of a type that meets the left one.
+        Name of the right order column, of a type that can be compared with the left one.  Required.
     tie_break
-        Right columns of an as-of join; of right rows with an equal order value the greatest wins.
-        None by default.
+        Names of right columns, for an as-of join: of right rows with equal order values, the one with the
+        greatest values in these columns wins.  Empty by default.
 
     Examples
     --------
+    >>> AsofOrder("event_ts", "quote_ts", tie_break=("seq",))
+    AsofOrder(left='event_ts', right='quote_ts', tie_break=('seq',))
     >>> AsofOrder("event_ts", "quote_ts").reversed()
     AsofOrder(left='quote_ts', right='event_ts', tie_break=())
     """
@@ -69,7 +71,7 @@ def check_column_names(names: object, what: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class TemporalSpec(JoinSpec):
-    """What the three specs with an order share; keys may be empty because the order joins."""
+    """Base of the specs with an order; keys may be empty because the order is a condition."""
 
     equal_keys: Sequence[tuple[str, str]] = ()
     order: AsofOrder = field(kw_only=True)
@@ -83,15 +85,15 @@ class TemporalSpec(JoinSpec):
         super().__post_init__()
 
     def _check_not_empty(self) -> None:
-        """Nothing to check: the order pair is a condition of its own."""
+        """Do nothing: the order is a condition itself."""
 
     @classmethod
     def from_kwargs(
         cls, *shared: str, predicates: Sequence[JoinPredicate] = (), keys: Keys = None, **named: Any
     ) -> Self:
-        """Build a spec as ``natural_asof`` takes it: options by their names, every other keyword an alias.
+        """Build a spec with arguments as in ``natural_asof``: options by name, every other keyword an alias.
 
-        A column that is called like an option goes into `keys`.
+        A column with the name of an option goes into `keys`.
         """
         options = {f.name: named.pop(f.name) for f in fields(cls) if f.kw_only and f.name in named}
         if "order" not in options:
@@ -114,44 +116,45 @@ class TemporalSpec(JoinSpec):
 
 @dataclass(frozen=True)
 class AsofSpec(TemporalSpec):
-    """For each left row the right row nearest in order, at most one.
+    """For each left row, at most one right row: the nearest in order.
 
-    A pair is a candidate when its keys are equal, both order values are there, the
-    direction and the tolerance hold, and `predicates` and `range_predicates` are true;
-    among the candidates the choice is made afterwards.
+    A right row is a candidate if its keys are equal, both order values are not NULL, direction and
+    tolerance allow it, and all predicates are true.  The match is then chosen among the candidates.
 
     Parameters
     ----------
     equal_keys, predicates, nulls_equal, relationship, unmatched
-        See `JoinSpec`; an as-of join may do without keys.
+        See `JoinSpec`.  The keys of an as-of join may be empty (default).
     order
-        The columns that are compared, an `AsofOrder`.  Required.
+        The order columns, an `AsofOrder`.  Required.
     direction
-        ``"backward"`` (default) takes the last right row at or before the left one, ``"forward"`` the first
-        at or after it, ``"nearest"`` the nearer of the two.
+        ``"backward"`` (default): the last right row at or before the left one.  ``"forward"``: the first right
+        row at or after it.  ``"nearest"``: the nearer of the two.
     tolerance
-        The greatest distance, ends included: ``"5 seconds"`` or a timedelta for times, a number for numbers.
-        None (default) is any distance; ``"nearest"`` needs a tolerance, and ``"unbounded"`` says that any
-        will do.  It serves as time to live.
+        The greatest distance, inclusive: ``"5 seconds"`` or a timedelta for times, a number for numbers.  None
+        (default) allows any distance, except for ``"nearest"``, which needs a tolerance or ``"unbounded"``.
     range_predicates
-        Conditions that name order columns and keys only.  None by default.
+        Further predicates that may only name order columns and keys.  Empty by default.
     allow_exact_matches
-        False leaves out right rows with an equal order value; True by default.
+        Whether a right row with an equal order value is a candidate.  True by default.
     nearest_tie
-        Of two equally near rows the earlier (``"backward"``, default) or the later one (``"forward"``).
+        Which of two equally near rows wins: the earlier (``"backward"``, default) or the later (``"forward"``).
     how
-        ``"left"`` (default) keeps left rows without a match, ``"inner"`` leaves them out.
+        ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.
     tie_break
-        Right columns that decide between right rows with an equal order value: the greatest wins.
+        Right columns that decide between right rows with equal order values: the greatest wins.  Empty by
+        default: all right columns decide, the first one first.
     known
-        A second time axis, an `AsofOrder`: a right row counts when its knowledge time is not later than
-        the left one's; of rows with equal event time the one known last wins.
+        A second time axis, an `AsofOrder`: a right row is a candidate if its knowledge time is not later than
+        that of the left row; of rows with equal event times the one known last wins.  None by default.
     tombstone
-        A boolean right column: when the chosen row has it true, the left row has no match.
+        A boolean right column: if it is true in the chosen row, the left row has no match.  None by default.
     until
-        A right column, exclusive: when the state of the chosen row has ended, the left row has no match.
+        A right column with the exclusive end of a state: if the state of the chosen row has ended at the left
+        time, the left row has no match.  None by default.
     skip_nulls
-        Right columns that take the nearest value that is not NULL, each for itself.
+        Right columns for which the nearest value that is not NULL is taken, each column separately.  Empty by
+        default.
 
     Examples
     --------
@@ -187,11 +190,11 @@ class AsofSpec(TemporalSpec):
         check_bool(self.allow_exact_matches, "allow_exact_matches")
         ranges = check_predicates(self.range_predicates, "range_predicates")
         object.__setattr__(self, "range_predicates", ranges)
-        self._settle_tie_break()
-        self._settle_tolerance()
-        self._settle_extras()
+        self._merge_tie_breaks()
+        self._check_tolerance()
+        self._check_extras()
 
-    def _settle_extras(self) -> None:
+    def _check_extras(self) -> None:
         """Check the second time axis, tombstones, ends and columns that skip NULLs."""
         if self.known is not None and (not isinstance(self.known, AsofOrder) or self.known.tie_break):
             raise ArgumentError(
@@ -205,7 +208,7 @@ class AsofSpec(TemporalSpec):
         object.__setattr__(self, "skip_nulls", check_column_names(self.skip_nulls, "skip_nulls"))
         if self.until is not None and self.direction != "backward":
             raise JoinSpecError(
-                f"until= says when a state ends, so it goes with direction='backward', not {self.direction!r}",
+                f"until= is the end of a state, which needs direction='backward', not {self.direction!r}",
                 code="W0305",
                 help="leave out until=, or write direction='backward'",
             )
@@ -216,26 +219,26 @@ class AsofSpec(TemporalSpec):
                 help="leave out skip_nulls, or tombstone and until",
             )
 
-    def _settle_tie_break(self) -> None:
-        """Keep the tie-break in one place, wherever it was written."""
-        mine, orders = check_column_names(self.tie_break, "tie_break"), self.order.tie_break
-        if mine and orders and mine != orders:
+    def _merge_tie_breaks(self) -> None:
+        """Store the tie-break in the spec, whether it was written there or in the order."""
+        own, orders = check_column_names(self.tie_break, "tie_break"), self.order.tie_break
+        if own and orders and own != orders:
             raise JoinSpecError(
-                f"tie_break is {mine!r} in the spec and {orders!r} in its order",
+                f"tie_break is {own!r} in the spec and {orders!r} in its order",
                 code="W0305",
-                help="say it in one of the two",
+                help="write it in one of the two",
             )
-        object.__setattr__(self, "tie_break", mine or orders)
+        object.__setattr__(self, "tie_break", own or orders)
         if orders:
             object.__setattr__(self, "order", replace(self.order, tie_break=()))
 
-    def _settle_tolerance(self) -> None:
+    def _check_tolerance(self) -> None:
         if self.tolerance is None:
             if self.direction == "nearest":
                 raise JoinSpecError(
                     "direction='nearest' needs a tolerance: an unlimited nearest match hides bad data",
                     code="W0304",
-                    help="give tolerance='5 seconds', or tolerance='unbounded' to say that any distance will do",
+                    help="write tolerance='5 seconds', or tolerance='unbounded' to allow any distance",
                 )
         elif self.tolerance != UNBOUNDED:
             object.__setattr__(self, "tolerance", check_distance(self.tolerance, "tolerance"))
@@ -266,7 +269,7 @@ class AsofSpec(TemporalSpec):
         return super().from_tuples(*keys, predicates=predicates, **options)
 
     def reversed(self) -> Self:
-        """Raise: each left row looks for a right row, and the other way is another join."""
+        """Raise an error: the reverse of an as-of join is a different join."""
         raise JoinSpecError(
             "an as-of join cannot be reversed: it keeps one right row for each left row",
             help="write the AsofSpec for the other direction",
@@ -279,10 +282,10 @@ class AsofSpec(TemporalSpec):
         bound = "" if self.tolerance in (None, UNBOUNDED) else f" within {self.tolerance}"
         left, right = format_column("left", self.order.left), format_column("right", self.order.right)
         order = f"{right} {words[self.direction]} {left}{bound}"
-        extras = (*map(str, self.range_predicates), order, *self._said_extras())
+        extras = (*map(str, self.range_predicates), order, *self._describe_extras())
         return " AND ".join(filter(None, (super().__str__(), *extras)))
 
-    def _said_extras(self) -> Iterator[str]:
+    def _describe_extras(self) -> Iterator[str]:
         if self.known is not None:
             yield f"{format_column('right', self.known.right)} at or before {format_column('left', self.known.left)}"
         if self.tombstone is not None:

@@ -1,4 +1,4 @@
-"""JoinSpec: equal keys, predicates, and what the reader may rely on."""
+"""JoinSpec: equal keys, predicates, and promises about the data."""
 
 from __future__ import annotations
 
@@ -28,31 +28,32 @@ class Resolver(Protocol):
     """The function that turns a spec and two schemas into a resolved join."""
 
     def __call__(self, spec: JoinSpec | None, left: Any, right: Any, *, how: How | None, project: Any) -> Any:
-        """Return the resolved join, or raise every mistake at once."""
+        """Return the resolved join, or raise with every error at once."""
 
 
 @dataclass(frozen=True)
 class JoinSpec(Serial):
-    """What matches what: pairs ``(left, right)`` of equal columns, and predicates.
+    """The condition of a join: pairs of equal columns, and predicates.
 
-    `relationship` and `unmatched` are promises about the data; the job that breaks one fails with
-    the offending keys.
+    `relationship` and `unmatched` are promises about the data.  A job whose data break a promise fails,
+    and the error names the keys.
 
     Parameters
     ----------
     equal_keys
-        Pairs ``(left column, right column)`` that must be equal.
+        Pairs ``(left column, right column)`` of columns that must be equal.  Required; may be empty if there
+        is a predicate.
     predicates
-        Further conditions, in order: `ColumnPredicate` and `ExpressionPredicate`.  None by default.
+        Further conditions: a sequence of `ColumnPredicate` and `ExpressionPredicate`.  Empty by default.
     nulls_equal
-        True lets a NULL key equal a NULL key; False by default.
+        Whether a NULL key matches a NULL key.  False by default: a NULL key matches nothing.
     relationship
-        ``"m:1"`` (each left row has at most one match), ``"1:m"``, ``"1:1"`` or ``"m:m"``; None (default)
-        promises nothing.
+        How many matches a row may have: ``"m:1"`` (a left row has at most one), ``"1:m"`` (a right row has
+        at most one), ``"1:1"`` or ``"m:m"``.  None (default) checks nothing.
     unmatched
-        Which side must have a match for every row: ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the
-        side that the join keeps (the right one of a right join, both of a full join, otherwise the left
-        one); None (default) promises nothing.
+        The side whose rows must all have a match: ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the
+        side that the join keeps (right for a right join, both for a full join, left otherwise).  None
+        (default) checks nothing.
 
     Examples
     --------
@@ -110,9 +111,9 @@ class JoinSpec(Serial):
         unmatched: Unmatched | None = None,
         **aliases: str,
     ) -> Self:
-        """Build a spec as natural joins take their keys: shared names, then aliases, then `keys`.
+        """Build a spec with keys written as in a natural join: shared names, then aliases, then `keys`.
 
-        A column that is called like an option goes into `keys`.
+        A column with the name of an option goes into `keys`.
 
         >>> JoinSpec.from_kwargs("region", customer_ref="id").equal_keys
         (('region', 'region'), ('customer_ref', 'id'))
@@ -128,19 +129,20 @@ class JoinSpec(Serial):
         )
 
     def bind(self, left: Any, right: Any, *, how: How | None = None, project: Any = None) -> Any:
-        """Return the spec resolved against two relations or schemas; every mistake raises here.
+        """Resolve the spec against two relations or schemas; raises if anything does not fit.
 
-        The result is a `weft.joins.resolve.resolved.ResolvedJoin`; no job runs.
+        Returns a `weft.joins.resolve.resolved.ResolvedJoin`.  No job runs.
 
         Parameters
         ----------
         left, right
-            A relation or a `Schema` each.
+            The two sides, each a `Relation` or a `Schema`.
         how
-            ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``; a spec with an order
-            has its own `how`.
+            ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``.  A spec with an
+            order has its own `how`; leave it out here.
         project
-            A `JoinProjection`; by default all left columns, then the right ones without the keys.
+            The columns of the result, a `JoinProjection`.  By default all left columns, then the right ones
+            without the keys.
 
         Examples
         --------
@@ -154,13 +156,13 @@ class JoinSpec(Serial):
         return JoinSpec._resolver(self, *schemas, how=how, project=project)
 
     def with_predicates(self, *predicates: JoinPredicate) -> Self:
-        """Return the spec with more predicates, after those it has."""
+        """Return the spec with more predicates, after the existing ones."""
         return replace(self, predicates=(*self.predicates, *predicates))
 
     def merge(self, other: JoinSpec) -> Self:
         """Return this spec with the keys and predicates of `other` added.
 
-        Options that differ between the two raise, unless one is left at its default.
+        An option that differs between the two is an error, unless one of them has the default value.
         """
         if not isinstance(other, JoinSpec):
             raise ArgumentError(
@@ -182,7 +184,7 @@ class JoinSpec(Serial):
                 raise JoinSpecError(
                     f"the specs differ in {f.name}: {mine!r} and {yours!r}",
                     code="W0305",
-                    help=f"leave {f.name} at its default in one of them, or say the same in both",
+                    help=f"leave {f.name} out of one of them, or write the same value in both",
                 )
             merged[f.name] = yours if mine == f.default else mine
         foreign = {f.name for f in fields(other) if f.init} - {f.name for f in fields(self)}
@@ -213,14 +215,14 @@ class JoinSpec(Serial):
 
 
 FROM_KWARGS = ("predicates", "keys", "nulls_equal", "relationship", "unmatched")
-"""Keywords of `JoinSpec.from_kwargs` that are no aliases."""
+"""Keywords of `JoinSpec.from_kwargs` that are not aliases."""
 
 Keys = Mapping[str, str] | Sequence[str | tuple[str, str]] | None
 
 
 def check_key_pairs(keys: object) -> KeyPairs:
-    """Return `keys` as pairs of names, or raise naming the element that is none."""
-    # A set has no order, and the order of conditions is part of what a spec says.
+    """Return `keys` as pairs of names; raises for an element that is not a pair."""
+    # A set has no order, and the order of conditions is part of a spec.
     if isinstance(keys, str | bytes | Mapping | AbstractSet) or not isinstance(keys, Iterable):
         raise ArgumentError(
             f"equal_keys must be a sequence of (left, right) pairs, not {type(keys).__name__}",
@@ -272,9 +274,9 @@ def check_predicates(predicates: object, what: str) -> tuple[JoinPredicate, ...]
 
 
 def read_alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequence[str] = ()) -> KeyPairs:
-    """Return the pairs that alias keywords and `keys=` say, in call order.
+    """Return the pairs from alias keywords and from `keys=`, in call order.
 
-    `parameters` are the keywords that the callee takes, for those who misspelt one.
+    `parameters` are the keywords of the method: an alias that looks like one was perhaps misspelt.
     """
     pairs: list[tuple[str, str]] = []
     mistakes = ErrorCollector()
@@ -282,14 +284,14 @@ def read_alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequenc
         if isinstance(right, str):
             pairs.append((left, right))
         else:
-            told = f"alias {left}={right!r}: the right column must be a text, not {type(right).__name__}"
-            mistakes.add(ArgumentError(told, help=_alias_help(left, parameters)))
+            message = f"alias {left}={right!r}: the right column must be a string, not {type(right).__name__}"
+            mistakes.add(ArgumentError(message, help=_alias_help(left, parameters)))
     named = {left.casefold() for left, _ in pairs}
     with mistakes.collect():
         for left, right in _listed_keys(keys):
             if left.casefold() in named:
-                told = f"column {left!r} is given both as a keyword and in keys="
-                mistakes.add(ArgumentError(told, code="W0305", help="leave one of the two out"))
+                message = f"column {left!r} is given both as a keyword and in keys="
+                mistakes.add(ArgumentError(message, code="W0305", help="leave one of the two out"))
             pairs.append((left, right))
     mistakes.raise_all()
     return tuple(pairs)

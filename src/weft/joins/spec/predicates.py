@@ -21,10 +21,23 @@ SIDES: Mapping[str, str] = {"left": "left", "l": "left", "right": "right", "r": 
 
 @dataclass(frozen=True)
 class ColumnPredicate(Serial):
-    """A left column compared with a right one: ``left operator right [+ offset]``.
+    """A left column compared with a right column: ``left operator right [+ offset]``.
 
-    `left` always names the left relation and `right` the right one, so both may have
-    the same name.  "The quote is at most an hour old" is
+    Parameters
+    ----------
+    left
+        Name of a left column.  Required.
+    operator
+        ``"="``, ``"!="``, ``"<"``, ``"<="``, ``">"`` or ``">="``.  Required.
+    right
+        Name of a right column; it may be the same name as `left`.  Required.
+    offset
+        Added to the right column: a duration such as ``"1 hour"`` or a timedelta for times, a number for
+        numbers.  None (default) adds nothing.
+
+    Examples
+    --------
+    The quote is at most an hour old:
 
     >>> print(ColumnPredicate("event_ts", "<=", "quote_ts", offset="1 hour"))
     left.event_ts <= right.quote_ts + 1 hour
@@ -57,12 +70,12 @@ class ColumnPredicate(Serial):
 
 
 def format_column(side: str, name: str) -> str:
-    """Return a column of a spec as a fragment would name it."""
+    """Return a column as it is written in an expression: ``left.x``."""
     return f"{side}.{format_name(parse_name(name))}"
 
 
 class NamedArgs(Mapping[str, object]):
-    """Bound parameters by name, unchangeable."""
+    """Immutable parameters by name."""
 
     __slots__ = ("_items",)
 
@@ -84,12 +97,19 @@ class NamedArgs(Mapping[str, object]):
 
 @dataclass(frozen=True, eq=False)
 class ExpressionPredicate(Serial):
-    """A boolean fragment over both sides, parsed by an allow-list, never pasted into SQL.
+    """A boolean expression over both sides; it is parsed and checked, never inserted into SQL.
 
-    Columns are ``left.x``, ``right.x`` (or ``l.x``, ``r.x``); a bare name is accepted when
-    one side alone has it.  ``?`` takes the values of a sequence `args`, ``:name`` those of
-    a mapping; they become literals of the parsed tree.
+    Parameters
+    ----------
+    expression
+        The expression.  Columns are ``left.x`` and ``right.x`` (or ``l.x`` and ``r.x``); a bare name is valid if
+        only one side has it.  Required.
+    args
+        Values of parameters: a sequence for ``?``, a mapping for ``:name``.  They become literals of the parsed
+        expression.  Empty by default.
 
+    Examples
+    --------
     >>> print(ExpressionPredicate("right.amount >= ? OR right.flag", args=[1000]))
     (right.amount >= 1000 OR right.flag)
     """
@@ -103,7 +123,7 @@ class ExpressionPredicate(Serial):
     def __post_init__(self) -> None:
         if not isinstance(self.expression, str):
             raise ArgumentError(
-                f"expression must be a text, not {type(self.expression).__name__}",
+                f"expression must be a string, not {type(self.expression).__name__}",
                 help="write for example ExpressionPredicate('right.amount >= ?', args=[1000])",
             )
         object.__setattr__(self, "args", _checked_args(self.args))
@@ -119,17 +139,17 @@ class ExpressionPredicate(Serial):
 
     def reversed(self) -> ExpressionPredicate:
         """Return the same condition with the two relations exchanged."""
-        return ExpressionPredicate(expr.render(_other_way_round(self.tree), dialect="fragment"))
+        return ExpressionPredicate(expr.render(_exchange_sides(self.tree), dialect="fragment"))
 
-    def _said(self) -> tuple[str, str]:
+    def _identity(self) -> tuple[str, str]:
         # 1, True and Decimal(1) are equal in Python but not the same literal: compare as JSON.
         return self.expression, canonical_json(self.args)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExpressionPredicate) and self._said() == other._said()
+        return isinstance(other, ExpressionPredicate) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(self._said())
+        return hash(self._identity())
 
     def __str__(self) -> str:
         return f"({expr.render(self.tree, dialect='fragment')})"
@@ -169,24 +189,27 @@ def _foreign_qualifiers(tree: expr.Expr) -> Iterator[Diagnostic]:
 
 
 def _foreign_calls(tree: expr.Expr) -> Iterator[Diagnostic]:
-    """Yield the calls that no fragment may hold: a pair of rows has no total and no run date."""
+    """Yield the calls that are invalid in a predicate: aggregates and TODAY()."""
     for node in expr.walk(tree):
         if not isinstance(node, expr.Call):
             continue
         at = node.span.place if node.span else None
         if expr.FUNCTIONS[node.name].aggregate:
-            help_ = "aggregate before the join, in a relation of its own"
+            help_ = "aggregate before the join, in a separate relation"
             yield Diagnostic(
-                "W0210", f"{node.name} is an aggregate: a predicate sees one pair of rows", help_, at=at
+                "W0210",
+                f"{node.name} is an aggregate: a predicate is evaluated for one pair of rows",
+                help_,
+                at=at,
             )
         elif node.name == "TODAY":
             help_ = "pass the date as a value: ExpressionPredicate('left.day <= ?', args=[date])"
             yield Diagnostic("W0215", "TODAY() has no date in a predicate", help_, at=at)
 
 
-def _other_way_round(tree: expr.Expr) -> expr.Expr:
+def _exchange_sides(tree: expr.Expr) -> expr.Expr:
     """Return the tree with ``left.`` and ``right.`` exchanged; bare names stay."""
     if isinstance(tree, expr.Ref) and tree.qualifier is not None:
         other = "right" if SIDES[tree.qualifier.casefold()] == "left" else "left"
         return expr.Ref(other, tree.name)
-    return map_children(tree, _other_way_round)
+    return map_children(tree, _exchange_sides)

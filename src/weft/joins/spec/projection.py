@@ -1,4 +1,4 @@
-"""JoinProjection: which columns a join gives back, and under which names."""
+"""JoinProjection: the columns of a result and their names."""
 
 from __future__ import annotations
 
@@ -16,36 +16,38 @@ DEFAULT_SUFFIXES = ("", "_right")
 
 @dataclass(frozen=True)
 class JoinProjection(Serial):
-    """Names and columns of the result.
+    """The columns of a result and their names.
 
     Parameters
     ----------
     suffixes
-        ``(left, right)``, added to columns that collide; giving them allows collisions.  None by default.
+        A pair ``(left, right)`` that is added to the names of columns that both sides have.  None (default) makes
+        such a collision an error.
     allow_collisions
-        True lets columns collide without naming suffixes: ``("", "_right")`` are used.  False by default.
+        Whether columns may collide without `suffixes`: ``("", "_right")`` are used then.  False by default.
     right_keys
-        ``"auto"`` (default) drops right keys, and on right and full joins puts
-        ``coalesce(left, right)`` under the left name; ``"keep"`` and ``"drop"`` do what they say.
+        ``"auto"`` (default) drops right keys; on right and full joins the left key is
+        ``coalesce(left, right)``.  ``"keep"`` keeps all right keys, ``"drop"`` drops them.
     keep
-        Columns by ``left.x``, ``right.x`` or a bare name that one side alone has; None (default) keeps all.
+        The columns to keep: ``"left.x"``, ``"right.x"``, or a bare name that only one side has.  None (default)
+        keeps all.
     drop
-        Columns to leave out, named in the same way.  None by default.
+        The columns to drop, named in the same way.  Empty by default.
     keep_right_order
-        False drops the right order column of an as-of join; True by default.
+        Whether the right order column of a temporal join is kept.  True by default.
     rename
-        From ``left.x``, ``right.x`` or a bare name to the name in the result.
+        A mapping from ``"left.x"``, ``"right.x"`` or a bare name to the name in the result.  Empty by default.
     indicator
-        Name of an extra column that says ``both``, ``left_only`` or ``right_only``; None (default) adds none.
+        Name of an extra column with ``both``, ``left_only`` or ``right_only``.  None (default) adds none.
 
     Examples
     --------
     >>> import weft
     >>> from weft.core.types import Schema
     >>> orders, customers = Schema.of(ref="long", name="string"), Schema.of(id="long", name="string")
-    >>> named = JoinProjection(suffixes=("", "_customer"), indicator="found")
-    >>> weft.JoinSpec([("ref", "id")]).bind(orders, customers, project=named).schema.names
-    ('ref', 'name', 'name_customer', 'found')
+    >>> project = JoinProjection(suffixes=("", "_customer"), indicator="sides")
+    >>> weft.JoinSpec([("ref", "id")]).bind(orders, customers, project=project).schema.names
+    ('ref', 'name', 'name_customer', 'sides')
     """
 
     TYPE: ClassVar[str] = "projection"
@@ -81,22 +83,23 @@ class JoinProjection(Serial):
 def _checked_suffixes(suffixes: object) -> tuple[str, str]:
     if isinstance(suffixes, str) or not isinstance(suffixes, Sequence):
         raise ArgumentError(
-            f"suffixes must be a pair of texts, not {suffixes!r}", help="write suffixes=('', '_right')"
+            f"suffixes must be a pair of strings, not {suffixes!r}", help="write suffixes=('', '_right')"
         )
     if len(suffixes) != 2:
         raise JoinSpecError(
-            f"suffixes has {len(suffixes)} texts, a pair has 2",
+            f"suffixes has {len(suffixes)} strings, a pair has 2",
             code="W0307",
             help="write suffixes=('', '_right')",
         )
     for suffix in suffixes:
         if not isinstance(suffix, str):
             raise ArgumentError(
-                f"a suffix must be a text, not {type(suffix).__name__}", help="write suffixes=('', '_right')"
+                f"a suffix must be a string, not {type(suffix).__name__}",
+                help="write suffixes=('', '_right')",
             )
         if not is_plain_text(suffix):
             raise JoinSpecError(
-                f"suffix {suffix!r} holds a control character",
+                f"suffix {suffix!r} contains a control character",
                 code="W0307",
                 help="write letters, digits and underscores, for example '_right'",
             )
@@ -129,20 +132,20 @@ def _checked_rename(rename: object) -> tuple[tuple[str, str], ...]:
         split_side(pair[0], "rename")
         if not isinstance(pair[1], str):
             raise ArgumentError(
-                f"rename {pair[0]!r}: the new name must be a text, not {type(pair[1]).__name__}",
+                f"rename {pair[0]!r}: the new name must be a string, not {type(pair[1]).__name__}",
                 help=f"write rename={{{pair[0]!r}: 'new'}}",
             )
         if not pair[1].strip() or not is_plain_text(pair[1]):
             raise JoinSpecError(
-                f"rename to {pair[1]!r} is not a column name",
+                f"rename to {pair[1]!r} is not a valid column name",
                 code="W0303",
-                help="a name has a visible character and no control characters",
+                help="write a name with visible characters and without control characters",
             )
     return tuple((old, new) for old, new in rename)
 
 
 def split_side(column: object, what: str) -> tuple[str | None, str]:
-    """Return the side and the name that ``left.x``, ``right.x`` or ``x`` says.
+    """Split ``left.x``, ``right.x`` or ``x`` into a side, None if there is none, and a name.
 
     >>> split_side("right.status", "drop"), split_side("`a.b`", "drop")
     (('right', 'status'), (None, 'a.b'))

@@ -1,4 +1,4 @@
-"""Specs as dictionaries and JSON that read back equal, and their fingerprints."""
+"""Specs as dictionaries and JSON, from which equal specs can be built, and their fingerprints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Serial:
             Serial._known[cls.TYPE] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain JSON values; `from_dict` reads it back."""
+        """Return a dictionary of plain JSON values, from which `from_dict` builds an equal spec."""
         values = {f.name: _plain(getattr(self, f.name)) for f in _stored_fields(self)}
         return {"type": self.TYPE, "version": self.VERSION, **values}
 
@@ -35,24 +35,24 @@ class Serial:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build the spec that `to_dict` described; unknown fields and versions raise."""
         kind = _kind(data)
-        found = Serial._known.get(kind)
-        if found is None or not issubclass(found, cls):
+        target = Serial._known.get(kind)
+        if target is None or not issubclass(target, cls):
             accepted = sorted(n for n, c in Serial._known.items() if issubclass(c, cls))
             close = find_similar(kind, accepted, most=1)
             raise JoinSpecError(
                 f"type {kind!r} is not one of {format_list(accepted)}",
                 code="W0306",
-                help=f"did you mean {close[0]!r}?" if close else "write a type of the list",
+                help=f"did you mean {close[0]!r}?" if close else "write one of these types",
             )
-        version = data.get("version", found.VERSION)
-        if type(version) is not int or version != found.VERSION:
+        version = data.get("version", target.VERSION)
+        if type(version) is not int or version != target.VERSION:
             raise JoinSpecError(
-                f"version {version!r} of {kind!r} is not understood",
+                f"version {version!r} of {kind!r} is not supported",
                 code="W0306",
-                help=f"this release reads version {found.VERSION}",
+                help=f"this release reads version {target.VERSION}",
             )
         try:
-            built: Self = found._build(  # noqa: SLF001  # our own class
+            built: Self = target._build(  # noqa: SLF001  # our own class
                 {k: v for k, v in data.items() if k not in ("type", "version")}
             )
         except RecursionError as cause:
@@ -98,7 +98,7 @@ class Serial:
         """Build the spec that `to_json` described."""
         if not isinstance(text, str):
             raise ArgumentError(
-                f"from_json takes a text, not {type(text).__name__}", help="from_dict takes a mapping"
+                f"from_json takes a string, not {type(text).__name__}", help="from_dict takes a mapping"
             )
         try:
             data = json.loads(text)
@@ -109,36 +109,36 @@ class Serial:
         return cls.from_dict(data)
 
     def fingerprint(self) -> str:
-        """Return a hash of what the spec says; options left at their default do not count.
+        """Return a hash of the spec; options at their default value do not count.
 
-        So a release that adds an option does not change the fingerprints of old specs.
+        So a release that adds an option does not change the fingerprints of existing specs.
         """
-        return fingerprint(_said(self))
+        return fingerprint(_without_defaults(self))
 
 
 def _stored_fields(spec: Any) -> tuple[Any, ...]:
     return tuple(f for f in fields(spec) if f.init)
 
 
-def _said(value: Any) -> Any:
-    """Return a spec as plain values without what is left at its default, also inside it."""
+def _without_defaults(value: Any) -> Any:
+    """Return a spec as plain values, without options at their default value, also in nested specs."""
     if isinstance(value, tuple | list):
-        return [_said(v) for v in value]
+        return [_without_defaults(v) for v in value]
     if not isinstance(value, Serial):
         return _plain(value)
-    said: dict[str, Any] = {"type": value.TYPE, "version": value.VERSION}
+    changed: dict[str, Any] = {"type": value.TYPE, "version": value.VERSION}
     for f in _stored_fields(value):
-        mine = getattr(value, f.name)
-        usual = MISSING if f.default is MISSING else _said(f.default)
-        if _said(mine) != usual or type(mine) is not type(f.default):
-            said[f.name] = _said(mine)
-    return said
+        option = getattr(value, f.name)
+        default = MISSING if f.default is MISSING else _without_defaults(f.default)
+        if _without_defaults(option) != default or type(option) is not type(f.default):
+            changed[f.name] = _without_defaults(option)
+    return changed
 
 
 def _kind(data: object) -> str:
     if not isinstance(data, Mapping):
         raise ArgumentError(
-            f"a serialised spec is a mapping, not {type(data).__name__}", help="from_json takes a text"
+            f"a serialised spec is a mapping, not {type(data).__name__}", help="from_json takes a string"
         )
     kind = data.get("type")
     if not isinstance(kind, str):
@@ -179,7 +179,7 @@ def from_dict(data: Mapping[str, Any]) -> Any:
         raise
     except (TypeError, ValueError, KeyError, RecursionError) as cause:
         raise JoinSpecError(
-            f"the serialised spec does not read: {cause}",
+            f"invalid serialised spec: {cause}",
             code="W0306",
             help="write it with to_dict or to_json of the spec",
         ) from cause

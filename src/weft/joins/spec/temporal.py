@@ -26,25 +26,25 @@ _MIRRORED_HOW: dict[str, TemporalHow] = {"inner": "inner", "left": "right", "rig
 
 @dataclass(frozen=True)
 class IntervalSpec(TemporalSpec):
-    """Pairs whose times are near, or of which one is within the other.
+    """Pairs of rows whose times are within bounds of each other, or whose ranges overlap.
 
-    With bounds the right time is in ``[left + lower, left + upper]``, both ends included.  With
+    With `lower` and `upper` the right time is in ``[left + lower, left + upper]``, both ends included.  With
     end columns a side is a range that starts at its order column; a NULL end is open.
 
     Parameters
     ----------
     equal_keys, predicates, nulls_equal, relationship, unmatched
-        See `JoinSpec`; an interval join may do without keys.
+        See `JoinSpec`.  The keys of an interval join may be empty (default).
     order
-        The columns that are compared, or where ranges start: an `AsofOrder`.  Required.
+        The order columns, or the columns where ranges start: an `AsofOrder`.  Required.
     lower, upper
-        Bounds of the right time, counted from the left one: a duration such as ``"-1 hour"`` or a timedelta
+        The bounds of the right time, relative to the left time: a duration such as ``"-1 hour"`` or a timedelta
         for times, a number for numbers.  None (default) is no bound.
     left_end, right_end
-        The column with the end of a range.  With `right_end` the left time is in the right range, with
-        `left_end` the other way round, with both the two ranges overlap.  None by default.
+        The column with the end of a range.  With `right_end` the left time must be in the right range, with
+        `left_end` the right time in the left range, with both the two ranges must overlap.  None by default.
     closed
-        True includes the end of a range; False by default.
+        Whether the end of a range belongs to it.  False by default.
     how
         ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``.
 
@@ -85,7 +85,7 @@ class IntervalSpec(TemporalSpec):
             if column is not None:
                 object.__setattr__(self, name, canonical_name(parse_name(column, what=name)))
         check_bool(self.closed, "closed")
-        self._check_said_once()
+        self._check_form()
         if self.lower is not None and self.upper is not None:
             self._check_bounds(self.lower, self.upper)
 
@@ -94,7 +94,7 @@ class IntervalSpec(TemporalSpec):
         """Whether a side is a range with an end column."""
         return self.left_end is not None or self.right_end is not None
 
-    def _check_said_once(self) -> None:
+    def _check_form(self) -> None:
         bounded = self.lower is not None or self.upper is not None
         if bounded and self.has_ranges:
             raise JoinSpecError(
@@ -110,7 +110,7 @@ class IntervalSpec(TemporalSpec):
             )
         if self.closed and not self.has_ranges:
             raise JoinSpecError(
-                "closed= is about end columns; bounds are always included",
+                "closed= needs an end column; bounds are always included",
                 code="W0305",
                 help="leave closed= out, or give left_end= or right_end=",
             )
@@ -149,20 +149,20 @@ class IntervalSpec(TemporalSpec):
     def __str__(self) -> str:
         left = format_column("left", self.order.left)
         if self.has_ranges:
-            return " AND ".join(filter(None, (super().__str__(), self._said_ranges())))
+            return " AND ".join(filter(None, (super().__str__(), self._describe_ranges())))
         low = "the beginning" if self.lower is None else f"{left} + {self.lower}"
         high = "the end" if self.upper is None else f"{left} + {self.upper}"
         between = f"{format_column('right', self.order.right)} between {low} and {high}"
         return " AND ".join(filter(None, (super().__str__(), between)))
 
-    def _said_ranges(self) -> str:
-        def said(side: str, start: str, end: str | None) -> str:
+    def _describe_ranges(self) -> str:
+        def describe(side: str, start: str, end: str | None) -> str:
             bracket = "]" if self.closed else ")"
             point = format_column(side, start)
             return point if end is None else f"[{point}, {format_column(side, end)}{bracket}"
 
-        left = said("left", self.order.left, self.left_end)
-        right = said("right", self.order.right, self.right_end)
+        left = describe("left", self.order.left, self.left_end)
+        right = describe("right", self.order.right, self.right_end)
         if self.left_end is None:
             return f"{left} in {right}"
         return f"{right} in {left}" if self.right_end is None else f"{left} overlaps {right}"
@@ -179,26 +179,29 @@ def _mirrored_how(how: str) -> TemporalHow:
 
 @dataclass(frozen=True)
 class WindowSpec(TemporalSpec):
-    """Both times fall into one window: tumbling (`size`), sliding (`size`, `slide`), session (`gap`).
+    """Pairs of rows whose times are in one window: tumbling (`size`), sliding (`size`, `slide`) or session (`gap`).
 
     Parameters
     ----------
     equal_keys, predicates, nulls_equal, relationship, unmatched
-        See `JoinSpec`; a window join may do without keys.
+        See `JoinSpec`.  The keys of a window join may be empty (default).
     order
         The columns with the two times, an `AsofOrder`.  Required.
     window
         ``"tumbling"``, ``"sliding"`` or ``"session"``.  Required.
     size
-        How long a tumbling or sliding window is: a duration such as ``"1 hour"``, a timedelta or a number.
+        The length of a tumbling or sliding window: a duration such as ``"1 hour"`` or a timedelta.  Required for
+        these two, None (default) for sessions.
     slide
-        How far apart sliding windows begin, at most `size`.
+        The distance between the starts of two sliding windows, at most `size`.  Required for sliding windows,
+        None (default) otherwise.
     gap
-        A session ends when no row of its key, on either side, comes for longer than this.
+        A session ends when no row of its key, on either side, follows within this time.  Required for sessions,
+        None (default) otherwise.
     how
         ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``.
     per_window
-        False (default) gives each pair once, whichever windows it shares; True once for every shared window.
+        False (default) returns each pair once; True returns it once for every window that it shares.
 
     Examples
     --------
@@ -236,7 +239,7 @@ class WindowSpec(TemporalSpec):
                 raise JoinSpecError(
                     f"a {self.window} window {verb} {name}=",
                     code="W0305",
-                    help=f"a {self.window} window is said with {' and '.join(n + '=' for n in needed)}",
+                    help=f"write a {self.window} window with {' and '.join(n + '=' for n in needed)}",
                 )
             if value is not None:
                 object.__setattr__(self, name, check_distance(value, name, zero=False))
@@ -264,7 +267,7 @@ class WindowSpec(TemporalSpec):
         return super(WindowSpec, turned).reversed()
 
     def __str__(self) -> str:
-        told = ", ".join(f"{n} {getattr(self, n)}" for n in self._NEEDS[self.window])
+        options = ", ".join(f"{n} {getattr(self, n)}" for n in self._NEEDS[self.window])
         left, right = format_column("left", self.order.left), format_column("right", self.order.right)
-        window = f"{left} and {right} in one {self.window} window ({told})"
+        window = f"{left} and {right} in one {self.window} window ({options})"
         return " AND ".join(filter(None, (super().__str__(), window)))

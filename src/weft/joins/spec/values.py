@@ -24,7 +24,7 @@ Statistics = Literal["sample"]
 
 
 _OTHER_SPELLINGS = {"<>": "!=", "==": "=", "=<": "<=", "=>": ">="}
-"""How other languages write an operator of ours."""
+"""Operators as other languages write them."""
 
 
 def check_choice(value: object, words: Any, what: str) -> None:
@@ -39,14 +39,14 @@ def check_choice(value: object, words: Any, what: str) -> None:
     allowed: tuple[str, ...] = get_args(words)
     if not isinstance(value, str):
         raise ArgumentError(
-            f"{what} must be a text, not {type(value).__name__}",
+            f"{what} must be a string, not {type(value).__name__}",
             help=f"write one of {', '.join(map(repr, allowed))}",
         )
     if value not in allowed:
         if value == "<=>":
             raise JoinSpecError(
                 f"{what} '<=>' is not one of {', '.join(map(repr, allowed))}",
-                help="write ExpressionPredicate('left.a <=> right.b'); for equal keys nulls_equal=True says it",
+                help="write ExpressionPredicate('left.a <=> right.b'); for equal keys write nulls_equal=True",
             )
         close = find_similar(_OTHER_SPELLINGS.get(value, value), allowed, most=1)
         raise JoinSpecError(
@@ -64,7 +64,7 @@ def check_bool(value: object, what: str) -> None:
 
 
 Distance = str | dt.timedelta | int | Decimal
-"""A stored distance: the text as written, a timedelta, or an exact number."""
+"""A stored distance: the string as written, a timedelta, or an exact number."""
 
 _MOST_DIGITS = 1000
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -86,7 +86,7 @@ def check_distance(value: object, what: str, *, signed: bool = False, zero: bool
         )
     if size == 0 and not zero:
         raise JoinSpecError(
-            f"{what} must be longer than zero", code="W0304", help=f"write for example {what}='5 seconds'"
+            f"{what} must be greater than zero", code="W0304", help=f"write for example {what}='5 seconds'"
         )
     return stored
 
@@ -100,7 +100,7 @@ def _stored(value: object, what: str) -> Distance:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ArgumentError(
-            f"{what} must be a text, a timedelta or a number, not {type(value).__name__}",
+            f"{what} must be a string, a timedelta or a number, not {type(value).__name__}",
             help=f"write for example {what}='5 seconds' for times, {what}=5 for numbers",
         )
     return _exact(value, what)
@@ -116,7 +116,7 @@ def _exact(value: float | Decimal, what: str) -> int | Decimal:
     exact = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
     if not exact.is_finite() or not -_MOST_DIGITS < exact.adjusted() < _MOST_DIGITS:
         raise JoinSpecError(
-            f"{what} {exact:.6} is not a number to measure with",
+            f"{what} {exact:.6} is not a valid distance",
             code="W0304",
             help=f"write a finite number, for example {what}=5",
         )
@@ -127,7 +127,7 @@ def _exact(value: float | Decimal, what: str) -> int | Decimal:
 
 
 def is_number(stored: Distance) -> bool:
-    """Whether the distance is a plain number, also when written as a text."""
+    """Whether the distance is a plain number, also when written as a string."""
     return isinstance(stored, int | Decimal) or (
         isinstance(stored, str) and _NUMBER.fullmatch(stored) is not None
     )
