@@ -1,4 +1,4 @@
-"""Streaming SQL from Python: run a job, hear of its batches, get its rows.
+"""Streaming SQL from Python: run a job, follow its batches, read its rows.
 
 ::
 
@@ -57,28 +57,27 @@ def run(
     memory: Mapping[str, Sequence[Any]] | None = None,
     listener: Listener | None = None,
 ) -> JobReport:
-    """Run a job over everything there is and return what came of it.
+    """Run a job over all available input and return a report.
 
-    `sql` is the text of a job or the path of its file; paths in it are relative to `root`.  Without
-    ``final`` the run can be resumed later and rows that wait go on waiting; with it the input is
-    declared to have ended: unmatched rows come out and the checkpoint is sealed.  ``fresh`` begins
-    again, `keep` says what of a changed query's checkpoint stays.  `variables` stand for ``${NAME}``,
-    before those of the environment.  `memory` gives the rows of streams with the connector ``memory``,
-    a list for each batch, and of tables.  The session is used as it is; nothing is registered in it.
+    `sql` is the text of a job or the path of its file; paths in it are relative to `root`.  Without ``final`` the
+    run can be resumed later and waiting rows keep waiting; with it the input has ended: unmatched rows are emitted and
+    the checkpoint is sealed.  ``fresh`` starts over, `keep` selects what to keep of the checkpoint of a changed query.
+    `variables` replace ``${NAME}`` and take precedence over the environment.  `memory` holds the rows of streams with
+    the connector ``memory``, a list for each batch, and of tables.  The session is not modified.
     """
     if not final and not available:
         raise ArgumentError(
             "a run without final= and available= would never end",
             code="W0305",
-            help="leave available= out; `weft stream start` runs a job until it is stopped",
+            help="remove available=; `weft stream start` runs a job until it is stopped",
         )
-    plan = _planned(sql, root, variables)
+    plan = _plan(sql, root, variables)
     return run_job(
         spark,
         plan,
         mode="final" if final else "available",
         fresh=fresh,
-        keep=_kept(keep),
+        keep=_check_keep(keep),
         memory=memory,
         listener=listener,
     )
@@ -95,26 +94,26 @@ def run_as_batch(
 ) -> JobReport:
     """Run the same job over the same inputs as batch queries; the rows are those of the sealed stream.
 
-    They go to the folder `to`, or to the sinks when no stream of the job has written there.  There is no
-    checkpoint and no ledger.
+    They are written to the folder `to`, or to the sinks if no stream of the job has written there.  A batch run has
+    neither a checkpoint nor a ledger.
     """
-    plan = _planned(sql, root, variables)
+    plan = _plan(sql, root, variables)
     return run_batch(spark, plan, to=None if to is None else Path(to).absolute(), memory=memory)
 
 
 def explain(
     sql: str | Path, *, root: str | Path = ".", variables: Mapping[str, str] | None = None
 ) -> JobExplanation:
-    """Return what a job does: bounds, state, when unmatched rows appear, who runs it and why.  No JVM starts."""
-    return explain_job(_planned(sql, root, variables))
+    """Return what a job does: bounds, state, when unmatched rows are emitted, the executor and why.  No JVM is started."""
+    return explain_job(_plan(sql, root, variables))
 
 
-def _planned(sql: str | Path, root: str | Path, variables: Mapping[str, str] | None) -> JobPlan:
+def _plan(sql: str | Path, root: str | Path, variables: Mapping[str, str] | None) -> JobPlan:
     env = {**os.environ, **(variables or {})}
     folder = Path(root).absolute()
     if isinstance(sql, Path):
         return plan_text(read_job_text(sql), folder, file=str(sql), env=env)
-    if isinstance(sql, str) and not _is_a_path(sql):
+    if isinstance(sql, str) and not _is_path(sql):
         return plan_text(sql, folder, env=env)
     if isinstance(sql, str):
         raise ArgumentError(
@@ -128,15 +127,15 @@ def _planned(sql: str | Path, root: str | Path, variables: Mapping[str, str] | N
     )
 
 
-def _is_a_path(sql: str) -> bool:
+def _is_path(sql: str) -> bool:
     return sql.strip().lower().endswith(".sql") and not any(c in sql.strip() for c in " \t\n;()")
 
 
-def _kept(keep: Keep | None) -> Keep | None:
+def _check_keep(keep: Keep | None) -> Keep | None:
     if keep not in (None, "state", "offsets"):
         raise ArgumentError(
-            f"keep {keep!r} is none of {format_list(('state', 'offsets'))}",
+            f"keep must be one of {format_list(('state', 'offsets'))}, not {keep!r}",
             code="W0302",
-            help="keep='state' goes on with the rows that wait, keep='offsets' with the sources alone",
+            help="keep='state' keeps the waiting rows, keep='offsets' only the positions in the sources",
         )
     return keep

@@ -13,7 +13,7 @@ from weft.core.frozen import FrozenMap
 from weft.core.types import Schema
 from weft.expr import Typed, check, evaluate, parse
 from weft.joins.resolve.predicates import conjuncts
-from weft.streams.plan.bounds import Affine, bounds_of, comparison, time_difference
+from weft.streams.plan.bounds import Affine, find_bounds, parse_affine, parse_comparison
 from weft.streams.plan.scope import Named, StatementScope
 
 SECOND = 1_000_000
@@ -29,8 +29,8 @@ def typed(text: str) -> Typed:
     return check(parse(text), SCOPE)
 
 
-def found(text: str, **options: object) -> tuple[int | None, int | None, int | None, int]:
-    bounds = bounds_of(conjuncts(typed(text)), TIMES, 2, **options)  # type: ignore[arg-type]  # left= or order=
+def summarize(text: str, **options: object) -> tuple[int | None, int | None, int | None, int]:
+    bounds = find_bounds(conjuncts(typed(text)), TIMES, 2, **options)  # type: ignore[arg-type]  # left= or order=
     return bounds.left, bounds.lower, bounds.upper, len(bounds.residual)
 
 
@@ -60,11 +60,11 @@ def found(text: str, **options: object) -> tuple[int | None, int | None, int | N
 )
 def test_a_bound_is_found_however_it_is_written(text: str, lower: int | None, upper: int | None) -> None:
     expected = tuple(None if end is None else end * SECOND for end in (lower, upper))
-    assert found(text) == (0, *expected, 0)
+    assert summarize(text) == (0, *expected, 0)
 
 
 def test_a_strict_comparison_ends_one_microsecond_earlier() -> None:
-    assert found("r.t > a.t AND r.t < a.t + INTERVAL '1' SECOND") == (0, 1, SECOND - 1, 0)
+    assert summarize("r.t > a.t AND r.t < a.t + INTERVAL '1' SECOND") == (0, 1, SECOND - 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -83,38 +83,38 @@ def test_a_strict_comparison_ends_one_microsecond_earlier() -> None:
     ],
 )
 def test_what_bounds_nothing_stays_a_condition(text: str) -> None:
-    told = tuple(conjuncts(typed(text)))
-    bounds = bounds_of(told, TIMES, 2)
+    parts = tuple(conjuncts(typed(text)))
+    bounds = find_bounds(parts, TIMES, 2)
     assert (bounds.left, bounds.lower, bounds.upper) == (None, None, None)
-    assert bounds.residual == told
+    assert bounds.residual == parts
 
 
 def test_the_pair_is_the_first_earlier_source_with_both_ends() -> None:
     text = "r.t >= a.t AND r.t BETWEEN b.t AND b.t + INTERVAL '1' SECOND"
-    assert found(text) == (1, 0, SECOND, 1)
-    assert found("r.t >= a.t AND r.t >= b.t") == (0, 0, None, 1)
+    assert summarize(text) == (1, 0, SECOND, 1)
+    assert summarize("r.t >= a.t AND r.t >= b.t") == (0, 0, None, 1)
     both = "r.t BETWEEN a.t AND a.t + INTERVAL '2' SECOND AND r.t BETWEEN b.t AND b.t + INTERVAL '1' SECOND"
-    assert found(both) == (0, 0, 2 * SECOND, 2)
-    assert found(both, order=(1, 0)) == (1, 0, SECOND, 2)
-    assert found(both, left=1) == (1, 0, SECOND, 2)
+    assert summarize(both) == (0, 0, 2 * SECOND, 2)
+    assert summarize(both, order=(1, 0)) == (1, 0, SECOND, 2)
+    assert summarize(both, left=1) == (1, 0, SECOND, 2)
 
 
 def test_ends_that_cross_leave_nothing_and_say_where_they_stand() -> None:
-    bounds = bounds_of(conjuncts(typed("r.t > a.t AND r.t < a.t")), TIMES, 2)
+    bounds = find_bounds(conjuncts(typed("r.t > a.t AND r.t < a.t")), TIMES, 2)
     assert bounds.is_empty
-    low, high = bounds.places
+    low, high = bounds.locations
     assert low is not None
     assert high is not None
     assert (low.text[low.start : low.end], high.text[high.start : high.end]) == ("r.t > a.t", "r.t < a.t")
 
 
 def test_a_sum_of_times_keeps_signs_and_lengths() -> None:
-    told = time_difference(typed("r.t - INTERVAL '3' SECOND - a.t"), TIMES)
+    affine = parse_affine(typed("r.t - INTERVAL '3' SECOND - a.t"), TIMES)
     factors: dict[Hashable, int] = {R: 1, A: -1}
-    assert told == Affine(coefficients=FrozenMap(factors), constant_us=-3 * SECOND)
-    assert time_difference(typed("r.v"), TIMES) is None
-    assert comparison(typed("r.t + INTERVAL '1' SECOND > a.t"), TIMES, 2) is not None
-    assert comparison(typed("r.t > b.t"), TIMES, 1) is not None
+    assert affine == Affine(coefficients=FrozenMap(factors), constant_us=-3 * SECOND)
+    assert parse_affine(typed("r.v"), TIMES) is None
+    assert parse_comparison(typed("r.t + INTERVAL '1' SECOND > a.t"), TIMES, 2) is not None
+    assert parse_comparison(typed("r.t > b.t"), TIMES, 1) is not None
 
 
 @st.composite
@@ -127,7 +127,7 @@ def written_bounds(draw: st.DrawFn) -> tuple[str, int, int]:
 
 @st.composite
 def one_end(draw: st.DrawFn, op: str, length: int) -> str:
-    """Return one comparison that says ``r.t - a.t op length`` seconds."""
+    """Return one parse_comparison that says ``r.t - a.t op length`` seconds."""
     shift = draw(st.integers(-500, 500))
     left_text = _moved(draw, "r.t", shift)
     right_text = _moved(draw, "a.t", length + shift)
@@ -176,7 +176,7 @@ def _moved(draw: st.DrawFn, time: str, seconds: int) -> str:
 @given(written_bounds())
 def test_random_forms_of_one_bound_are_one_bound(case: tuple[str, int, int]) -> None:
     text, lower, upper = case
-    assert found(text) == (0, lower * SECOND, upper * SECOND, 0), text
+    assert summarize(text) == (0, lower * SECOND, upper * SECOND, 0), text
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(-(10**12), 10**12), st.integers(-(10**6), 10**6))
@@ -188,10 +188,10 @@ def test_a_bound_holds_of_a_pair_when_its_comparison_does(left: int, right: int,
         R: epoch + dt.timedelta(microseconds=right),
     }
     for op in ("<", "<=", ">", ">=", "="):
-        told = typed(f"r.t {op} a.t + INTERVAL '{length}' SECOND")
-        bounds = bounds_of([told], TIMES, 2)
+        condition = typed(f"r.t {op} a.t + INTERVAL '{length}' SECOND")
+        bounds = find_bounds([condition], TIMES, 2)
         difference = right - left
         holds = (bounds.lower is None or bounds.lower <= difference) and (
             bounds.upper is None or difference <= bounds.upper
         )
-        assert holds == (evaluate(told, at.get) is True)
+        assert holds == (evaluate(condition, at.get) is True)

@@ -96,14 +96,14 @@ def run(plan: StatementPlan, marks: list[int]) -> list[tuple[Clock, ...]]:
 
 
 def test_behind_a_join_left_times_lag_by_the_upper_end_of_the_batch_before() -> None:
-    told = run(planned(CHAIN.format(axis="a")), [100 * SECOND, 200 * SECOND, 300 * SECOND])
-    assert [c[1].left for c in told] == [NEVER, 90 * SECOND, 190 * SECOND]
-    assert [c[1].right for c in told] == [100 * SECOND, 200 * SECOND, 300 * SECOND]
+    clocks = run(planned(CHAIN.format(axis="a")), [100 * SECOND, 200 * SECOND, 300 * SECOND])
+    assert [c[1].left for c in clocks] == [NEVER, 90 * SECOND, 190 * SECOND]
+    assert [c[1].right for c in clocks] == [100 * SECOND, 200 * SECOND, 300 * SECOND]
 
 
 def test_behind_a_join_right_times_lag_by_the_lower_end_of_the_batch_before() -> None:
-    told = run(planned(CHAIN.format(axis="b")), [100 * SECOND, 200 * SECOND, 300 * SECOND])
-    assert [c[1].left for c in told] == [NEVER, 95 * SECOND, 195 * SECOND]
+    clocks = run(planned(CHAIN.format(axis="b")), [100 * SECOND, 200 * SECOND, 300 * SECOND])
+    assert [c[1].left for c in clocks] == [NEVER, 95 * SECOND, 195 * SECOND]
 
 
 def test_a_clock_behind_a_join_is_never_ahead_of_the_watermark() -> None:
@@ -111,8 +111,8 @@ def test_a_clock_behind_a_join_is_never_ahead_of_the_watermark() -> None:
         "SELECT a.id FROM a JOIN b ON a.k = b.k AND b.t BETWEEN a.t - INTERVAL '9' SECOND AND a.t - INTERVAL '7' SECOND"
         " JOIN c ON c.k = a.k AND c.t BETWEEN a.t AND a.t + INTERVAL '3' SECOND"
     )
-    told = run(plan, [100 * SECOND, 101 * SECOND])
-    assert told[1][1].left == 101 * SECOND
+    clocks = run(plan, [100 * SECOND, 101 * SECOND])
+    assert clocks[1][1].left == 101 * SECOND
 
 
 def test_windows_lag_by_their_size() -> None:
@@ -120,8 +120,8 @@ def test_windows_lag_by_their_size() -> None:
         "SELECT a.id FROM a JOIN b ON a.k = b.k WINDOW TUMBLING('1m')"
         " JOIN c ON c.k = a.k AND c.t BETWEEN a.t AND a.t + INTERVAL '3' SECOND"
     )
-    told = run(plan, [100 * SECOND, 200 * SECOND])
-    assert told[1][1].left == 100 * SECOND - (60 * SECOND - 1)
+    clocks = run(plan, [100 * SECOND, 200 * SECOND])
+    assert clocks[1][1].left == 100 * SECOND - (60 * SECOND - 1)
 
 
 def test_a_time_off_the_axis_lags_by_the_axis_and_the_least_difference() -> None:
@@ -130,18 +130,18 @@ def test_a_time_off_the_axis_lags_by_the_axis_and_the_least_difference() -> None
         " JOIN c ON c.k = a.k AND c.t BETWEEN b.t AND b.t + INTERVAL '3' SECOND"
         " JOIN d ON d.k = a.k AND d.t BETWEEN a.t AND a.t + INTERVAL '1' SECOND"
     )
-    told = run(plan, [1000 * SECOND, 2000 * SECOND, 3000 * SECOND])
+    clocks = run(plan, [1000 * SECOND, 2000 * SECOND, 3000 * SECOND])
     # Behind the first join: a at least 2000 - 10 = 1990, b at least 2000 - 5 = 1995.
-    assert told[2][1].left == 1995 * SECOND
+    assert clocks[2][1].left == 1995 * SECOND
     # Behind the second: b at least min(1995, 2000 - 3) = 1995, a at least min(1990, 1995 - 10) = 1985.
-    assert told[2][2].left == 1985 * SECOND
+    assert clocks[2][2].left == 1985 * SECOND
 
 
 @given(st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=8))
 def test_clocks_never_move_back(steps: list[int]) -> None:
     marks = sorted(steps)
-    told = run(planned(CHAIN.format(axis="b")), marks)
-    for one, other in pairwise(told):
+    clocks = run(planned(CHAIN.format(axis="b")), marks)
+    for one, other in pairwise(clocks):
         assert all(x.left <= y.left and x.right <= y.right for x, y in zip(one, other, strict=True))
 
 

@@ -41,8 +41,8 @@ SELECTS = {
 @pytest.mark.parametrize("name", SELECTS)
 def test_a_statement_is_explained(name: str, golden: Callable[[str, str], None]) -> None:
     plan = job(SELECTS[name], delays={"a": "30s"})
-    told = explain_job(plan)
-    golden(f"streams/{name}.txt", f"{told.text}\n\n{told.long}")
+    explanation = explain_job(plan)
+    golden(f"streams/{name}.txt", f"{explanation.text}\n\n{explanation.long}")
 
 
 def test_the_sample_of_the_mandate_is_explained(golden: Callable[[str, str], None]) -> None:
@@ -72,11 +72,11 @@ def test_the_data_says_bounds_retention_and_executor() -> None:
 
 
 def test_mistakes_of_a_plan_are_printed_with_carets(golden: Callable[[str, str], None]) -> None:
-    told = [
+    errors = [
         refused("SELECT a.idd, b.id FROM a JOIN b ON a.k = b.s AND b.t > a.t"),
         refused("SELECT a.id, b.id FROM a LEFT JOIN b ON a.f = b.f WITHIN '1h'\nWHERE b.n > 1"),
         refused("SELECT a.id FROM a JOIN b ON a.k = b.k AND b.t > a.t\n  AND b.t < a.t"),
         refused("SELECT * FROM a JOIN b ON a.k + 1 = b.k\nWITHIN '1h'"),
         refused("SELECT a.id, window_start FROM a JOIN b ON a.k = b.k WINDOW SESSION('1h')"),
     ]
-    golden("streams/mistakes_plan.txt", "\n\n".join(str(error) for error in told))
+    golden("streams/mistakes_plan.txt", "\n\n".join(str(error) for error in errors))

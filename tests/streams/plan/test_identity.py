@@ -1,4 +1,4 @@
-"""A changed statement is told which part changed, what it was, and what of its checkpoint it can keep."""
+"""A changed statement: which part changed, its old value, and what of the checkpoint can be kept."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def change(new: str, *, groups: int = 2, **jobs: object) -> Change:
 
 
 def test_the_same_statement_changes_nothing() -> None:
-    told = change(BASE.replace("SELECT", "select  "))
-    assert told == Change(keeps="same")
-    assert not told.needs_consent
+    difference = change(BASE.replace("SELECT", "select  "))
+    assert difference == Change(keeps="same")
+    assert not difference.needs_consent
 
 
 def test_every_part_is_there() -> None:
@@ -55,29 +55,31 @@ def test_every_part_is_there() -> None:
     ],
 )
 def test_a_change_keeps_what_still_fits(new: str, changed: set[str], keeps: str) -> None:
-    told = change(new)
-    assert {p.part for p in told.parts} == changed
-    assert told.keeps == keeps
-    assert told.needs_consent is (keeps != "all")
-    assert all(p.why and p.old != p.new for p in told.parts)
+    difference = change(new)
+    assert {p.part for p in difference.parts} == changed
+    assert difference.keeps == keeps
+    assert difference.needs_consent is (keeps != "all")
+    assert all(p.why and p.old != p.new for p in difference.parts)
 
 
 def test_a_smaller_delay_keeps_the_state() -> None:
-    told = change(BASE, delays={"a": "5s"})
-    assert [(p.part, p.old, p.new) for p in told.parts] == [("delays", "a: 0s; b: 0s", "a: 5s; b: 0s")]
-    assert told.keeps == "state"
+    difference = change(BASE, delays={"a": "5s"})
+    assert [(p.part, p.old, p.new) for p in difference.parts] == [("delays", "a: 0s; b: 0s", "a: 5s; b: 0s")]
+    assert difference.keeps == "state"
 
 
 def test_another_number_of_groups_keeps_the_offsets_only() -> None:
-    told = change(BASE, groups=3)
-    assert [p.part for p in told.parts] == ["groups"]
-    assert told.keeps == "offsets"
+    difference = change(BASE, groups=3)
+    assert [p.part for p in difference.parts] == ["groups"]
+    assert difference.keeps == "offsets"
 
 
 def test_exchanged_sources_are_told_apart() -> None:
-    told = change(BASE.replace("FROM a LEFT JOIN b", "FROM b LEFT JOIN a").replace("a.n < b.n", "b.n > a.n"))
-    assert "inputs" in {p.part for p in told.parts}
-    assert told.keeps == "offsets"
+    difference = change(
+        BASE.replace("FROM a LEFT JOIN b", "FROM b LEFT JOIN a").replace("a.n < b.n", "b.n > a.n")
+    )
+    assert "inputs" in {p.part for p in difference.parts}
+    assert difference.keeps == "offsets"
 
 
 def test_the_speed_of_reading_is_no_part_of_the_identity() -> None:
@@ -114,23 +116,23 @@ def test_both_uses_of_a_stream_are_told_apart() -> None:
 
 
 def test_a_changed_bound_is_told_as_it_is_explained() -> None:
-    (told,) = (p for p in change(BASE.replace("'1h'", "'30m'")).parts if p.part == "match")
-    assert (told.old, told.new) == ("b.t - a.t in [0s, 1h]", "b.t - a.t in [0s, 30m]")
+    (part,) = (p for p in change(BASE.replace("'1h'", "'30m'")).parts if p.part == "match")
+    assert (part.old, part.new) == ("b.t - a.t in [0s, 1h]", "b.t - a.t in [0s, 30m]")
     (limits,) = (p for p in change(BASE.replace("'1h'", "'30m'")).parts if p.part == "limits")
     assert limits.new == "rows none, rows of a key none, eviction oldest, kept 30m and 0s"
 
 
 @pytest.mark.parametrize(
-    ("window", "said"),
+    ("window", "text"),
     [
         ("TUMBLING('1h')", "a.t and b.t in one tumbling window of 1h"),
         ("SLIDING('1h', '20m')", "a.t and b.t in one sliding window of 1h every 20m"),
         ("SESSION('30s')", "a.t and b.t in one session window, gap 30s"),
     ],
 )
-def test_a_window_is_told_in_words(window: str, said: str) -> None:
+def test_a_window_is_described(window: str, text: str) -> None:
     new = BASE.replace("WITHIN ('0s', '1h')", f"WINDOW {window}")
-    assert describe_parts(planned(new), groups=1)["match"] == said
+    assert describe_parts(planned(new), groups=1)["match"] == text
 
 
 def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> None:
@@ -154,5 +156,5 @@ def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> N
 
 
 def test_a_part_that_only_one_side_has_is_a_change() -> None:
-    told = compare_parts({"format": "1"}, {"format": "1", "extra": "x"})
-    assert [(p.part, p.old, p.new, p.keeps) for p in told.parts] == [("extra", "", "x", "offsets")]
+    difference = compare_parts({"format": "1"}, {"format": "1", "extra": "x"})
+    assert [(p.part, p.old, p.new, p.keeps) for p in difference.parts] == [("extra", "", "x", "offsets")]

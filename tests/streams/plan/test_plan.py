@@ -44,7 +44,7 @@ def test_keys_are_found_in_either_order_and_the_rest_is_a_condition() -> None:
 
 def test_bounds_may_come_from_on_where_within_options_and_defaults() -> None:
     hour = 3600 * SECOND
-    for select, said in {
+    for select, origin in {
         "AND b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR": "ON",
         "WHERE b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR": "WHERE",
         "AND b.t >= a.t WHERE b.t <= a.t + INTERVAL '1' HOUR": "ON and WHERE",
@@ -54,7 +54,7 @@ def test_bounds_may_come_from_on_where_within_options_and_defaults() -> None:
         "AND b.t >= a.t WITH ('join.default_bound'='-5m..1h')": "ON and join.default_bound",
     }.items():
         (step,) = planned(f"{JOINED} {select}").kernel_steps
-        assert (step.reach.least, step.reach.greatest, step.bound_from) == (0, hour, said), select
+        assert (step.reach.least, step.reach.greatest, step.bound_from) == (0, hour, origin), select
         assert step.residual is None
 
 

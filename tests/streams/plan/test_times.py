@@ -56,9 +56,9 @@ def refused(select: str, *, left: str = "millis", right: str | None = None) -> W
 @pytest.mark.parametrize("right", TYPES)
 def test_an_event_time_is_a_time_whatever_its_type(left: str, right: str) -> None:
     one, other = ("_TIMESTAMP" if name == "message" else "b" for name in (left, right))
-    said = f"s.{other} BETWEEN o.{one} AND o.{one} + INTERVAL '1' MINUTE"
-    assert bound(said, left=left, right=right) == (0, MINUTE)
-    plan = planned(f"{JOINED} WHERE {said}", left=left, right=right)
+    condition = f"s.{other} BETWEEN o.{one} AND o.{one} + INTERVAL '1' MINUTE"
+    assert bound(condition, left=left, right=right) == (0, MINUTE)
+    plan = planned(f"{JOINED} WHERE {condition}", left=left, right=right)
     assert (plan.kernel_steps[0].reach.least, plan.kernel_steps[0].reach.greatest, plan.where) == (
         0,
         MINUTE,
@@ -76,7 +76,7 @@ def test_a_whole_number_counts_in_the_unit_of_the_time_it_is_added_to(left: str,
 
 
 @pytest.mark.parametrize(
-    ("said", "ends"),
+    ("condition", "ends"),
     [
         ("s.b BETWEEN o.b - 5 * 60 * 1000 AND 60000 + o.b", (-5 * MINUTE, MINUTE)),
         ("s.b - o.b BETWEEN 0 AND 60000", (0, MINUTE)),
@@ -88,8 +88,10 @@ def test_a_whole_number_counts_in_the_unit_of_the_time_it_is_added_to(left: str,
         ("s.b BETWEEN o.b AND o.b + 30000 + INTERVAL '30' SECOND", (0, MINUTE)),
     ],
 )
-def test_every_algebraic_form_of_a_bound_in_numbers_is_that_bound(said: str, ends: tuple[int, int]) -> None:
-    assert bound(said) == ends
+def test_every_algebraic_form_of_a_bound_in_numbers_is_that_bound(
+    condition: str, ends: tuple[int, int]
+) -> None:
+    assert bound(condition) == ends
 
 
 def test_numbers_beside_times_of_two_units_take_the_unit_of_the_time_they_are_added_to() -> None:
@@ -135,15 +137,15 @@ def test_everything_else_keeps_the_declared_type() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "condition",
     [
         "s.b BETWEEN o.n AND o.n + INTERVAL '1' MINUTE",
         "s.b > TIMESTAMP '2026-01-01 00:00:00'",
         "s.b + 'x' > o.b",
     ],
 )
-def test_what_is_not_between_two_event_times_is_judged_by_the_declared_types(said: str) -> None:
-    assert refused(f"{JOINED} AND {said} WITHIN '1m'").code.startswith("W02")
+def test_what_is_not_between_two_event_times_is_judged_by_the_declared_types(condition: str) -> None:
+    assert refused(f"{JOINED} AND {condition} WITHIN '1m'").code.startswith("W02")
 
 
 def test_a_number_that_is_no_length_is_no_bound() -> None:

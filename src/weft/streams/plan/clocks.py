@@ -1,13 +1,12 @@
-"""Clocks: how far time has come on each side of each join, from the watermark alone.
+"""Watermarks and clocks: the event time that each side of each join has reached.
 
-The clock of a side is a lower bound of the times that are still to come on it.  A stream's own clock is
-the watermark of the statement.  Behind a join the clocks lag: a left row that waited for a partner comes
-out when the right clock has passed its reach, and carries its own, earlier time.
+The clock of a side is a lower bound of the times of its future rows.  For a stream it is the watermark of the
+statement.  After a join the clocks lag: a left row that waited for a match is emitted when the right clock has passed
+its reach, with its own, earlier time.
 
-A side without rows for its ``idle.timeout`` on the wall clock is left out of the watermark until it
-shows a row again; the rows it shows then are judged as any other.  The decision is written into the
-heartbeat before the batch, so a replay decides the same.  Waiting counts from the start of the run at the
-earliest: the hours in which a job was stopped make no side idle.
+A side without rows for its ``idle.timeout`` on the wall clock is excluded from the watermark until it has a row
+again; its next rows may then be late.  The decision is written to the heartbeat before the batch, so that a replay
+makes the same one.  The timeout starts at the earliest with the run: a stopped job does not make its sides idle.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock
-from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
+from weft.streams.plan.resolved import KernelStep, StatementPlan
 
 _MILLISECOND = 1000
 
@@ -30,19 +29,18 @@ def compute_watermark(
     *,
     idle: Collection[str] = (),
 ) -> int | None:
-    """Return the watermark that judges the next batch, in microseconds, or None while there is none.
+    """Return the watermark of the next batch in microseconds, or None while there is none.
 
-    `greatest` is the greatest event time that each alias has shown so far, `before` the watermark of
-    the batch before: it never moves back.  Sides in `idle` are left out; with all of them idle
-    nothing moves.
+    `greatest` is the greatest event time of each alias so far, `before` the watermark of the previous batch; it
+    never moves back.  Sides in `idle` are excluded; if all are idle, the watermark does not move.
     """
     if not plan.has_watermark:
         return None
     sides = [i for i in plan.inputs if i.alias not in idle]
-    shown = [greatest.get(i.alias) for i in sides]
+    times = [greatest.get(i.alias) for i in sides]
     marks = [
         time // _MILLISECOND * _MILLISECOND - side.stream.delay.microseconds
-        for side, time in zip(sides, shown, strict=True)
+        for side, time in zip(sides, times, strict=True)
         if time is not None
     ]
     if not marks or len(marks) < len(sides):
@@ -53,7 +51,7 @@ def compute_watermark(
 def find_lagging_side(
     plan: StatementPlan, greatest: Mapping[str, int | None], *, idle: Collection[str] = ()
 ) -> str | None:
-    """Return the alias whose rows keep the watermark where it is, None when there is no watermark."""
+    """Return the alias that holds the watermark back, or None if there is no watermark."""
     sides = [i for i in plan.inputs if i.alias not in idle]
     if not plan.has_watermark or not sides:
         return None
@@ -67,8 +65,8 @@ def find_lagging_side(
 
 def collect_timeouts(plan: StatementPlan, default: Duration | None = None) -> dict[str, int]:
     """Return the timeout of each side that has one, in microseconds; `default` is the job's."""
-    found = {i.alias: _timeout(i, default) for i in plan.inputs} if plan.has_watermark else {}
-    return {alias: wait for alias, wait in found.items() if wait is not None}
+    waits = {i.alias: i.stream.idle or default for i in plan.inputs} if plan.has_watermark else {}
+    return {alias: wait.microseconds for alias, wait in waits.items() if wait is not None}
 
 
 def find_idle_sides(
@@ -79,29 +77,24 @@ def find_idle_sides(
     now: int,
     default: Duration | None = None,
 ) -> FrozenMap[str, FrozenMap[str, int]]:
-    """Return the sides that are left out of the watermark now, each with since when it shows nothing.
+    """Return the idle sides, each with the time since when it has no rows.
 
-    `last_rows` says when each alias showed rows, as the last manifest has it; `started` is when this run
-    began.  Both are microseconds, as `now` is.
+    `last_rows` are the times of the last rows of each alias, from the last manifest; `started` is the start of
+    the run.  All times are in microseconds.
     """
-    found: dict[str, FrozenMap[str, int]] = {}
+    idle: dict[str, FrozenMap[str, int]] = {}
     for alias, wait in collect_timeouts(plan, default).items():
         since = max(started, last_rows.get(alias, started))
         if now - since >= wait:
-            found[alias] = FrozenMap(since=since)
-    return FrozenMap(found)
-
-
-def _timeout(side: Input, default: Duration | None) -> int | None:
-    wait = side.stream.idle or default
-    return None if wait is None else wait.microseconds
+            idle[alias] = FrozenMap(since=since)
+    return FrozenMap(idle)
 
 
 def compute_clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ...]) -> tuple[Clock, ...]:
     """Return the clock of each stateful join for one batch.
 
-    `now` is the watermark of the batch, None while there is none, ``FOREVER`` for the flush that ends
-    a run; `before` are the clocks of the batch before, empty for the first.
+    `now` is the watermark of the batch, None while there is none, ``FOREVER`` for the final flush; `before` are
+    the clocks of the previous batch, empty for the first.
     """
     steps = plan.kernel_steps
     if now == FOREVER:
@@ -109,26 +102,26 @@ def compute_clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ..
     mark = NEVER if now is None else now
     floors = dict.fromkeys((i.number for i in plan.inputs), mark)
     least = Differences()
-    found: list[Clock] = []
+    clocks: list[Clock] = []
     for place, step in enumerate(steps):
         if step.axis is None:
-            found.append(Clock(left=mark, right=mark))
+            clocks.append(Clock(left=mark, right=mark))
             continue
         (_, left), (_, right) = step.axis
         clock = Clock(left=floors[left], right=floors[right])
         earlier = before[place] if place < len(before) else Clock(left=NEVER, right=NEVER)
-        found.append(clock)
+        clocks.append(clock)
         floors[left] = min(clock.left, shift_clock(earlier.right, -step.reach.greatest))
         floors[right] = min(clock.right, shift_clock(earlier.left, step.reach.least))
         for other in step.left:
             if other != left and other in floors:
                 floors[other] = min(floors[other], shift_clock(floors[left], least.of(other, left)))
         least.add(left, right, step.reach.least, step.reach.greatest)
-    return tuple(found)
+    return tuple(clocks)
 
 
 def shift_clock(clock: int, by: int) -> int:
-    """Return the clock moved by a distance; the two ends of time stay where they are.
+    """Return the clock shifted by a duration; the two ends of time do not move.
 
     >>> shift_clock(NEVER, -5) == NEVER, shift_clock(FOREVER, -5) == FOREVER, shift_clock(10, -5)
     (True, True, 5)
@@ -140,7 +133,7 @@ def shift_clock(clock: int, by: int) -> int:
 
 @dataclass(slots=True)
 class Differences:
-    """Least differences of two sources' times in one row, closed over the bounds of all joins so far."""
+    """The least differences of two sources' times in a row, closed over the bounds of all joins so far."""
 
     _least: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -149,7 +142,7 @@ class Differences:
         return 0 if one == other else self._least[one, other]
 
     def add(self, left: int, right: int, lower: int, upper: int) -> None:
-        """Note that ``lower <= right - left <= upper`` in every pair of a join."""
+        """Add the constraint ``lower <= right - left <= upper`` of a join."""
         known = {one for pair in self._least for one in pair} | {left}
         for other in known:
             from_left, to_left = self.of(left, other), self.of(other, left)
@@ -158,31 +151,31 @@ class Differences:
 
 
 def compute_needed(steps: Iterable[KernelStep]) -> tuple[tuple[int, int], ...]:
-    """Return, for each join, how long left and right rows must stay once the watermark reached them.
+    """Return, for each join, how long left and right rows must be kept after the watermark has reached them.
 
-    In a chain the left side of a later join lags behind the watermark by what the joins before it
-    hold back; right rows wait for that too.
+    In a chain, the left side of a later join lags behind the watermark because earlier joins delay rows; right rows
+    must wait for them.
     """
     lags: dict[int, int] = {}
     least = Differences()
-    found = []
+    lengths = []
     for step in steps:
         if step.axis is None:
-            found.append((0, 0))
+            lengths.append((0, 0))
             continue
         (_, left), (_, right) = step.axis
         lag = lags.get(left, 0)
-        found.append(_needed(step, lag))
+        lengths.append(_compute_step(step, lag))
         lags[left] = max(lag, step.reach.greatest)
         lags[right] = max(0, lag - step.reach.least)
         for other in step.left:
             if other != left and other in lags:
                 lags[other] = max(lags[other], lags[left] - least.of(other, left))
         least.add(left, right, step.reach.least, step.reach.greatest)
-    return tuple(found)
+    return tuple(lengths)
 
 
-def _needed(step: KernelStep, lag: int) -> tuple[int, int]:
+def _compute_step(step: KernelStep, lag: int) -> tuple[int, int]:
     reach = step.reach
     if reach.kind == "session":
         return lag + reach.gap, lag + reach.gap

@@ -1,11 +1,11 @@
-"""explain_job: bounds, watermarks, state, when unmatched rows appear and who executes, as text and as data.
+"""Explains a job: bounds, watermarks, state, when unmatched rows are emitted, and the executor, as text and as data.
 
 ::
 
     statement order_status -> files out/order_status (parquet)
       join 1  orders o FULL JOIN shipments s
         keys       o.order_id = s.order_id (string)
-        bound      s.event_time - o.event_time in [0s, 1d], both ends included (ON)
+        bound      s.event_time - o.event_time in [0s, 1d], both ends inclusive (ON)
         ...
 """
 
@@ -35,41 +35,41 @@ from weft.streams.plan.resolved import (
 from weft.streams.sql.spec import SinkSpec
 
 _FIXED = 17
-"""Bytes of a row in state beside its columns: hash, time, flag."""
+"""Bytes of a row in state in addition to its columns: hash, time, flag."""
 _WIDTHS = {"boolean": 1, "byte": 1, "short": 2, "integer": 4, "float": 4, "date": 4}
 _OFFSET = 4
 
 
 def source_name(plan: StatementPlan, number: int) -> str:
-    """Return a source with its alias, as FROM writes it."""
+    """Return a source with its alias, as in FROM."""
     source = plan.source(number)
     name = source.stream.name if isinstance(source, Input) else source.table.name
     return name if name == source.alias else f"{name} {source.alias}"
 
 
 def left_name(plan: StatementPlan, step: Step) -> str:
-    """Return the left side of a join: its source, or the aliases that are joined already."""
+    """Return the left side of a join: its source, or the aliases of the sources joined before."""
     if len(step.left) == 1:
         return source_name(plan, step.left[0])
     return " + ".join(plan.source(n).alias for n in step.left)
 
 
 def column_name(plan: StatementPlan, slot: ColumnSlot) -> str:
-    """Return a column as an expression writes it."""
+    """Return a column as it is written in an expression."""
     source = plan.source(slot[1])
     schema = source.stream.columns if isinstance(source, Input) else source.table.columns
     return f"{source.alias}.{schema.fields[slot[2]].name}"
 
 
 def time_name(plan: StatementPlan, number: int) -> str:
-    """Return the event time of a stream as an expression writes it."""
+    """Return the event time of a stream as it is written in an expression."""
     source = plan.source(number)
     assert isinstance(source, Input)  # noqa: S101  # tables have no time
     return f"{source.alias}.{source.stream.event_time}"
 
 
 def describe_state(plan: StatementPlan, step: KernelStep) -> str:
-    """Return how long rows stay, about how much event time that is, and what a row costs."""
+    """Return how long rows are kept, the event time that they span, and the size of a row."""
     sizes = " and ".join(_describe_row(plan, step, side) for side in ("left", "right"))
     right = plan.source(step.right).alias
     if step.axis is None:
@@ -77,7 +77,7 @@ def describe_state(plan: StatementPlan, step: KernelStep) -> str:
     left = plan.source(step.axis[0][1]).alias if len(step.left) == 1 else left_name(plan, step)
     if step.reach.kind == "session":
         gap = Duration(step.reach.gap)
-        return f"rows of both sides kept until no row came for {gap} under their key; {sizes}"
+        return f"rows of both sides kept until their key has no row for {gap}; {sizes}"
     kept = f"{left} kept {_kept(step, 0)}, {right} kept {_kept(step, 1)} after the watermark"
     delay = max(i.stream.delay.microseconds for i in plan.inputs)
     spans = [_whole(step, kept) + delay for kept in step.retention]
@@ -88,17 +88,17 @@ def describe_state(plan: StatementPlan, step: KernelStep) -> str:
 
 def _kept(step: KernelStep, side: int) -> str:
     own = step.reach.greatest if side == 0 else -step.reach.least
-    said = str(Duration(_whole(step, step.retention[side])))
+    length = str(Duration(_whole(step, step.retention[side])))
     if step.reach.has_windows:
-        said = f"up to {said}"
+        length = f"up to {length}"
     if step.retention[side] > step.needed[side]:
-        return f"{said} (join.retention; the bound needs {Duration(step.needed[side])})"
+        return f"{length} (join.retention; the bound needs {Duration(step.needed[side])})"
     held = step.needed[side] - max(0, own)
     if held > 0 and step.emit == "final" and step.reach.kind == "interval":
-        return f"{said} (EMIT FINAL: until the left rows that it may meet are over)"
+        return f"{length} (EMIT FINAL: until the left rows that it may match have expired)"
     if held > 0 and max(0, own) > 0:
-        return f"{said} ({Duration(own)} of the bound and {Duration(held)} that rows before it are held back)"
-    return f"{said} (as long as rows before it are held back)" if held > 0 else said
+        return f"{length} ({Duration(own)} of the bound and {Duration(held)} that earlier joins delay rows)"
+    return f"{length} (as long as earlier joins delay rows)" if held > 0 else length
 
 
 def _stream(plan: StatementPlan, number: int) -> str:
@@ -107,7 +107,7 @@ def _stream(plan: StatementPlan, number: int) -> str:
 
 
 def _whole(step: KernelStep, kept: int) -> int:
-    """Return how long rows are kept; the last microsecond of a window is its end for people."""
+    """Return how long rows are kept; for readers, a window ends one microsecond after its last time."""
     return kept + 1 if step.reach.has_windows and kept else kept
 
 
@@ -148,27 +148,28 @@ def _width(dtype: DType) -> int:
 
 
 def describe_unmatched(plan: StatementPlan, step: KernelStep) -> str:
-    """Return when rows without a match come out, or what becomes of them."""
+    """Return when unmatched rows are emitted, or what happens to them."""
     right = plan.source(step.right).alias
     left = left_name(plan, step).split(" ")[-1] if len(step.left) == 1 else left_name(plan, step)
     if step.axis is None:
-        told = [f"{right} appears at the end of the run"] if step.how in ("right", "full") else []
-        told += (
-            [f"{left} at once"] if step.how in ("left", "full") else [f"{left} without a match is dropped"]
+        phrases = [f"{right} is emitted at the end of the run"] if step.how in ("right", "full") else []
+        phrases.append(
+            f"{left} {'immediately' if step.how in ('left', 'full') else 'without a match is dropped'}"
         )
-        return "; ".join(told)
+        return "; ".join(phrases)
     if step.how == "inner":
-        return "never: INNER; rows without a match are counted when their time is over"
-    said = []
+        return "never: INNER; unmatched rows are counted when they expire"
+    phrases = []
     if step.how in ("left", "full"):
-        said.append(f"{left} appears when {_passed(plan, step, 0)}{_at_once(plan, step)}")
+        phrases.append(f"{left} is emitted when {_passed(plan, step, 0)}{_at_once(plan, step)}")
     if step.how in ("right", "full"):
-        said.append(f"{right} {'when' if said else 'appears when'} {_passed(plan, step, 1, bool(said))}")
-    return "; ".join(said)
+        verb = "when" if phrases else "is emitted when"
+        phrases.append(f"{right} {verb} {_passed(plan, step, 1, bool(phrases))}")
+    return "; ".join(phrases)
 
 
 def _at_once(plan: StatementPlan, step: KernelStep) -> str:
-    """Return what becomes of left rows whose time an earlier outer join left out."""
+    """Return when left rows are emitted whose time an earlier outer join filled with NULL."""
     assert step.axis is not None  # noqa: S101  # joins by time have an axis
     number = step.axis[0][1]
     earlier = [s for s in plan.kernel_steps if s.number < step.number]
@@ -176,7 +177,7 @@ def _at_once(plan: StatementPlan, step: KernelStep) -> str:
         (s.how in ("left", "full") and s.right == number) or (s.how in ("right", "full") and number in s.left)
         for s in earlier
     )
-    return f", and at once without {plan.source(number).alias}" if padded else ""
+    return f", or immediately without {plan.source(number).alias}" if padded else ""
 
 
 def _passed(plan: StatementPlan, step: KernelStep, side: int, again: bool = False) -> str:  # noqa: FBT001, FBT002  # a word of the sentence
@@ -194,18 +195,18 @@ def _passed(plan: StatementPlan, step: KernelStep, side: int, again: bool = Fals
 
 
 def describe_emit(plan: StatementPlan) -> str:
-    """Return when pairs come out."""
+    """Return when pairs are emitted."""
     last = [s for s in plan.kernel_steps if s.axis is not None][-1]
     if last.emit == "changes":
-        return "CHANGES: a pair as soon as both rows are there, nothing is taken back"
+        return "CHANGES: a pair as soon as both rows have arrived; nothing is retracted"
     if last.reach.kind == "interval":
-        return "FINAL: the pairs of a left row when its time is over"
+        return "FINAL: the pairs of a left row when it expires"
     return f"FINAL: pairs when their {'session' if last.reach.kind == 'session' else 'window'} is closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobExplanation:
-    """What a job does: `text` for a glance, `long` with inputs and output, `data` for programs."""
+    """What a job does: `text` is a summary, `long` has inputs and output too, `data` is for programs."""
 
     text: str
     long: str
@@ -213,15 +214,15 @@ class JobExplanation:
 
 
 def explain_job(plan: JobPlan, sink: str | None = None) -> JobExplanation:
-    """Return the explanation of a job, or of the statement that writes `sink` alone."""
+    """Return the explanation of a job, or only of the statement that writes `sink`."""
     chosen = [s for s in plan.statements if sink in (None, s.name)]
-    asked = [s for s in plan.explains if sink in (None, s.name)]
-    short = [_statement(s) for s in chosen] + [_statement(s, "EXPLAIN JOIN") for s in asked]
-    full = [_long(s) for s in chosen] + [_long(s, "EXPLAIN JOIN") for s in asked]
+    explains = [s for s in plan.explains if sink in (None, s.name)]
+    short = [_statement(s) for s in chosen] + [_statement(s, "EXPLAIN JOIN") for s in explains]
+    full = [_long(s) for s in chosen] + [_long(s, "EXPLAIN JOIN") for s in explains]
     data = {
         "job": plan.name,
         "statements": [_data(s) for s in chosen],
-        "explains": [_data(s) for s in asked],
+        "explains": [_data(s) for s in explains],
     }
     return JobExplanation(text="\n".join(short), long="\n\n".join(full), data=freeze(data))
 
@@ -250,15 +251,15 @@ def _long(plan: StatementPlan, word: str = "statement") -> str:
 
 
 def describe_sink(sink: SinkSpec) -> str:
-    """Return where a statement writes, in a few words."""
+    """Return a short description of a sink."""
     return _describe_source(sink.connector)
 
 
 def _describe_source(connector: FrozenMap[str, Any]) -> str:
-    said = [str(connector.get("connector", ""))]
-    said += [redact(str(connector[k])) for k in ("path", "topic") if connector.get(k) is not None]
-    said += [f"({connector['format']})"] if connector.get("format") is not None else []
-    return " ".join(said)
+    words = [str(connector.get("connector", ""))]
+    words += [redact(str(connector[k])) for k in ("path", "topic") if connector.get(k) is not None]
+    words += [f"({connector['format']})"] if connector.get("format") is not None else []
+    return " ".join(words)
 
 
 def _reload(word: str) -> str:
@@ -272,8 +273,8 @@ def _describe_input(source: Input) -> str:
     policies = [f"late {stream.late}", f"malformed {stream.malformed}"]
     policies += [f"one row for each {', '.join(stream.dedup)}"] if stream.dedup else []
     policies += [f"idle after {stream.idle}"] if stream.idle is not None else []
-    said = _describe_source(stream.connector)
-    return f"{said}, {time}, {', '.join(policies)}; reads {names or 'no column'}"
+    connector = _describe_source(stream.connector)
+    return f"{connector}, {time}, {', '.join(policies)}; columns {names or 'none'}"
 
 
 def _joins(plan: StatementPlan) -> Iterator[str]:
@@ -282,8 +283,8 @@ def _joins(plan: StatementPlan) -> Iterator[str]:
     for step in plan.steps:
         left, right = left_name(plan, step), source_name(plan, step.right)
         yield f"  join {step.number}  {left} {step.how.upper()} JOIN {right}"
-        for word, said in _lines(plan, step):
-            yield f"    {word:<10} {said}"
+        for label, text in _lines(plan, step):
+            yield f"    {label:<10} {text}"
 
 
 def _lines(plan: StatementPlan, step: Step) -> Iterator[tuple[str, str]]:
@@ -294,7 +295,7 @@ def _lines(plan: StatementPlan, step: Step) -> Iterator[tuple[str, str]]:
         yield (
             "unmatched",
             "rows without a table row "
-            + ("are dropped and counted" if step.how == "inner" else "come out padded at once"),
+            + ("are dropped and counted" if step.how == "inner" else "are emitted immediately with NULL"),
         )
         yield "executor", f"table lookup: {step.reason}"
         return
@@ -321,7 +322,7 @@ def _bound(plan: StatementPlan, step: KernelStep) -> str:
     left, right = (time_name(plan, slot[1]) for slot in step.axis)
     if reach.kind == "interval":
         ends = f"[{Duration(reach.lower)}, {Duration(reach.upper)}]"
-        return f"{right} - {left} in {ends}, both ends included ({step.bound_from})"
+        return f"{right} - {left} in {ends}, both ends inclusive ({step.bound_from})"
     if reach.kind == "session":
         gap = Duration(reach.gap)
         return f"{left} and {right} in one session: steps of at most {gap} ({step.bound_from})"
@@ -334,8 +335,8 @@ def _bound(plan: StatementPlan, step: KernelStep) -> str:
 
 
 def _condition(step: KernelStep) -> str:
-    assert step.residual is not None  # noqa: S101  # the caller's own branch
-    how = "on whole columns" if step.vectorised else "row by row, slower: more than plain comparisons"
+    assert step.residual is not None  # noqa: S101  # checked by the caller
+    how = "on whole columns" if step.vectorised else "row by row, which is slower: not only comparisons"
     return f"{source_text(step.residual.expr)} ({how})"
 
 
@@ -345,13 +346,13 @@ def _watermark(plan: StatementPlan) -> str:
 
 
 def _limits(step: KernelStep) -> str:
-    limits, said = step.limits, []
+    limits, parts = step.limits, []
     if limits.max_state_rows is not None:
-        said.append(f"{limits.max_state_rows:,} rows a side")
+        parts.append(f"{limits.max_state_rows:,} rows a side")
     if limits.max_rows_per_key is not None:
-        said.append(f"{limits.max_rows_per_key:,} rows a key and side")
+        parts.append(f"{limits.max_rows_per_key:,} rows a key and side")
     beyond = "the oldest go to the rejects" if limits.eviction == "oldest" else "the query stops"
-    return f"at most {' and '.join(said)}; beyond that {beyond}"
+    return f"at most {' and '.join(parts)}; beyond that {beyond}"
 
 
 def _data(plan: StatementPlan) -> dict[str, Any]:

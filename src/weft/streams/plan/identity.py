@@ -1,9 +1,10 @@
-"""Identity of a statement: one text for each part that state depends on, and what a change keeps.
+"""The identity of a statement: a string for each part that its state depends on, and what a change allows to keep.
 
-A checkpoint holds the parts of the plan that made it.  A changed plan is told which part differs, what
-it was, and what of the old checkpoint still fits: everything, the state, or the offsets alone.
-Sources go by the names of their streams and tables, so another alias changes nothing; secrets and the
-way to a broker are no part of it.
+A checkpoint stores the parts of its plan.  For a changed plan, the comparison gives the parts that differ and how much of
+the checkpoint can still be used: everything, the state, or only the offsets.  Sources are identified by the names of
+their streams and tables, so an alias can change; secrets and broker addresses are not included.
+
+The strings are stored in checkpoints: rewording one makes existing checkpoints look changed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from weft.streams.plan.kernel_spec import build_layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, Step, TableInput
 
 Keeps = Literal["same", "all", "state", "offsets"]
-"""How much of a checkpoint a plan can go on with: unchanged, everything, its state, its offsets only."""
+"""How much of a checkpoint a plan can use: it is unchanged, everything, the state, or only the offsets."""
 
 _SETTINGS = frozenset(
     {
@@ -31,7 +32,7 @@ _SETTINGS = frozenset(
         *("bootstrap.servers", "starting.offsets", "fail.on.data.loss"),
     }
 )
-"""Options of a connector that say how it is reached or how fast it is read, not what."""
+"""Connector options that affect how and how fast it is read, but not what is read."""
 
 _KEEPS: dict[str, Keeps] = {
     "limits": "all",
@@ -45,7 +46,7 @@ _KEEPS: dict[str, Keeps] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartChange:
-    """One part that differs: its values then and now, what can be kept, and why."""
+    """A part that differs: its old and new value, what can be kept, and why."""
 
     part: str
     old: str
@@ -56,45 +57,45 @@ class PartChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What changed between a checkpoint and a plan, and the most that can be kept of it."""
+    """The differences between a checkpoint and a plan, and how much can be kept."""
 
     keeps: Keeps
     parts: tuple[PartChange, ...] = ()
 
     @property
     def needs_consent(self) -> bool:
-        """Whether the user has to say what is kept before the statement goes on."""
+        """Whether the user must choose what to keep before the statement continues."""
         return self.keeps in ("state", "offsets")
 
 
 def describe_parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
-    """Return each part of a statement as one text; equal texts are equal parts."""
+    """Return each part of a statement as a string; parts are equal if their strings are."""
     steps = plan.steps
     streams = plan.inputs
-    said = _Names(plan)
+    names = _Names(plan)
     return FrozenMap(
         {
-            "inputs": "; ".join((*(said.input(s) for s in streams), *(said.table(t) for t in plan.tables))),
-            "schemas": "; ".join(f"{said.of(s)}({_columns(s.stream.columns)})" for s in streams),
+            "inputs": "; ".join((*(names.input(s) for s in streams), *(names.table(t) for t in plan.tables))),
+            "schemas": "; ".join(f"{names.of(s)}({_format_columns(s.stream.columns)})" for s in streams),
             "times": "; ".join(
-                f"{said.of(s)}: {s.stream.event_time} {s.stream.time_format}" for s in streams
+                f"{names.of(s)}: {s.stream.event_time} {s.stream.time_format}" for s in streams
             ),
-            "delays": "; ".join(f"{said.of(s)}: {s.stream.delay}" for s in streams),
-            "keys": "; ".join(said.keys(s) for s in steps),
-            "match": "; ".join(said.match(s) for s in steps),
+            "delays": "; ".join(f"{names.of(s)}: {s.stream.delay}" for s in streams),
+            "keys": "; ".join(names.keys(s) for s in steps),
+            "match": "; ".join(names.match(s) for s in steps),
             "how": "; ".join(s.how for s in steps),
-            "residual": "; ".join(said.text(s.residual) for s in steps),
+            "residual": "; ".join(names.text(s.residual) for s in steps),
             "emit": "; ".join(s.emit for s in plan.kernel_steps),
-            "select": "; ".join(f"{said.text(c.typed)} AS {c.name} {c.dtype}" for c in plan.output)
-            + f" KEY {','.join(plan.key_columns)} TIME {said.text(plan.event_time)}",
-            "where": said.text(plan.where),
-            "state_columns": "; ".join(_state(plan, s) for s in plan.kernel_steps),
-            "sink": _connector(plan.sink.connector),
-            "limits": "; ".join(_limits(s) for s in plan.kernel_steps),
-            "policies": "; ".join(f"{said.of(s)}: {s.stream.late} {s.stream.malformed}" for s in streams)
+            "select": "; ".join(f"{names.text(c.typed)} AS {c.name} {c.dtype}" for c in plan.output)
+            + f" KEY {','.join(plan.key_columns)} TIME {names.text(plan.event_time)}",
+            "where": names.text(plan.where),
+            "state_columns": "; ".join(_format_state(plan, s) for s in plan.kernel_steps),
+            "sink": _format_connector(plan.sink.connector),
+            "limits": "; ".join(_format_limits(s) for s in plan.kernel_steps),
+            "policies": "; ".join(f"{names.of(s)}: {s.stream.late} {s.stream.malformed}" for s in streams)
             + " missing "
             + ",".join(s.missing_event_time for s in plan.kernel_steps),
-            "dedup": "; ".join(f"{said.of(s)}: {', '.join(s.stream.dedup)}" for s in streams),
+            "dedup": "; ".join(f"{names.of(s)}: {', '.join(s.stream.dedup)}" for s in streams),
             "groups": str(groups),
             "format": str(FORMAT),
         }
@@ -102,50 +103,50 @@ def describe_parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
 
 
 def compare_parts(old: Mapping[str, str], new: Mapping[str, str]) -> Change:
-    """Return what changed from one set of parts to another and the most that can be kept.
+    """Return the differences between two sets of parts and how much can be kept.
 
     >>> compare_parts({"where": "", "groups": "2"}, {"where": "a > 1", "groups": "2"}).keeps
     'state'
     """
-    # Older checkpoints hold addresses as they were written: a secret is no part of a query.
+    # Older checkpoints contain unredacted addresses, but a secret is not part of the identity.
     old = {name: redact(text) for name, text in old.items()}
     changed = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
-    told = tuple(_change(name, old.get(name, ""), new.get(name, "")) for name in changed)
+    changes = tuple(_build_change(name, old.get(name, ""), new.get(name, "")) for name in changed)
     order: tuple[Keeps, ...] = ("same", "all", "state", "offsets")
-    least = max((c.keeps for c in told), key=order.index, default=order[0])
-    return Change(keeps=least, parts=told)
+    least = max((c.keeps for c in changes), key=order.index, default=order[0])
+    return Change(keeps=least, parts=changes)
 
 
-def _change(part: str, old: str, new: str) -> PartChange:
+def _build_change(part: str, old: str, new: str) -> PartChange:
     keeps: Keeps = _KEEPS.get(part, "offsets")
     if part == "match":
         keeps = "state" if _is_narrower(old, new) else "offsets"
-    return PartChange(part=part, old=old, new=new, keeps=keeps, why=_why(part, keeps))
+    return PartChange(part=part, old=old, new=new, keeps=keeps, why=_explain(part, keeps))
 
 
-def _why(part: str, keeps: Keeps) -> str:
+def _explain(part: str, keeps: Keeps) -> str:
     if keeps == "all":
-        return "it holds from the next batch on"
+        return "it applies from the next batch on"
     if part == "delays":
-        return "a smaller delay holds from the next batch on, a larger one never moves the watermark back"
+        return "a smaller delay applies from the next batch on, a larger one never moves the watermark back"
     if part == "match" and keeps == "state":
-        return "rows that are over under the narrower bound leave with the next batch"
+        return "rows outside the narrower bound leave the state with the next batch"
     if part == "match":
-        return "the state does not reach as far as the new bound"
+        return "the state does not contain the rows that the wider bound needs"
     if part == "emit":
-        return "pairs that the state has given, or still owes, would come twice or never"
+        return "pairs that were emitted, or are still to be emitted, would be duplicated or lost"
     if keeps == "state":
-        return "rows written before stay as they were"
-    return "the rows in the state do not fit it"
+        return "rows that are already written do not change"
+    return "the rows in the state are not compatible with it"
 
 
 def _is_narrower(old: str, new: str) -> bool:
-    """Whether every bound of the new text lies within its partner of the old one."""
+    """Whether every bound of the new string is inside the corresponding bound of the old one."""
     before, now = (text.split("; ") for text in (old, new))
-    return len(before) == len(now) and all(_fits(a, b) for a, b in zip(before, now, strict=True))
+    return len(before) == len(now) and all(_is_inside(a, b) for a, b in zip(before, now, strict=True))
 
 
-def _fits(old: str, new: str) -> bool:
+def _is_inside(old: str, new: str) -> bool:
     if old == new:
         return True
     before, now = (_INTERVAL.fullmatch(text) for text in (old, new))
@@ -162,7 +163,7 @@ _INTERVAL = re.compile(r"(?P<axis>.+ - .+) in \[(?P<low>[^,]+), (?P<high>[^\]]+)
 
 
 class _Names:
-    """Says parts with the names of streams and tables; the second use of one is ``name#2``."""
+    """Formats parts with the names of streams and tables; the second use of one is ``name#2``."""
 
     def __init__(self, plan: StatementPlan) -> None:
         self.plan = plan
@@ -178,12 +179,12 @@ class _Names:
         return self.names[source.number]
 
     def input(self, source: Input) -> str:
-        return f"{self.of(source)}: {_connector(source.stream.connector)}"
+        return f"{self.of(source)}: {_format_connector(source.stream.connector)}"
 
     def table(self, source: TableInput) -> str:
         table = source.table
-        said = _connector(table.connector)
-        return f"{self.of(source)}: {said} {table.reload} ({_columns(table.columns)})"
+        connector = _format_connector(table.connector)
+        return f"{self.of(source)}: {connector} {table.reload} ({_format_columns(table.columns)})"
 
     def column(self, slot: Sequence[Any]) -> str:
         source = self.plan.source(slot[1])
@@ -211,40 +212,40 @@ class _Names:
         return f"{both} of {Duration(reach.size)}{every}{rows}"
 
     def text(self, typed: Typed | None) -> str:
-        """Return an expression with the names of streams and tables before its columns."""
+        """Return an expression with its columns qualified by streams and tables."""
         if typed is None:
             return ""
         slots = {n.expr: n.slot for n in typed.walk() if n.op == "ref" and isinstance(n.expr, Ref)}
 
-        def renamed(expr: Expr) -> Expr:
+        def qualify(expr: Expr) -> Expr:
             slot = slots.get(expr) if isinstance(expr, Ref) else None
             if isinstance(expr, Ref) and isinstance(slot, tuple) and slot[0] in ("i", "t"):
                 return Ref(self.names[slot[1]], expr.name)
-            return map_children(expr, renamed)
+            return map_children(expr, qualify)
 
-        return render(renamed(typed.expr))
+        return render(qualify(typed.expr))
 
 
-def _connector(options: FrozenMap[str, Any]) -> str:
-    told = {
+def _format_connector(options: FrozenMap[str, Any]) -> str:
+    identity = {
         k: v
         for k, v in thaw(options).items()
         if k not in _SETTINGS and not k.startswith("kafka.") and v is not None
     }
-    return redact(", ".join(f"{k}={v}" for k, v in sorted(told.items())))
+    return redact(", ".join(f"{k}={v}" for k, v in sorted(identity.items())))
 
 
-def _columns(schema: Any) -> str:
+def _format_columns(schema: Any) -> str:
     return ", ".join(str(f) for f in schema)
 
 
-def _state(plan: StatementPlan, step: KernelStep) -> str:
+def _format_state(plan: StatementPlan, step: KernelStep) -> str:
     children = build_layout(plan, step)
     sides = (children.left, children.right)
     return " | ".join(", ".join(f"{c.name} {c.dtype}" for c in side) for side in sides)
 
 
-def _limits(step: KernelStep) -> str:
+def _format_limits(step: KernelStep) -> str:
     limits = step.limits
     rows, of_key = ("none" if n is None else str(n) for n in (limits.max_state_rows, limits.max_rows_per_key))
     kept = " and ".join(str(Duration(length)) for length in step.retention)

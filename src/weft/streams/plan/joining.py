@@ -1,4 +1,4 @@
-"""One JOIN of a statement: its conditions become keys, a time part and a residual, then a resolved join."""
+"""Resolves one JOIN: its conditions become keys, time bounds and a residual, and a join over two schemas."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.streams.plan.bounds import FoundBounds, place_of, time_condition
-from weft.streams.plan.forms import Form, Interval
+from weft.streams.plan.bounds import Form, FoundBounds, Interval, check_time_condition, locate
 from weft.streams.plan.resolved import ColumnSlot, StepKey, column_slot
 from weft.streams.plan.scope import FromSource, StatementScope
 from weft.streams.sql.spec import JoinStepSpec
@@ -45,17 +44,17 @@ class EqualKey:
     is_cast: bool = False
 
 
-def sources(typed: Typed) -> frozenset[int]:
-    """Return the numbers of the sources whose columns an expression reads."""
+def find_sources(typed: Typed) -> frozenset[int]:
+    """Return the numbers of the sources that an expression reads."""
     return frozenset(s[1] for s in typed.slots if isinstance(s, tuple) and s[0] in _OF_SOURCES)
 
 
-def equal_keys(conjuncts: Iterable[Typed], right: int) -> tuple[tuple[EqualKey, ...], tuple[Typed, ...]]:
+def find_equal_keys(conjuncts: Iterable[Typed], right: int) -> tuple[tuple[EqualKey, ...], tuple[Typed, ...]]:
     """Return the keys among the conjuncts, and the rest."""
     keys: list[EqualKey] = []
     rest: list[Typed] = []
     for part in conjuncts:
-        key = _equal_key(part, right)
+        key = _parse_equal_key(part, right)
         if key is None:
             rest.append(part)
         elif all((key.left, key.right) != (k.left, k.right) for k in keys):
@@ -63,10 +62,10 @@ def equal_keys(conjuncts: Iterable[Typed], right: int) -> tuple[tuple[EqualKey, 
     return tuple(keys), tuple(rest)
 
 
-def _equal_key(part: Typed, right: int) -> EqualKey | None:
+def _parse_equal_key(part: Typed, right: int) -> EqualKey | None:
     if part.op != "=":
         return None
-    slots = [_bare(arg) for arg in part.args]
+    slots = [_find_column(arg) for arg in part.args]
     if None in slots:
         return None
     (one, one_cast), (other, other_cast) = (s for s in slots if s is not None)
@@ -76,31 +75,31 @@ def _equal_key(part: Typed, right: int) -> EqualKey | None:
     return EqualKey(left=first, right=second, typed=part, is_cast=one_cast or other_cast)
 
 
-def _bare(typed: Typed) -> tuple[ColumnSlot, bool] | None:
-    """Return the column that an operand is, and whether it was cast to meet the other one."""
+def _find_column(typed: Typed) -> tuple[ColumnSlot, bool] | None:
+    """Return the column of an operand, and whether it is cast to the type of the other operand."""
     if typed.op == "cast" and typed.expr == typed.args[0].expr:
-        found = _bare(typed.args[0])
-        return None if found is None else (found[0], True)
+        column = _find_column(typed.args[0])
+        return None if column is None else (column[0], True)
     if typed.op != "ref" or not isinstance(typed.slot, tuple) or typed.slot[0] != "i":
         return None
     return cast("ColumnSlot", typed.slot), False
 
 
 def is_key_expression(part: Typed, right: int) -> bool:
-    """Whether a conjunct is an equality of two sides that no key can be made of."""
+    """Whether a conjunct is an equality of both sides that is not an equality of two columns."""
     if part.op != "=":
         return False
-    one, other = (sources(arg) for arg in part.args)
+    one, other = (find_sources(arg) for arg in part.args)
     return bool(one and other) and ((one == {right}) != (other == {right})) and not (one & other)
 
 
-def null_rejects(typed: Typed, inputs: frozenset[int]) -> bool:
+def rejects_nulls(typed: Typed, inputs: frozenset[int]) -> bool:
     """Whether the condition cannot be true of a row in which all columns of `inputs` are NULL."""
-    return bool(sources(typed) & inputs) and _TRUE not in _outcomes(typed, inputs)
+    return bool(find_sources(typed) & inputs) and _TRUE not in _outcomes(typed, inputs)
 
 
 def _outcomes(typed: Typed, inputs: frozenset[int]) -> Outcome:
-    """Return what an expression can come to when the columns of `inputs` are NULL and others unknown."""
+    """Return the possible results of an expression if the columns of `inputs` are NULL and others unknown."""
     match typed.op:
         case "lit":
             return _literal(typed)
@@ -113,9 +112,9 @@ def _outcomes(typed: Typed, inputs: frozenset[int]) -> Outcome:
         case "and":
             return _both(args)
         case "or":
-            return _opposite(_both([_opposite(a) for a in args]))
+            return _negate(_both([_negate(a) for a in args]))
         case "not":
-            return _opposite(args[0])
+            return _negate(args[0])
         case "is_null":
             return _is_null(args[0])
         case "COALESCE":
@@ -149,47 +148,47 @@ def _strict(typed: Typed, args: Sequence[Outcome]) -> Outcome:
     return _ONLY_NULL if _ONLY_NULL in args else _unknown(typed)
 
 
-def _opposite(found: Outcome) -> Outcome:
-    turned = {_TRUE: _FALSE, _FALSE: _TRUE}
-    return frozenset(turned.get(f, f) for f in found)
+def _negate(outcome: Outcome) -> Outcome:
+    opposite = {_TRUE: _FALSE, _FALSE: _TRUE}
+    return frozenset(opposite.get(o, o) for o in outcome)
 
 
 def _both(args: Sequence[Outcome]) -> Outcome:
     if any(a == {_FALSE} for a in args):
         return frozenset({_FALSE})
-    found = {o for a in args for o in a if o != _TRUE}
+    outcomes = {o for a in args for o in a if o != _TRUE}
     if all(_TRUE in a for a in args):
-        found.add(_TRUE)
-    return frozenset(found)
+        outcomes.add(_TRUE)
+    return frozenset(outcomes)
 
 
-def _is_null(found: Outcome) -> Outcome:
-    told = {_TRUE} if _NULL in found else set()
-    return frozenset(told | ({_FALSE} if found - _ONLY_NULL else set()))
+def _is_null(outcome: Outcome) -> Outcome:
+    outcomes = {_TRUE} if _NULL in outcome else set()
+    return frozenset(outcomes | ({_FALSE} if outcome - _ONLY_NULL else set()))
 
 
 def _first_value(args: Sequence[Outcome]) -> Outcome:
-    found: set[str] = set()
+    outcomes: set[str] = set()
     for arg in args:
-        found |= arg - _ONLY_NULL
+        outcomes |= arg - _ONLY_NULL
         if _NULL not in arg:
-            return frozenset(found)
-    return frozenset(found | _ONLY_NULL)
+            return frozenset(outcomes)
+    return frozenset(outcomes | _ONLY_NULL)
 
 
 def _branches(args: Sequence[Outcome]) -> Outcome:
-    found: set[str] = set()
+    outcomes: set[str] = set()
     for condition, value in zip(args[:-1:2], args[1:-1:2], strict=True):
         if _TRUE in condition:
-            found |= value
+            outcomes |= value
         if condition == {_TRUE}:
-            return frozenset(found)
-    return frozenset(found | args[-1])
+            return frozenset(outcomes)
+    return frozenset(outcomes | args[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinConditions:
-    """What the ON of a join, and the part of WHERE that moved into it, say."""
+    """The conditions of a join, from its ON and from the part of WHERE that moved into it."""
 
     keys: tuple[EqualKey, ...] = ()
     bounds: FoundBounds = field(default_factory=FoundBounds)
@@ -198,26 +197,26 @@ class JoinConditions:
     is_misplaced: bool = False
 
 
-def checked(expr: Expr, scope: StatementScope, findings: Findings) -> tuple[Typed, ...] | None:
-    """Return the typed conjuncts of a condition; None after noting every mistake in it."""
+def check_condition(expr: Expr, scope: StatementScope, findings: Findings) -> tuple[Typed, ...] | None:
+    """Return the typed conjuncts of a condition, or None after adding findings."""
     parts: list[Typed] = []
-    good = True
+    is_valid = True
     for part in _conjuncts(expr):
-        times = time_condition(part, scope)
+        times = check_time_condition(part, scope)
         if times is not None:
-            parts.extend(_flat(times))
+            parts.extend(_flatten(times))
             continue
-        if _keys_do_not_meet(part, scope, findings):
-            good = False
+        if _have_no_common_type(part, scope, findings):
+            is_valid = False
             continue
         try:
             typed = check(part, scope, expect=BOOLEAN)
         except ExpressionError as cause:
             findings.add_error(cause)
-            good = False
+            is_valid = False
         else:
-            parts.extend(_flat(typed))
-    return tuple(parts) if good else None
+            parts.extend(_flatten(typed))
+    return tuple(parts) if is_valid else None
 
 
 def _conjuncts(expr: Expr) -> Iterable[Expr]:
@@ -228,16 +227,16 @@ def _conjuncts(expr: Expr) -> Iterable[Expr]:
         yield expr
 
 
-def _flat(typed: Typed) -> Iterable[Typed]:
+def _flatten(typed: Typed) -> Iterable[Typed]:
     if typed.op == "and":
         for arg in typed.args:
-            yield from _flat(arg)
+            yield from _flatten(arg)
     else:
         yield typed
 
 
-def _keys_do_not_meet(part: Expr, scope: Scope, findings: Findings) -> bool:
-    """Note two bare columns that are compared as keys but have no common type."""
+def _have_no_common_type(part: Expr, scope: Scope, findings: Findings) -> bool:
+    """Report two columns that are compared as keys but have no common type."""
     if not (isinstance(part, Binary) and part.op == "="):
         return False
     if not (isinstance(part.left, Ref) and isinstance(part.right, Ref)):
@@ -252,55 +251,55 @@ def _keys_do_not_meet(part: Expr, scope: Scope, findings: Findings) -> bool:
         "W2121",
         f"key {a.name} is {a.dtype} but {b.name} is {b.dtype}",
         part.span.place if part.span else None,
-        f"declare both columns as {a.dtype} or both as {b.dtype}: values are read as they are declared",
+        f"declare both columns as {a.dtype} or both as {b.dtype}: values are read with the declared type",
     )
     return True
 
 
-def settled_keys(
+def resolve_keys(
     join: JoinStepSpec,
     conditions: JoinConditions,
     lefts: Sequence[FromSource],
     right: FromSource,
     findings: Findings,
 ) -> tuple[StepKey, ...]:
-    """Return the keys with their common types; notes what is wrong or risky about them."""
+    """Return the valid keys with their common types; invalid and risky keys are reported."""
     if not conditions.keys:
-        _no_key(join, conditions, lefts, right, findings)
+        _add_missing_key(join, conditions, lefts, right, findings)
         return ()
-    settled = []
+    keys = []
     for key in conditions.keys:
         dtype = key.typed.args[0].dtype
         if dtype.is_fraction:
             findings.add(
                 "W2102",
-                f"key {_said(key.typed)} compares {dtype} values",
-                place_of(key.typed),
-                "declare the columns as DECIMAL or BIGINT: equal floats are an accident of rounding",
+                f"key {_format(key.typed)} compares {dtype} values",
+                locate(key.typed),
+                "declare the columns as DECIMAL or BIGINT: floats are rounded and rarely equal",
             )
             continue
         if key.is_cast:
             types = " and ".join(str(_uncast(a).dtype) for a in key.typed.args)
             findings.add(
                 "W2111",
-                f"key {_said(key.typed)} compares {types} as {dtype}",
-                place_of(key.typed),
-                "declare both columns with one type",
+                f"key {_format(key.typed)} compares {types} as {dtype}",
+                locate(key.typed),
+                "declare both columns with the same type",
                 severity="warning",
             )
-        settled.append(StepKey(left=key.left, right=key.right, dtype=dtype))
-    return tuple(settled)
+        keys.append(StepKey(left=key.left, right=key.right, dtype=dtype))
+    return tuple(keys)
 
 
 def _uncast(typed: Typed) -> Typed:
     return typed.args[0] if typed.op == "cast" else typed
 
 
-def _said(typed: Typed) -> str:
+def _format(typed: Typed) -> str:
     return source_text(typed.expr)
 
 
-def _no_key(
+def _add_missing_key(
     join: JoinStepSpec,
     conditions: JoinConditions,
     lefts: Sequence[FromSource],
@@ -311,9 +310,9 @@ def _no_key(
     if computed:
         findings.add(
             "W2110",
-            f"{_said(computed[0])} compares a computed value: a key is a column on each side",
-            place_of(computed[0]),
-            "declare the column with the type of the other side, or write the computed value into the stream",
+            f"{_format(computed[0])} compares a computed value, but a key must be a column of each side",
+            locate(computed[0]),
+            "declare the column with the type of the other side, or add the computed value to the stream",
         )
         return
     null_safe = next((c for c in conditions.residual if c.op == "<=>"), None)
@@ -321,14 +320,14 @@ def _no_key(
         "W2101",
         f"the join of {right.alias} has no equal key",
         join.on.span.place if join.on.span else join.at,
-        _key_to_add(lefts, right)
+        _suggest_key(lefts, right)
         if null_safe is None
-        else "write = instead of <=>: rows without a key match nothing in a stream",
+        else "write = instead of <=>: rows with a NULL key never match in a stream",
     )
 
 
-def _key_to_add(lefts: Sequence[FromSource], right: FromSource) -> str:
-    """Return the equality to add to ON; columns of one name on both sides are a likely one."""
+def _suggest_key(lefts: Sequence[FromSource], right: FromSource) -> str:
+    """Return the equality to add to ON, preferably of columns with the same name on both sides."""
     for left in lefts:
         for index, mine in enumerate(right.columns):
             place = left.columns.find(mine.name)
@@ -337,10 +336,8 @@ def _key_to_add(lefts: Sequence[FromSource], right: FromSource) -> str:
             other = left.columns.fields[place]
             common = common_type(other.dtype, mine.dtype)
             if common is not None and not common.is_fraction:
-                return (
-                    "add to ON the columns that are equal:\n"
-                    f"AND {left.said(other.name)} = {right.said(mine.name)}"
-                )
+                clause = f"{left.format_column(other.name)} = {right.format_column(mine.name)}"
+                return f"add an equality of two columns to ON:\nAND {clause}"
     return f"add <alias>.<column> = {right.alias}.<column> to ON"
 
 
@@ -358,8 +355,8 @@ class BatchNames:
         return canonical_name((self.left if side == "left" else self.right).fields[index].name)
 
 
-def batch_names(lefts: Sequence[FromSource], right: FromSource) -> BatchNames:
-    """Return the schemas of both sides; each stream adds its event time as ``<alias>__``."""
+def build_batch_names(lefts: Sequence[FromSource], right: FromSource) -> BatchNames:
+    """Return the schemas of both sides; each stream has its event time as ``<alias>__``."""
     taken: set[str] = set()
     slots: dict[object, SideSlot] = {}
 
@@ -368,23 +365,23 @@ def batch_names(lefts: Sequence[FromSource], right: FromSource) -> BatchNames:
         for source in members:
             for index, f in enumerate(source.columns):
                 slots[column_slot(source.number, index)] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right
-                fields.append(Field(_free(f"{source.alias}__{f.name}", taken), f.dtype, f.nullable))
+                fields.append(Field(_make_unique(f"{source.alias}__{f.name}", taken), f.dtype, f.nullable))
             if source.is_stream:
                 slots["t", source.number] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right
-                fields.append(Field(_free(f"{source.alias}__", taken), TIMESTAMP))
+                fields.append(Field(_make_unique(f"{source.alias}__", taken), TIMESTAMP))
         return Schema(tuple(fields))
 
     return BatchNames(schema("left", lefts), schema("right", (right,)), slots)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _make_unique(name: str, taken: set[str]) -> str:
     while fold(name) in taken:
         name += "_"
     taken.add(fold(name))
     return name
 
 
-def resolved_join(
+def resolve_batch_join(
     join: JoinStepSpec,
     how: str,
     keys: Sequence[StepKey],
@@ -394,10 +391,10 @@ def resolved_join(
     right: int,
     findings: Findings,
 ) -> ResolvedJoin | None:
-    """Return the join over two schemas, as batch resolves it, or None after noting what it refuses."""
+    """Return the join over two schemas, resolved as in batch, or None after adding findings."""
     pairs = [(names.name(k.left), names.name(k.right)) for k in keys]
     try:
-        spec = _spec(how, pairs, form, names, right)
+        spec = _build_spec(how, pairs, form, names, right)
         resolved = resolve_join(
             spec,
             names.left,
@@ -410,11 +407,11 @@ def resolved_join(
         return None
     if residual is None:
         return resolved
-    typed = remapped(residual, lambda slot: names.slots[slot])
+    typed = replace_slots(residual, lambda slot: names.slots[slot])
     return replace(resolved, conditions=(ResolvedPredicate(text=source_text(residual.expr), typed=typed),))
 
 
-def _spec(
+def _build_spec(
     how: str, pairs: Sequence[tuple[str, str]], form: Form | None, names: BatchNames, right: int
 ) -> JoinSpec:
     if form is None:
@@ -432,14 +429,14 @@ def _spec(
     return replace(window, equal_keys=pairs, predicates=(), order=order, how=how)  # type: ignore[arg-type]  # as above
 
 
-def remapped(typed: Typed, place: Callable[[object], object]) -> Typed:
-    """Return the expression with its slots exchanged."""
+def replace_slots(typed: Typed, place: Callable[[object], object]) -> Typed:
+    """Return the expression with its slots replaced."""
     slot = cast("ColumnSlot", place(typed.slot)) if typed.op == "ref" else typed.slot
-    return replace(typed, slot=slot, args=tuple(remapped(a, place) for a in typed.args))
+    return replace(typed, slot=slot, args=tuple(replace_slots(a, place) for a in typed.args))
 
 
-def all_of(parts: Sequence[Typed]) -> Typed | None:
-    """Return the conjunction of conditions, None for no condition."""
+def combine_all(parts: Sequence[Typed]) -> Typed | None:
+    """Return the conjunction of conditions, or None if there are none."""
     if not parts:
         return None
     if len(parts) == 1:

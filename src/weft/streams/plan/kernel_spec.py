@@ -1,4 +1,4 @@
-"""The task that the kernel gets for one join: its columns, policies, limits and condition.
+"""Builds the kernel task of one join: its columns, policies, limits and condition.
 
 Both structs of a join with state begin with the keys ``k0, k1, ..`` in their common types.  Then come the columns
 that are used after the join, ``i<source>_<column>``; a column that is a key of its own type is not repeated.  Then
@@ -55,9 +55,9 @@ def find_read_columns(
 
 
 def find_dedup_columns(stream: StreamSpec) -> tuple[int, ...]:
-    """Return the columns by which a stream tells duplicates, by their index."""
-    wanted = {fold(name) for name in stream.dedup}
-    return tuple(i for i, f in enumerate(stream.columns) if fold(f.name) in wanted)
+    """Return the indices of the columns that identify duplicate rows of a stream."""
+    names = {fold(name) for name in stream.dedup}
+    return tuple(i for i, f in enumerate(stream.columns) if fold(f.name) in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Layout:
 
 def build_layout(plan: StatementPlan, step: KernelStep) -> Layout:
     """Return the children of the structs of `step`."""
-    read = _read_behind(plan, step)
+    read = _find_later_slots(plan, step)
     left = [_key(i, k, k.left) for i, k in enumerate(step.keys)]
     right = [_key(i, k, k.right) for i, k in enumerate(step.keys)]
     for number in sorted(step.left):
@@ -115,13 +115,13 @@ def _columns(
     source = plan.source(number)
     schema = source.stream.columns if isinstance(source, Input) else source.table.columns
     keys = {(k.left if side == "left" else k.right): k.dtype for k in step.keys}
-    found = []
+    children = []
     for index in source.columns:
         slot = column_slot(number, index)
         dtype = schema.fields[index].dtype
         if slot in read and keys.get(slot) != dtype:
-            found.append(Child(name=f"i{number}_{index}", slot=slot, dtype=dtype))
-    return found
+            children.append(Child(name=f"i{number}_{index}", slot=slot, dtype=dtype))
+    return children
 
 
 def _times(plan: StatementPlan, numbers: tuple[int, ...] | list[int]) -> list[Child]:
@@ -130,20 +130,20 @@ def _times(plan: StatementPlan, numbers: tuple[int, ...] | list[int]) -> list[Ch
     return [Child(name=f"t{n}", slot=time_slot(n), dtype=LONG) for n in timed]
 
 
-def _read_behind(plan: StatementPlan, step: KernelStep) -> set[Hashable]:
-    """Return the slots that this join's condition or anything behind the join reads."""
+def _find_later_slots(plan: StatementPlan, step: KernelStep) -> set[Hashable]:
+    """Return the slots that the condition of the join or anything after it reads."""
     later: list[Step] = [s for s in plan.steps if s.number > step.number]
-    found: set[Hashable] = set()
+    slots: set[Hashable] = set()
     for typed in (plan.where, plan.event_time, step.residual, *(s.residual for s in later)):
-        found.update(typed.slots if typed is not None else ())
+        slots.update(typed.slots if typed is not None else ())
     for output in plan.output:
-        found.update(output.typed.slots)
+        slots.update(output.typed.slots)
     for other in later:
-        found.update(slot for key in other.keys for slot in (key.left, key.right))
+        slots.update(slot for key in other.keys for slot in (key.left, key.right))
     for source in plan.inputs:
         if is_raw(plan, step, source.number):
-            found.update(column_slot(source.number, i) for i in find_dedup_columns(source.stream))
-    return found
+            slots.update(column_slot(source.number, i) for i in find_dedup_columns(source.stream))
+    return slots
 
 
 def is_raw(plan: StatementPlan, step: KernelStep, number: int) -> bool:
@@ -155,7 +155,7 @@ def is_raw(plan: StatementPlan, step: KernelStep, number: int) -> bool:
 
 
 def _has_window_before(plan: StatementPlan, step: KernelStep) -> bool:
-    """Whether the window that the result shows was made by a join before this one."""
+    """Whether the window in the result comes from a join before this one."""
     windowed = [s.number for s in plan.kernel_steps if s.reach.has_windows]
     return bool(windowed) and windowed[-1] < step.number
 
@@ -167,7 +167,7 @@ _COMPARES = frozenset({"=", "<>", "<", "<=", ">", ">="})
 def program(typed: Typed, child: Callable[[Hashable], _Place]) -> tuple[Any, ...] | None:
     """Return the prefix code of a condition, or None when it needs more than comparisons.
 
-    `child` says in which struct a column stands and under which name.
+    `child` returns the struct of a column and its name there.
     """
     match typed.op:
         case "ref":
@@ -188,7 +188,7 @@ def program(typed: Typed, child: Callable[[Hashable], _Place]) -> tuple[Any, ...
 
 
 def is_vectorised(typed: Typed) -> bool:
-    """Whether a condition runs on whole columns; otherwise it is asked row by row."""
+    """Whether a condition is evaluated on whole columns, not row by row."""
     return program(typed, lambda _: ("left", "")) is not None
 
 
@@ -198,14 +198,14 @@ def _all(op: str, args: tuple[Typed, ...], child: Callable[[Hashable], _Place]) 
 
 
 def _nested(typed: Typed, child: Callable[[Hashable], _Place]) -> tuple[Any, ...] | None:
-    """Return AND and OR of many as operations of two."""
+    """Return AND and OR as binary operations."""
     parts = [program(arg, child) for arg in typed.args]
     if None in parts:
         return None
-    made: tuple[Any, ...] = parts[0] or ()
+    nested: tuple[Any, ...] = parts[0] or ()
     for part in parts[1:]:
-        made = (typed.op, made, part)
-    return made
+        nested = (typed.op, nested, part)
+    return nested
 
 
 def _plain(dtype: DType) -> bool:
@@ -276,7 +276,7 @@ def _share(limits: Limits, groups: int) -> Limits:
 
 
 def side_name(plan: StatementPlan, step: KernelStep, side: Literal["left", "right"]) -> str:
-    """Return how messages call a side: the alias of its source, or all aliases of a joined side."""
+    """Return the name of a side in messages: the alias of its source, or all aliases of a joined side."""
     numbers = step.left if side == "left" else (step.right,)
     return " + ".join(plan.source(n).alias for n in numbers)
 

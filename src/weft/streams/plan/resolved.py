@@ -1,4 +1,4 @@
-"""What a streaming job is once its names, bounds and clocks are settled: what every engine reads.
+"""The plan of a streaming job, with names, bounds and clocks resolved: the input of every engine.
 
 Sources of a statement are numbered in the order of FROM, tables too.  Expressions refer to columns by
 slots: ``("i", source, column)`` is a column as declared, ``("w", 0)`` and ``("w", 1)`` are the start and
@@ -44,9 +44,9 @@ def time_slot(source: int) -> TimeSlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """A stream of the statement; `columns` are the ones that something reads, by their index.
+    """A stream of the statement; `columns` are the indices of the columns that are read.
 
-    `time` is the column of the event time, None when there is none or it is no declared column.
+    `time` is the index of the event-time column, or None if the event time is not a declared column.
     """
 
     number: int
@@ -58,7 +58,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableInput:
-    """A table of the statement; `columns` are the ones that something reads, by their index."""
+    """A table of the statement; `columns` are the indices of the columns that are read."""
 
     number: int
     alias: str
@@ -77,7 +77,7 @@ class StepKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelStep:
-    """A join with state: two streams, or a stream and a table whose unmatched rows come out.
+    """A stateful join: two streams, or a stream and a table whose unmatched rows are emitted.
 
     ``axis`` are the times that are compared, None for a table.  `reach`, `emit`, `limits` and
     `missing_event_time` are the values that the kernel gets.  `resolved` is the same join over two
@@ -107,7 +107,7 @@ class KernelStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStep:
-    """A join without state: each row looks into a table; `left` are the sources joined before."""
+    """A stateless join: each row is looked up in a table; `left` are the sources joined before."""
 
     kind: Literal["table"] = "table"
     number: int
@@ -126,7 +126,7 @@ Step = KernelStep | TableStep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputColumn:
-    """A column of the sink: its name and the expression that gives it."""
+    """A column of the sink: its name and expression."""
 
     name: str
     typed: Typed
@@ -160,7 +160,7 @@ class StatementPlan:
 
     @property
     def kernel_steps(self) -> tuple[KernelStep, ...]:
-        """The joins that keep state, in order."""
+        """The stateful joins, in order."""
         return tuple(s for s in self.steps if isinstance(s, KernelStep))
 
     @property

@@ -1,4 +1,4 @@
-"""The sources of FROM and JOIN with their event times, the names that expressions see, and the findings about them."""
+"""The sources of FROM and JOIN with their event times, and the scope of expressions over them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _WINDOW = {"window_start": WINDOW_START, "window_end": WINDOW_END}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A source as an expression sees it; `padded` says whether an outer join may leave it out.
+    """A source in the scope of an expression; `padded` is true if an outer join may fill it with NULL.
 
-    `time` is its event-time column.  `time_unit` is how many microseconds one is in that column when it
-    holds numbers.  `has_message_time` says whether the time is that of the message and no column.
+    `time` is its event-time column, and `time_unit` the unit of that column in microseconds if it is a number.
+    `has_message_time` is true if the event time is that of the message and not a column.
     """
 
     number: int
@@ -42,10 +42,10 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementScope:
-    """Resolves ``alias.column`` and names that one source alone has.
+    """Resolves ``alias.column`` and unambiguous column names.
 
-    `has_window` says whether ``window_start`` and ``window_end`` are there, which a tumbling or sliding
-    join gives; `no_window` is why they are not.
+    `has_window` is true if ``window_start`` and ``window_end`` are available, after a tumbling or sliding
+    join; `no_window` is the reason why they are not.
 
     >>> orders = Named(number=0, alias="o", name="orders", columns=Schema.of(id="long", at="timestamp"))
     >>> shipments = Named(number=1, alias="s", name="shipments", columns=Schema.of(id="long"))
@@ -53,8 +53,8 @@ class StatementScope:
     >>> scope.resolve("s", "ID").slot
     ('i', 1, 0)
     >>> print(scope.resolve(None, "id"))
-    error[W0216]: 'id' could be o.id or s.id
-     = help: write the alias before it, as in o.id
+    error[W0216]: ambiguous column 'id': o.id or s.id
+     = help: add the alias, for example o.id
     """
 
     sources: tuple[Named, ...]
@@ -63,26 +63,23 @@ class StatementScope:
     no_window: str = ""
 
     def resolve(self, qualifier: str | None, name: str) -> Column | Diagnostic:
-        """Return the column that a reference means, or what is wrong with it."""
+        """Return the column of a reference, or a finding."""
         if qualifier is not None:
             return self._qualified(qualifier, name)
-        found = [(s, i) for s in self.sources if (i := s.columns.find(name)) is not None]
-        if len(found) > 1:
-            could = [f"{s.alias}.{s.columns.fields[i].name}" for s, i in found]
-            return Diagnostic(
-                "W0216",
-                f"{name!r} could be {' or '.join(could)}",
-                help=f"write the alias before it, as in {could[0]}",
-            )
-        if found:
-            return _column(*found[0])
+        matches = [(s, i) for s in self.sources if (i := s.columns.find(name)) is not None]
+        if len(matches) > 1:
+            names = [f"{s.alias}.{s.columns.fields[i].name}" for s, i in matches]
+            message = f"ambiguous column {name!r}: {' or '.join(names)}"
+            return Diagnostic("W0216", message, help=f"add the alias, for example {names[0]}")
+        if matches:
+            return _column(*matches[0])
         slot = _WINDOW.get(fold(name))
         if slot is not None:
             return self._window(name, slot)
         return Diagnostic(
             "W0207",
-            f"there is no column {name!r} in {self._said()}",
-            help=_undeclared(name, self.sources) or _nearest(name, self.names()),
+            f"unknown column {name!r} in {self._format_sources()}",
+            help=_undeclared(name, self.sources) or _suggest(name, self.names()),
         )
 
     def names(self) -> tuple[str, ...]:
@@ -91,7 +88,7 @@ class StatementScope:
         return (*columns, *(_WINDOW if self.has_window else ()))
 
     def star(self, alias: str | None = None) -> tuple[tuple[Named, int, Field], ...]:
-        """Return the columns behind ``*`` or ``alias.*``, in the order of FROM."""
+        """Return the columns of ``*`` or ``alias.*``, in the order of FROM."""
         return tuple(
             (s, i, f)
             for s in self.sources
@@ -100,7 +97,7 @@ class StatementScope:
         )
 
     def find(self, alias: str) -> Named | None:
-        """Return the source that an alias means, or None."""
+        """Return the source with an alias, or None."""
         return next((s for s in self.sources if fold(s.alias) == fold(alias)), None)
 
     def _qualified(self, qualifier: str, name: str) -> Column | Diagnostic:
@@ -112,33 +109,31 @@ class StatementScope:
             return Diagnostic(
                 "W0207",
                 f"{source.alias!r} ({source.name}) has no column {name!r}",
-                help=_undeclared(name, (source,)) or _nearest(name, source.columns.names),
+                help=_undeclared(name, (source,)) or _suggest(name, source.columns.names),
             )
         return _column(source, index)
 
     def unknown_alias(self, qualifier: str) -> Diagnostic:
-        """Return the finding for an alias that the statement does not have."""
+        """Return the finding for an unknown alias."""
         aliases = [s.alias for s in self.sources]
         behind = [s.alias for s in self.sources if fold(s.name) == fold(qualifier)]
         if behind:
-            told = " or ".join(f"{a}." for a in behind)
+            help = f"write {' or '.join(f'{a}.' for a in behind)}"
             return Diagnostic(
-                "W0207", f"{qualifier!r} is called {behind[0]!r} in this statement", help=f"write {told}"
+                "W0207", f"{qualifier!r} has the alias {behind[0]!r} in this statement", help=help
             )
-        return Diagnostic(
-            "W0207", f"there is no source {qualifier!r} here", help=_nearest(qualifier, aliases)
-        )
+        return Diagnostic("W0207", f"unknown source {qualifier!r}", help=_suggest(qualifier, aliases))
 
     def _window(self, name: str, slot: tuple[str, int]) -> Column | Diagnostic:
         if not self.has_window:
             return Diagnostic(
                 "W0207",
-                f"there is no column {name!r}: {self.no_window or 'this statement has no window'}",
+                f"unknown column {name!r}: {self.no_window or 'this statement has no window'}",
                 help="tumbling and sliding window joins have window_start and window_end",
             )
         return Column(slot, TIMESTAMP, nullable=self.window_padded)
 
-    def _said(self) -> str:
+    def _format_sources(self) -> str:
         return " and ".join(f"{s.alias} ({s.name})" if s.alias != s.name else s.name for s in self.sources)
 
 
@@ -147,18 +142,18 @@ def _column(source: Named, index: int) -> Column:
 
 
 def _undeclared(name: str, sources: Sequence[Named]) -> str:
-    """Return what to do about the time of a message that is read but not declared."""
+    """Return the help for a message time that is used but not declared."""
     timed = [s for s in sources if s.has_message_time]
     if not timed or fold(name) != fold(MESSAGE_TIME):
         return ""
     return f"declare it: CREATE STREAM {timed[0].name} (.., {MESSAGE_TIME} TIMESTAMP)"
 
 
-def _nearest(wanted: str, known: Sequence[str]) -> str:
+def _suggest(name: str, known: Sequence[str]) -> str:
     bare = {n.rpartition(".")[2].casefold(): n for n in known}
-    close = [*find_similar(wanted, known), *(bare[n.casefold()] for n in find_similar(wanted, list(bare)))]
-    found = list(dict.fromkeys(close))[:3]
-    return f"did you mean {' or '.join(map(repr, found))}?" if found else f"there is {format_list(known)}"
+    close = [*find_similar(name, known), *(bare[n.casefold()] for n in find_similar(name, list(bare)))]
+    unique = list(dict.fromkeys(close))[:3]
+    return f"did you mean {' or '.join(map(repr, unique))}?" if unique else f"names are {format_list(known)}"
 
 
 _EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
@@ -166,7 +161,7 @@ _EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromSource:
-    """One source of FROM: a stream or a table under its alias; `time` is its event-time column."""
+    """A source of FROM: a stream or a table with its alias; `time` is its event-time column."""
 
     number: int
     alias: str
@@ -176,7 +171,7 @@ class FromSource:
 
     @property
     def is_stream(self) -> bool:
-        """Whether rows keep coming."""
+        """Whether the source is a stream."""
         return isinstance(self.spec, StreamSpec)
 
     @property
@@ -184,8 +179,8 @@ class FromSource:
         """The declared columns."""
         return self.spec.columns
 
-    def named(self, *, padded: bool) -> Named:
-        """Return the source as an expression sees it."""
+    def to_named(self, *, padded: bool) -> Named:
+        """Return the source for the scope of an expression."""
         stream = self.spec if isinstance(self.spec, StreamSpec) else None
         return Named(
             number=self.number,
@@ -198,34 +193,33 @@ class FromSource:
             has_message_time=stream is not None and self.time is None and stream.event_time is not None,
         )
 
-    @property
-    def said_time(self) -> str:
-        """The event time as a clause writes it."""
+    def format_time(self) -> str:
+        """Return the event time as it is written in SQL."""
         if isinstance(self.spec, StreamSpec) and self.time is None and self.spec.event_time is None:
             return f"{self.alias}.<event time>"
         name = self.columns.fields[self.time].name if self.time is not None else MESSAGE_TIME
-        return self.said(name)
+        return self.format_column(name)
 
-    def said(self, column: str) -> str:
-        """Return a column as a clause writes it."""
+    def format_column(self, column: str) -> str:
+        """Return a column as it is written in SQL."""
         return render(Ref(self.alias, column))
 
 
 def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> tuple[FromSource, ...] | None:
-    """Return the sources in the order of FROM, or None after noting which are not there."""
+    """Return the sources in the order of FROM, or None after reporting the unknown ones."""
     written = sorted(s.name for s in job.statements)
-    said = [(*statement.first, statement.first_at or statement.at)]
-    said += [(join.input, join.alias, join.at) for join in statement.joins]
-    streams = sum(1 for name, _, _ in said if name in job.streams)
+    entries = [(*statement.first, statement.first_at or statement.at)]
+    entries += [(join.input, join.alias, join.at) for join in statement.joins]
+    streams = sum(1 for name, _, _ in entries if name in job.streams)
     sources: list[FromSource] = []
-    for number, (name, alias, at) in enumerate(said):
+    for number, (name, alias, at) in enumerate(entries):
         spec: StreamSpec | TableSpec | None = job.streams.get(name) or job.tables.get(name)
         if spec is None and name in written:
             findings.add(
                 "W2108",
-                f"{name!r} is written by this job, it cannot be read in it",
+                f"{name!r} is written by this job and cannot be read in it",
                 at,
-                f"declare what {name} writes as a stream of another job, or join its inputs here",
+                f"declare {name} as an input stream of another job, or join its inputs here",
             )
         elif spec is None:
             known = [*job.streams, *job.tables]
@@ -235,17 +229,19 @@ def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> 
                 if close
                 else f"there is {format_list(known)}"
             )
-            findings.add("W2010", f"there is no stream or table {name!r}", at, help)
+            findings.add("W2010", f"unknown stream or table {name!r}", at, help)
         elif isinstance(spec, StreamSpec):
-            spec, time = _timed(spec, findings, wanted=streams > 1)
+            spec, time = _resolve_time(spec, findings, is_required=streams > 1)
             sources.append(FromSource(number=number, alias=alias, spec=spec, time=time, at=at))
         else:
             sources.append(FromSource(number=number, alias=alias, spec=spec, at=at))
-    return tuple(sources) if len(sources) == len(said) else None
+    return tuple(sources) if len(sources) == len(entries) else None
 
 
-def _timed(stream: StreamSpec, findings: Findings, *, wanted: bool) -> tuple[StreamSpec, int | None]:
-    """Return the stream with its event time settled, and the column of it."""
+def _resolve_time(
+    stream: StreamSpec, findings: Findings, *, is_required: bool
+) -> tuple[StreamSpec, int | None]:
+    """Return the stream with its resolved event time, and the index of its column."""
     schema = stream.columns
     if stream.event_time is not None:
         index = schema.find(stream.event_time)
@@ -258,36 +254,36 @@ def _timed(stream: StreamSpec, findings: Findings, *, wanted: bool) -> tuple[Str
             )
             findings.add(
                 "W2114",
-                f"the event time {stream.event_time!r} is no column of stream {stream.name!r}",
+                f"stream {stream.name!r} has no column {stream.event_time!r} for the event time",
                 stream.at,
                 help,
             )
         return stream, index
-    if not wanted:
+    if not is_required:
         return stream, None
     times = [i for i, f in enumerate(schema) if f.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
     if len(times) == 1:
         name = schema.fields[times[0]].name
         findings.add(
             "W2114",
-            f"stream {stream.name!r} says no event time: {name!r} is taken, its only TIMESTAMP column",
+            f"stream {stream.name!r} has no event time; its only TIMESTAMP column {name!r} is used",
             stream.at,
-            f"write 'event.time.field'='{name}' in its WITH",
+            f"add 'event.time.field'='{name}' to its WITH",
             severity="note",
         )
         return replace(stream, event_time=name), times[0]
     names = format_list(schema.fields[i].name for i in times) if times else "none"
     findings.add(
         "W2114",
-        f"stream {stream.name!r} is joined by time but says no event time; its TIMESTAMP columns: {names}",
+        f"stream {stream.name!r} is joined by time but has no event time; its TIMESTAMP columns: {names}",
         stream.at,
-        "write 'event.time.field'='<column>' in its WITH",
+        "add 'event.time.field'='<column>' to its WITH",
     )
     return stream, None
 
 
-def time_slots(sources: Iterable[FromSource]) -> dict[Hashable, int]:
-    """Return the slots of event times, as declared columns and as times, each with its source."""
+def map_time_slots(sources: Iterable[FromSource]) -> dict[Hashable, int]:
+    """Return the slots of event times, as declared columns and as times, mapped to their sources."""
     streams = [s for s in sources if s.is_stream]
     columns: dict[Hashable, int] = {
         column_slot(s.number, s.time): s.number for s in streams if s.time is not None
