@@ -34,8 +34,8 @@ def folder(tmp_path: Path) -> Path:
 def test_a_job_that_reads_is_told_with_its_bounds(folder: Path) -> None:
     ran = weft("stream", "check", "orders_shipments.sql", root=folder)
     assert ran.code == 0
-    assert "bound      s.event_time - o.event_time in [0s, 1d], both ends included (ON)" in ran.out
-    assert "unmatched  o appears when the watermark has passed event_time + 1d" in ran.out
+    assert "bound      s.event_time - o.event_time in [0s, 1d], both ends inclusive (ON)" in ran.out
+    assert "unmatched  o is emitted when the watermark has passed event_time + 1d" in ran.out
 
 
 def test_programs_get_the_joins_as_data(folder: Path) -> None:
