@@ -115,7 +115,7 @@ def test_a_pointer_that_is_missing_beside_a_used_checkpoint_is_refused(tmp_path:
     assert caught.value.code == "W2202"
     assert used.name in caught.value.message
     # The help is a command that works.
-    _, _, command = caught.value.help.partition(f"to go on with {used.name!r}: ")
+    _, _, command = caught.value.help.partition(f"to continue with {used.name!r}: ")
     subprocess.run(["bash", "-c", command.partition("; or")[0]], check=True)
     assert find_checkpoint(folder) == used
     assert read_job_record(used).id in before

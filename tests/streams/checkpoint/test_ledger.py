@@ -61,7 +61,7 @@ def test_a_balanced_batch_is_committed(checkpoint: Checkpoint) -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"in_": 2, "matched": 1}, "1 row is nowhere"),
+        ({"in_": 2, "matched": 1}, "1 row is missing"),
         ({"in_": 1, "matched": 1, "late": 2}, "2 rows are counted twice"),
     ],
 )

@@ -95,7 +95,7 @@ def test_a_row_that_does_not_read_is_rejected_with_its_text() -> None:
 
 
 def test_a_row_that_does_not_read_may_stop_the_batch() -> None:
-    with pytest.raises(KernelProblem, match=r"W2208.*does not read"):
+    with pytest.raises(KernelProblem, match=r"W2208.*cannot be parsed"):
         fed_raw(replace(FULL, left=replace(FULL.left, malformed="fail")))
 
 

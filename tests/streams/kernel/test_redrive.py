@@ -278,7 +278,7 @@ def test_a_padded_row_is_taken_back_once_although_late_rows_are_in_two_files(
         {"shipments": [shipment("a", 6)]},
     ]
     checkpoint = run_statement(plan, batches, root=tmp_path, groups=1, final=False).checkpoint
-    monkeypatch.setattr(redrive_rows, "_selected", lambda *said: said[4])
+    monkeypatch.setattr(redrive_rows, "_select_rows", lambda *said: said[4])
     files = list_reject_files(checkpoint)
     assert [file.batch for file in files] == [2, 3]
     no_session: Any = None

@@ -92,7 +92,7 @@ def test_files_whose_rows_are_not_counted_one_by_one_are_all_shown(
 ) -> None:
     """Of avro files the first one has the count of all."""
     files = [(tmp_path / "part-0", 5), (tmp_path / "part-1", None)]
-    monkeypatch.setattr(files_of_sinks, "_counted", lambda *_: files)
+    monkeypatch.setattr(files_of_sinks, "_count_files", lambda *_: files)
     sink = SinkSpec(name="s", connector=FrozenMap({"connector": "files", "format": "avro"}))
     moves = stage_rows(MagicMock(), sink, tmp_path, checkpoint="cp", batch=0, keep_empty=False)
     assert [(m.source, m.rows) for m in moves] == files

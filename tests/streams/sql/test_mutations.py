@@ -63,8 +63,10 @@ def agrees(seed: int) -> bool:
 
 
 def late_at_the_watermark(patch: pytest.MonkeyPatch) -> None:
-    whole = gate._late
-    patch.setattr(gate, "_late", lambda judged, mark: whole(judged, mark if mark == NEVER else mark + 1))
+    whole = gate._apply_late_policy
+    patch.setattr(
+        gate, "_apply_late_policy", lambda judged, mark: whole(judged, mark if mark == NEVER else mark + 1)
+    )
 
 
 def over_a_microsecond_early(patch: pytest.MonkeyPatch) -> None:
@@ -78,8 +80,8 @@ def over_a_microsecond_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def null_keys_equal(patch: pytest.MonkeyPatch) -> None:
-    whole = gate._numbers
-    patch.setattr(gate, "_numbers", lambda column: (whole(column)[0], None))
+    whole = gate._to_numpy
+    patch.setattr(gate, "_to_numpy", lambda column: (whole(column)[0], None))
 
 
 def over_a_batch_early(patch: pytest.MonkeyPatch) -> None:
@@ -128,14 +130,14 @@ def upper_end_left_out(patch: pytest.MonkeyPatch) -> None:
 
 def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(session, "_is_merged", lambda rows, _: np.ones(len(rows.start), dtype=np.bool_))
-    whole = session._Rows.of
+    whole = session._SessionRows.of
 
     def forgetful(*args: Any) -> Any:
         rows = whole(*args)
         rows.start = np.arange(len(rows.start)) + rows.start
         return rows
 
-    patch.setattr(session._Rows, "of", forgetful)
+    patch.setattr(session._SessionRows, "of", forgetful)
 
 
 def right_rows_of_final_joins_go_early(patch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,12 @@
-"""Commit: a batch happens when its manifest is in place, and not before.
+"""Commit: writing the manifest of a batch commits it.
 
 ::
 
     counters of every group    checked: the ledger must balance, or nothing is committed
-    staged sink files          brought to the disk
-    commits/<batch>.json       written beside, synced, renamed: from here on the batch has happened
-    sink files                 renamed to where readers see them; the next start makes good what a crash left
-    state that nobody lists    removed
+    staged sink files          synced to disk
+    commits/<batch>.json       written atomically: from here on the batch is committed
+    sink files                 renamed to their final paths; after a crash the next start completes this
+    state that is unused       removed
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from weft.streams.checkpoint.ledger import (
 from weft.streams.checkpoint.manifest import Heartbeat, Ledger, Manifest, Move, last_manifest, write_manifest
 
 STAGING = ".weft-staging"
-"""Folder in a sink with the files of batches that have not happened yet; readers of folders pass it over."""
+"""Folder in a sink with the files of uncommitted batches; readers ignore it."""
 
 _HEARTBEATS = 100
 
@@ -53,30 +53,30 @@ def commit_batch(
     read: FrozenMap[str, Any] = EMPTY,
     seconds: float = 0.0,
 ) -> Manifest:
-    """Let a batch happen and return what it did.
+    """Commit a batch and return its manifest.
 
-    `before` is what the last committed batch did, looked up when it is not given; `inputs` maps the sides that read a stream to its alias, `tables` are the counts that joins
-    with tables made in this batch, `rows` is how many rows went to a sink that has no files, and `read` is what Spark
-    planned the batch to read.
+    `before` is the last manifest, read if it is None; `inputs` maps the sides that read a stream to its alias, `tables`
+    are the counts of joins with tables in this batch, `rows` is the number of rows written to a sink without files, and
+    `read` is what Spark planned the batch to read.
     """
-    found = tuple(indexes)
+    group_indexes = tuple(indexes)
     before = before or last_manifest(checkpoint) or Manifest(batch=-1)
-    for index in found:
+    for index in group_indexes:
         check_group(index)
-    joined = sum_counts(found)
-    ledger = add_ledgers(joined, add_ledgers(_others(before.ledger, joined), tables))
+    joined = sum_counts(group_indexes)
+    ledger = add_ledgers(joined, add_ledgers(_table_counts(before.ledger, joined), tables))
     check_total(ledger, batch, before.ledger)
     crash_point("stream_counted")
-    _sync(checkpoint, found, staged)
+    _sync(checkpoint, group_indexes, staged)
     written = sum(m.rows or 0 for m in staged) if rows is None else rows
-    arrived = _arrived(ledger, before.ledger, inputs)
+    arrived = _count_arrivals(ledger, before.ledger, inputs)
     manifest = Manifest(
         batch=batch,
-        max_times=max_event_times(found, inputs, before.max_times),
+        max_times=max_event_times(group_indexes, inputs, before.max_times),
         watermark=heartbeat.watermark,
         clocks=heartbeat.clocks,
         ledger=ledger,
-        stats=sum_stats(found),
+        stats=sum_stats(group_indexes),
         sink=staged,
         rows=written,
         total_rows=before.total_rows + written,
@@ -93,17 +93,17 @@ def commit_batch(
     crash_point("stream_manifest")
     finish_moves(manifest)
     crash_point("stream_renamed")
-    remove_unused_state(checkpoint, found, before)
+    remove_unused_state(checkpoint, group_indexes, before)
     remove_path(checkpoint.heartbeat_file(batch - _HEARTBEATS))
     crash_point("stream_cleaned")
     return manifest
 
 
 def finish_moves(manifest: Manifest) -> None:
-    """Put the sink files of a committed batch into place; what is there already stays.
+    """Rename the sink files of a committed batch to their final paths, unless this was done.
 
-    Files are renamed in order, and a reader may remove one as soon as it is in place.  So a file that is neither
-    staged nor in place was taken by a reader, unless one before it is still staged: then it was never renamed.
+    Files are renamed in order, and a reader may remove one as soon as it is renamed.  So a file that is neither
+    staged nor at its final path was removed by a reader, unless one before it is still staged: then it was lost.
     """
     folders: set[Path] = set()
     for move in manifest.sink:
@@ -142,7 +142,7 @@ def remove_unused_state(
 
 
 def seal(checkpoint: Checkpoint, manifest: Manifest) -> None:
-    """Say that the input has ended and everything is out."""
+    """Record that the input has ended and all rows are emitted."""
     write_document(
         checkpoint.sealed_file,
         {"batch": manifest.batch, "rows": manifest.total_rows, "ledger": manifest.ledger},
@@ -151,7 +151,7 @@ def seal(checkpoint: Checkpoint, manifest: Manifest) -> None:
 
 
 def is_sealed(checkpoint: Checkpoint) -> bool:
-    """Whether the input of a checkpoint has ended."""
+    """Return whether the input of a checkpoint has ended."""
     return checkpoint.sealed_file.exists()
 
 
@@ -165,18 +165,18 @@ def check_open(checkpoint: Checkpoint, statement: str) -> None:
         )
 
 
-def _others(before: Ledger, joined: Ledger) -> Ledger:
-    """Return the counts of joins with tables, which are carried from batch to batch."""
+def _table_counts(before: Ledger, joined: Ledger) -> Ledger:
+    """Return the counts of joins with tables, which are carried over between batches."""
     return FrozenMap({side: counts for side, counts in before.items() if side not in joined})
 
 
-def _arrived(ledger: Ledger, before: Ledger, inputs: Mapping[str, str]) -> FrozenMap[str, int]:
-    found: dict[str, int] = {}
+def _count_arrivals(ledger: Ledger, before: Ledger, inputs: Mapping[str, str]) -> FrozenMap[str, int]:
+    arrivals: dict[str, int] = {}
     for side, alias in inputs.items():
         counts = ledger.get(side)
         if counts is not None:
-            found[alias] = counts["in"] - before.get(side, EMPTY).get("in", 0)
-    return FrozenMap(found)
+            arrivals[alias] = counts["in"] - before.get(side, EMPTY).get("in", 0)
+    return FrozenMap(arrivals)
 
 
 def _rename(move: Move) -> None:
@@ -187,12 +187,12 @@ def _rename(move: Move) -> None:
         raise ConnectorError(
             f"{str(move.source)!r} cannot be renamed to {str(move.to)!r}: {cause}",
             code="W2309",
-            help="the batch is committed; see the permissions of the folder and start the job again to finish it",
+            help="the batch is committed; check the permissions of the folder and start the job again to finish it",
         ) from cause
 
 
 def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[Move, ...]) -> None:
-    """Bring everything that a manifest lists to the disk before it: files, and the names of files in their folders."""
+    """Sync everything that a manifest lists before it is written: files and their folders."""
     sync_staged(staged)
     folders = {checkpoint.root, checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}
     folders |= {checkpoint.join_state(index.join) for index in indexes}
@@ -202,7 +202,7 @@ def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[M
 
 
 def sync_staged(staged: Iterable[Move]) -> None:
-    """Bring staged files to the disk, with all names from them up to the folder of the sink."""
+    """Sync staged files and their folders up to the folder of the sink."""
     folders: set[Path] = set()
     for move in staged:
         _sync_file(move.source)

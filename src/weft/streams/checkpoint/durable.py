@@ -1,4 +1,4 @@
-"""Small JSON documents that are there whole or not at all."""
+"""Small JSON documents that are written atomically."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from weft.core.frozen import thaw
 from weft.errors import StreamError
 from weft.streams.kernel.sums import CHECKSUM, is_intact, with_checksum
 
-FRESH = "begin again with `--fresh`, or bring the checkpoint back from a backup"
+FRESH = "begin again with `--fresh`, or restore the checkpoint from a backup"
 
 
 def write_document(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a document beside its place, bring it to the disk and put it into place in one step.
+    """Write a document with its checksum atomically: to a temporary file that is synced and renamed.
 
-    It carries a checksum of its content.  On a disk that is full nothing is left of it.
+    If the disk is full, nothing remains of it.
     """
     is_first = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,35 +38,35 @@ def write_document(path: Path, value: Mapping[str, Any]) -> None:
             beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
-    if is_first:  # the name of a new folder too
+    if is_first:  # the entry of a new folder too
         sync_folder(path.parent.parent)
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Return a document that must be there; raise `StreamError` W2202 when it does not read."""
+    """Read a document; raise `StreamError` W2202 if it is missing or damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as cause:
         raise StreamError(
-            f"{str(path)!r} does not read: {cause}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
+            f"{str(path)!r} cannot be read: {cause}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
         ) from cause
-    if not isinstance(found, dict):
-        raise damaged_file(path, f"it holds {type(found).__name__}, not an object")
-    if not is_intact(found):
+    if not isinstance(document, dict):
+        raise damaged_file(path, f"it holds {type(document).__name__}, not an object")
+    if not is_intact(document):
         raise damaged_file(path, "its content does not match its checksum")
-    found.pop(CHECKSUM, None)
-    return found
+    document.pop(CHECKSUM, None)
+    return document
 
 
 def damaged_file(path: Path, why: str) -> StreamError:
-    """Return the error that says that a file of a checkpoint cannot be used."""
+    """Return the error for a checkpoint file that cannot be used."""
     return StreamError(
         f"{str(path)!r} cannot be used: {why}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
     )
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
+    """Sync a folder or file to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -75,7 +75,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_path(path: Path) -> None:
-    """Remove a file or folder; one that is not there is removed already."""
+    """Remove a file or folder if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

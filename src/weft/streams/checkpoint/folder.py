@@ -1,13 +1,13 @@
-"""Checkpoint: the folder in which a statement of a stream job remembers where it is.
+"""The checkpoint of a statement of a stream job: the folder with its state and progress.
 
 ::
 
-    .weft/streams/<job>/<statement>/current.json     which of the folders beside it is in use
-        <fingerprint>-<n>/job.json                   engine, groups and fingerprints: what the state is of
+    .weft/streams/<job>/<statement>/current.json     name of the folder that is in use
+        <fingerprint>-<n>/job.json                   engine, groups and fingerprints of the statement
                           spark/                     offsets, kept by Spark
-                          state/j<k>/<batch>/<group> rows that wait, written by the kernel
-                          heartbeats/<batch>.json    what a batch was judged with, written before it
-                          commits/<batch>.json       what a batch did: with this file it has happened
+                          state/j<k>/<batch>/<group> waiting rows, written by the kernel
+                          heartbeats/<batch>.json    watermark and clocks of a batch, written before it runs
+                          commits/<batch>.json       result of a batch: this file commits it
                           rejects/  tables/  redriven/  sealed.json
 """
 
@@ -37,7 +37,7 @@ _ABOVE = 4  # of <workspace>/.weft/streams/<job>/<statement>
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The places below one checkpoint folder."""
+    """The paths of one checkpoint."""
 
     root: Path
 
@@ -48,7 +48,7 @@ class Checkpoint:
 
     @property
     def job_file(self) -> Path:
-        """What the state is of."""
+        """Document with the plan that the state belongs to."""
         return self.root / "job.json"
 
     @property
@@ -63,7 +63,7 @@ class Checkpoint:
 
     @property
     def rejects(self) -> Path:
-        """Rows that took no part."""
+        """Rejected rows."""
         return self.root / "rejects"
 
     @property
@@ -78,7 +78,7 @@ class Checkpoint:
 
     @property
     def redriven(self) -> Path:
-        """What was processed again."""
+        """Records of redrives."""
         return self.root / "redriven"
 
     @property
@@ -93,17 +93,17 @@ class Checkpoint:
 
     @property
     def sealed_file(self) -> Path:
-        """There when the input has ended and everything is out."""
+        """Exists once the input has ended and all rows are emitted."""
         return self.root / "sealed.json"
 
     @property
     def is_used(self) -> bool:
-        """Whether a query has begun to write here; a start that was cut short leaves no more than job.json."""
+        """Whether a query has written here; an interrupted start leaves only job.json."""
         return any(folder.is_dir() and any(folder.iterdir()) for folder in (self.commits, self.spark))
 
     @property
     def lock(self) -> Path:
-        """Held by the process that runs the statement; all checkpoints of a statement have one."""
+        """Lock of the process that runs the statement; all checkpoints of a statement share it."""
         return self.root.parent / "lock"
 
     def join_state(self, join: int) -> Path:
@@ -111,26 +111,25 @@ class Checkpoint:
         return self.state / f"j{join}"
 
     def group_state(self, join: int, batch: int, group: int) -> Path:
-        """Return the state folder of one group as a batch left it."""
+        """Return the state folder of one group after a batch."""
         return self.join_state(join) / str(batch) / str(group)
 
     def commit_file(self, batch: int) -> Path:
-        """Return the place of the manifest of a batch."""
+        """Return the path of the manifest of a batch."""
         return self.commits / f"{batch}.json"
 
     def heartbeat_file(self, batch: int) -> Path:
-        """Return the place of the heartbeat of a batch."""
+        """Return the path of the heartbeat of a batch."""
         return self.heartbeats / f"{batch}.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord(Document):
-    """job.json: what the state of a checkpoint is of.
+    """job.json: the statement that the state of a checkpoint belongs to.
 
-    `parts` are the fingerprints of the statement part by part, `plan` what a person may read of it,
-    `id` eight characters that no other checkpoint has, `replaces` the checkpoint that this one
-    began again from, `follows` the one whose offsets it took over, `first_batch` the number of its first batch, and
-    `changes` what was changed while it went on.
+    `parts` are the fingerprints of the parts of the statement, `plan` its readable form, `id` eight unique characters,
+    `replaces` the checkpoint that a fresh start replaced, `follows` the one whose offsets it took over, `first_batch`
+    the number of its first batch, and `changes` the earlier forms of the statement.
     """
 
     groups: int
@@ -153,15 +152,15 @@ def statement_folder(base: Path, statement: str) -> Path:
 
 
 def find_checkpoint(folder: Path) -> Checkpoint | None:
-    """Return the checkpoint in use of a statement, None before its first start.
+    """Return the current checkpoint of a statement, None before its first start.
 
-    Raises `StreamError` W2202 when the pointer is damaged, or missing beside checkpoints that have been used.
+    Raises `StreamError` W2202 when the pointer is damaged, or missing although checkpoints exist.
     """
     pointer = folder / _CURRENT
     if not pointer.exists():
         used = [c for c in list_checkpoints(folder) if c.is_used]
         if used:
-            raise _pointer_missing(pointer, used)
+            raise _missing_pointer_error(pointer, used)
         return None
     name = read_document(pointer).get("checkpoint")
     if not isinstance(name, str) or not (folder / name / "job.json").exists():
@@ -170,9 +169,9 @@ def find_checkpoint(folder: Path) -> Checkpoint | None:
 
 
 def list_checkpoints(folder: Path) -> tuple[Checkpoint, ...]:
-    """Return every checkpoint that a statement has had, in use or not; the newest last."""
-    made = [Checkpoint(p) for p in folder.glob("*-*") if p.is_dir() and not p.name.startswith(".")]
-    return tuple(sorted(made, key=_age))
+    """Return all checkpoints of a statement, the newest last."""
+    checkpoints = [Checkpoint(p) for p in folder.glob("*-*") if p.is_dir() and not p.name.startswith(".")]
+    return tuple(sorted(checkpoints, key=_age))
 
 
 def _age(checkpoint: Checkpoint) -> tuple[int, str]:
@@ -182,7 +181,7 @@ def _age(checkpoint: Checkpoint) -> tuple[int, str]:
 
 
 def list_ids(folder: Path) -> tuple[str, ...]:
-    """Return the ids of all checkpoints that a statement has had, also of folders that are gone."""
+    """Return the ids of all checkpoints of a statement, also of removed ones."""
     listed: list[str] = []
     with suppress(StreamError):
         listed.extend(map(str, read_document(folder / _CURRENT).get("ids") or ()))
@@ -193,7 +192,7 @@ def list_ids(folder: Path) -> tuple[str, ...]:
 
 
 def find_replaced(folder: Path) -> str | None:
-    """Return the name of the checkpoint that a statement begins again from, None when it never had one."""
+    """Return the name of the checkpoint that a fresh start replaces, None if there is none."""
     with suppress(StreamError):
         name = read_document(folder / _CURRENT).get("checkpoint")
         if isinstance(name, str):
@@ -202,50 +201,50 @@ def find_replaced(folder: Path) -> str | None:
     return used[-1] if used else None
 
 
-def _pointer_missing(pointer: Path, used: list[Checkpoint]) -> StreamError:
-    # The newest one is the likeliest; a person who knows better names another.
+def _missing_pointer_error(pointer: Path, used: list[Checkpoint]) -> StreamError:
+    # The newest one is the most likely; the user may choose another.
     name = used[-1].name
     names = ", ".join(repr(c.name) for c in used)
     return StreamError(
-        f"{str(pointer)!r} is missing, and checkpoints that have been used are beside it: {names}",
+        f"{str(pointer)!r} is missing, but these checkpoints exist: {names}",
         code="W2202",
-        help=f"""to go on with {name!r}: echo '{{"checkpoint": "{name}"}}' > {shlex.quote(str(pointer))}; """
+        help=f"""to continue with {name!r}: echo '{{"checkpoint": "{name}"}}' > {shlex.quote(str(pointer))}; """
         "or begin again with `--fresh`, which replaces the output of all of them",
     )
 
 
 def read_job_record(checkpoint: Checkpoint) -> JobRecord:
-    """Return what a checkpoint is of; raise `StreamError` W2202 when it is of another format."""
-    said = read_document(checkpoint.job_file)
-    if said.get("format") != FORMAT or said.get("engine") != ENGINE:
+    """Read job.json of a checkpoint; raise `StreamError` W2202 if it has another format."""
+    document = read_document(checkpoint.job_file)
+    if document.get("format") != FORMAT or document.get("engine") != ENGINE:
         raise StreamError(
-            f"the checkpoint {str(checkpoint.root)!r} has format {said.get('format')!r} of engine "
-            f"{said.get('engine')!r}; this version of Weft reads format {FORMAT} of engine {ENGINE!r}",
+            f"the checkpoint {str(checkpoint.root)!r} has format {document.get('format')!r} of engine "
+            f"{document.get('engine')!r}; this version of Weft reads format {FORMAT} of engine {ENGINE!r}",
             code="W2202",
-            help=f"run it with the version of Weft that made it ({said.get('weft') or 'not recorded'}), or {FRESH}",
+            help=f"run it with the version of Weft that made it ({document.get('weft') or 'not recorded'}), or {FRESH}",
         )
     try:
-        return JobRecord.from_dict(said)
+        return JobRecord.from_dict(document)
     except TypeError as cause:
         raise damaged_file(checkpoint.job_file, str(cause)) from cause
 
 
 def create_checkpoint(folder: Path, record: JobRecord) -> Checkpoint:
-    """Make a new checkpoint of a statement; `activate` puts it into use."""
+    """Create a checkpoint of a statement; `activate` makes it the current one."""
     stem = fingerprint(dict(record.parts))[:12]
-    number = 1 + max((_number(p, stem) for p in folder.glob(f"{stem}-*")), default=0)
+    number = 1 + max((_parse_number(p, stem) for p in folder.glob(f"{stem}-*")), default=0)
     checkpoint = Checkpoint(folder / f"{stem}-{number}")
     created = record.created or time.time_ns() // 1000
     unique = fingerprint([checkpoint.name, str(folder.resolve()), created])[:8]
     write_document(checkpoint.job_file, replace(record, created=created, id=record.id or unique).to_dict())
-    # Up to the workspace: a power cut must not take the folders that lead to it.
+    # Sync up to the workspace: after a power cut the folders that lead to the checkpoint must exist.
     for above in (folder, *folder.absolute().parents[:_ABOVE]):
         sync_folder(above)
     return checkpoint
 
 
 def activate(checkpoint: Checkpoint) -> None:
-    """Make a checkpoint the one in use of its statement; the ids of all that it had stay known."""
+    """Make a checkpoint the current one of its statement, and keep the ids of all earlier ones."""
     folder = checkpoint.root.parent
     write_document(folder / _CURRENT, {"checkpoint": checkpoint.name, "ids": list_ids(folder)})
 
@@ -253,21 +252,23 @@ def activate(checkpoint: Checkpoint) -> None:
 def record_change(
     checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mapping[str, Any], kept: str
 ) -> None:
-    """Write into job.json that the statement goes on as another plan, and what it was before."""
+    """Record in job.json that the statement continues with a changed plan."""
     before = read_job_record(checkpoint)
-    told: FrozenMap[str, Any] = FrozenMap(at=time.time_ns() // 1000, kept=kept, parts=before.parts)
-    after = replace(before, parts=FrozenMap(parts), plan=freeze(dict(plan)), changes=(*before.changes, told))
+    change: FrozenMap[str, Any] = FrozenMap(at=time.time_ns() // 1000, kept=kept, parts=before.parts)
+    after = replace(
+        before, parts=FrozenMap(parts), plan=freeze(dict(plan)), changes=(*before.changes, change)
+    )
     write_document(checkpoint.job_file, after.to_dict())
 
 
 def update_plan(checkpoint: Checkpoint, plan: Mapping[str, Any]) -> None:
-    """Write into job.json how an unchanged statement reads now; nothing is written when it reads as before."""
+    """Update the readable plan in job.json if it differs."""
     record = read_job_record(checkpoint)
     now = freeze(dict(plan))
     if record.plan != now:
         write_document(checkpoint.job_file, replace(record, plan=now).to_dict())
 
 
-def _number(path: Path, stem: str) -> int:
-    said = path.name.removeprefix(f"{stem}-")
-    return int(said) if said.isdigit() else 0
+def _parse_number(path: Path, stem: str) -> int:
+    suffix = path.name.removeprefix(f"{stem}-")
+    return int(suffix) if suffix.isdigit() else 0

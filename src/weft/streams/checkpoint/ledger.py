@@ -1,10 +1,10 @@
-"""The ledger: where every row of a side is, and the equation that it must fulfil.
+"""The ledger: counts of the rows of each side, which must add up.
 
 ::
 
     in = matched + waiting + unmatched + late + rejected + evicted
 
-All seven are measured apart from each other, so a row that is lost or counted twice shows.
+All seven are counted independently, so a row that is lost or counted twice is detected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEAST = frozenset({"min_time"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupIndex:
-    """index.json: what the kernel says of one group of one join after a batch.
+    """index.json: the state of one group of one join after a batch, written by the kernel.
 
     `files` are the files that its state consists of, relative to the folder of the join.
     """
@@ -63,8 +63,8 @@ def side_name(join: int, side: str) -> str:
 def read_indexes(
     checkpoint: Checkpoint, batch: int, joins: Iterable[int], groups: int
 ) -> tuple[GroupIndex, ...]:
-    """Return what the kernel says of every group after a batch; raise W2213 when a group is missing."""
-    found: list[GroupIndex] = []
+    """Read the index of every group after a batch; raise W2213 if a group is missing."""
+    indexes: list[GroupIndex] = []
     for join in joins:
         folder = checkpoint.join_state(join) / str(batch)
         files = sorted(folder.glob("*/index.json"))
@@ -72,33 +72,35 @@ def read_indexes(
             raise StreamError(
                 f"batch {batch} left {len(files)} of {groups} groups of join {join} in {str(folder)!r}",
                 code="W2213",
-                help="nothing of the batch is committed, and `weft stream run JOB` does it again; when it fails again, "
+                help="nothing of the batch is committed, and `weft stream run JOB` repeats it; if it fails again, "
                 "workers on other machines write to disks of their own: "
                 "SET 'checkpoint' = '/a/folder/that/all/of/them/share'",
             )
-        found.extend(_index(join, path) for path in files)
-    return tuple(found)
+        indexes.extend(_parse_index(join, path) for path in files)
+    return tuple(indexes)
 
 
 def read_batch_indexes(checkpoint: Checkpoint, batch: int) -> tuple[GroupIndex, ...]:
-    """Return what is there of a batch, complete or not."""
+    """Read the indexes of a batch, complete or not."""
     files = sorted(checkpoint.state.glob(f"j*/{batch}/*/index.json"))
-    return tuple(_index(int(path.parts[-4][1:]), path) for path in files)
+    return tuple(_parse_index(int(path.parts[-4][1:]), path) for path in files)
 
 
-def _index(join: int, path: Path) -> GroupIndex:
-    said = read_document(path)
+def _parse_index(join: int, path: Path) -> GroupIndex:
+    document = read_document(path)
     try:
-        files = [s["path"] for s in said["segments"]]
+        files = [s["path"] for s in document["segments"]]
         for more in ("flags", "seen", "sessions"):
-            files.extend(name for name in (said.get(more) or {}).values() if name)
+            files.extend(name for name in (document.get(more) or {}).values() if name)
         return GroupIndex(
             join=join,
-            group=said["group"],
-            batch=said["batch"],
-            counters=freeze({s: {c: said["counters"][s][c] for c in COUNTS} for s in SIDES}),
-            stats=freeze(said.get("stats") or {}),
-            max_times=FrozenMap({s: t for s, t in (said.get("max_times") or {}).items() if t is not None}),
+            group=document["group"],
+            batch=document["batch"],
+            counters=freeze({s: {c: document["counters"][s][c] for c in COUNTS} for s in SIDES}),
+            stats=freeze(document.get("stats") or {}),
+            max_times=FrozenMap(
+                {s: t for s, t in (document.get("max_times") or {}).items() if t is not None}
+            ),
             files=tuple(files),
         )
     except (KeyError, TypeError, AttributeError) as cause:
@@ -106,7 +108,7 @@ def _index(join: int, path: Path) -> GroupIndex:
 
 
 def count_missing(counts: Mapping[str, int]) -> int:
-    """Return how many rows that came in are nowhere; below 0 when some are counted twice.
+    """Return the number of rows that are not counted; negative if rows are counted twice.
 
     >>> count_missing(
     ...     {"in": 3, "matched": 1, "waiting": 1, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0}
@@ -121,14 +123,14 @@ def check_group(index: GroupIndex) -> None:
     for side in SIDES:
         if count_missing(index.counters[side]):
             where = f"group {index.group} of batch {index.batch}"
-            raise _unbalanced(side_name(index.join, side), where, index.counters[side])
+            raise _unbalanced_error(side_name(index.join, side), where, index.counters[side])
 
 
 def check_total(ledger: Ledger, batch: int, before: Ledger = EMPTY) -> None:
-    """Raise `StreamError` W2210 when a side does not balance, or shows fewer rows than the batch before."""
+    """Raise `StreamError` W2210 when a side does not balance, or a count decreases."""
     for side, counts in ledger.items():
         if count_missing(counts):
-            raise _unbalanced(side, f"batch {batch}", counts)
+            raise _unbalanced_error(side, f"batch {batch}", counts)
         for name in ("in", "late", "rejected", "evicted", "matched", "unmatched"):
             if counts[name] < before.get(side, EMPTY).get(name, 0):
                 raise StreamError(
@@ -139,13 +141,13 @@ def check_total(ledger: Ledger, batch: int, before: Ledger = EMPTY) -> None:
                 )
 
 
-def _unbalanced(side: str, where: str, counts: Counts) -> StreamError:
+def _unbalanced_error(side: str, where: str, counts: Counts) -> StreamError:
     lost = count_missing(counts)
-    said = ", ".join(f"{name} {counts[name]}" for name in COUNTS)
+    details = ", ".join(f"{name} {counts[name]}" for name in COUNTS)
     rows = "1 row is" if abs(lost) == 1 else f"{abs(lost)} rows are"
-    what = f"{rows} nowhere" if lost > 0 else f"{rows} counted twice"
+    what = f"{rows} missing" if lost > 0 else f"{rows} counted twice"
     return StreamError(
-        f"the ledger of {side} does not balance in {where}: {what} ({said})",
+        f"the ledger of {side} does not balance in {where}: {what} ({details})",
         code="W2210",
         help="nothing of the batch is committed; keep the checkpoint and report it as a defect of Weft",
     )
@@ -163,7 +165,7 @@ def sum_counts(indexes: Iterable[GroupIndex]) -> Ledger:
 
 
 def sum_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
-    """Return the statistics of all groups together, by side; what is a maximum stays one."""
+    """Return the statistics of all groups together, by side: sums, minima and maxima."""
     totals: dict[str, dict[str, Any]] = {}
     for index in indexes:
         for side, stats in index.stats.items():
@@ -181,18 +183,18 @@ def sum_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
 def max_event_times(
     indexes: Iterable[GroupIndex], inputs: Mapping[str, str], before: Mapping[str, int]
 ) -> FrozenMap[str, int]:
-    """Return the greatest event time that each input has shown; `inputs` maps sides to aliases."""
-    found = dict(before)
+    """Return the greatest event time of each input so far; `inputs` maps sides to aliases."""
+    times = dict(before)
     for index in indexes:
-        for side, seen in index.max_times.items():
+        for side, time in index.max_times.items():
             alias = inputs.get(side_name(index.join, side))
             if alias is not None:
-                found[alias] = max(found.get(alias, seen), seen)
-    return FrozenMap(found)
+                times[alias] = max(times.get(alias, time), time)
+    return FrozenMap(times)
 
 
 def add_ledgers(one: Ledger, other: Ledger) -> Ledger:
-    """Return two ledgers counted together."""
+    """Return the sum of two ledgers."""
     sides = [*one, *(s for s in other if s not in one)]
     return FrozenMap(
         {

@@ -1,10 +1,10 @@
-"""Lock: one process at a time runs a statement on its checkpoint, and one supervises a job.
+"""Locks: one process at a time runs a statement on its checkpoint, and one supervises a job.
 
-The system holds the lock and frees it when the process ends, however it ends; the file names the process.
+The operating system releases the lock when the process ends, however it ends; the file names the process.
 
-The system reuses the numbers of ended processes.  A process is therefore known by its number and the moment it
-began, which Linux counts from the start of the machine: the start is part of it, so that a process before a reboot,
-or on another machine, is never taken for one of this machine.
+The operating system reuses process ids.  A process is therefore identified by its id and its start time, which Linux
+counts from the boot of the machine.  The boot id is part of it, so that a process before a reboot, or on another
+machine, is never mistaken for one of this machine.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process by its number and its beginning, as `read_start` tells it."""
+    """A process, identified by its id and its start time (see `read_start`)."""
 
     pid: int
     began: str
 
     @property
     def runs(self) -> bool:
-        """Whether this very process still runs."""
+        """Whether this process is still running."""
         now = read_start(self.pid)
-        # Files of earlier versions have the moment without the start of the machine.
+        # Files of earlier versions have the time without the boot id.
         return bool(self.began) and self.began in (now, now.rpartition(_SINCE)[2])
 
 
 def this_process() -> Process:
-    """Return the process that asks.
+    """Return the current process.
 
     >>> this_process().runs
     True
@@ -53,7 +53,7 @@ def this_process() -> Process:
 
 
 def find_process(pid: int) -> Process:
-    """Return the process that has a number now; one that is gone has no beginning.
+    """Return the process with an id; one that has ended has no start time.
 
     >>> find_process(2**22 + 1).runs
     False
@@ -62,17 +62,17 @@ def find_process(pid: int) -> Process:
 
 
 def read_start(pid: int) -> str:
-    """Return when a process began, in the system's own words; empty when there is none or it has ended."""
+    """Return the start time of a process as the system formats it; empty if it has ended."""
     if pid <= 0:
         return ""
     if not Path("/proc/self/stat").exists():
-        return _told_by_ps(pid)
+        return _read_start_with_ps(pid)
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    # The name is in brackets and may hold anything; the fields behind it are numbers.
-    fields = told.rpartition(")")[2].split()
+    # The name is in brackets and may contain anything; the fields after it are numbers.
+    fields = text.rpartition(")")[2].split()
     return "" if fields[0] in _ENDED else _since_boot(fields[19])
 
 
@@ -83,14 +83,14 @@ def _since_boot(ticks: str) -> str:
         return ticks
 
 
-def _told_by_ps(pid: int) -> str:
+def _read_start_with_ps(pid: int) -> str:
     program = shutil.which("ps")
     if program is None:
         return ""
-    told = subprocess.run(  # noqa: S603  # the system's own program, a number as its argument
+    result = subprocess.run(  # noqa: S603  # the system's own program, a number as its argument
         [program, "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    state, _, start = told.stdout.strip().partition(" ")
+    state, _, start = result.stdout.strip().partition(" ")
     return "" if not state or state[0] in _ENDED else start.strip()
 
 
@@ -99,13 +99,13 @@ _TRIES, _PAUSE = 40, 0.025
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has a lock; a process with number 0 has not written its name yet."""
+    """The process that holds a lock; id 0 if it has not written its name yet."""
 
     host: str
     process: Process
 
     def __str__(self) -> str:
-        """Return the holder as messages name it."""
+        """Return the holder for messages."""
         if not self.process.pid:
             return "another process"
         where = "" if self.host == socket.gethostname() else f" on {self.host}"
@@ -114,13 +114,13 @@ class Holder:
 
 @contextmanager
 def lock_statement(lock: Path, statement: str) -> Iterator[None]:
-    """Hold the lock of a checkpoint while the block runs; raise `StreamError` W2205 when another has it."""
+    """Hold the lock of a checkpoint in the block; raise `StreamError` W2205 if another process holds it."""
 
     def refusal(by: Holder) -> StreamError:
         return StreamError(
             f"{statement!r} is run by {by}: its checkpoint {str(lock.parent)!r} is in use",
             code="W2205",
-            help="`weft stream status` tells of it, `weft stream stop JOB` ends a job that was started",
+            help="`weft stream status` shows it, `weft stream stop JOB` stops a job that was started",
         )
 
     with hold_lock(lock, refusal):
@@ -131,17 +131,17 @@ def lock_statement(lock: Path, statement: str) -> Iterator[None]:
 def hold_lock(
     lock: Path, refusal: Callable[[Holder], StreamError], *, inherited: bool = False
 ) -> Iterator[None]:
-    """Hold a lock while the block runs; raise what `refusal` makes of its holder when another has it.
+    """Hold a lock in the block; raise the result of `refusal` if another process holds it.
 
-    With `inherited` the processes that this one starts hold the lock as well: it is free when all have ended.
+    With `inherited`, child processes hold the lock as well: it is released when all have ended.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _taken(handle, lock):
-            raise refusal(_named(lock) or _NOBODY_NAMED)
+        if not _try_lock(handle, lock):
+            raise refusal(_read_holder(lock) or _UNKNOWN_HOLDER)
         try:
-            _write(handle)
+            _write_holder(handle)
             os.set_inheritable(handle, inherited)
             yield
         finally:
@@ -150,17 +150,16 @@ def hold_lock(
         os.close(handle)
 
 
-def _taken(handle: int, lock: Path) -> bool:
-    """Take a lock if it is free.
+def _try_lock(handle: int, lock: Path) -> bool:
+    """Try to take a lock.
 
-    Looking for the holder of a lock takes it for an instant, so one that no living process has put its name
-    into is tried again before it counts as held.
+    `find_holder` takes a lock for an instant, so a lock without a running holder is tried again.
     """
     for left in reversed(range(_TRIES)):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            by = _named(lock)
+            by = _read_holder(lock)
             if not left or (by is not None and by.process.runs):
                 return False
             time.sleep(_PAUSE)
@@ -170,39 +169,38 @@ def _taken(handle: int, lock: Path) -> bool:
 
 
 def find_holder(lock: Path) -> Holder | None:
-    """Return who holds a lock now, None when nobody does.
+    """Return the holder of a lock, None if it is free.
 
-    The name that a dead process left in the file means nothing; the lock of one that died may be held by a
-    process that it started.
+    The name of a dead process in the file is ignored; its lock may be held by a child process.
     """
     try:
-        # Reading is enough to look, and all that another user may do.
+        # Read access is enough, and all that another user may have.
         handle = os.open(lock, os.O_RDONLY)
     except OSError:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _named(lock) or _NOBODY_NAMED
+        return _read_holder(lock) or _UNKNOWN_HOLDER
     else:
         return None
     finally:
         os.close(handle)
 
 
-_NOBODY_NAMED = Holder(socket.gethostname(), Process(0, ""))
+_UNKNOWN_HOLDER = Holder(socket.gethostname(), Process(0, ""))
 
 
-def _write(handle: int) -> None:
+def _write_holder(handle: int) -> None:
     me = this_process()
-    said = {"host": socket.gethostname(), "pid": me.pid, "began": me.began}
+    document = {"host": socket.gethostname(), "pid": me.pid, "began": me.began}
     os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(said).encode(), 0)
+    os.pwrite(handle, json.dumps(document).encode(), 0)
 
 
-def _named(lock: Path) -> Holder | None:
-    # Between taking the lock and writing the name there is a moment in which the file is empty.
+def _read_holder(lock: Path) -> Holder | None:
+    # The file is empty for a moment between taking the lock and writing the name.
     with suppress(OSError, ValueError, KeyError, TypeError):
-        said = json.loads(lock.read_text(encoding="utf-8"))
-        return Holder(str(said["host"]), Process(int(said["pid"]), str(said["began"])))
+        document = json.loads(lock.read_text(encoding="utf-8"))
+        return Holder(str(document["host"]), Process(int(document["pid"]), str(document["began"])))
     return None

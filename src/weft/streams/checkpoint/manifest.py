@@ -1,4 +1,4 @@
-"""Manifests and heartbeats: what a batch did, and what it was judged with."""
+"""Manifests and heartbeats: the result of a batch, and the watermark and clocks it ran with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft.streams.checkpoint.durable import damaged_file, read_document, write_d
 from weft.streams.checkpoint.folder import Checkpoint
 
 FORMAT = 1
-"""Number of the form of manifests, heartbeats and redrives."""
+"""Format version of manifests, heartbeats and redrives."""
 
 Counts = FrozenMap[str, int]
 """``in``, ``matched``, ``waiting``, ``unmatched``, ``late``, ``rejected``, ``evicted`` of one side."""
@@ -25,7 +25,7 @@ Ledger = FrozenMap[str, Counts]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A sink file from its staging place to the place where readers see it."""
+    """The rename of a sink file from its staging path to its final path."""
 
     source: Path
     to: Path
@@ -34,10 +34,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(Document):
-    """What a batch is judged with, decided before it and read again when it is replayed.
+    """The watermark and clocks of a batch, decided before it runs and reused when it is repeated.
 
-    `idle` maps the alias of each side that is left out of the watermark to since when, `watermark`
-    is None while a side has shown no row, `clocks` are left and right of each join in order.
+    `idle` maps the alias of each side that the watermark ignores to the start of its idle time, `watermark`
+    is None while a side has had no row, `clocks` are left and right of each join in order.
     """
 
     batch: int
@@ -50,11 +50,11 @@ class Heartbeat(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest(Document):
-    """What a committed batch did.
+    """The result of a committed batch.
 
     The ledger, `max_times`, `stats` and `total_rows` count from the first batch on; `rows` and `rows_in`
-    (by alias) are of this batch, and `last_rows` says when each alias showed rows, by the clock on the wall.
-    `aliases` says which alias each side of the ledger had, `read` what Spark planned the batch to read (empty in
+    (by alias) are of this batch, and `last_rows` is the wall-clock time of the last rows of each alias.
+    `aliases` maps the sides of the ledger to aliases, `read` is what Spark planned the batch to read (empty in
     commits of earlier versions and of a flush).
     """
 
@@ -82,35 +82,35 @@ def list_batches(folder: Path) -> tuple[int, ...]:
 
 def last_batch(checkpoint: Checkpoint) -> int | None:
     """Return the number of the last committed batch, None when there is none."""
-    found = list_batches(checkpoint.commits)
-    return found[-1] if found else None
+    batches = list_batches(checkpoint.commits)
+    return batches[-1] if batches else None
 
 
 def last_manifest(checkpoint: Checkpoint) -> Manifest | None:
-    """Return what the last committed batch did."""
+    """Read the manifest of the last committed batch, None if there is none."""
     batch = last_batch(checkpoint)
     return None if batch is None else read_manifest(checkpoint, batch)
 
 
 def write_manifest(checkpoint: Checkpoint, manifest: Manifest) -> None:
-    """Write a manifest; when this returns the batch has happened."""
+    """Write a manifest, which commits its batch."""
     sink = format_moves(checkpoint, manifest.sink)
-    said = {"format": FORMAT, **manifest.to_dict(), "sink": sink}
-    write_document(checkpoint.commit_file(manifest.batch), said)
+    document = {"format": FORMAT, **manifest.to_dict(), "sink": sink}
+    write_document(checkpoint.commit_file(manifest.batch), document)
 
 
 def read_manifest(checkpoint: Checkpoint, batch: int) -> Manifest:
-    """Return what a committed batch did; raise `StreamError` W2202 when the file does not read."""
+    """Read the manifest of a batch; raise `StreamError` W2202 if it is damaged."""
     path = checkpoint.commit_file(batch)
-    said = read_document(path)
+    document = read_document(path)
     try:
-        return replace(Manifest.from_dict(said), sink=read_moves(checkpoint, said["sink"]))
+        return replace(Manifest.from_dict(document), sink=read_moves(checkpoint, document["sink"]))
     except (KeyError, TypeError) as cause:
         raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
 
 
 def with_aliases(manifest: Manifest, aliases: Mapping[str, str]) -> Manifest:
-    """Return a manifest whose inputs are called as they are now: a statement may rename them and go on."""
+    """Return a manifest with the current aliases of its inputs, which a statement may rename."""
     renamed = {old: aliases.get(side, old) for side, old in manifest.aliases.items()}
     if all(old == now for old, now in renamed.items()):
         return manifest
@@ -128,46 +128,52 @@ def with_aliases(manifest: Manifest, aliases: Mapping[str, str]) -> Manifest:
 
 
 def write_heartbeat(checkpoint: Checkpoint, heartbeat: Heartbeat) -> None:
-    """Write what a batch is judged with."""
+    """Write the heartbeat of a batch."""
     write_document(checkpoint.heartbeat_file(heartbeat.batch), {"format": FORMAT, **heartbeat.to_dict()})
 
 
 def read_heartbeat(checkpoint: Checkpoint, batch: int) -> Heartbeat | None:
-    """Return what a batch was judged with, None when it was not begun."""
+    """Read the heartbeat of a batch, None if the batch was not started."""
     path = checkpoint.heartbeat_file(batch)
     if not path.exists():
         return None
-    said = read_document(path)
+    document = read_document(path)
     try:
-        return Heartbeat.from_dict(said)
+        return Heartbeat.from_dict(document)
     except TypeError as cause:
         raise damaged_file(path, str(cause)) from cause
 
 
 def sink_files(checkpoint: Checkpoint) -> tuple[Path, ...]:
-    """Return every file that committed batches gave to the sink."""
-    found = (read_manifest(checkpoint, b) for b in list_batches(checkpoint.commits))
-    return tuple(move.to for manifest in found for move in manifest.sink)
+    """Return all files that committed batches wrote to the sink."""
+    manifests = (read_manifest(checkpoint, b) for b in list_batches(checkpoint.commits))
+    return tuple(move.to for manifest in manifests for move in manifest.sink)
 
 
 def format_moves(checkpoint: Checkpoint, moves: tuple[Move, ...]) -> list[dict[str, Any]]:
-    """Return moves as files of a checkpoint have them."""
+    """Return moves as JSON, with paths relative to the checkpoint."""
     return [
-        {"from": _shown(checkpoint, m.source), "to": _shown(checkpoint, m.to), "rows": m.rows} for m in moves
+        {"from": _relative_path(checkpoint, m.source), "to": _relative_path(checkpoint, m.to), "rows": m.rows}
+        for m in moves
     ]
 
 
-def read_moves(checkpoint: Checkpoint, said: Iterable[Mapping[str, Any]]) -> tuple[Move, ...]:
-    """Return the moves that `format_moves` wrote."""
+def read_moves(checkpoint: Checkpoint, entries: Iterable[Mapping[str, Any]]) -> tuple[Move, ...]:
+    """Parse the result of `format_moves`."""
     return tuple(
-        Move(source=_full(checkpoint, m["from"]), to=_full(checkpoint, m["to"]), rows=m["rows"]) for m in said
+        Move(
+            source=_absolute_path(checkpoint, m["from"]),
+            to=_absolute_path(checkpoint, m["to"]),
+            rows=m["rows"],
+        )
+        for m in entries
     )
 
 
-def _shown(checkpoint: Checkpoint, path: Path) -> str:
+def _relative_path(checkpoint: Checkpoint, path: Path) -> str:
     # Relative, so that a workspace may be moved as a whole.
     return Path(os.path.relpath(path.absolute(), checkpoint.root.absolute())).as_posix()
 
 
-def _full(checkpoint: Checkpoint, said: str) -> Path:
-    return Path(os.path.normpath(checkpoint.root.absolute() / said))
+def _absolute_path(checkpoint: Checkpoint, path: str) -> Path:
+    return Path(os.path.normpath(checkpoint.root.absolute() / path))

@@ -1,4 +1,4 @@
-"""What Spark has read: its half of a checkpoint, recorded in every commit and compared at every start.
+"""The offsets of Spark: its half of a checkpoint, recorded in every commit and compared at every start.
 
 ::
 
@@ -7,12 +7,12 @@
     spark/commits/4      done, written after the commit of the batch
     spark/sources/0/4    files of source 0, one entry for each portion; 9.compact holds those up to 9
 
-Spark and Weft number batches together.  A batch that has a commit is passed over when Spark brings it again, so
-a checkpoint whose halves are of different times would pass over rows that nothing has read.
+Spark and Weft number batches together.  A committed batch is skipped when Spark repeats it, so a
+checkpoint whose halves are of different times would skip rows that were never read.
 
-Spark's file source notes its next files, source by source, before the batch as a whole has its offsets.  A process
-that ends in between would find entry 4 noted when it starts again and take one portion more into the batch: rows that
-would have been late would come in time.  `drop_unplanned` removes such entries, and the source lists the same files again.
+Spark's file source logs its next files, source by source, before the offsets of the whole batch are written.  A
+process that ends in between would find entry 4 after a restart and add one portion to the batch: rows that should be
+late would be on time.  `drop_unplanned` removes such entries, and the source lists the same files again.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from weft.streams.checkpoint.manifest import Manifest, last_manifest
 
 VERSION = "v1"
 NO_OFFSET = "-"
-"""Offset of a source that has given nothing so far."""
+"""Offset of a source without rows so far."""
 
 _FIRST_OFFSET = 2  # after the version and the settings
-_GATHERED = ".compact"
+_COMPACT = ".compact"
 _ENTRY = re.compile(r'"batchId"\s*:\s*(\d+)')
 
 
@@ -43,7 +43,7 @@ def list_entries(folder: Path) -> dict[int, Path]:
     """Return the entries of a log of Spark by number, in order; the name may end with ``.compact``."""
     if not folder.is_dir():
         return {}
-    names = {p.name.removesuffix(_GATHERED): p for p in folder.iterdir()}
+    names = {p.name.removesuffix(_COMPACT): p for p in folder.iterdir()}
     return {int(name): names[name] for name in sorted((n for n in names if n.isdigit()), key=int)}
 
 
@@ -57,7 +57,7 @@ def planned_offsets(spark: Path, batch: int) -> tuple[str, ...] | None:
 
 
 def parse_entry(offset: str) -> int | None:
-    """Return the log entry that an offset of a file source means: -1 for nothing, None for another kind of source.
+    """Return the log entry of an offset of a file source: -1 for none, None for other kinds of sources.
 
     >>> parse_entry('{"logOffset":3}'), parse_entry("-"), parse_entry('{"orders":{"0":7}}')
     (3, -1, None)
@@ -74,39 +74,43 @@ def parse_entry(offset: str) -> int | None:
 def describe_reading(spark: Path, batch: int) -> FrozenMap[str, Any]:
     """Return what Spark planned a batch to read: `query`, offsets `since` and `until`, and `files` of file sources.
 
-    Files are recorded as their number and a hash of what Spark notes of them.
+    Files are recorded as their number and a hash of Spark's log entries.
     """
     until = planned_offsets(spark, batch)
     if until is None:
         return EMPTY
     since = planned_offsets(spark, batch - 1) or (NO_OFFSET,) * len(until)
-    return FrozenMap(query=_query(spark), since=since, until=until, files=_files(spark, since, until))
+    return FrozenMap(
+        query=_read_query_id(spark), since=since, until=until, files=_hash_files(spark, since, until)
+    )
 
 
 def check_offsets(checkpoint: Checkpoint) -> None:
     """Raise `StreamError` W2202 when Spark's offsets and the commits of a checkpoint are not of the same time."""
     last, batch = _last_commit(checkpoint)
     if last is not None and last.final:
-        return  # nothing is read after the end of the input
+        return  # no rows are read after the end of the input
     done = max(list_entries(checkpoint.spark / "commits"), default=-1)
     planned = max(list_entries(checkpoint.spark / "offsets"), default=-1)
     if done > batch or planned > batch + 1:
-        raise _disagree(
+        raise _mismatch_error(
             checkpoint, max(done, planned - 1), batch, "the commits are older, or some are missing"
         )
     if batch >= 0 and planned < batch:
         why = "'spark' is missing" if planned < 0 else "'spark' is older"
-        raise _disagree(
-            checkpoint, planned, batch, f"{why}: rows that were read would be read again or passed over"
+        raise _mismatch_error(
+            checkpoint, planned, batch, f"{why}: rows that were read would be read again or skipped"
         )
     if done < batch - 1:
-        raise _disagree(checkpoint, done, batch, "'spark/commits' is older, or some of its files are missing")
+        raise _mismatch_error(
+            checkpoint, done, batch, "'spark/commits' is older, or some of its files are missing"
+        )
     if last is not None:
         check_reading(checkpoint, last)
 
 
 def check_reading(checkpoint: Checkpoint, commit: Manifest) -> None:
-    """Raise `StreamError` W2202 when Spark's plan of a committed batch is not what the commit says it read."""
+    """Raise `StreamError` W2202 if Spark's plan of a committed batch differs from its commit."""
     known = commit.read
     if not known:  # written by a version that did not record it
         return
@@ -114,11 +118,11 @@ def check_reading(checkpoint: Checkpoint, commit: Manifest) -> None:
     now = planned_offsets(spark, commit.batch)
     if now is None:
         why = "Spark has no plan of it"
-    elif _query(spark) != known["query"]:
-        why = f"Spark's offsets are of the query {_query(spark)}, the commit of {known['query']}"
-    elif _trimmed(now) != _trimmed(known["until"]):
-        why = f"Spark planned to read up to {_shown(now)}, the commit says {_shown(known['until'])}"
-    elif _trimmed(_files(spark, known["since"], known["until"])) != _trimmed(known["files"]):
+    elif _read_query_id(spark) != known["query"]:
+        why = f"Spark's offsets are of the query {_read_query_id(spark)}, the commit of {known['query']}"
+    elif _trim(now) != _trim(known["until"]):
+        why = f"Spark planned to read up to {_format_offsets(now)}, the commit says {_format_offsets(known['until'])}"
+    elif _trim(_hash_files(spark, known["since"], known["until"])) != _trim(known["files"]):
         why = "the files that Spark noted for it in 'spark/sources' are not those of the commit"
     else:
         return
@@ -143,32 +147,32 @@ def _last_commit(checkpoint: Checkpoint) -> tuple[Manifest | None, int]:
     ), record.first_batch - 1
 
 
-def _query(spark: Path) -> str:
+def _read_query_id(spark: Path) -> str:
     try:
         return str(json.loads((spark / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
 
-def _files(spark: Path, since: Sequence[str], until: Sequence[str]) -> tuple[str, ...]:
+def _hash_files(spark: Path, since: Sequence[str], until: Sequence[str]) -> tuple[str, ...]:
     """Return for each source how many files a batch read and a hash of their entries; empty for other sources."""
-    found = []
-    for number, (low, high) in enumerate(zip(_padded(since, len(until)), until, strict=True)):
+    hashes = []
+    for number, (low, high) in enumerate(zip(_pad(since, len(until)), until, strict=True)):
         first, last = parse_entry(low), parse_entry(high)
         if first is None or last is None:
-            found.append("")
+            hashes.append("")
             continue
-        lines = sorted(_lines(list_entries(spark / "sources" / str(number)), first, last))
+        lines = sorted(_iter_lines(list_entries(spark / "sources" / str(number)), first, last))
         digest = hashlib.blake2b("\n".join(lines).encode(), digest_size=12).hexdigest()
-        found.append(f"{len(lines)} {digest}")
-    return tuple(found)
+        hashes.append(f"{len(lines)} {digest}")
+    return tuple(hashes)
 
 
-def _lines(entries: dict[int, Path], first: int, last: int) -> Iterable[str]:
-    """Yield what the entries after `first` up to `last` say of their files, wherever they are gathered by now."""
+def _iter_lines(entries: dict[int, Path], first: int, last: int) -> Iterable[str]:
+    """Yield the lines of the entries after `first` up to `last`, also from compacted files."""
     for number in range(first + 1, last + 1):
         place = entries.get(number) or next(
-            (p for n, p in entries.items() if n > number and p.suffix == _GATHERED), None
+            (p for n, p in entries.items() if n > number and p.suffix == _COMPACT), None
         )
         if place is None:
             continue
@@ -178,12 +182,12 @@ def _lines(entries: dict[int, Path], first: int, last: int) -> Iterable[str]:
                 yield line
 
 
-def _padded(offsets: Sequence[str], count: int) -> tuple[str, ...]:
+def _pad(offsets: Sequence[str], count: int) -> tuple[str, ...]:
     return (*offsets, *(NO_OFFSET,) * (count - len(offsets)))[:count]
 
 
-def _trimmed(offsets: Sequence[str]) -> tuple[str, ...]:
-    """Return offsets without sources at the end that have given nothing: one may have been added since."""
+def _trim(offsets: Sequence[str]) -> tuple[str, ...]:
+    """Return offsets without trailing sources that have no rows: a source may have been added later."""
     kept = list(offsets)
     while kept and kept[-1] in (NO_OFFSET, "", _NO_FILES):
         kept.pop()
@@ -193,11 +197,11 @@ def _trimmed(offsets: Sequence[str]) -> tuple[str, ...]:
 _NO_FILES = f"0 {hashlib.blake2b(b'', digest_size=12).hexdigest()}"
 
 
-def _shown(offsets: Sequence[str]) -> str:
+def _format_offsets(offsets: Sequence[str]) -> str:
     return ", ".join(offsets) or "nothing"
 
 
-def _disagree(checkpoint: Checkpoint, reached: int, batch: int, why: str) -> StreamError:
+def _mismatch_error(checkpoint: Checkpoint, reached: int, batch: int, why: str) -> StreamError:
     ends = ["with none" if b < 0 else f"with batch {b}" for b in (reached, batch)]
     return StreamError(
         f"Spark's offsets in {str(checkpoint.spark)!r} end {ends[0]}, the commits of the checkpoint {ends[1]}: {why}",
@@ -206,21 +210,21 @@ def _disagree(checkpoint: Checkpoint, reached: int, batch: int, why: str) -> Str
     )
 
 
-_NOTHING = -1
+_NO_ENTRY = -1
 
 
 def drop_unplanned(checkpoint: Path) -> None:
-    """Remove the entries of file sources that no planned batch has, from a checkpoint that no query uses."""
-    planned = _planned(checkpoint)
+    """Remove log entries of file sources that belong to no planned batch; no query may be running."""
+    planned = _planned_entries(checkpoint)
     for number, source in list_entries(checkpoint / "sources").items():
         if planned is not None and number >= len(planned):
             continue
-        last = _NOTHING if planned is None else planned[number]
+        last = _NO_ENTRY if planned is None else planned[number]
         entries = list_entries(source)
-        if last is None or not _is_whole(entries, last):
+        if last is None or not _is_complete(entries, last):
             continue
         beyond = [entry for n, entry in entries.items() if n > last]
-        if all(map(_is_of_files, beyond)):
+        if all(map(_is_file_entry, beyond)):
             for entry in reversed(beyond):
                 entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
                 entry.unlink()
@@ -233,9 +237,9 @@ def count_sources(checkpoint: Path) -> int | None:
 
 
 def add_source(checkpoint: Path) -> None:
-    """Let the newest plans of a checkpoint have one source more, which has given nothing so far.
+    """Add a source without rows to the newest plans of a checkpoint.
 
-    Spark reads the last two: the newest one, and the one before it when the newest is not done.
+    Spark reads the last two: the newest one, and the one before it if the newest is not finished.
     """
     plans = list_entries(checkpoint / "offsets")
     for number in sorted(plans)[-2:]:
@@ -246,17 +250,17 @@ def add_source(checkpoint: Path) -> None:
         beside.replace(plan)
 
 
-def _is_whole(entries: dict[int, Path], last: int) -> bool:
-    """Whether the entries up to the last one tell of every file, without any that comes after."""
+def _is_complete(entries: dict[int, Path], last: int) -> bool:
+    """Return whether the entries up to the last one list every file without later ones."""
     number = last
-    while number > _NOTHING and number in entries:
-        if entries[number].suffix == _GATHERED:
+    while number > _NO_ENTRY and number in entries:
+        if entries[number].suffix == _COMPACT:
             return True
         number -= 1
-    return number == _NOTHING
+    return number == _NO_ENTRY
 
 
-def _planned(checkpoint: Path) -> list[int | None] | None:
+def _planned_entries(checkpoint: Path) -> list[int | None] | None:
     """Return the last entry of each source that the newest plan has: None for another kind, and before any plan."""
     plans = list_entries(checkpoint / "offsets")
     if not plans:
@@ -264,15 +268,15 @@ def _planned(checkpoint: Path) -> list[int | None] | None:
     return [parse_entry(offset) for offset in planned_offsets(checkpoint, max(plans)) or ()]
 
 
-def _is_of_files(entry: Path) -> bool:
+def _is_file_entry(entry: Path) -> bool:
     lines = entry.read_text(encoding="utf-8").splitlines()
-    files = [_document(line) for line in lines[1:]]
+    files = [_parse_json(line) for line in lines[1:]]
     return lines[:1] == [VERSION] and all(
         isinstance(f, dict) and {"path", "batchId"} <= set(f) for f in files
     )
 
 
-def _document(line: str) -> Any:
+def _parse_json(line: str) -> Any:
     try:
         return json.loads(line)
     except ValueError:

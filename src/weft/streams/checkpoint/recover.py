@@ -1,10 +1,10 @@
-"""Recover: what a start does before anything else, so that a crash leaves nothing behind.
+"""Recovery: what a start does first, so that a crash has no effect.
 
 ::
 
-    redriven/<number>.json     with this file a redrive has happened: the rejected rows it took, its corrections
+    redriven/<number>.json     commits a redrive: the rejected rows it took, its corrections
 
-A redrive that was cut short before that file left nothing; one that was cut short after it is finished here.
+A redrive that was interrupted before that file has no effect; one that was interrupted after it is completed here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from weft.streams.checkpoint.manifest import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedriveRecord(Document):
-    """One redrive: rejected rows it took, by file and place; `taken_back` counts partners by fingerprint."""
+    """One redrive: the rejected rows it took, by file and position; `taken_back` counts retracted rows by fingerprint."""
 
     number: int
     at: int
@@ -52,7 +52,7 @@ class RedriveRecord(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedriveReport(Document):
-    """What a redrive of one statement did, or would do."""
+    """The result of a redrive of one statement, or of a dry run."""
 
     sink: str
     taken: int
@@ -63,59 +63,60 @@ class RedriveReport(Document):
 
 
 def read_redrives(checkpoint: Checkpoint) -> tuple[RedriveRecord, ...]:
-    """Return the redrives that have happened, in order."""
-    return tuple(_read(checkpoint, number) for number in list_batches(checkpoint.redriven))
+    """Read all committed redrives, in order."""
+    return tuple(_read_redrive(checkpoint, number) for number in list_batches(checkpoint.redriven))
 
 
 def write_redrive(checkpoint: Checkpoint, record: RedriveRecord) -> None:
-    """Let a redrive happen and put its files into place; they are on the disk before its record is."""
+    """Commit a redrive and rename its files, which are synced before its record is written."""
     sync_staged(record.files)
     files = format_moves(checkpoint, record.files)
-    write_document(_file(checkpoint, record.number), {"format": FORMAT, **record.to_dict(), "files": files})
+    write_document(
+        _redrive_path(checkpoint, record.number), {"format": FORMAT, **record.to_dict(), "files": files}
+    )
     finish_redrive(record)
 
 
 def finish_redrive(record: RedriveRecord) -> None:
-    """Put the files of a redrive that has happened into place."""
+    """Rename the files of a committed redrive to their final paths."""
     finish_moves(Manifest(batch=record.number, sink=record.files))
 
 
-def collect_taken(found: tuple[RedriveRecord, ...]) -> dict[str, set[int]]:
+def collect_taken(records: tuple[RedriveRecord, ...]) -> dict[str, set[int]]:
     """Return the rejected rows that earlier redrives took, by file."""
     taken: dict[str, set[int]] = {}
-    for record in found:
+    for record in records:
         for name, places in record.taken.items():
             taken.setdefault(name, set()).update(places)
     return taken
 
 
-def count_retracted(found: tuple[RedriveRecord, ...]) -> Counter[str]:
-    """Return how many padded rows of each partner earlier redrives took back."""
+def count_retracted(records: tuple[RedriveRecord, ...]) -> Counter[str]:
+    """Return how many rows of each fingerprint earlier redrives retracted."""
     total: Counter[str] = Counter()
-    for record in found:
+    for record in records:
         total.update(record.taken_back)
     return total
 
 
-def _file(checkpoint: Checkpoint, number: int) -> Path:
+def _redrive_path(checkpoint: Checkpoint, number: int) -> Path:
     return checkpoint.redriven / f"{number}.json"
 
 
-def _read(checkpoint: Checkpoint, number: int) -> RedriveRecord:
-    path = _file(checkpoint, number)
-    said: Mapping[str, Any] = read_document(path)
+def _read_redrive(checkpoint: Checkpoint, number: int) -> RedriveRecord:
+    path = _redrive_path(checkpoint, number)
+    document: Mapping[str, Any] = read_document(path)
     try:
-        return replace(RedriveRecord.from_dict(said), files=read_moves(checkpoint, said["files"]))
+        return replace(RedriveRecord.from_dict(document), files=read_moves(checkpoint, document["files"]))
     except (KeyError, TypeError) as cause:
         raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
 
 
 def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path | None = None) -> int | None:
-    """Bring a checkpoint to its last commit and return the number of that batch.
+    """Restore a checkpoint to its last commit and return the number of that batch.
 
-    Files of the last batch go where readers see them, and what later batches began is removed; `staging`
-    is the folder in which the sink's files of this checkpoint wait, `sink` the one where they appear.  A
-    flush that was committed is sealed.
+    Files of the last batch are renamed to their final paths, and files of later batches are removed; `staging` is
+    the folder of the sink's staged files, `sink` the one of its final files.  A committed flush is sealed.
     """
     record = read_job_record(checkpoint)
     last = last_batch(checkpoint)
@@ -135,15 +136,15 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path |
 
 
 def remove_output(checkpoint: Checkpoint, sink: Path | None = None) -> None:
-    """Remove what all earlier checkpoints of a statement gave to its sink; it comes again.
+    """Remove the output of all earlier checkpoints of a statement, because it is written again.
 
-    Earlier ones are those that it replaced and those whose offsets were taken over.  What damaged or missing
-    checkpoints do not list any more is found in `sink` by its name.
+    Earlier ones are those that it replaced and those whose offsets were taken over.  Files that damaged or missing
+    checkpoints no longer list are recognized in `sink` by their names.
     """
     folder = checkpoint.root.parent
     for earlier in list_checkpoints(folder):
         if earlier != checkpoint:
-            _forget(earlier)
+            _remove_files(earlier)
     own = read_job_record(checkpoint).id
     if sink is not None:
         for one in list_ids(folder):
@@ -151,7 +152,7 @@ def remove_output(checkpoint: Checkpoint, sink: Path | None = None) -> None:
                 remove_path(path)
 
 
-def _forget(earlier: Checkpoint) -> None:
+def _remove_files(earlier: Checkpoint) -> None:
     for batch in list_batches(earlier.commits):
         with suppress(StreamError):
             for move in read_manifest(earlier, batch).sink:
@@ -162,7 +163,7 @@ def _forget(earlier: Checkpoint) -> None:
 
 
 def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None:
-    """Raise W2202 when the sink has files of batches that the checkpoint has not committed: they would come twice."""
+    """Raise W2202 if the sink has files of uncommitted batches: their rows would be written twice."""
     named = re.compile(rf"part-{re.escape(own)}-(\d+)-.*")
     ahead = sorted(
         p.name for p in sink.glob(f"part-{own}-*") if (m := named.fullmatch(p.name)) and int(m[1]) > last
@@ -173,7 +174,7 @@ def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None
         f"{str(sink)!r} has {len(ahead)} files of batches after the last commit of {str(checkpoint.root)!r} "
         f"({'none' if last < 0 else f'batch {last}'}), from {ahead[0]!r} on: the checkpoint is an older copy",
         code="W2202",
-        help="bring the newest checkpoint back; or move these files away, and the job reads their input again; "
+        help="restore the newest checkpoint; or move these files away, and the job reads their input again; "
         "or begin again with `--fresh`",
     )
 
@@ -183,19 +184,19 @@ def _remove_later(checkpoint: Checkpoint, last: int) -> None:
         if folder.name.startswith(".tmp-") or (folder.name.isdigit() and int(folder.name) > last):
             remove_path(folder)
     for path in checkpoint.rejects.glob("*/*"):
-        said = path.name.partition("-")[0]
-        if path.name.startswith(".") or (said.isdigit() and int(said) > last):
+        batch_text = path.name.partition("-")[0]
+        if path.name.startswith(".") or (batch_text.isdigit() and int(batch_text) > last):
             remove_path(path)
     for folder in (checkpoint.root, checkpoint.commits, checkpoint.heartbeats):
         for path in folder.glob(".tmp-*"):
             remove_path(path)
     for batch in list_batches(checkpoint.heartbeats):
         if batch > last:
-            _forget_flush(checkpoint, batch)
+            _remove_flush(checkpoint, batch)
 
 
-def _forget_flush(checkpoint: Checkpoint, batch: int) -> None:
-    # A flush that did not happen must not become the clock of a batch with rows.
+def _remove_flush(checkpoint: Checkpoint, batch: int) -> None:
+    # The clocks of an uncommitted flush must not apply to a batch with rows.
     heartbeat = read_heartbeat(checkpoint, batch)
     if heartbeat is not None and heartbeat.final:
         remove_path(checkpoint.heartbeat_file(batch))

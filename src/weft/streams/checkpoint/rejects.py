@@ -1,4 +1,4 @@
-"""Rejected rows as they lie below a checkpoint: which side, why, when, and the row itself.
+"""Rejected rows of a checkpoint: side, reason, time, and the row itself.
 
 ::
 
@@ -47,14 +47,14 @@ class RejectFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedRow(Document):
-    """One rejected row; `row` has the columns that the statement reads, by their names."""
+    """One rejected row; `row` maps the columns that the statement reads to their values."""
 
     DOCUMENT: ClassVar = ("side", "reason", "event_time", "watermark", "batch", "matched", "text")
 
     side: str
     reason: str
-    event_time: Annotated[int, _iso] | None
-    watermark: Annotated[int, _iso] | None
+    event_time: Annotated[int, _format_time] | None
+    watermark: Annotated[int, _format_time] | None
     batch: int
     matched: bool
     raw: str | None
@@ -62,15 +62,15 @@ class RejectedRow(Document):
 
     @property
     def text(self) -> Annotated[str, Key("row")]:
-        """The row as JSON text, or what could not be read."""
+        """The row as JSON, or the text that could not be parsed."""
         if self.raw is not None:
             return self.raw
         return json.dumps(dict(self.row), ensure_ascii=False, default=str)
 
 
 def list_reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
-    """Return the files of rejected rows, oldest batch first; batches that have not happened show nothing."""
-    found = []
+    """Return the files of rejected rows of committed batches, the oldest first."""
+    files = []
     last = last_batch(checkpoint)
     for path in checkpoint.rejects.glob("*/*.parquet"):
         named = _NAME.fullmatch(path.name)
@@ -78,12 +78,12 @@ def list_reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
             batch, join, group = (int(named[part]) for part in ("batch", "join", "group"))
             if last is not None and batch > last:
                 continue
-            found.append(RejectFile(batch, join, group, path.parent.name, path))
-    return tuple(sorted(found))
+            files.append(RejectFile(batch, join, group, path.parent.name, path))
+    return tuple(sorted(files))
 
 
 def read_rejects(file: RejectFile) -> Any:
-    """Return the rows of a file as an Arrow table; raise `StreamError` W2202 when it does not read."""
+    """Return the rows of a file as an Arrow table; raise `StreamError` W2202 if it is damaged."""
     try:
         return pq.read_table(file.path, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as cause:
@@ -94,30 +94,32 @@ def read_last_rejects(checkpoint: Checkpoint, most: int) -> tuple[RejectedRow, .
     """Return the newest rejected rows, the last batch first."""
     names = read_job_record(checkpoint).plan.get("children", EMPTY)
     sides = read_job_record(checkpoint).plan.get("sides", EMPTY)
-    found: list[RejectedRow] = []
+    rejected: list[RejectedRow] = []
     for file in reversed(list_reject_files(checkpoint)):
-        if len(found) >= most:
+        if len(rejected) >= most:
             break
         key = side_name(max(file.join, 1), file.side)
-        rows = read_rejects(file).slice(0, most - len(found)).to_pylist()
-        found.extend(_row(said, sides.get(key, key), names.get(key, EMPTY)) for said in rows)
-    return tuple(found)
+        rows = read_rejects(file).slice(0, most - len(rejected)).to_pylist()
+        rejected.extend(_build_row(row, sides.get(key, key), names.get(key, EMPTY)) for row in rows)
+    return tuple(rejected)
 
 
-def _row(said: Mapping[str, Any], side: str, names: Mapping[str, str]) -> RejectedRow:
-    inner = said.get("row") or {}
-    shown = {names.get(child, child): value for child, value in inner.items() if not names or child in names}
+def _build_row(values: Mapping[str, Any], side: str, names: Mapping[str, str]) -> RejectedRow:
+    inner = values.get("row") or {}
+    columns = {
+        names.get(child, child): value for child, value in inner.items() if not names or child in names
+    }
     return RejectedRow(
         side=side,
-        reason=said["reason"],
-        event_time=said["event_time"],
-        watermark=said["watermark"],
-        batch=said["batch"],
-        matched=said["matched"],
-        raw=said["raw"],
-        row=shown,
+        reason=values["reason"],
+        event_time=values["event_time"],
+        watermark=values["watermark"],
+        batch=values["batch"],
+        matched=values["matched"],
+        raw=values["raw"],
+        row=columns,
     )
 
 
-def _iso(micros: int) -> str:
+def _format_time(micros: int) -> str:
     return format_micros(micros) or str(micros)

@@ -1,4 +1,4 @@
-"""Status: how it stands with stream jobs, read from the files that they leave; nothing is started."""
+"""The status of stream jobs, read from their files; nothing is started."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _MILLISECOND = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideStatus(Document):
-    """One side of a join: what it holds, and how far its own time has come; times are microseconds.
+    """One side of a join: its size and its watermark; times are microseconds.
 
-    `watermark` is the greatest event time that its stream has shown minus the delay, `last_rows` when it
-    showed rows on the wall clock.  A side that is the result of an earlier join has no alias.
+    `watermark` is the greatest event time of its stream minus the delay, `last_rows` the wall-clock time of
+    its last rows.  A side that is the result of an earlier join has no alias.
     """
 
     DOCUMENT: ClassVar = (
@@ -65,7 +65,7 @@ class SideStatus(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementStatus(Document):
-    """How it stands with one statement; `held_back_by` names the stream that the watermark waits for."""
+    """The status of one statement; `held_back_by` names the stream that the watermark waits for."""
 
     UNLISTED: ClassVar = (
         "pid", "location", "checkpoint", "batches", "watermark", "held_back_by", "held_since", "sides"
@@ -86,9 +86,9 @@ class StatementStatus(Document):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sides that are close to their limit, in sentences."""
+        """Warnings about sides that are close to their limit."""
         return tuple(
-            f"{side.name} of {self.name!r} keeps {side.state_rows:,} rows, {side.fill} % of the {side.limit:,} it may"
+            f"{side.name} of {self.name!r} keeps {side.state_rows:,} rows, {side.fill} % of its limit of {side.limit:,}"
             for side in self.sides
             if (side.fill or 0) >= WARN_AT
         )
@@ -96,9 +96,9 @@ class StatementStatus(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus(Document):
-    """How it stands with a job: its processes and its statements.
+    """The status of a job: its processes and its statements.
 
-    `problems` are files of it that are damaged; `is_orphan` says that its process outlived its supervisor.
+    `problems` are its damaged files; `is_orphan` means that its process outlived its supervisor.
     """
 
     DOCUMENT: ClassVar = (
@@ -120,51 +120,51 @@ class JobStatus(Document):
 
 
 def plan_facts(plan: StatementPlan) -> FrozenMap[str, Any]:
-    """Return what `status` needs of a plan; it is kept in job.json, so that files alone are enough."""
+    """Return the parts of a plan that `status` needs; job.json keeps them, so that status needs only files."""
     limits = {
         side_name(step.number, side): step.limits.max_state_rows
         for step in plan.kernel_steps
         for side in ("left", "right")
     }
-    said = plan.sink.connector
+    connector = plan.sink.connector
     return FrozenMap(
         sides=FrozenMap(name_sides(plan)),
-        aliases=FrozenMap(_aliases(plan)),
+        aliases=FrozenMap(_iter_aliases(plan)),
         delays=FrozenMap({i.alias: i.stream.delay.microseconds for i in plan.inputs}),
         limits=FrozenMap(limits),
-        children=FrozenMap(_children(plan)),
+        children=FrozenMap(_iter_children(plan)),
         has_watermark=plan.has_watermark,
-        location=str(said.get("path") or said.get("topic") or ""),
+        location=str(connector.get("path") or connector.get("topic") or ""),
     )
 
 
 def name_sides(plan: StatementPlan) -> dict[str, str]:
-    """Return what people call each side of the ledger: its stream or table, or the joins before it.
+    """Return a display name for each side of the ledger: its stream or table, or the join before it.
 
-    A stream that is read twice is told with its alias.
+    A stream that is read twice is shown with its alias.
     """
     numbers = [*(i.number for i in plan.inputs), *(t.number for t in plan.tables)]
-    names = [_relation(plan, n) for n in numbers]
-    found: dict[str, str] = {}
+    names = [_relation_name(plan, n) for n in numbers]
+    sides: dict[str, str] = {}
     for step in plan.steps:
-        left = _called(plan, step.left[0], names) if len(step.left) == 1 else f"join {step.number - 1}"
-        found[side_name(step.number, "left")] = left
+        left = _display_name(plan, step.left[0], names) if len(step.left) == 1 else f"join {step.number - 1}"
+        sides[side_name(step.number, "left")] = left
         if isinstance(step, KernelStep):
-            found[side_name(step.number, "right")] = _called(plan, step.right, names)
-    return found
+            sides[side_name(step.number, "right")] = _display_name(plan, step.right, names)
+    return sides
 
 
-def _relation(plan: StatementPlan, number: int) -> str:
+def _relation_name(plan: StatementPlan, number: int) -> str:
     source = plan.source(number)
     return source.stream.name if isinstance(source, Input) else source.table.name
 
 
-def _called(plan: StatementPlan, number: int, names: list[str]) -> str:
-    name = _relation(plan, number)
+def _display_name(plan: StatementPlan, number: int, names: list[str]) -> str:
+    name = _relation_name(plan, number)
     return name if names.count(name) == 1 else f"{name} {plan.source(number).alias}"
 
 
-def _aliases(plan: StatementPlan) -> Iterator[tuple[str, str]]:
+def _iter_aliases(plan: StatementPlan) -> Iterator[tuple[str, str]]:
     for step in plan.kernel_steps:
         for side, numbers in (("left", step.left), ("right", (step.right,))):
             source = plan.source(numbers[0])
@@ -172,39 +172,39 @@ def _aliases(plan: StatementPlan) -> Iterator[tuple[str, str]]:
                 yield side_name(step.number, side), source.alias
 
 
-def _children(plan: StatementPlan) -> Iterator[tuple[str, FrozenMap[str, str]]]:
-    """Yield for each side of a join what the children of its rows are called by people."""
+def _iter_children(plan: StatementPlan) -> Iterator[tuple[str, FrozenMap[str, str]]]:
+    """Yield for each side of a join the column names of its children."""
     for step in plan.kernel_steps:
-        made = build_layout(plan, step)
-        for side, children in (("left", made.left), ("right", made.right)):
-            named = {c.name: _column(plan, c.slot[1], c.slot[2]) for c in children if c.slot[0] == "i"}
+        layout = build_layout(plan, step)
+        for side, children in (("left", layout.left), ("right", layout.right)):
+            named = {c.name: _column_name(plan, c.slot[1], c.slot[2]) for c in children if c.slot[0] == "i"}
             yield side_name(step.number, side), FrozenMap(named)
 
 
-def _column(plan: StatementPlan, number: int, index: int) -> str:
+def _column_name(plan: StatementPlan, number: int, index: int) -> str:
     source = plan.source(number)
     columns = source.stream.columns if isinstance(source, Input) else source.table.columns
     return columns.fields[index].name
 
 
 def list_jobs(base: Path) -> tuple[str, ...]:
-    """Return the names of the jobs that left something below a folder."""
-    found = base.iterdir() if base.is_dir() else ()
-    return tuple(sorted(p.name for p in found if p.is_dir() and not p.name.startswith(".")))
+    """Return the names of the jobs that have files in a folder."""
+    entries = base.iterdir() if base.is_dir() else ()
+    return tuple(sorted(p.name for p in entries if p.is_dir() and not p.name.startswith(".")))
 
 
 def read_job_status(name: str, folder: Path) -> JobStatus:
-    """Return how it stands with the job that keeps its files in a folder.
+    """Read the status of the job in a folder.
 
-    Whether it runs is what its locks say.  A file that is damaged is among the problems and hides nothing else.
+    Its locks decide whether it is running.  Damaged files are listed in the problems and do not hide the rest.
     """
     files = SupervisorFiles(folder)
     problems: list[Diagnostic] = []
-    record = _record(files, problems)
+    record = _try_read_record(files, problems)
     by = find_keeper(files)
     killed = record is not None and record.at_work and by is None
     failed = killed or (record is not None and record.state == "failed")
-    statements = tuple(_statements(folder, problems, failed=failed))
+    statements = tuple(_iter_statements(folder, problems, failed=failed))
     state: State = "stopped"
     if by is not None or any(s.state == "running" for s in statements):
         state = "running"
@@ -218,17 +218,17 @@ def read_job_status(name: str, folder: Path) -> JobStatus:
         state=state,
         folder=folder,
         pid=record.child_pid if record is not None and record.child.runs else holding,
-        supervisor=None if by is None else _supervisor(record, by),
+        supervisor=None if by is None else _supervisor_pid(record, by),
         since=None if record is None else record.since,
         restarts=0 if record is None else len(record.restarts),
-        error=_killed(name) if killed else None if record is None else record.error,
+        error=_killed_error(name) if killed else None if record is None else record.error,
         statements=statements,
         problems=tuple(problems),
-        is_orphan=by is not None and _supervisor(record, by) is None,
+        is_orphan=by is not None and _supervisor_pid(record, by) is None,
     )
 
 
-def _record(files: SupervisorFiles, problems: list[Diagnostic]) -> SupervisorRecord | None:
+def _try_read_record(files: SupervisorFiles, problems: list[Diagnostic]) -> SupervisorRecord | None:
     try:
         return read_record(files)
     except StreamError as damaged:
@@ -236,46 +236,46 @@ def _record(files: SupervisorFiles, problems: list[Diagnostic]) -> SupervisorRec
         return None
 
 
-def _supervisor(record: SupervisorRecord | None, by: Holder) -> int | None:
-    """Return the process that watches the job; a child whose supervisor was killed is watched by nobody."""
+def _supervisor_pid(record: SupervisorRecord | None, by: Holder) -> int | None:
+    """Return the process id of the supervisor, None if it was killed and only the child is running."""
     if record is not None and by.process == record.child:
         return None
     return by.process.pid if by.process.runs or by.host != socket.gethostname() else None
 
 
-def _killed(name: str) -> FrozenMap[str, Any]:
+def _killed_error(name: str) -> FrozenMap[str, Any]:
     return FrozenMap(
         code="W2225",
         message=f"the processes of the job {name!r} were killed, or the machine stopped",
-        help=f"nothing that is committed is lost; `weft stream start {quote_for_shell(name)}` goes on after the last commit",
+        help=f"nothing that is committed is lost; `weft stream start {quote_for_shell(name)}` continues after the last commit",
     )
 
 
-def _statements(folder: Path, problems: list[Diagnostic], *, failed: bool) -> Iterator[StatementStatus]:
+def _iter_statements(folder: Path, problems: list[Diagnostic], *, failed: bool) -> Iterator[StatementStatus]:
     for statement in _statement_folders(folder):
         try:
-            found = find_checkpoint(statement)
-            if found is not None:
-                yield read_statement_status(found, failed=failed)
+            checkpoint = find_checkpoint(statement)
+            if checkpoint is not None:
+                yield read_statement_status(checkpoint, failed=failed)
         except StreamError as damaged:
             problems.extend(damaged.diagnostics)
 
 
 def iter_checkpoints(folder: Path) -> Iterator[Checkpoint]:
-    """Yield the checkpoint in use of each statement of a job."""
+    """Yield the current checkpoint of each statement of a job."""
     for statement in _statement_folders(folder):
-        found = find_checkpoint(statement)
-        if found is not None:
-            yield found
+        checkpoint = find_checkpoint(statement)
+        if checkpoint is not None:
+            yield checkpoint
 
 
 def _statement_folders(folder: Path) -> list[Path]:
-    found = folder.iterdir() if folder.is_dir() else ()
-    return sorted(p for p in found if p.is_dir() and not p.name.startswith("."))
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return sorted(p for p in entries if p.is_dir() and not p.name.startswith("."))
 
 
 def read_statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> StatementStatus:
-    """Return how it stands with a statement; `failed` says that its job fell and is not started again."""
+    """Read the status of a statement; `failed` means that its job failed and is not restarted."""
     record = read_job_record(checkpoint)
     manifest = last_manifest(checkpoint) or Manifest(batch=-1)
     by = find_holder(checkpoint.lock)
@@ -286,8 +286,8 @@ def read_statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> St
         state = "sealed"
     plan: Mapping[str, Any] = record.plan
     beat = read_heartbeat(checkpoint, manifest.batch) if manifest.batch >= 0 else None
-    sides = _sides(plan, manifest, beat)
-    back = _held_back(plan, sides)
+    sides = _side_statuses(plan, manifest, beat)
+    back = _find_held_back(plan, sides)
     return StatementStatus(
         name=checkpoint.root.parent.name,
         state=state,
@@ -304,23 +304,25 @@ def read_statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> St
     )
 
 
-def _sides(plan: Mapping[str, Any], manifest: Manifest, beat: Heartbeat | None) -> tuple[SideStatus, ...]:
+def _side_statuses(
+    plan: Mapping[str, Any], manifest: Manifest, beat: Heartbeat | None
+) -> tuple[SideStatus, ...]:
     aliases, delays = plan.get("aliases", EMPTY), plan.get("delays", EMPTY)
     names, limits = plan.get("sides", EMPTY), plan.get("limits", EMPTY)
     idle = EMPTY if beat is None else beat.idle
-    found = []
+    statuses = []
     for side in dict.fromkeys((*names, *manifest.ledger)):
         alias = aliases.get(side)
-        shown = None if alias is None else manifest.max_times.get(alias)
+        max_time = None if alias is None else manifest.max_times.get(alias)
         stats = manifest.stats.get(side, EMPTY)
-        found.append(
+        statuses.append(
             SideStatus(
                 side=side,
                 name=names.get(side, side),
                 alias=alias,
                 watermark=None
-                if shown is None
-                else shown // _MILLISECOND * _MILLISECOND - delays.get(alias, 0),
+                if max_time is None
+                else max_time // _MILLISECOND * _MILLISECOND - delays.get(alias, 0),
                 last_rows=None if alias is None else manifest.last_rows.get(alias),
                 idle_since=idle.get(alias, EMPTY).get("since") if alias is not None else None,
                 state_rows=stats.get("current_size") or 0,
@@ -328,11 +330,11 @@ def _sides(plan: Mapping[str, Any], manifest: Manifest, beat: Heartbeat | None) 
                 limit=limits.get(side),
             )
         )
-    return tuple(found)
+    return tuple(statuses)
 
 
-def _held_back(plan: Mapping[str, Any], sides: tuple[SideStatus, ...]) -> SideStatus | None:
-    """Return the stream that the watermark waits for: one that showed nothing yet, or the least one."""
+def _find_held_back(plan: Mapping[str, Any], sides: tuple[SideStatus, ...]) -> SideStatus | None:
+    """Return the stream that the watermark waits for: one without rows so far, or the least one."""
     if not plan.get("has_watermark", False):
         return None
     waited = [s for s in sides if s.alias is not None and s.idle_since is None]

@@ -1,15 +1,15 @@
-"""What a supervised job leaves on disk: who runs it, how often it fell, and the wish to stop.
+"""Files of a supervised job: its processes, its restarts, and the request to stop.
 
 ::
 
     <job folder>/.supervisor/lock              held while the supervisor or its child runs
                              supervisor.json   the supervisor, its child, restarts, the last error
-                             log.txt           what both print
-                             answer.json       how the child ended, when it could say so
-                             stop              there when the job is to end after its batch
+                             log.txt           output of both
+                             answer.json       result of the child, if it could write one
+                             stop              exists if the job is to stop after its batch
 
-Whether a job runs is what the lock says, which the system frees when its processes end, however they end.
-The record says the rest; it is written by the holder of the lock alone.
+The lock decides whether a job is running: the system releases it when its processes end, however they end.
+Only the holder of the lock writes the record.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ State = Literal["starting", "running", "waiting", "stopped", "failed"]
 FOLDER = ".supervisor"
 _AT_WORK = ("starting", "running", "waiting")
 _LOCKED = 2
-"""Format of the records whose writers hold the lock; those of format 1 had none."""
+"""Format of records whose writers hold the lock; format 1 had no lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisorFiles:
-    """The places of a supervised job."""
+    """The paths of a supervised job."""
 
     job: Path
 
     @property
     def folder(self) -> Path:
-        """Folder of all of them."""
+        """Folder of these files."""
         return self.job / FOLDER
 
     @property
     def record(self) -> Path:
-        """Who runs the job."""
+        """Record of its processes."""
         return self.folder / "supervisor.json"
 
     @property
@@ -56,23 +56,23 @@ class SupervisorFiles:
 
     @property
     def log(self) -> Path:
-        """What the supervisor and its child print."""
+        """Output of the supervisor and its child."""
         return self.folder / "log.txt"
 
     @property
     def answer(self) -> Path:
-        """How the child ended."""
+        """Result of the child."""
         return self.folder / "answer.json"
 
     @property
     def stop(self) -> Path:
-        """There when the job is to end."""
+        """Exists if the job is to stop."""
         return self.folder / "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorRecord(Document):
-    """supervisor.json; times are microseconds, `restarts` are when the child was started again."""
+    """supervisor.json; times are microseconds, `restarts` are the times of restarts."""
 
     job: str
     state: State
@@ -87,7 +87,7 @@ class SupervisorRecord(Document):
 
     @property
     def supervisor(self) -> Process:
-        """The process that watches."""
+        """The supervising process."""
         return Process(self.pid, self.began)
 
     @property
@@ -97,12 +97,12 @@ class SupervisorRecord(Document):
 
     @property
     def at_work(self) -> bool:
-        """Whether the job was not at its end when this was written."""
+        """Whether the job had not ended when this was written."""
         return self.state in _AT_WORK
 
     @property
     def alive(self) -> Process | None:
-        """The process that keeps the job running, as far as the record alone can say."""
+        """The process that keeps the job running, according to the record alone."""
         if self.child.runs:
             return self.child
         alone = self.format < _LOCKED and self.at_work and self.supervisor.runs
@@ -110,34 +110,34 @@ class SupervisorRecord(Document):
 
 
 def write_record(files: SupervisorFiles, record: SupervisorRecord) -> None:
-    """Say how it stands with a job; only the holder of the lock does."""
+    """Write the record of a job; only the holder of the lock may do so."""
     write_document(files.record, record.to_dict())
 
 
 def read_record(files: SupervisorFiles) -> SupervisorRecord | None:
-    """Return how it stands with a job, None when it was never started; raise W2226 when the file is damaged."""
+    """Read the record of a job, None if it was never started; raise W2226 if it is damaged."""
     if not files.record.exists():
         return None
     try:
-        said = read_document(files.record)
+        document = read_document(files.record)
     except StreamError as cause:
-        raise _damaged(files, cause.message.partition(": ")[2]) from cause
+        raise _damaged_record(files, cause.message.partition(": ")[2]) from cause
     try:
-        found = SupervisorRecord.from_dict(said)
-        numbers = (found.pid, found.child_pid, found.since, found.format, *found.restarts)
+        record = SupervisorRecord.from_dict(document)
+        numbers = (record.pid, record.child_pid, record.since, record.format, *record.restarts)
     except TypeError as cause:
-        raise _damaged(files, str(cause)) from cause
-    texts = (found.job, found.began, found.child_began)
-    if found.state not in get_args(State) or not _are(numbers, int) or not _are(texts, str):
-        raise _damaged(files, "its values have other types")
-    return found
+        raise _damaged_record(files, str(cause)) from cause
+    texts = (record.job, record.began, record.child_began)
+    if record.state not in get_args(State) or not _have_type(numbers, int) or not _have_type(texts, str):
+        raise _damaged_record(files, "its values have other types")
+    return record
 
 
-def _are(values: tuple[object, ...], kind: type) -> bool:
+def _have_type(values: tuple[object, ...], kind: type) -> bool:
     return all(type(value) is kind for value in values)
 
 
-def _damaged(files: SupervisorFiles, why: str) -> StreamError:
+def _damaged_record(files: SupervisorFiles, why: str) -> StreamError:
     return StreamError(
         f"{str(files.record)!r} is damaged: {why}",
         code="W2226",
@@ -147,7 +147,7 @@ def _damaged(files: SupervisorFiles, why: str) -> StreamError:
 
 
 def try_read_record(files: SupervisorFiles) -> SupervisorRecord | None:
-    """Return how it stands with a job, None when it was never started or the file is damaged."""
+    """Read the record of a job, None if it was never started or the record is damaged."""
     try:
         return read_record(files)
     except StreamError:
@@ -155,10 +155,10 @@ def try_read_record(files: SupervisorFiles) -> SupervisorRecord | None:
 
 
 def find_keeper(files: SupervisorFiles) -> Holder | None:
-    """Return who keeps a job running, None when nobody does.
+    """Return the process that keeps a job running, None if it is not running.
 
-    The lock tells it.  A child that runs without it was started by an earlier version, or its folder is on a
-    disk on which a lock is not handed on to a child.
+    A child that runs without the lock was started by an earlier version, or its folder is on a disk on which
+    child processes do not inherit locks.
     """
     by = find_holder(files.lock)
     if by is not None:
@@ -169,27 +169,27 @@ def find_keeper(files: SupervisorFiles) -> Holder | None:
 
 
 def request_stop(files: SupervisorFiles) -> None:
-    """Say that the job is to end after its batch."""
+    """Request that the job stops after its batch."""
     files.folder.mkdir(parents=True, exist_ok=True)
     files.stop.touch()
 
 
 def is_stop_requested(files: SupervisorFiles) -> bool:
-    """Whether the job is to end."""
+    """Return whether the job is to stop."""
     return files.stop.exists()
 
 
 def clear_stop(files: SupervisorFiles) -> None:
-    """Take back the wish to end: the job is started again."""
+    """Clear the request to stop and the last result."""
     remove_path(files.stop)
     remove_path(files.answer)
 
 
 def write_answer(files: SupervisorFiles, document: Mapping[str, Any]) -> None:
-    """Leave how the child ended; the supervisor reads it."""
+    """Write the result of the child for the supervisor."""
     write_document(files.answer, document)
 
 
 def read_answer(files: SupervisorFiles) -> dict[str, Any] | None:
-    """Return how the child ended, None when it could not say."""
+    """Read the result of the child, None if it wrote none."""
     return read_document(files.answer) if files.answer.exists() else None

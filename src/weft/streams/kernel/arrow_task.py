@@ -1,12 +1,12 @@
-"""The task of a worker: collects its groups' rows, joins them, saves the state, then gives the output.
+"""The task of a worker: collect the rows of its groups, join them, save the state, then yield the output.
 
-Columns that come in::
+Input columns::
 
     __weft_group  __weft_side (0 left, 1 right, -1 tick)  __weft_hash  __weft_time  __weft_raw
     left_<child> ..  right_<child> ..
 
-A tick is a row for each group, so that groups without rows still let time pass.  Children are columns
-of their own: Spark writes structs to Arrow at several times the cost of their fields.
+A tick is a row for each group, so that rows also expire in groups without new rows.  Children are top-level
+columns, because Spark converts structs to Arrow at several times the cost of their fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weft.streams.kernel.transition import check_size, step
 
 GROUP, SIDE, HASH, TIME, RAW = "__weft_group", "__weft_side", "__weft_hash", "__weft_time", "__weft_raw"
 LEFT, RIGHT = "left_", "right_"
-"""What the names of the children of a side begin with."""
+"""Prefixes of the names of the children of a side."""
 TICK = -1
 
 Task = Callable[[Iterable[Any]], Iterator[Any]]
@@ -44,8 +44,7 @@ def arrow_task(
 ) -> Task:
     """Return the function for ``mapInArrow``.
 
-    `root` is the folder of the checkpoint, `previous` the batch whose state is continued (None: none
-    yet), `watermark` ``NEVER`` while there is none.
+    `root` is the folder of the checkpoint, `previous` the batch whose state is continued (None in the first batch), `watermark` ``NEVER`` while there is none.
     """
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
@@ -74,21 +73,21 @@ class Collector:
         self.schemas: tuple[Any, Any] | None = None
 
     def add(self, batch: Any) -> None:
-        """Take the rows of a record batch; what belongs together is not copied."""
+        """Add the rows of a record batch, without copies if all belong to one side of one group."""
         if self.schemas is None:
-            self.schemas = (_schema(batch, LEFT), _schema(batch, RIGHT))
+            self.schemas = (_child_schema(batch, LEFT), _child_schema(batch, RIGHT))
         if not batch.num_rows:
             return
         groups = batch.column(GROUP).to_numpy(zero_copy_only=False)
         sides = batch.column(SIDE).to_numpy(zero_copy_only=False)
-        alone = bool((groups == groups[0]).all())  # as it is when partitions are groups
+        alone = bool((groups == groups[0]).all())  # the usual case: a partition is a group
         for group in groups[:1] if alone else np.unique(groups):
             here = np.ones(len(groups), dtype=np.bool_) if alone else groups == group
             pieces = self.pieces.setdefault(int(group), ([], []))
             for side, prefix in enumerate((LEFT, RIGHT)):
                 mask = here & (sides == side)
                 if mask.any():
-                    pieces[side].append(_piece(batch, prefix, None if mask.all() else mask))
+                    pieces[side].append(_split_batch(batch, prefix, None if mask.all() else mask))
 
     def groups(self) -> dict[int, tuple[Arrivals, Arrivals]]:
         """Return the arrivals of each group."""
@@ -96,7 +95,7 @@ class Collector:
             return {}
         left, right = self.schemas
         return {
-            group: (_arrivals(pieces[0], left), _arrivals(pieces[1], right))
+            group: (_concat_pieces(pieces[0], left), _concat_pieces(pieces[1], right))
             for group, pieces in sorted(self.pieces.items())
         }
 
@@ -104,7 +103,7 @@ class Collector:
 _Piece = tuple[Any, Any, Any, list[Any]]
 
 
-def _piece(batch: Any, prefix: str, mask: NDArray[np.bool_] | None) -> _Piece:
+def _split_batch(batch: Any, prefix: str, mask: NDArray[np.bool_] | None) -> _Piece:
     columns = [batch.column(HASH), batch.column(TIME), batch.column(RAW)]
     children = [batch.column(i) for i, name in enumerate(batch.schema.names) if name.startswith(prefix)]
     if mask is not None:
@@ -114,12 +113,12 @@ def _piece(batch: Any, prefix: str, mask: NDArray[np.bool_] | None) -> _Piece:
     return columns[0], columns[1], columns[2], children
 
 
-def _arrivals(pieces: list[_Piece], schema: Any) -> Arrivals:
+def _concat_pieces(pieces: list[_Piece], schema: Any) -> Arrivals:
     if not pieces:
         nothing = pa.array([], pa.int64())
         return Arrivals(hashes=nothing, times=nothing, rows=schema.empty_table())
     hashes, times = (pa.concat_arrays([piece[i] for piece in pieces]) for i in range(2))
-    raw = pa.chunked_array([piece[2] for piece in pieces])  # long texts may not fit into one array
+    raw = pa.chunked_array([piece[2] for piece in pieces])  # long strings may not fit into one array
     columns = [
         _cast(pa.chunked_array([piece[3][i] for piece in pieces]), field.type)
         for i, field in enumerate(schema)
@@ -132,12 +131,12 @@ def _arrivals(pieces: list[_Piece], schema: Any) -> Arrivals:
     )
 
 
-def _cast(column: Any, wanted: Any) -> Any:
-    return column if column.type == wanted else column.cast(wanted)
+def _cast(column: Any, target: Any) -> Any:
+    return column if column.type == target else column.cast(target)
 
 
-def _schema(batch: Any, prefix: str) -> Any:
-    """Return the children of a side; instants are kept in UTC, whatever the zone of the session."""
+def _child_schema(batch: Any, prefix: str) -> Any:
+    """Return the children of a side; timestamps are UTC, whatever the time zone of the session."""
     mine = [f for f in batch.schema if f.name.startswith(prefix)]
     if not mine:
         raise KernelProblem(
@@ -145,17 +144,17 @@ def _schema(batch: Any, prefix: str) -> Any:
             f"the join's input has no column {prefix}.., only {', '.join(batch.schema.names)}",
             "report it as a defect of Weft",
         )
-    return pa.schema([pa.field(f.name.removeprefix(prefix), _in_utc(f.type)) for f in mine])
+    return pa.schema([pa.field(f.name.removeprefix(prefix), _to_utc(f.type)) for f in mine])
 
 
-def _in_utc(kind: Any) -> Any:
+def _to_utc(kind: Any) -> Any:
     if pa.types.is_timestamp(kind):
         return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_in_utc(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_to_utc(kind.value_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_in_utc(f.type)) for f in kind])
+        return pa.struct([f.with_type(_to_utc(f.type)) for f in kind])
     if pa.types.is_map(kind):
         key, item = kind.key_field, kind.item_field
-        return pa.map_(key.with_type(_in_utc(key.type)), item.with_type(_in_utc(item.type)))
+        return pa.map_(key.with_type(_to_utc(key.type)), item.with_type(_to_utc(item.type)))
     return kind

@@ -1,13 +1,13 @@
-"""Emit: rows of the output, made when they are asked for.
+"""The output of a batch, built while it is iterated.
 
 ::
 
     kind  time  [window_start  window_end]  left  right
     0     t     ...                         {..}  {..}     a pair; t is the later of both times
-    1     t     ...                         {..}  NULL     a left row that met nothing
-    2     t     ...                         NULL  {..}     a right row that met nothing
+    1     t     ...                         {..}  NULL     an unmatched left row
+    2     t     ...                         NULL  {..}     an unmatched right row
 
-What is held until then are places of rows.  When even these are many, the pairs are found a second time.
+Until then only positions of rows are kept.  If even these are too many, the pairs are computed again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from weft.streams.kernel.segments import Longs
 from weft.streams.kernel.spec import LEFT_UNMATCHED, NEVER, PAIR, RIGHT_UNMATCHED, JoinTask, Side
 
 MAX_KNOWN_PAIRS = 8_000_000
-"""Up to so many pairs of a batch are remembered until they are asked for; more are found again then."""
+"""Most pairs of a batch that are kept until the output is read; beyond that they are computed again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairs:
-    """Matching rows of two segments; without `known` they are found again when they are asked for."""
+    """Matching rows of two segments; without `known` they are computed again when the output is read."""
 
     matching: Matching
     known: tuple[tuple[Longs, Longs], ...] | None
@@ -42,14 +42,14 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeferredPairs:
-    """Pairs of several segments that are found again when they are asked for."""
+    """Pairs of several segments that are computed again when the output is read."""
 
     find: Callable[[], Iterator[tuple[Matching, Longs, Longs]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnmatchedRows:
-    """Rows of one side that met nothing; `places` are rows of `rows`."""
+    """Unmatched rows of one side; `places` are their positions in `rows`."""
 
     side: Side
     rows: Any
@@ -59,7 +59,7 @@ class UnmatchedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Output:
-    """All rows that one batch of one group gives; iterate as often as you like."""
+    """All rows that one batch of one group emits; can be iterated repeatedly."""
 
     task: JoinTask
     left: Any  # Arrow schemas of the children
@@ -135,7 +135,7 @@ class Output:
 
 
 def exceeds_known_pairs(pairs: int) -> bool:
-    """Whether so many pairs are found again rather than remembered."""
+    """Return whether so many pairs are computed again instead of being kept."""
     return pairs > MAX_KNOWN_PAIRS
 
 

@@ -1,7 +1,7 @@
-"""Gate: which arrived rows take part, which are turned away and why.
+"""The gate: which arriving rows enter the join, and which are rejected for which reason.
 
-The order is fixed: rows that do not read, rows without a time, late rows, duplicates; then rows
-whose key or time is NULL, which meet nothing and leave at once.
+The checks run in a fixed order: malformed rows, rows without a time, late rows, duplicates; then rows
+whose key or time is NULL, which match nothing and leave immediately.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from weft.streams.kernel.spec import FOREVER, NEVER, KernelProblem, Reason, Side
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RejectRows:
-    """Rows of one side with one reason; `raw` is the text of rows that do not read."""
+    """Rows of one side with one reason; `raw` is the text of malformed rows."""
 
     side: Side
     reason: Reason
-    times: NDArray[np.int64]  # NEVER: none
+    times: NDArray[np.int64]  # NEVER for rows without a time
     matched: NDArray[np.bool_]
     raw: Any
     rows: Any
@@ -35,24 +35,24 @@ class RejectRows:
         return len(self.times)
 
 
-def reject_table(found: Sequence[RejectRows], *, batch: int, group: int, watermark: int) -> Any:
-    """Return rejected rows of one side as one table: what is kept of them below the checkpoint."""
-    return pa.concat_tables([_table(one, batch, group, watermark) for one in found])
+def reject_table(rejects: Sequence[RejectRows], *, batch: int, group: int, watermark: int) -> Any:
+    """Return rejected rows of one side as the table that is stored in the checkpoint."""
+    return pa.concat_tables([_build_table(one, batch, group, watermark) for one in rejects])
 
 
-def _table(found: RejectRows, batch: int, group: int, watermark: int) -> Any:
-    count = len(found)
-    rows = found.rows.combine_chunks().to_struct_array() if found.rows.num_columns else None
+def _build_table(rejects: RejectRows, batch: int, group: int, watermark: int) -> Any:
+    count = len(rejects)
+    rows = rejects.rows.combine_chunks().to_struct_array() if rejects.rows.num_columns else None
     struct = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
     columns: dict[str, Any] = {
-        "side": pa.array([found.side] * count, pa.string()),
-        "reason": pa.array([found.reason] * count, pa.string()),
-        "event_time": pa.array(found.times, pa.int64(), mask=found.times == NEVER),
+        "side": pa.array([rejects.side] * count, pa.string()),
+        "reason": pa.array([rejects.reason] * count, pa.string()),
+        "event_time": pa.array(rejects.times, pa.int64(), mask=rejects.times == NEVER),
         "watermark": pa.array([None if watermark == NEVER else watermark] * count, pa.int64()),
         "batch": pa.array([batch] * count, pa.int64()),
         "group": pa.array([group] * count, pa.int32()),
-        "matched": pa.array(found.matched),
-        "raw": pa.nulls(count, pa.string()) if found.raw is None else found.raw,
+        "matched": pa.array(rejects.matched),
+        "raw": pa.nulls(count, pa.string()) if rejects.raw is None else rejects.raw,
     }
     if struct is not None:
         columns["row"] = struct
@@ -67,8 +67,8 @@ _TIME = "__time"
 class Arrivals:
     """Rows of one side of one group, in any order.
 
-    `hashes` and `times` are Arrow columns of int64: NULL is a NULL key, or no time.  `raw` holds the
-    text of rows that do not read and NULL for all others; None when all rows read.
+    `hashes` and `times` are Arrow columns of int64: NULL means a NULL key, or no time.  `raw` holds the
+    text of malformed rows and NULL for the others; None if no row is malformed.
     """
 
     hashes: Any
@@ -82,7 +82,7 @@ class Arrivals:
 
 @dataclass(slots=True, eq=False)
 class Admitted:
-    """What the gate made of the arrivals: a segment, rows that leave at once, rejected rows, counts."""
+    """The result of the gate: a segment, rows that leave immediately, rejected rows, counts."""
 
     segment: Segment
     rows: Any
@@ -100,8 +100,8 @@ class Admitted:
 
 
 @dataclass(slots=True, eq=False)
-class _Judged:
-    """Arrivals under judgement: `open` are the rows not yet turned away."""
+class _Gate:
+    """Arrivals while they are checked; `open` marks the rows that are not rejected so far."""
 
     side: Side
     task: SideTask
@@ -109,9 +109,9 @@ class _Judged:
     raw: Any
     times: Longs
     open: Mask
-    found: Admitted
+    admitted: Admitted
 
-    def turn_away(self, mask: Mask, reason: Reason, *, kept: bool = True) -> int:
+    def reject(self, mask: Mask, reason: Reason, *, kept: bool = True) -> int:
         """Reject the open rows of a mask and return their number."""
         mask = mask & self.open
         places = np.flatnonzero(mask)
@@ -120,7 +120,7 @@ class _Judged:
         self.open &= ~mask
         if kept:
             index = pa.array(places)
-            self.found.rejects.append(
+            self.admitted.rejects.append(
                 RejectRows(
                     side=self.side,
                     reason=reason,
@@ -144,114 +144,118 @@ def admit(
     watermark: int,
     wall_clock: int,
 ) -> Admitted:
-    """Judge the rows of one side; `timed` is False for joins with tables, where no time counts."""
+    """Check the rows of one side; `timed` is False for joins with tables, which ignore time."""
     rows = combine_table(arrivals.rows)
-    hashes, no_key = _numbers(arrivals.hashes)
-    times, no_time = _numbers(arrivals.times)
+    hashes, no_key = _to_numpy(arrivals.hashes)
+    times, no_time = _to_numpy(arrivals.times)
     times = np.clip(times, NEVER + 1, FOREVER - 1) if len(times) else times
     if not timed and side == "right":
         no_time = np.ones(len(times), dtype=np.bool_)  # rows of a table have no time
     if no_time is not None:
         times = np.where(no_time, NEVER, times)
-    found = Admitted(
-        segment=_nothing(rows, batch),
+    admitted = Admitted(
+        segment=_empty_segment(rows, batch),
         rows=rows,
         alone=np.empty(0, dtype=np.int64),
         alone_times=times[:0],
         seen=seen,
     )
-    judged = _Judged(
+    gate = _Gate(
         side=side,
         task=task,
         rows=rows,
         raw=arrivals.raw,
         times=times,
         open=np.ones(len(times), dtype=np.bool_),
-        found=found,
+        admitted=admitted,
     )
     if task.raw:
-        _judge(judged, no_time, timed=timed, watermark=watermark, wall_clock=wall_clock)
-    found.missing_keys = 0 if no_key is None else int(np.count_nonzero(no_key & judged.open))
-    lonely = _either(no_key, no_time if timed and not task.raw else None)
+        _apply_policies(gate, no_time, timed=timed, watermark=watermark, wall_clock=wall_clock)
+    admitted.missing_keys = 0 if no_key is None else int(np.count_nonzero(no_key & gate.open))
+    lonely = _combine_masks(no_key, no_time if timed and not task.raw else None)
     if lonely is not None:
-        found.alone = np.flatnonzero(lonely & judged.open)
-        found.alone_times = judged.times[found.alone]
-        judged.open &= ~lonely
-    everything = bool(judged.open.all())
-    kept = None if everything else np.flatnonzero(judged.open)
-    found.segment = build_segment(
+        admitted.alone = np.flatnonzero(lonely & gate.open)
+        admitted.alone_times = gate.times[admitted.alone]
+        gate.open &= ~lonely
+    everything = bool(gate.open.all())
+    kept = None if everything else np.flatnonzero(gate.open)
+    admitted.segment = build_segment(
         hashes if kept is None else hashes[kept],
-        judged.times if kept is None else judged.times[kept],
+        gate.times if kept is None else gate.times[kept],
         rows,
         kept,
         batch,
     )
-    return found
+    return admitted
 
 
-def _judge(judged: _Judged, no_time: Mask | None, *, timed: bool, watermark: int, wall_clock: int) -> None:
-    task, found = judged.task, judged.found
-    if judged.raw is not None and judged.raw.null_count < len(judged.raw):
-        unread = judged.raw.is_valid().to_numpy(zero_copy_only=False)
+def _apply_policies(
+    gate: _Gate, no_time: Mask | None, *, timed: bool, watermark: int, wall_clock: int
+) -> None:
+    task, admitted = gate.task, gate.admitted
+    if gate.raw is not None and gate.raw.null_count < len(gate.raw):
+        unread = gate.raw.is_valid().to_numpy(zero_copy_only=False)
         if task.malformed == "fail":
-            raise _refused(
+            raise _policy_error(
                 "W2208",
                 task,
-                f"a row that does not read: {_first(judged.raw.drop_null())!r}",
+                f"a row that cannot be parsed: {_first(gate.raw.drop_null())!r}",
                 "malformed",
                 "reject",
             )
-        found.rejected += judged.turn_away(unread, "MALFORMED")
+        admitted.rejected += gate.reject(unread, "MALFORMED")
     if timed:
-        shown = judged.times[judged.open & (judged.times != NEVER)]
-        found.max_time = int(shown.max()) if len(shown) else None
-        on_time = shown[shown >= watermark]
-        found.min_time = int(on_time.min()) if len(on_time) else None
+        times = gate.times[gate.open & (gate.times != NEVER)]
+        admitted.max_time = int(times.max()) if len(times) else None
+        on_time = times[times >= watermark]
+        admitted.min_time = int(on_time.min()) if len(on_time) else None
         if no_time is not None:
-            _without_time(judged, no_time, wall_clock)
-        _late(judged, watermark)
+            _apply_time_policy(gate, no_time, wall_clock)
+        _apply_late_policy(gate, watermark)
     if task.dedup:
-        found.rejected += _duplicates(judged, watermark, timed=timed)
+        admitted.rejected += _reject_duplicates(gate, watermark, timed=timed)
 
 
-def _without_time(judged: _Judged, no_time: Mask, wall_clock: int) -> None:
-    task, found = judged.task, judged.found
-    no_time = no_time & judged.open
+def _apply_time_policy(gate: _Gate, no_time: Mask, wall_clock: int) -> None:
+    task, admitted = gate.task, gate.admitted
+    no_time = no_time & gate.open
     count = int(np.count_nonzero(no_time))
-    found.missing_times = count
+    admitted.missing_times = count
     if not count:
         return
     if task.missing_event_time == "fail":
-        raise _refused("W2207", task, f"{count} rows without event time", "join.missing_event_time", "reject")
+        raise _policy_error(
+            "W2207", task, f"{count} rows without event time", "join.missing_event_time", "reject"
+        )
     if task.missing_event_time == "wall_clock":
-        judged.times = np.where(no_time, wall_clock, judged.times)
+        gate.times = np.where(no_time, wall_clock, gate.times)
     else:
-        found.rejected += judged.turn_away(no_time, "NO_EVENT_TIME")
+        admitted.rejected += gate.reject(no_time, "NO_EVENT_TIME")
 
 
-def _late(judged: _Judged, watermark: int) -> None:
-    task, found = judged.task, judged.found
+def _apply_late_policy(gate: _Gate, watermark: int) -> None:
+    task, admitted = gate.task, gate.admitted
     if watermark == NEVER:
         return
-    late = (judged.times < watermark) & judged.open
+    late = (gate.times < watermark) & gate.open
     if not late.any():
         return
-    found.max_lateness = watermark - int(judged.times[late].min())
+    admitted.max_lateness = watermark - int(gate.times[late].min())
     if task.late == "fail":
-        said = f"a row {found.max_lateness / 1_000_000:g} s below the watermark"
-        raise _refused("W2206", task, said, "late", "side_output")
-    found.late += judged.turn_away(late, "LATE", kept=task.late == "side_output")
+        problem = f"a row {admitted.max_lateness / 1_000_000:g} s below the watermark"
+        raise _policy_error("W2206", task, problem, "late", "side_output")
+    admitted.late += gate.reject(late, "LATE", kept=task.late == "side_output")
 
 
-def _duplicates(judged: _Judged, watermark: int, *, timed: bool) -> int:
-    """Reject all but the first row of equal keys, by time and content; keys given earlier come first."""
-    seen, places = judged.found.seen, np.flatnonzero(judged.open)
-    names = list(judged.task.dedup)
+def _reject_duplicates(gate: _Gate, watermark: int, *, timed: bool) -> int:
+    """Reject all but the first row of each key, by time and content; keys of earlier batches come first."""
+    seen, places = gate.admitted.seen, np.flatnonzero(gate.open)
+    names = list(gate.task.dedup)
     if seen is not None:
         seen = seen.filter(pc.greater_equal(seen.column(_TIME), watermark))
     if len(places):
-        rows = judged.rows.take(pa.array(places))
-        times = judged.times[places] if timed else np.full(len(places), NEVER)
+        rows = gate.rows.take(pa.array(places))
+        times = gate.times[places] if timed else np.full(len(places), NEVER)
         order = np.lexsort((rank_by_content(rows), times))
         mine = rows.select(names).append_column(_TIME, pa.array(times)).take(pa.array(order))
         both = mine if seen is None else pa.concat_tables([seen, mine])
@@ -261,18 +265,18 @@ def _duplicates(judged: _Judged, watermark: int, *, timed: bool) -> int:
         firsts = np.sort(firsts.column("__place_min").to_numpy())
         is_first = np.zeros(both.num_rows, dtype=np.bool_)
         is_first[firsts] = True
-        again = np.zeros(len(judged.open), dtype=np.bool_)
+        again = np.zeros(len(gate.open), dtype=np.bool_)
         again[places[order[~is_first[known:]]]] = True
-        judged.found.seen = both.filter(
+        gate.admitted.seen = both.filter(
             pa.array(is_first | (np.arange(len(is_first)) < known))
         ).combine_chunks()
-        return judged.turn_away(again, "DUPLICATE")
-    judged.found.seen = seen
+        return gate.reject(again, "DUPLICATE")
+    gate.admitted.seen = seen
     return 0
 
 
-def _numbers(column: Any) -> tuple[Longs, Mask | None]:
-    """Return int64 values and where there is none; None when all are there."""
+def _to_numpy(column: Any) -> tuple[Longs, Mask | None]:
+    """Return int64 values and a mask of the NULLs, which is None if there are none."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], pa.int64())
@@ -281,13 +285,13 @@ def _numbers(column: Any) -> tuple[Longs, Mask | None]:
     return whole.fill_null(0).to_numpy(), whole.is_null().to_numpy(zero_copy_only=False)
 
 
-def _either(one: Mask | None, other: Mask | None) -> Mask | None:
+def _combine_masks(one: Mask | None, other: Mask | None) -> Mask | None:
     if one is None or other is None:
         return other if one is None else one
     return one | other
 
 
-def _nothing(rows: Any, batch: int) -> Segment:
+def _empty_segment(rows: Any, batch: int) -> Segment:
     none = np.empty(0, dtype=np.int64)
     return Segment(hashes=none, times=none, rows=rows, batch=batch, order=none)
 
@@ -296,9 +300,9 @@ def _first(column: Any) -> Any:
     return column[0].as_py()
 
 
-def _refused(code: str, task: SideTask, what: str, option: str, other: str) -> KernelProblem:
+def _policy_error(code: str, task: SideTask, what: str, option: str, other: str) -> KernelProblem:
     return KernelProblem(
         code,
-        f"{task.name} brings {what}",
-        f"nothing of the batch is committed; mend the source, or let such rows pass by with '{option}' = '{other}'",
+        f"{task.name} has {what}",
+        f"nothing of the batch is committed; correct the source, or allow such rows with '{option}' = '{other}'",
     )

@@ -1,8 +1,8 @@
-"""Keys compared exactly behind the hash, and the bytes that rows take, so that repeated rows are cut into pieces.
+"""Exact comparison of keys with equal hashes, and the width of rows, by which output is split into pieces.
 
-A row of one side may meet a million of the other, and each pair repeats its columns: a string of 2 kB becomes 2 GB,
-more than an Arrow column of strings can hold.  The average width of a table says nothing about the rows that repeat,
-so lengths are looked up row by row, from offsets alone.
+A row of one side may match a million of the other, and each pair repeats its columns: a string of 2 kB becomes 2 GB,
+more than an Arrow string column can hold.  The average width of a table says nothing about the rows that repeat,
+so lengths are computed row by row, from the offsets alone.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from weft.streams.kernel.segments import Longs, Segment, combine_column
 
 MAX_PIECE_ROWS = 65_536
-"""How many rows are made together at most."""
+"""Most rows of a piece."""
 MAX_PIECE_BYTES = 64 * 1024**2
-"""About how many bytes are made together at most; one row may have more."""
+"""Approximate most bytes of a piece; one row may have more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Widths:
-    """Bytes of some rows: what all of them have, and what each has besides (None: nothing)."""
+    """Bytes of some rows: a fixed part, and a part for each row (None: no such part)."""
 
     fixed: int
     each: Longs | None
@@ -39,7 +39,7 @@ class Widths:
         return Widths(self.fixed + other.fixed, each)
 
     def at(self, places: Longs) -> Widths:
-        """Return the widths of some of the rows, in any order and as often as they are named."""
+        """Return the widths of some of the rows, in any order, also repeated."""
         return Widths(self.fixed, None if self.each is None else self.each[places])
 
     def pieces(self, count: int, rows: int | None = None) -> Iterator[slice]:
@@ -69,12 +69,14 @@ def row_widths(columns: Iterable[Any], places: Longs) -> Widths:
     for column in columns:
         array = combine_column(column)
         size = fixed_width(array.type)
-        total += Widths(size, None) if size is not None else Widths(0, _span(array, places, places + 1))
+        total += (
+            Widths(size, None) if size is not None else Widths(0, _range_bytes(array, places, places + 1))
+        )
     return total
 
 
 def fixed_width(kind: Any) -> int | None:
-    """Return the bytes of a value of a type whose values all have as many, None for other types.
+    """Return the bytes of a value of a fixed-width type, None for other types.
 
     >>> fixed_width(pa.int64()), fixed_width(pa.string())
     (8, None)
@@ -87,7 +89,7 @@ def fixed_width(kind: Any) -> int | None:
         return None
 
 
-def _span(array: Any, start: Longs, stop: Longs) -> Longs:
+def _range_bytes(array: Any, start: Longs, stop: Longs) -> Longs:
     """Return how many bytes the values from `start` to before `stop` have, for each of the ranges."""
     kind = array.type
     size = fixed_width(kind)
@@ -97,19 +99,23 @@ def _span(array: Any, start: Longs, stop: Longs) -> Longs:
         # `flatten` takes the offset of a sliced struct into account.
         total = np.zeros(len(start), dtype=np.int64)
         for child in array.flatten():
-            total += _span(child, start, stop)
+            total += _range_bytes(child, start, stop)
         return total
     if pa.types.is_map(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
         first, last = offsets[start], offsets[stop]
-        return 4 * (stop - start) + _span(array.keys, first, last) + _span(array.items, first, last)
+        return (
+            4 * (stop - start)
+            + _range_bytes(array.keys, first, last)
+            + _range_bytes(array.items, first, last)
+        )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
-        return 4 * (stop - start) + _span(array.values, offsets[start], offsets[stop])
-    return 4 * (stop - start) + _text_span(array, start, stop)
+        return 4 * (stop - start) + _range_bytes(array.values, offsets[start], offsets[stop])
+    return 4 * (stop - start) + _string_bytes(array, start, stop)
 
 
-def _text_span(array: Any, start: Longs, stop: Longs) -> Longs:
+def _string_bytes(array: Any, start: Longs, stop: Longs) -> Longs:
     kind = array.type
     is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     if not is_large and not pa.types.is_string(kind) and not pa.types.is_binary(kind):
@@ -124,7 +130,7 @@ def _text_span(array: Any, start: Longs, stop: Longs) -> Longs:
 def compare_keys(
     keys: tuple[str, ...], left: Segment, left_places: Longs, right: Segment, right_places: Longs
 ) -> NDArray[np.bool_] | None:
-    """Return which pairs of rows have equal keys; None when all have, which is almost always so."""
+    """Return which pairs of rows have equal keys; None if all have, which is the usual case."""
     same: NDArray[np.bool_] | None = None
     for key in keys:
         equal = pc.equal(left.child(key, left_places), right.child(key, right_places))
@@ -135,20 +141,20 @@ def compare_keys(
 
 
 def number_keys(keys: tuple[str, ...], parts: Sequence[tuple[Segment, Longs]]) -> Longs:
-    """Return a number for each row of the parts in turn, equal where and only where the keys are.
+    """Return a number for each row of the parts in turn, equal if and only if the keys are equal.
 
-    A hash that two keys share is seen by comparing each row with the first one of its hash.
+    Comparing each row with the first one of its hash detects keys that share a hash.
     """
     hashes = np.concatenate([segment.hashes[places] for segment, places in parts])
     _, first, numbers = np.unique(hashes, return_index=True, return_inverse=True)
-    columns = [_joined([segment.child(key, places) for segment, places in parts]) for key in keys]
-    if all(_is_same(column, first[numbers]) for column in columns):
+    columns = [_concat([segment.child(key, places) for segment, places in parts]) for key in keys]
+    if all(_has_equal_rows(column, first[numbers]) for column in columns):
         return np.asarray(numbers, dtype=np.int64)
-    return _spelled_out(columns)
+    return _number_by_value(columns)
 
 
-def _is_same(column: Any, places: Longs) -> bool:
-    """Whether each row of a key is equal to the one at its place; rows that repeat are taken piece by piece."""
+def _has_equal_rows(column: Any, places: Longs) -> bool:
+    """Return whether each row of a key equals the row at its position, piece by piece."""
     for piece in row_widths([column], places).pieces(len(places)):
         rows = column.slice(piece.start, piece.stop - piece.start)
         if not pc.all(pc.equal(rows, column.take(pa.array(places[piece]))), skip_nulls=False).as_py():
@@ -156,12 +162,12 @@ def _is_same(column: Any, places: Longs) -> bool:
     return True
 
 
-def _joined(pieces: list[Any]) -> Any:
+def _concat(pieces: list[Any]) -> Any:
     return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
 
 
-def _spelled_out(columns: list[Any]) -> Longs:
-    """Return numbers of rows from the values alone, whatever their hashes."""
+def _number_by_value(columns: list[Any]) -> Longs:
+    """Return numbers of rows by their values, ignoring hashes."""
     numbers = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -172,9 +178,9 @@ def _spelled_out(columns: list[Any]) -> Longs:
 
 
 def rank_by_content(rows: Any) -> Longs:
-    """Return for each row its place among all by content: column by column, NULL first.
+    """Return the rank of each row by content: column by column, NULL first.
 
-    Equal rows get ranks of their own; which of them comes first does not matter.
+    Equal rows get different ranks, in an arbitrary order.
     """
     columns = []
     for column in rows.columns:

@@ -1,13 +1,13 @@
-"""Pairs: which times can meet, and from ranges of candidates to the pairs that match, never one row at a time.
+"""Pairs: which times can match, and how ranges of candidates become matching pairs, vectorised.
 
-Every kind of join but the session becomes one closed range of times a row::
+Every kind of join except the session join becomes one closed range of times for each row::
 
     interval   left t: [t + lower, t + upper]          right t: [t - upper, t - lower]
     windows    [start of the first window with t, end of the last one)
     table      every time
 
-and "no more can come" becomes one threshold: rows below it are over.  The condition beside keys and time, the
-residual, is asked of the pairs that are left.
+and the end of a row's life becomes one threshold: rows below it are expired.  The residual, the condition besides
+keys and time, is evaluated on the remaining pairs.
 """
 
 from __future__ import annotations
@@ -54,28 +54,28 @@ _TYPES: dict[str, Any] = {
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
-def arrow_type(said: str) -> Any:
-    """Return the Arrow type of a type as Weft writes it.
+def arrow_type(name: str) -> Any:
+    """Return the Arrow type for the name of a Weft type.
 
     >>> arrow_type("decimal(10,2)")
     Decimal128Type(decimal128(10, 2))
     """
-    exact = _DECIMAL.fullmatch(said)
+    exact = _DECIMAL.fullmatch(name)
     if exact:
         return pa.decimal128(int(exact[1]), int(exact[2]))
-    if said not in _TYPES:
+    if name not in _TYPES:
         raise KernelProblem(
             "W2201",
-            f"a condition of the join compares values of type {said}, which the kernel has no columns for",
+            f"a condition of the join compares values of type {name}, which the kernel has no columns for",
             "keep the checkpoint and report it as a defect of Weft",
         )
-    return _TYPES[said]
+    return _TYPES[name]
 
 
 def evaluate_residual(
     residual: Residual, left: Segment, left_places: Longs, right: Segment, right_places: Longs
 ) -> NDArray[np.bool_]:
-    """Return for which pairs of rows the condition is true; unknown is not true."""
+    """Return for which pairs of rows the condition is true; NULL counts as false."""
     if residual.program is not None:
         known: dict[tuple[str, str], Any] = {}
 
@@ -85,14 +85,14 @@ def evaluate_residual(
                 known[side, name] = segment.child(name, places)
             return known[side, name]
 
-        answer = _answer(residual.program, child)
+        answer = _evaluate(residual.program, child)
         if isinstance(answer, pa.Scalar):
             return np.full(len(left_places), answer.as_py() is True, dtype=np.bool_)
         return np.asarray(answer.fill_null(fill_value=False).to_numpy(zero_copy_only=False), dtype=np.bool_)
     if residual.rows is None:
         return np.ones(len(left_places), dtype=np.bool_)
-    told = residual.rows(_dicts(left, left_places), _dicts(right, right_places))
-    return np.fromiter((one is True for one in told), dtype=np.bool_, count=len(left_places))
+    answers = residual.rows(_to_dicts(left, left_places), _to_dicts(right, right_places))
+    return np.fromiter((one is True for one in answers), dtype=np.bool_, count=len(left_places))
 
 
 def list_refs(code: tuple[Any, ...] | None, side: str) -> Iterator[str]:
@@ -111,19 +111,19 @@ def list_refs(code: tuple[Any, ...] | None, side: str) -> Iterator[str]:
             yield from list_refs(operand, side)
 
 
-def _dicts(segment: Segment, places: Longs) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = segment.rows.take(pa.array(segment.places(places))).to_pylist()
-    return found
+def _to_dicts(segment: Segment, places: Longs) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = segment.rows.take(pa.array(segment.places(places))).to_pylist()
+    return rows
 
 
-def _answer(code: tuple[Any, ...], child: Callable[[str, str], Any]) -> Any:
+def _evaluate(code: tuple[Any, ...], child: Callable[[str, str], Any]) -> Any:
     """Run prefix code and return a column or a scalar."""
     word = code[0]
     if word == "ref":
         return child(code[1], code[2])
     if word == "lit":
         return pa.scalar(code[1], arrow_type(code[2]))
-    operands = [_answer(operand, child) for operand in code[1:]]
+    operands = [_evaluate(operand, child) for operand in code[1:]]
     if word == "isnull":
         return pc.is_null(operands[0])
     if word in ("and", "or", "not"):  # a bare NULL is an unknown truth
@@ -134,7 +134,7 @@ def _answer(code: tuple[Any, ...], child: Callable[[str, str], Any]) -> Any:
 
 
 def shift(times: Longs, by: int) -> Longs:
-    """Return times moved by a distance; past the ends of time they stay at the end.
+    """Return times shifted by a distance, clipped to the range of int64.
 
     >>> shift(np.array([1, FOREVER]), 5).tolist() == [6, FOREVER]
     True
@@ -222,7 +222,7 @@ class Matching:
     """Candidates of two segments: where each probe's rows lie, and what must hold besides.
 
     `live` masks leave out rows that are over (None: all are live).  Under EMIT FINAL only windows whose
-    end lies in ``(after, until]`` count.
+    end is in ``(after, until]`` count.
     """
 
     task: JoinTask
@@ -262,18 +262,18 @@ class Matching:
 
     def _matching(self, left: Longs, right: Longs) -> tuple[Longs, Longs]:
         if self.live_left is not None:
-            left, right = _kept(self.live_left[left], left, right)
+            left, right = _filter(self.live_left[left], left, right)
         if self.live_right is not None:
-            left, right = _kept(self.live_right[right], left, right)
+            left, right = _filter(self.live_right[right], left, right)
         same = compare_keys(self.task.keys, self.left, left, self.right, right)
         if same is not None:
-            left, right = _kept(same, left, right)
+            left, right = _filter(same, left, right)
         if self.after != NEVER or self.until != FOREVER:
             first, last = shared_windows(self, left, right)
             closes = (first <= last) if self.task.reach.per_window else self._closes(first)
-            left, right = _kept(closes, left, right)
+            left, right = _filter(closes, left, right)
         if self.task.residual is not None and len(left):
-            left, right = _kept(
+            left, right = _filter(
                 evaluate_residual(self.task.residual, self.left, left, self.right, right), left, right
             )
         return left, right
@@ -294,7 +294,7 @@ def compared_columns(task: JoinTask, side: Side, rows: Any) -> list[str]:
     return list(names)
 
 
-def _kept(mask: Mask, left: Longs, right: Longs) -> tuple[Longs, Longs]:
+def _filter(mask: Mask, left: Longs, right: Longs) -> tuple[Longs, Longs]:
     return (left, right) if mask.all() else (left[mask], right[mask])
 
 
@@ -308,7 +308,7 @@ def expand_ranges(probe: Longs, start: Longs, stop: Longs) -> Iterator[tuple[Lon
     [[[3, 3, 4], [0, 1, 5]]]
     """
     counts = stop - start
-    if counts.max(initial=0) > MAX_CHUNK:  # a hot key: its range is cut
+    if counts.max(initial=0) > MAX_CHUNK:  # a hot key: its range is split
         pieces = -(-counts // MAX_CHUNK)
         owner = np.repeat(np.arange(len(probe)), pieces)
         step = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
@@ -320,11 +320,11 @@ def expand_ranges(probe: Longs, start: Longs, stop: Longs) -> Iterator[tuple[Lon
     while first < len(probe):
         base = int(ends[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(ends, base + MAX_CHUNK, side="right")))
-        yield _expanded(probe[first:last], start[first:last], counts[first:last])
+        yield _expand(probe[first:last], start[first:last], counts[first:last])
         first = last
 
 
-def _expanded(probe: Longs, start: Longs, counts: Longs) -> tuple[Longs, Longs]:
+def _expand(probe: Longs, start: Longs, counts: Longs) -> tuple[Longs, Longs]:
     if counts.max(initial=0) == 1:
         return probe, start
     before = np.cumsum(counts) - counts
@@ -344,12 +344,12 @@ def find_candidates(
     low, high = matching_range(task.reach, times, side)
     if int(high.max()) < stored.least or int(low.min()) > stored.greatest:
         return none, none, none
-    found, start, stop = find_ranges(stored.hashes, stored.times, hashes, low, high)
-    return (found if places is None else places[found]), start, stop
+    probe, start, stop = find_ranges(stored.hashes, stored.times, hashes, low, high)
+    return (probe if places is None else places[probe]), start, stop
 
 
 def shared_windows(matching: Matching, left: Longs, right: Longs) -> tuple[Longs, Longs]:
-    """Return the starts of the first and the last window that both rows of each pair lie in.
+    """Return the starts of the first and the last window that contain both rows of each pair.
 
     Under EMIT FINAL with a row for each window, only windows that close now are counted.
     """

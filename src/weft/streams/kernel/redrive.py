@@ -1,12 +1,12 @@
-"""Redrive: rows that came too late, looked up in the state that is still there.
+"""Redrive: late rows are matched with the rows that are still in the state.
 
-A late row meets rows of the other side that the state holds: those that wait or have matched, and those that
-are over and stay for this (`retention`).  What it changes are corrections: a pair that was not given, and the
-padded row of a partner, which was given and is wrong now.  A row that meets a partner which waits on an outer
-side is put off: the padded row of the partner may come yet.  The state is read and not changed.
+A late row matches rows of the other side: those that wait or have matched, and expired rows that are kept for this
+purpose (`retention`).  The result is corrections: a pair that was not emitted, and the retraction of a row that was
+emitted as unmatched.  A late row that matches a waiting row of an outer side is deferred, because that row may still
+be emitted as unmatched.  The state is read and never changed.
 
-A row that a limit evicted took part until then: its pairs with rows that had come by that batch are given already,
-and only those with later rows are corrections.
+An evicted row took part until its eviction: its pairs with rows of that batch or earlier were emitted already, and
+only those with later rows are corrections.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ OTHER_SIDE: Mapping[Side, Side] = {"left": "right", "right": "left"}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RedriveResult:
-    """What late rows of one side of a group change: `plus` to add, `minus` to take back.
+    """Corrections from the late rows of one side of a group: `plus` to add, `minus` to retract.
 
-    `taken` are the places of the late rows that met somebody; the others stay as they are.
-    `taken_back` are fingerprints of the partners whose padded row is in `minus`.
+    `taken` are the positions of the late rows that matched; the others stay as they are.
+    `taken_back` are fingerprints of the rows in `minus`.
     """
 
     plus: Output
@@ -45,8 +45,8 @@ class RedriveResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Part:
-    """The partners of one segment: pairs of places in both of its small segments."""
+class _Matches:
+    """The matches of one stored segment: pairs of positions in two small segments."""
 
     late: Segment
     there: Segment  # its rows are those of the stored segment, in their order
@@ -63,36 +63,38 @@ def find_corrections(
     before: Mapping[str, int],
     paired_until: Longs | None = None,
 ) -> RedriveResult:
-    """Look late rows up; `before` counts the fingerprints of partners that were taken back already.
+    """Match late rows with the state; `before` counts the fingerprints of rows that were retracted already.
 
-    `paired_until` is for each row the batch up to which it took part and gave pairs, -1 for rows that gave none.
+    `paired_until` is for each row the last batch in which it took part, -1 for rows that never did.
     """
     other = state.side(OTHER_SIDE[side])
-    late = _Late(combine_table(rows), times, paired_until)
-    found = [
+    late = _LateRows(combine_table(rows), times, paired_until)
+    matches = [
         part
         for segment, flags in zip(other.segments, other.flags, strict=True)
-        if (part := _met(task, side, late, segment, flags)) is not None
+        if (part := _match_late(task, side, late, segment, flags)) is not None
     ]
-    off = _put_off(task, side, found)
+    off = _find_deferred(task, side, matches)
     plus: list[Pairs | UnmatchedRows] = []
     alone: list[Pairs | UnmatchedRows] = []
     taken: list[Longs] = [np.empty(0, dtype=np.int64)]
     spent = Counter(before)
-    told: list[str] = []
-    for part in found:
-        kept = tuple(_without(part, pair, off) for pair in part.pairs)
-        plus.append(Pairs(matching=_matching(task, side, part), known=tuple(_sided(side, p) for p in kept)))
+    retracted: list[str] = []
+    for part in matches:
+        kept = tuple(_exclude(part, pair, off) for pair in part.pairs)
+        plus.append(
+            Pairs(matching=_build_matching(task, side, part), known=tuple(_orient(side, p) for p in kept))
+        )
         taken.extend(part.late.places(late) for late, _ in kept)
-        block, names = _padded(OTHER_SIDE[side], part, kept, spent)
-        told.extend(names)
+        block, names = _find_padded(OTHER_SIDE[side], part, kept, spent)
+        retracted.extend(names)
         if block is not None:
             alone.append(block)
     return RedriveResult(
         plus=_output(task, state, plus),
         minus=_output(task, state, alone),
         taken=np.unique(np.concatenate(taken)),
-        taken_back=tuple(told),
+        taken_back=tuple(retracted),
     )
 
 
@@ -101,33 +103,35 @@ def _output(task: JoinTask, state: GroupState, blocks: list[Pairs | UnmatchedRow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Late:
-    """Rows that are looked up."""
+class _LateRows:
+    """Late rows with their times."""
 
     rows: Any
     times: Longs
     paired_until: Longs | None
 
     def is_new(self, task: JoinTask, late: Longs, segment: Segment, there: Longs) -> NDArray[np.bool_] | None:
-        """Return which pairs of late rows and stored rows were not given yet; None when none was."""
+        """Return which pairs of late and stored rows were not emitted yet; None if none was."""
         if self.paired_until is None:
             return None
         until = self.paired_until[late]
         if task.final:
-            # Which partners were over by then is not known any more: the end of the input decides.
+            # Which stored rows had expired by then is unknown: the end of the input decides.
             return np.asarray(until < 0)
         return np.asarray(segment.batch_of(there) > until)
 
 
-def _met(task: JoinTask, side: Side, given: _Late, segment: Segment, flags: Flags) -> _Part | None:
-    """Return the rows of a stored segment that late rows meet, None when they meet none."""
-    rows, times = given.rows, given.times
+def _match_late(
+    task: JoinTask, side: Side, late_rows: _LateRows, segment: Segment, flags: Flags
+) -> _Matches | None:
+    """Return the rows of a stored segment that late rows match, None if there are none."""
+    rows, times = late_rows.rows, late_rows.times
     places = np.flatnonzero((flags & GONE) == 0)
     if not len(places) or not len(times):
         return None
     none = np.zeros(len(times), dtype=np.int64)
     late = Segment(hashes=none, times=times, rows=rows, batch=segment.batch)
-    # Late rows carry no hash: numbers of their keys do its work.
+    # Late rows have no hash; numbers of their keys replace it.
     stored = Segment(
         hashes=np.zeros(len(segment), dtype=np.int64),
         times=segment.times,
@@ -151,48 +155,48 @@ def _met(task: JoinTask, side: Side, given: _Late, segment: Segment, flags: Flag
     )
     pairs = []
     for pair in matching.chunks():
-        one, other = _sided(side, pair)
-        new = given.is_new(task, mine.places(one), segment, theirs.places(other))
+        one, other = _orient(side, pair)
+        new = late_rows.is_new(task, mine.places(one), segment, theirs.places(other))
         if new is not None:
             one, other = one[new], other[new]
         if len(one):
             pairs.append((one, other))
-    return _Part(late=mine, there=theirs, flags=flags, pairs=tuple(pairs)) if pairs else None
+    return _Matches(late=mine, there=theirs, flags=flags, pairs=tuple(pairs)) if pairs else None
 
 
-def _sided(side: Side, pair: tuple[Longs, Longs]) -> tuple[Longs, Longs]:
+def _orient(side: Side, pair: tuple[Longs, Longs]) -> tuple[Longs, Longs]:
     """Return (left, right) as (late, other), and the other way round."""
     return pair if side == "left" else (pair[1], pair[0])
 
 
-def _matching(task: JoinTask, side: Side, part: _Part) -> Matching:
+def _build_matching(task: JoinTask, side: Side, part: _Matches) -> Matching:
     none = np.empty(0, dtype=np.int64)
     left, right = (part.late, part.there) if side == "left" else (part.there, part.late)
     return Matching(task=task, left=left, right=right, probe_side=side, probe=none, start=none, stop=none)
 
 
-def _put_off(task: JoinTask, side: Side, found: list[_Part]) -> set[int]:
-    """Return the late rows that meet a partner whose padded row may come yet."""
+def _find_deferred(task: JoinTask, side: Side, matches: list[_Matches]) -> set[int]:
+    """Return the late rows that match a row which may still be emitted as unmatched."""
     if not task.side(OTHER_SIDE[side]).outer:
         return set()
     waits: set[int] = set()
-    for part in found:
+    for part in matches:
         for late, there in part.pairs:
             flags = part.flags[part.there.places(there)]
             waits.update(part.late.places(late[(flags & (DEAD | MATCHED)) == 0]).tolist())
     return waits
 
 
-def _without(part: _Part, pair: tuple[Longs, Longs], off: set[int]) -> tuple[Longs, Longs]:
+def _exclude(part: _Matches, pair: tuple[Longs, Longs], off: set[int]) -> tuple[Longs, Longs]:
     late, there = pair
     stays = ~np.isin(part.late.places(late), list(off))
     return late[stays], there[stays]
 
 
-def _padded(
-    side: Side, part: _Part, pairs: tuple[tuple[Longs, Longs], ...], spent: Counter[str]
+def _find_padded(
+    side: Side, part: _Matches, pairs: tuple[tuple[Longs, Longs], ...], spent: Counter[str]
 ) -> tuple[UnmatchedRows | None, list[str]]:
-    """Return the partners whose padded row was given and not yet taken back."""
+    """Return the rows that were emitted as unmatched and not yet retracted."""
     met = np.unique(np.concatenate([there for _, there in pairs]))
     padded = met[(part.flags[part.there.places(met)] & PADDED) != 0]
     kept, names = [], []
@@ -213,7 +217,7 @@ def _padded(
 
 
 def _fingerprint(side: Side, segment: Segment, place: int) -> str:
-    """Return a text that rows with equal content share."""
+    """Return a string that is equal for rows with equal content."""
     row = segment.rows.slice(int(segment.places(np.array([place]))[0]), 1).to_pylist()
-    told = repr((side, int(segment.times[place]), row))
-    return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+    content = repr((side, int(segment.times[place]), row))
+    return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()

@@ -1,4 +1,4 @@
-"""Segments: rows of one side, sorted by (hash, time) and never changed, and how to search them."""
+"""Segments: immutable rows of one side, sorted by (hash, time), and the search in them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sort_order(hashes: Longs, times: Longs) -> Longs:
     equal = ordered[1:] == ordered[:-1]
     if not equal.any():
         return order
-    # Only runs of one hash need the second key; most keys come once a batch.
+    # Only runs of equal hashes need the second key; most keys occur once a batch.
     in_run = np.zeros(len(ordered), dtype=np.bool_)
     in_run[1:] = equal
     in_run[:-1] |= equal
@@ -39,11 +39,11 @@ def sort_order(hashes: Longs, times: Longs) -> Longs:
 
 
 def find_ranges(
-    hashes: Longs, times: Longs, wanted: Longs, low: Longs, high: Longs
+    hashes: Longs, times: Longs, probes: Longs, low: Longs, high: Longs
 ) -> tuple[Longs, Longs, Longs]:
-    """Return (probe, start, stop): the probes with candidates, and where these lie in the sorted rows.
+    """Return (probe, start, stop): the probes that have candidates, and their ranges in the sorted rows.
 
-    Rows are sorted by (hash, time).  Probes that find nothing are left out.
+    Rows are sorted by (hash, time).  Probes without candidates are left out.
 
     >>> found = ranges(
     ...     np.array([7, 7, 9]), np.array([1, 5, 5]), np.array([9, 7]), np.array([0, 2]), np.array([9, 9])
@@ -51,25 +51,25 @@ def find_ranges(
     >>> [part.tolist() for part in found]
     [[0, 1], [2, 1], [3, 2]]
     """
-    if not len(hashes) or not len(wanted):
+    if not len(hashes) or not len(probes):
         none = np.empty(0, dtype=np.int64)
         return none, none, none
-    first = np.searchsorted(hashes, wanted)
-    probe = np.flatnonzero(hashes[np.minimum(first, len(hashes) - 1)] == wanted)
+    first = np.searchsorted(hashes, probes)
+    probe = np.flatnonzero(hashes[np.minimum(first, len(hashes) - 1)] == probes)
     if not len(probe):
         return probe, probe, probe
     first = first[probe]
-    last = np.searchsorted(hashes, wanted[probe], side="right")
-    start = _bisected(times, first, last, low[probe], after=False)
-    stop = _bisected(times, start, last, high[probe], after=True)
+    last = np.searchsorted(hashes, probes[probe], side="right")
+    start = _bisect(times, first, last, low[probe], after=False)
+    stop = _bisect(times, start, last, high[probe], after=True)
     some = stop > start
     return (probe, start, stop) if some.all() else (probe[some], start[some], stop[some])
 
 
-def _bisected(times: Longs, first: Longs, last: Longs, wanted: Longs, *, after: bool) -> Longs:
-    """Return in each [first, last) the place before the first time that is not below `wanted`.
+def _bisect(times: Longs, first: Longs, last: Longs, targets: Longs, *, after: bool) -> Longs:
+    """Return for each range [first, last) the position of the first time >= its target.
 
-    With `after`, the first that is above it.  One pass halves all the ranges at once.
+    With `after`, the first time > its target.  Each pass halves all ranges at once.
     """
     low, high = first.copy(), last.copy()
     while True:
@@ -77,8 +77,8 @@ def _bisected(times: Longs, first: Longs, last: Longs, wanted: Longs, *, after: 
         if not open_.any():
             return low
         middle = (low + high) >> 1
-        seen = times[np.minimum(middle, len(times) - 1)]
-        goes_up = open_ & ((seen <= wanted) if after else (seen < wanted))
+        values = times[np.minimum(middle, len(times) - 1)]
+        goes_up = open_ & ((values <= targets) if after else (values < targets))
         low = np.where(goes_up, middle + 1, low)
         high = np.where(open_ & ~goes_up, middle, high)
 
@@ -87,16 +87,16 @@ Flags = NDArray[np.uint8]
 
 DEAD = EXPIRED | GONE
 MAX_SEGMENTS = 8
-"""More segments than this are merged: each costs every probe a search."""
+"""More segments than this are merged, because each probe searches every segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Segment:
     """Rows in the order of (hash, time).
 
-    The children of row `i` are row ``order[i]`` of `rows`, or row `i` when there is no order: rows that
-    have arrived lie as they came, and only what stays is laid out in order.  `batches` is the batch
-    of each row once rows of several batches are merged.  `path` is empty until it is on disk.
+    The children of row `i` are row ``order[i]`` of `rows`, or row `i` if `order` is None: new rows
+    keep the order of arrival, and only rows that stay are rewritten in order.  `batches` is the batch
+    of each row once rows of several batches are merged.  `path` is empty until the segment is on disk.
     """
 
     hashes: Longs
@@ -114,34 +114,34 @@ class Segment:
         return len(self.hashes)
 
     def child(self, name: str, places: Longs | None = None) -> Any:
-        """Return a child of the rows at some places, or of all."""
+        """Return a child column of the rows at some positions, or of all rows."""
         column = self.rows.column(name)
         if places is None and self.order is None:
             return combine_column(column)
         return combine_column(column).take(pa.array(self.places(places)))
 
     def places(self, places: Longs | None) -> Longs:
-        """Return where rows of this segment lie in `rows`."""
+        """Return the positions of rows of this segment in `rows`."""
         if places is None:
             places = np.arange(len(self.hashes))
         return places if self.order is None else self.order[places]
 
     def batch_of(self, places: Longs) -> NDArray[np.int32]:
-        """Return the batch in which each row came."""
+        """Return the batch in which each row arrived."""
         if self.batches is None:
             return np.full(len(places), self.batch, dtype=np.int32)
         return self.batches[places]
 
 
 def combine_column(column: Any) -> Any:
-    """Return a column in one piece."""
+    """Return a column as one contiguous array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def combine_table(rows: Any) -> Any:
-    """Return a table whose columns have one chunk each; such columns are taken from fastest."""
+    """Return a table whose columns have one chunk each; `take` is fastest on such columns."""
     if all(column.num_chunks == 1 for column in rows.columns):
         return rows
     arrays = [
@@ -151,7 +151,7 @@ def combine_table(rows: Any) -> Any:
 
 
 def build_segment(hashes: Longs, times: Longs, rows: Any, kept: Longs | None, batch: int) -> Segment:
-    """Return arrived rows as a segment that leaves them where they lie; `kept` are those that take part."""
+    """Return new rows as a segment without copying them; `kept` are the positions of those that take part."""
     order = sort_order(hashes, times)
     return Segment(
         hashes=hashes[order],
@@ -165,12 +165,12 @@ def build_segment(hashes: Longs, times: Longs, rows: Any, kept: Longs | None, ba
 
 
 def materialize(segment: Segment, kept: Longs | None) -> Segment:
-    """Return the rows of a segment that stay, in order and in memory of their own."""
+    """Return the rows of a segment that stay, in order and as a copy."""
     if kept is None and segment.order is None:
         return segment
     places = np.arange(len(segment)) if kept is None else kept
     times = segment.times[places]
-    rows = _taken(segment.rows, segment.places(places))
+    rows = _take(segment.rows, segment.places(places))
     return Segment(
         hashes=segment.hashes[places],
         times=times,
@@ -183,19 +183,19 @@ def materialize(segment: Segment, kept: Longs | None) -> Segment:
     )
 
 
-def _taken(rows: Any, places: Longs) -> Any:
+def _take(rows: Any, places: Longs) -> Any:
     index = pa.array(places)
     return pa.table([combine_column(column).take(index) for column in rows.columns], schema=rows.schema)
 
 
 def merge_segments(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
-    """Return one segment with the rows of several, and where each row of them in turn went to."""
+    """Return one segment with the rows of several, and the order in which their rows were merged."""
     hashes = np.concatenate([s.hashes for s in segments])
     times = np.concatenate([s.times for s in segments])
     batches = np.concatenate([s.batch_of(np.arange(len(s))) for s in segments])
     order = sort_order(hashes, times)
     rows = combine_table(pa.concat_tables([s.rows for s in segments]))
-    rows = _taken(rows, order)
+    rows = _take(rows, order)
     one = Segment(
         hashes=hashes[order],
         times=times[order],
@@ -210,9 +210,9 @@ def merge_segments(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
 
 
 def find_merge_start(sizes: Sequence[int]) -> int:
-    """Return from which segment on to merge, so that rows are written a logarithmic number of times.
+    """Return the first segment to merge, so that each row is rewritten a logarithmic number of times.
 
-    The newest four go together, and each older one that is not larger than what comes after it.
+    The newest four are merged, with each older one that is not larger than twice what follows it.
 
     >>> find_merge_start([900, 100, 10, 10, 10, 10, 10, 10, 10])
     1

@@ -1,8 +1,8 @@
 """Sessions: rows of one key, both sides together, in which each step is at most the gap.
 
-Only keys that got rows, or whose session ends now, are looked at.  A row remembers the session that it
-was in after the last batch; two old rows with one such session have been given already, so a merge
-brings the pairs across its parts and no other.
+Only keys with new rows, or whose session ends, are processed.  Each row stores the session that it was in
+after the last batch; pairs of two old rows in one such session were emitted already, so a merge of sessions
+adds only the pairs across them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(slots=True, eq=False)
-class _Rows:
+class _SessionRows:
     """Chosen rows of both sides, all parts in turn."""
 
     pieces: list[tuple[Segment, Longs]]
@@ -37,7 +37,7 @@ class _Rows:
     end: Longs
 
     @classmethod
-    def of(cls, sides: tuple[ActiveSide, ActiveSide], chosen: list[list[Longs]]) -> _Rows:
+    def of(cls, sides: tuple[ActiveSide, ActiveSide], chosen: list[list[Longs]]) -> _SessionRows:
         pieces, is_left, part, is_new, spans = [], [], [], [], []
         for working, places in zip(sides, chosen, strict=True):
             for number, mine in enumerate(places):
@@ -61,18 +61,18 @@ class _Rows:
 def match_sessions(
     task: JoinTask, left: ActiveSide, right: ActiveSide, clock: Clock
 ) -> list[Pairs | DeferredPairs]:
-    """Bring the sessions up to date, set flags and return the pairs to give now."""
+    """Update the sessions, set flags and return the pairs to emit in this batch."""
     sides = (left, right)
-    touched = _touched(sides)
-    numbers = np.empty(0, dtype=np.int64) if touched is None else _sessions(task, sides, touched)
-    rows = _closing(task, sides, clock) if task.final else touched
+    touched = _touched_rows(sides)
+    numbers = np.empty(0, dtype=np.int64) if touched is None else _assign_sessions(task, sides, touched)
+    rows = _closing_rows(task, sides, clock) if task.final else touched
     if rows is None:
         return []
     if task.final:
         keys = number_keys(task.keys, rows.pieces)
-        _, found = np.unique(np.stack((keys, rows.start)), axis=1, return_inverse=True)
-        numbers = found.reshape(-1)
-    find = partial(_pieces, task, (tuple(left.parts), tuple(right.parts)), rows, numbers)
+        _, inverse = np.unique(np.stack((keys, rows.start)), axis=1, return_inverse=True)
+        numbers = inverse.reshape(-1)
+    find = partial(_iter_pairs, task, (tuple(left.parts), tuple(right.parts)), rows, numbers)
     known: list[Pairs | DeferredPairs] = []
     count = 0
     for here, there, matching, one, other in find():
@@ -83,11 +83,11 @@ def match_sessions(
             known.append(Pairs(matching=matching, known=((one, other),)))
     left.matches += count
     right.matches += count
-    return [DeferredPairs(find=partial(_found_again, find))] if exceeds_known_pairs(count) else known
+    return [DeferredPairs(find=partial(_repeat_pairs, find))] if exceeds_known_pairs(count) else known
 
 
-def _touched(sides: tuple[ActiveSide, ActiveSide]) -> _Rows | None:
-    """Return the live rows of every key that got a row."""
+def _touched_rows(sides: tuple[ActiveSide, ActiveSide]) -> _SessionRows | None:
+    """Return the live rows of every key that has a new row."""
     hashes = np.unique(np.concatenate([w.parts[w.fresh].hashes for w in sides]))
     if not len(hashes):
         return None
@@ -100,10 +100,10 @@ def _touched(sides: tuple[ActiveSide, ActiveSide]) -> _Rows | None:
             live = working.live(number)
             mine.append(np.flatnonzero(touched if live is None else touched & live))
         chosen.append(mine)
-    return _Rows.of(sides, chosen)
+    return _SessionRows.of(sides, chosen)
 
 
-def _closing(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], clock: Clock) -> _Rows | None:
+def _closing_rows(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], clock: Clock) -> _SessionRows | None:
     """Return the live rows of every session that is over."""
     mark = clock.least
     if mark == NEVER:
@@ -117,14 +117,14 @@ def _closing(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], clock: Clock)
             live = working.live(number)
             mine.append(np.flatnonzero(over if live is None else over & live))
         chosen.append(mine)
-    rows = _Rows.of(sides, chosen)
+    rows = _SessionRows.of(sides, chosen)
     return rows if len(rows.places) else None
 
 
-def _sessions(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], rows: _Rows) -> Longs:
-    """Return the number of each row's session and note its start and end.
+def _assign_sessions(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], rows: _SessionRows) -> Longs:
+    """Return the number of each row's session and store its start and end.
 
-    A session of the last batch stays whole, also when a row that held it together was evicted.
+    A session of the last batch stays together even if a row that connected it was evicted.
     """
     keys = number_keys(task.keys, rows.pieces)
     order = np.lexsort((rows.start, keys))
@@ -134,21 +134,23 @@ def _sessions(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], rows: _Rows)
     reach = np.maximum.accumulate(key * len(ends) + rank.reshape(-1))
     furthest = ends[reach - key * len(ends)]
     cut = np.ones(len(order), dtype=np.bool_)
-    cut[1:] = (key[1:] != key[:-1]) | (start[1:] > _after(furthest[:-1], task.reach.gap))
+    cut[1:] = (key[1:] != key[:-1]) | (start[1:] > _add_gap(furthest[:-1], task.reach.gap))
     number = np.cumsum(cut) - 1
     firsts = np.flatnonzero(cut)
     lasts = np.append(firsts[1:], len(order)) - 1
     numbers = np.empty(len(order), dtype=np.int64)
     numbers[order] = number
-    _note(sides, rows, start[firsts][numbers], furthest[lasts][numbers])
+    _store_sessions(sides, rows, start[firsts][numbers], furthest[lasts][numbers])
     return numbers
 
 
-def _after(times: Longs, gap: int) -> Longs:
+def _add_gap(times: Longs, gap: int) -> Longs:
     return np.asarray(np.minimum(times, FOREVER - gap) + gap)
 
 
-def _note(sides: tuple[ActiveSide, ActiveSide], rows: _Rows, start: Longs, end: Longs) -> None:
+def _store_sessions(
+    sides: tuple[ActiveSide, ActiveSide], rows: _SessionRows, start: Longs, end: Longs
+) -> None:
     for working in sides:
         mine = rows.is_left == (working.side == "left")
         for number in range(len(working.parts)):
@@ -160,22 +162,22 @@ def _note(sides: tuple[ActiveSide, ActiveSide], rows: _Rows, start: Longs, end: 
                 working.sessions_changed = True
 
 
-def _given_now(rows: _Rows, numbers: Longs) -> Iterator[tuple[Longs, Longs]]:
-    """Yield pairs of one session of which one row is new, or which met by a merge only now."""
+def _new_pairs(rows: _SessionRows, numbers: Longs) -> Iterator[tuple[Longs, Longs]]:
+    """Yield the pairs of one session in which a row is new, or which a merge of sessions created."""
     everyone = np.arange(len(numbers))
     ours, theirs = everyone[rows.is_left], everyone[~rows.is_left]
     new_left, old_left = ours[rows.is_new[ours]], ours[~rows.is_new[ours]]
     new_right, old_right = theirs[rows.is_new[theirs]], theirs[~rows.is_new[theirs]]
-    yield from _across(numbers, new_left, theirs)
-    yield from _across(numbers, old_left, new_right)
+    yield from _cross_pairs(numbers, new_left, theirs)
+    yield from _cross_pairs(numbers, old_left, new_right)
     merged = _is_merged(rows, numbers)
-    for one, other in _across(numbers, old_left[merged[old_left]], old_right[merged[old_right]]):
+    for one, other in _cross_pairs(numbers, old_left[merged[old_left]], old_right[merged[old_right]]):
         apart = rows.start[one] != rows.start[other]
         yield one[apart], other[apart]
 
 
-def _is_merged(rows: _Rows, numbers: Longs) -> Mask:
-    """Return which rows lie in a session whose old rows come from several."""
+def _is_merged(rows: _SessionRows, numbers: Longs) -> Mask:
+    """Return which rows are in a session that several old sessions merged into."""
     count = int(numbers.max()) + 1
     least, greatest = np.full(count, FOREVER), np.full(count, NEVER)
     old = ~rows.is_new
@@ -184,14 +186,14 @@ def _is_merged(rows: _Rows, numbers: Longs) -> Mask:
     return np.asarray((least < greatest)[numbers])
 
 
-def _across(numbers: Longs, ours: Longs, theirs: Longs) -> Iterator[tuple[Longs, Longs]]:
+def _cross_pairs(numbers: Longs, ours: Longs, theirs: Longs) -> Iterator[tuple[Longs, Longs]]:
     """Yield every pair of one row each with equal numbers."""
     if not len(ours) or not len(theirs):
         return
     theirs = theirs[np.argsort(numbers[theirs], kind="stable")]
-    found = numbers[theirs]
-    start = np.searchsorted(found, numbers[ours])
-    stop = np.searchsorted(found, numbers[ours], side="right")
+    ordered = numbers[theirs]
+    start = np.searchsorted(ordered, numbers[ours])
+    stop = np.searchsorted(ordered, numbers[ours], side="right")
     some = stop > start
     for one, place in expand_ranges(ours[some], start[some], stop[some]):
         yield one, theirs[place]
@@ -201,13 +203,15 @@ Segments = tuple[Segment, ...]
 Piece = tuple[int, int, Matching, Longs, Longs]
 
 
-def _pieces(task: JoinTask, sides: tuple[Segments, Segments], rows: _Rows, numbers: Longs) -> Iterator[Piece]:
-    """Yield the pairs to give now, part by part, after the residual condition."""
+def _iter_pairs(
+    task: JoinTask, sides: tuple[Segments, Segments], rows: _SessionRows, numbers: Longs
+) -> Iterator[Piece]:
+    """Yield the pairs to emit in this batch by segments, after the residual condition."""
     everyone = np.arange(len(numbers))
     if task.final:
-        pairs = _across(numbers, everyone[rows.is_left], everyone[~rows.is_left])
+        pairs = _cross_pairs(numbers, everyone[rows.is_left], everyone[~rows.is_left])
     else:
-        pairs = _given_now(rows, numbers)
+        pairs = _new_pairs(rows, numbers)
     none = np.empty(0, dtype=np.int64)
     left, right = sides
     for ours, theirs in pairs:
@@ -232,6 +236,6 @@ def _pieces(task: JoinTask, sides: tuple[Segments, Segments], rows: _Rows, numbe
                 yield here, there, matching, one, other
 
 
-def _found_again(find: Callable[[], Iterator[Piece]]) -> Iterator[tuple[Matching, Longs, Longs]]:
+def _repeat_pairs(find: Callable[[], Iterator[Piece]]) -> Iterator[tuple[Matching, Longs, Longs]]:
     for _, _, matching, one, other in find():
         yield matching, one, other

@@ -1,8 +1,7 @@
-"""What a join of two streams is asked to do, and what it counts: plain values.
+"""The specification of a stream join and its counters: plain values.
 
-SQL, plans and the kernel share these words and records: a policy, a limit or a bound has one name from the text of a
-job to the worker.  Times are microseconds since
-the epoch, UTC.  This module needs neither numpy nor pyarrow.
+SQL, plans and the kernel share these records, so a policy, a limit or a bound has one name from the text of a job
+to the worker.  Times are microseconds since the epoch, UTC.  This module needs neither numpy nor pyarrow.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Any, Literal
 FORMAT = 1
 """The layout of the state on disk that this kernel writes."""
 FOREVER = 2**63 - 1
-"""A clock that has passed every time: nothing more will come."""
+"""A clock after all times: no more rows can arrive."""
 NEVER = -(2**63)
-"""A clock that has passed no time: a side has not shown a row yet."""
+"""A clock before all times: the side has had no row yet."""
 MAX_GROUP_BYTES = 2 * 1024**3
-"""How many bytes the state of a group and its rows of one batch may have together."""
+"""Most bytes that the state of a group and its rows of one batch may have together."""
 
 MATCHED, EXPIRED, PADDED, GONE = 1, 2, 4, 8
-"""Bits of a row's flag: has matched; stays for redrive only; its padded row was given; is dropped."""
+"""Bits of a row's flag: has matched; kept for redrive only; was emitted as unmatched; is removed."""
 PAIR, LEFT_UNMATCHED, RIGHT_UNMATCHED = 0, 1, 2
 """What the column ``kind`` of the output holds."""
 
@@ -36,8 +35,8 @@ Kind = Literal["interval", "tumbling", "sliding", "session", "table"]
 Reason = Literal["MALFORMED", "NO_EVENT_TIME", "LATE", "DUPLICATE", "EVICTED", "ABANDONED"]
 
 
-class KernelProblem(Exception):  # noqa: N818  # a finding for the driver, who raises it as an error of Weft
-    """A batch that cannot go on; the driver raises it again as ``StreamError`` with its code."""
+class KernelProblem(Exception):  # noqa: N818  # the driver raises it again as an error of Weft
+    """A batch that cannot continue; the driver raises it again as ``StreamError`` with its code."""
 
     def __init__(self, code: str, message: str, help: str) -> None:
         super().__init__(code, message, help)
@@ -50,7 +49,7 @@ class KernelProblem(Exception):  # noqa: N818  # a finding for the driver, who r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """For each side a lower bound of the times that are still to come.
+    """For each side, a lower bound of the event times that can still arrive.
 
     >>> Clock(left=NEVER, right=NEVER).least == NEVER
     True
@@ -61,13 +60,13 @@ class Clock:
 
     @property
     def least(self) -> int:
-        """The smaller of both."""
+        """The smaller of the two."""
         return min(self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Which times meet: ``right.t`` in ``left.t + [lower, upper]``, a shared window, a session, any."""
+    """Which times match: ``right.t`` in ``left.t + [lower, upper]``, a shared window, a session, any."""
 
     kind: Kind
     lower: int = 0
@@ -99,7 +98,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many rows a side of a join may keep, and what happens beyond; None is no limit."""
+    """How many rows a side of a join may keep, and what happens above that; None means unlimited."""
 
     max_state_rows: int | None = None
     max_rows_per_key: int | None = None
@@ -108,17 +107,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTask:
-    """What holds for one side of a join."""
+    """The policies and limits of one side of a join."""
 
     name: str
     outer: bool
-    raw: bool  # rows come from a source: the gate judges them
+    raw: bool  # rows come from a source, so the policies apply to them
     late: Late = "side_output"
     missing_event_time: MissingTime = "reject"
     malformed: Malformed = "reject"
     dedup: tuple[str, ...] = ()  # names of children
     limits: Limits = Limits()  # of this group
-    retention: int = 0  # how long after its end a row stays for redrive
+    retention: int = 0  # how long an expired row is kept for redrive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +127,8 @@ class Residual:
     ``program`` is prefix code that runs on whole columns: ``("ref", "left" | "right", child)``,
     ``("lit", value, type)`` with the type as `weft.core.types` writes it, ``(op, a, b)`` with op of
     ``= <> < <= > >= and or``, ``("not", a)``, ``("isnull", a)``.  NULL is unknown, and a pair needs true.
-    Operands of a comparison have one type.  ``rows`` is the exact slow way: it gets the children of
-    both sides as dicts and answers for each pair.
+    Operands of a comparison have one type.  ``rows`` is the slow general form: it gets the children of
+    both sides as dicts and returns one boolean for each pair.
     """
 
     program: tuple[Any, ...] | None = None
@@ -152,11 +151,11 @@ class JoinTask:
 
     @property
     def final(self) -> bool:
-        """Whether a row comes out only when it is settled (EMIT FINAL)."""
+        """Whether a row is emitted only when it can no longer change (EMIT FINAL)."""
         return self.emit == "final"
 
     def side(self, side: Side) -> SideTask:
-        """Return what holds for a side."""
+        """Return the task of a side."""
         return self.left if side == "left" else self.right
 
 
@@ -178,7 +177,7 @@ class Counters:
 
     @property
     def balances(self) -> bool:
-        """Whether every row that came in is somewhere."""
+        """Whether every row that came in is counted exactly once."""
         parts = self.matched + self.waiting + self.unmatched + self.late + self.rejected + self.evicted
         return self.in_ == parts
 
@@ -187,14 +186,14 @@ class Counters:
         return {name.rstrip("_"): value for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, said: dict[str, int]) -> Counters:
+    def from_dict(cls, document: dict[str, int]) -> Counters:
         """Return what `to_dict` wrote."""
-        return cls(**{f.name: said[f.name.rstrip("_")] for f in fields(cls)})
+        return cls(**{f.name: document[f.name.rstrip("_")] for f in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideStats:
-    """What one side of a group did from the first batch on, and what it holds now."""
+    """Statistics of one side of a group since the first batch, and its current size."""
 
     records_stored: int = 0
     records_expired: int = 0
@@ -208,15 +207,15 @@ class SideStats:
     missing_key_count: int = 0
     missing_time_count: int = 0
     limit_hits: int = 0
-    min_time: int | None = None  # least event time shown on time
-    max_time: int | None = None  # greatest event time shown; moves the watermark of the side
-    max_lateness: int = 0  # how far the latest late row was below the watermark
+    min_time: int | None = None  # least event time of rows that were not late
+    max_time: int | None = None  # greatest event time so far; it advances the watermark of the side
+    max_lateness: int = 0  # largest distance of a late row from the watermark
 
     def to_dict(self) -> dict[str, int | None]:
         """Return the figures by name."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, said: dict[str, Any]) -> SideStats:
+    def from_dict(cls, document: dict[str, Any]) -> SideStats:
         """Return what `to_dict` wrote."""
-        return cls(**said)
+        return cls(**document)

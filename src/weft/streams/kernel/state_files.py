@@ -1,15 +1,15 @@
-"""State on disk: what a group holds after a batch, in a folder of its own that appears whole.
+"""State on disk: each group has a folder for each batch, which appears complete or not at all.
 
 ::
 
-    state/j<join>/<batch>/<group>/index.json      what the state consists of; files of earlier batches too
+    state/j<join>/<batch>/<group>/index.json      lists all files of the state, also those of earlier batches
                                   left.arrow      new or rewritten rows: __hash, __time, [__batch], children
                                   left.flags      one byte a row of all segments in turn, when one changed
                                   left.sessions   start and end of each row's session
-                                  left.seen       keys that duplicates are told by
+                                  left.seen       keys by which duplicates are detected
     rejects/<side>/<batch>-j<join>-<group>.parquet
 
-`StateStore` opens and writes these files so that a crash leaves all of one or nothing.
+`StateStore` reads and writes these files so that a crash never leaves half of one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from weft.streams.kernel.working import SideState
 
 
 class StateStore:
-    """A folder on a filesystem that pyarrow knows; local ones are synced and memory mapped."""
+    """A folder on a filesystem of pyarrow; local files are synced and memory mapped."""
 
     def __init__(self, root: str) -> None:
         if "://" in root:
@@ -89,73 +89,73 @@ class StateStore:
         return checksum(self.read(name))
 
     def write(self, name: str, put: Callable[[Any], None]) -> None:
-        """Write a file; `put` gets the open stream.  It is not yet brought to the disk."""
+        """Write a file; `put` receives the open stream.  The file is not yet synced."""
         path = self.path(name)
         with pa.OSFile(path, "wb") if self.is_local else self.fs.open_output_stream(path) as stream:
             put(stream)
 
     def folder(self, name: str) -> str:
-        """Make a folder for unfinished files below `name` and return its name."""
-        made = f"{name}/.tmp-{uuid.uuid4().hex}"
-        self.fs.create_dir(self.path(made), recursive=True)
-        return made
+        """Create a folder for unfinished files below `name` and return its name."""
+        staging = f"{name}/.tmp-{uuid.uuid4().hex}"
+        self.fs.create_dir(self.path(staging), recursive=True)
+        return staging
 
-    def place_folder(self, made: str, name: str) -> None:
-        """Rename a finished folder; when another attempt was first, its folder stays and ours goes."""
+    def place_folder(self, staging: str, name: str) -> None:
+        """Rename a finished folder; if another attempt of the task was first, keep its folder and remove this one."""
         self.fs.create_dir(self.path(name.rpartition("/")[0]), recursive=True)
         if not self.is_local:
-            self._place_far(made, name)
+            self._place_far(staging, name)
             return
-        folder = Path(self.path(made))
-        _all_synced([folder, *folder.iterdir()])
+        folder = Path(self.path(staging))
+        _sync_all([folder, *folder.iterdir()])
         try:
-            os.rename(self.path(made), self.path(name))  # noqa: PTH104  # a folder that is there is refused
+            os.rename(self.path(staging), self.path(name))  # noqa: PTH104  # fails if the folder exists
         except OSError:
             if not Path(self.path(name)).is_dir():
                 raise
-            shutil.rmtree(self.path(made))
+            shutil.rmtree(self.path(staging))
         place = Path(self.path(name))
-        _all_synced([place.parent, place.parent.parent])  # the names too, the batch's own among them
+        _sync_all([place.parent, place.parent.parent])  # the directory entries too, up to that of the batch
 
-    def _place_far(self, made: str, name: str) -> None:
+    def _place_far(self, staging: str, name: str) -> None:
         if not self._is_there(name):
             try:
-                self.fs.move(self.path(made), self.path(name))
+                self.fs.move(self.path(staging), self.path(name))
             except OSError:
                 if not self._is_there(name):
                     raise
             else:
                 return
-        self.fs.delete_dir(self.path(made))
+        self.fs.delete_dir(self.path(staging))
 
     def _is_there(self, name: str) -> bool:
         return bool(self.fs.get_file_info(self.path(name)).type != pafs.FileType.NotFound)
 
     def place_file(self, name: str, put: Callable[[Any], None]) -> None:
-        """Write a file beside its place and rename it."""
+        """Write a temporary file and rename it."""
         folder, _, last = name.rpartition("/")
         self.fs.create_dir(self.path(folder), recursive=True)
         beside = f"{folder}/.tmp-{uuid.uuid4().hex}-{last}"
         self.write(beside, put)
         if self.is_local:
-            _synced(Path(self.path(beside)))
+            _sync(Path(self.path(beside)))
             Path(self.path(beside)).replace(self.path(name))
-            _all_synced([Path(self.path(folder)), Path(self.path(folder)).parent])
+            _sync_all([Path(self.path(folder)), Path(self.path(folder)).parent])
         else:
             self.fs.move(self.path(beside), self.path(name))
 
 
-def _all_synced(paths: list[Path]) -> None:
-    """Bring files and names in folders to the disk; together they cost little more than one."""
+def _sync_all(paths: list[Path]) -> None:
+    """Sync files and folders to disk; in parallel they cost little more than one."""
     if len(paths) <= 2:  # not worth the threads
         for path in paths:
-            _synced(path)
+            _sync(path)
         return
     with ThreadPoolExecutor(max_workers=4) as pool:
-        list(pool.map(_synced, paths))
+        list(pool.map(_sync, paths))
 
 
-def _synced(path: Path) -> None:
+def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -164,11 +164,11 @@ def _synced(path: Path) -> None:
 
 
 def damaged_state(path: str, why: str) -> KernelProblem:
-    """Return the problem of a file of the state that does not read."""
+    """Return the problem of a state file that cannot be used."""
     return KernelProblem(
         "W2202",
         f"{path!r} cannot be used as the state of a join: {why}",
-        "the checkpoint was changed or cut short; bring it back from a copy, or begin again with --fresh",
+        "the checkpoint was changed or truncated; restore it from a backup, or begin again with --fresh",
     )
 
 
@@ -178,7 +178,7 @@ SIDES: tuple[Side, Side] = ("left", "right")
 
 @dataclass(frozen=True, slots=True)
 class GroupFolder:
-    """Where the state of one group of one join lies."""
+    """The folder with the state of one group of one join."""
 
     places: StateStore
     join: int
@@ -190,16 +190,16 @@ class GroupFolder:
         return f"state/j{self.join}"
 
     def name(self, batch: int) -> str:
-        """Return the name of the group's folder as a batch left it, relative to the join's."""
+        """Return the name of the group's folder after a batch, relative to the join's."""
         return f"{batch}/{self.group}"
 
 
 def open_group(
     place: GroupFolder, batch: int | None, task: JoinTask, left_schema: Any, right_schema: Any
 ) -> GroupState:
-    """Return the state that a batch left, or an empty one when there was none.
+    """Return the state after a batch, or an empty one before the first batch.
 
-    The schemas are those of the children; what lies on disk must have the same.
+    The schemas are those of the children; the files must have the same.
     """
     if batch is None:
         return empty_state(task, left_schema, right_schema)
@@ -222,26 +222,26 @@ def open_group(
 
 
 def _check_files(place: GroupFolder, index: dict[str, Any]) -> None:
-    """Raise W2202 when a file of the state is not as it was written; files of earlier versions have no checksum."""
+    """Raise W2202 if a state file does not match its checksum; files of earlier versions have none."""
     sums: dict[str, str] = index.get("sums") or {}
     key = place.places.path(f"{place.folder}/{place.group}")
     known = checked_files().get(key, {})
-    for path, wanted in sums.items():
+    for path, expected in sums.items():
         name = f"{place.folder}/{path}"
-        if known.get(path) != wanted and place.places.checksum(name) != wanted:
+        if known.get(path) != expected and place.places.checksum(name) != expected:
             raise damaged_state(place.places.path(name), "its content does not match its checksum")
     checked_files()[key] = dict(sums)
 
 
 def _open_side(place: GroupFolder, index: dict[str, Any], side: Side, schema: Any) -> SideState:
-    segments = [_open_segment(place, said, schema) for said in index["segments"] if said["side"] == side]
+    segments = [_open_segment(place, entry, schema) for entry in index["segments"] if entry["side"] == side]
     sizes = [len(s) for s in segments]
     flags_path = index["flags"].get(side) or ""
-    flags = _numbers(place, flags_path, np.uint8, (sum(sizes),))
+    flags = _read_array(place, flags_path, np.uint8, (sum(sizes),))
     sessions_path = index["sessions"].get(side)
     sessions = None
     if sessions_path is not None:
-        spans = _numbers(place, sessions_path, np.int64, (2, sum(sizes)))
+        spans = _read_array(place, sessions_path, np.int64, (2, sum(sizes)))
         sessions = tuple(np.split(spans, np.cumsum(sizes)[:-1], axis=1)) if sizes else ()
     seen_path = index["seen"].get(side) or ""
     return SideState(
@@ -249,7 +249,7 @@ def _open_side(place: GroupFolder, index: dict[str, Any], side: Side, schema: An
         segments=tuple(segments),
         flags=tuple(np.split(flags, np.cumsum(sizes)[:-1])) if sizes else (),
         sessions=sessions,
-        seen=_table(place, seen_path) if seen_path else None,
+        seen=_read_table(place, seen_path) if seen_path else None,
         counters=Counters.from_dict(index["counters"][side]),
         stats=SideStats.from_dict(index["stats"][side]),
         flags_path=flags_path,
@@ -258,16 +258,16 @@ def _open_side(place: GroupFolder, index: dict[str, Any], side: Side, schema: An
     )
 
 
-def _numbers(place: GroupFolder, path: str, kind: Any, shape: tuple[int, ...]) -> Any:
+def _read_array(place: GroupFolder, path: str, kind: Any, shape: tuple[int, ...]) -> Any:
     if not path:
         return np.zeros(shape, dtype=kind)
-    found = np.frombuffer(place.places.read(f"{place.folder}/{path}"), dtype=np.uint8)
-    if found.nbytes != int(np.prod(shape)) * np.dtype(kind).itemsize:
-        raise damaged_state(path, f"it has {found.nbytes} bytes for {shape[-1]} rows")
-    return found.view(kind).reshape(shape)
+    content = np.frombuffer(place.places.read(f"{place.folder}/{path}"), dtype=np.uint8)
+    if content.nbytes != int(np.prod(shape)) * np.dtype(kind).itemsize:
+        raise damaged_state(path, f"it has {content.nbytes} bytes for {shape[-1]} rows")
+    return content.view(kind).reshape(shape)
 
 
-def _table(place: GroupFolder, path: str) -> Any:
+def _read_table(place: GroupFolder, path: str) -> Any:
     try:
         with pa.ipc.open_file(place.places.read(f"{place.folder}/{path}")) as file:
             return file.read_all()
@@ -275,45 +275,45 @@ def _table(place: GroupFolder, path: str) -> Any:
         raise damaged_state(path, str(cause)) from cause
 
 
-def _open_segment(place: GroupFolder, said: dict[str, Any], schema: Any) -> Segment:
-    table = _table(place, said["path"])
+def _open_segment(place: GroupFolder, entry: dict[str, Any], schema: Any) -> Segment:
+    table = _read_table(place, entry["path"])
     own = [n for n in (HASH, TIME, BATCH) if n in table.column_names]
     rows = table.select(table.column_names[len(own) :])
-    if table.num_rows != said["rows"]:
-        raise damaged_state(said["path"], f"it has {table.num_rows} rows, the index says {said['rows']}")
+    if table.num_rows != entry["rows"]:
+        raise damaged_state(entry["path"], f"it has {table.num_rows} rows, the index says {entry['rows']}")
     if schema is None:
         schema = rows.schema
     if rows.schema.names != schema.names or rows.schema.types != schema.types:
-        raise damaged_state(said["path"], f"it has the columns {rows.schema.names}, the join {schema.names}")
+        raise damaged_state(entry["path"], f"it has the columns {rows.schema.names}, the join {schema.names}")
     return Segment(
         hashes=table.column(HASH).chunk(0).to_numpy(),
         times=table.column(TIME).chunk(0).to_numpy(),
         rows=rows.cast(schema) if rows.schema != schema else rows,
-        batch=said["batch"],
+        batch=entry["batch"],
         batches=table.column(BATCH).chunk(0).to_numpy() if BATCH in own else None,
-        path=said["path"],
-        least=said["min"],
-        greatest=said["max"],
-        bytes=said["bytes"],
+        path=entry["path"],
+        least=entry["min"],
+        greatest=entry["max"],
+        bytes=entry["bytes"],
     )
 
 
 def save_group(
     place: GroupFolder, state: GroupState, rejects: Sequence[RejectRows] = (), *, watermark: int
 ) -> GroupState:
-    """Write what a batch left of a group and return the state with the places of its files."""
+    """Write the state of a group after a batch and return it with the paths of its files."""
     save_rejects(place, rejects, state.batch, watermark)
-    made = place.places.folder(place.folder)
-    left, right = (_save_side(place, made, state, side) for side in SIDES)
+    staging = place.places.folder(place.folder)
+    left, right = (_save_side(place, staging, state, side) for side in SIDES)
     saved = replace(state, left=left, right=right)
-    saved = replace(saved, sums=_sums(place, made, saved))
-    document = json.dumps(with_checksum(_index(place, saved)), separators=(",", ":"))
-    place.places.write(f"{made}/index.json", lambda stream: stream.write(document.encode()))
-    place.places.place_folder(made, f"{place.folder}/{place.name(state.batch)}")
+    saved = replace(saved, sums=_collect_sums(place, staging, saved))
+    document = json.dumps(with_checksum(_build_index(place, saved)), separators=(",", ":"))
+    place.places.write(f"{staging}/index.json", lambda stream: stream.write(document.encode()))
+    place.places.place_folder(staging, f"{place.folder}/{place.name(state.batch)}")
     return saved
 
 
-def _save_side(place: GroupFolder, made: str, state: GroupState, side: Side) -> SideState:
+def _save_side(place: GroupFolder, staging: str, state: GroupState, side: Side) -> SideState:
     mine = state.side(side)
     segments = []
     for number, segment in enumerate(mine.segments):
@@ -321,13 +321,13 @@ def _save_side(place: GroupFolder, made: str, state: GroupState, side: Side) -> 
             segments.append(segment)
             continue
         name = f"{side}.arrow" if number == len(mine.segments) - 1 else f"{side}.{number}.arrow"
-        _write_table(place, f"{made}/{name}", _stored(segment))
+        _write_table(place, f"{staging}/{name}", _storage_table(segment))
         segments.append(replace(segment, path=f"{place.name(state.batch)}/{name}"))
 
     def placed(path: str, ending: str, put: Any) -> str:
         if path:
             return path
-        place.places.write(f"{made}/{side}.{ending}", put)
+        place.places.write(f"{staging}/{side}.{ending}", put)
         return f"{place.name(state.batch)}/{side}.{ending}"
 
     flags_path = mine.flags_path
@@ -340,7 +340,7 @@ def _save_side(place: GroupFolder, made: str, state: GroupState, side: Side) -> 
     seen_path = mine.seen_path
     if mine.seen is not None and not seen_path:
         seen_path = f"{place.name(state.batch)}/{side}.seen"
-        _write_table(place, f"{made}/{side}.seen", mine.seen)
+        _write_table(place, f"{staging}/{side}.seen", mine.seen)
     return replace(
         mine,
         segments=tuple(segments),
@@ -350,26 +350,26 @@ def _save_side(place: GroupFolder, made: str, state: GroupState, side: Side) -> 
     )
 
 
-def _sums(place: GroupFolder, made: str, state: GroupState) -> dict[str, str]:
-    """Return the checksums of all files of a state; those that an earlier version wrote have none."""
+def _collect_sums(place: GroupFolder, staging: str, state: GroupState) -> dict[str, str]:
+    """Return the checksums of all files of a state; files of earlier versions have none."""
     own = f"{place.name(state.batch)}/"
     sums = {}
-    for path in _listed(state):
+    for path in _list_files(state):
         if path.startswith(own):
-            sums[path] = place.places.checksum(f"{made}/{path.removeprefix(own)}")
+            sums[path] = place.places.checksum(f"{staging}/{path.removeprefix(own)}")
         elif path in state.sums:
             sums[path] = state.sums[path]
     return sums
 
 
-def _listed(state: GroupState) -> Iterator[str]:
+def _list_files(state: GroupState) -> Iterator[str]:
     """Yield the paths of all files of a state."""
     for mine in (state.left, state.right):
         yield from (s.path for s in mine.segments)
         yield from (path for path in (mine.flags_path, mine.sessions_path, mine.seen_path) if path)
 
 
-def _stored(segment: Segment) -> Any:
+def _storage_table(segment: Segment) -> Any:
     names, columns = [HASH, TIME], [pa.array(segment.hashes), pa.array(segment.times)]
     if segment.batches is not None:
         names.append(BATCH)
@@ -385,7 +385,7 @@ def _write_table(place: GroupFolder, name: str, table: Any) -> None:
     place.places.write(name, put)
 
 
-def _index(place: GroupFolder, state: GroupState) -> dict[str, Any]:
+def _build_index(place: GroupFolder, state: GroupState) -> dict[str, Any]:
     sides = {side: state.side(side) for side in SIDES}
     return {
         "format": FORMAT,
@@ -416,16 +416,16 @@ def _index(place: GroupFolder, state: GroupState) -> dict[str, Any]:
 
 
 def read_waiting(place: GroupFolder, batch: int) -> list[RejectRows]:
-    """Return the rows that a batch left waiting for a partner: what is given up with the state."""
+    """Return the rows that wait for a match after a batch; they are lost when the state is dropped."""
     index = place.places.read_json(f"{place.folder}/{place.name(batch)}/index.json")
     _check_files(place, index)
-    found = []
+    waiting = []
     for side in SIDES:
         mine = _open_side(place, index, side, None)
         for segment, flags in zip(mine.segments, mine.flags, strict=True):
             places = np.flatnonzero((flags & (DEAD | MATCHED)) == 0)
             if len(places):
-                found.append(
+                waiting.append(
                     RejectRows(
                         side=side,
                         reason="ABANDONED",
@@ -435,11 +435,11 @@ def read_waiting(place: GroupFolder, batch: int) -> list[RejectRows]:
                         rows=segment.rows.take(pa.array(places)),
                     )
                 )
-    return found
+    return waiting
 
 
 def save_rejects(place: GroupFolder, rejects: Sequence[RejectRows], batch: int, watermark: int) -> None:
-    """Write rejected rows, a file for each side that has any."""
+    """Write rejected rows, one file for each side that has any."""
     for side in SIDES:
         mine = [r for r in rejects if r.side == side]
         if mine:

@@ -1,7 +1,7 @@
-"""Sums: checksums of files and documents, so that a byte that changed on the disk is seen before it is used.
+"""Checksums of files and documents, which detect bytes that changed on disk before they are used.
 
-A document carries its own, an index those of the files that it lists.  What an earlier version wrote has none and is
-used as it is.
+A document contains its own checksum, an index those of the files that it lists.  Files of earlier versions have none
+and are used unchecked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 CHECKSUM = "checksum"
 _CHECKED = "_weft_checked"
-"""Module of a process that holds which files it has checked; nothing else lives as long as a worker."""
+"""Module that holds the files a process has checked; nothing else lives as long as a worker."""
 
 
 def checksum(content: Any) -> str:
@@ -29,11 +29,11 @@ def checksum(content: Any) -> str:
 
 def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a document with the checksum of everything else in it."""
-    return {**document, CHECKSUM: _of_document(document)}
+    return {**document, CHECKSUM: _document_checksum(document)}
 
 
 def is_intact(document: Mapping[str, Any]) -> bool:
-    """Whether a document is as it was written; one without a checksum counts as intact.
+    """Return whether a document is unchanged; one without a checksum counts as intact.
 
     >>> (
     ...     is_intact(with_checksum({"a": 1})),
@@ -42,11 +42,11 @@ def is_intact(document: Mapping[str, Any]) -> bool:
     ... )
     (True, False, True)
     """
-    return CHECKSUM not in document or document[CHECKSUM] == _of_document(document)
+    return CHECKSUM not in document or document[CHECKSUM] == _document_checksum(document)
 
 
-def _of_document(document: Mapping[str, Any]) -> str:
-    # As it reads back, whatever its layout: keys are texts then, and tuples are lists.
+def _document_checksum(document: Mapping[str, Any]) -> str:
+    # Compare what JSON reads back: keys are strings then, and tuples are lists.
     rest = json.loads(json.dumps({k: v for k, v in document.items() if k != CHECKSUM}))
     return checksum(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
 

@@ -2,13 +2,13 @@
 
 ::
 
-    gate     rows that do not read, have no time, are late or come again; rows with a NULL key
-    store    what is left, beside the rows of earlier batches
+    gate     malformed rows, rows without a time, late rows and duplicates; rows with a NULL key
+    store    the remaining rows, next to those of earlier batches
     probe    new left rows against all right rows, new right rows against old left rows; flags
              (EMIT FINAL: rows and windows that close now probe instead)
-    leave    rows that can meet nothing more; those of an outer side that never met any, padded
-    limits   the oldest rows go until the limits hold
-    settle   what stays is laid out in order; many small segments become one
+    expire   rows that can no longer match; unmatched ones of an outer side are emitted
+    limits   the oldest rows are evicted until the limits hold
+    compact  remaining rows are written in order; many small segments become one
 
 The same values give the same set of rows, in whatever order they arrive.
 """
@@ -60,7 +60,7 @@ from weft.streams.kernel.working import ActiveSide, SideState, apply_limits, exp
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupState:
-    """What a join knows of one group of keys after a batch; `sums` are the checksums of its files, by path."""
+    """The state of a join for one group of keys after a batch; `sums` are the checksums of its files, by path."""
 
     left: SideState
     right: SideState
@@ -75,7 +75,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepResult:
-    """What one batch made of a group."""
+    """The result of one batch of a group."""
 
     state: GroupState
     out: Output
@@ -104,7 +104,7 @@ def step(
     watermark: int,
     wall_clock: int,
 ) -> StepResult:
-    """Return what a batch makes of a group; `watermark` is ``NEVER`` while there is none."""
+    """Process one batch of a group; `watermark` is ``NEVER`` while there is none."""
     sides = []
     for side, arrivals in (("left", left), ("right", right)):
         name: Side = "left" if side == "left" else "right"
@@ -121,19 +121,19 @@ def step(
         )
         sides.append(ActiveSide.of(name, rules, before, admitted))
     ours, theirs = sides
-    blocks: list[Pairs | DeferredPairs | UnmatchedRows] = [*_at_once(ours), *_at_once(theirs)]
+    blocks: list[Pairs | DeferredPairs | UnmatchedRows] = [*_emit_null_keys(ours), *_emit_null_keys(theirs)]
     if task.reach.kind == "session":
         blocks += match_sessions(task, ours, theirs, clock)
     else:
-        blocks += _found(task, ours, theirs, state.clock, clock)
+        blocks += _match_rows(task, ours, theirs, state.clock, clock)
     blocks += expire_rows(task, ours, clock)
     blocks += expire_rows(task, theirs, clock)
     for working in sides:
         apply_limits(working, task.keys)
     return StepResult(
         state=GroupState(
-            left=_settled(ours, len(left)),
-            right=_settled(theirs, len(right)),
+            left=_finish_side(ours, len(left)),
+            right=_finish_side(theirs, len(right)),
             clock=clock,
             batch=batch,
             sums=state.sums,
@@ -143,8 +143,8 @@ def step(
     )
 
 
-def _at_once(working: ActiveSide) -> Iterator[UnmatchedRows]:
-    """Give rows out that meet nothing because their key or time is NULL."""
+def _emit_null_keys(working: ActiveSide) -> Iterator[UnmatchedRows]:
+    """Yield the rows of an outer side that match nothing because their key or time is NULL."""
     admitted = working.admitted
     working.unmatched += len(admitted.alone)
     if working.task.outer and len(admitted.alone):
@@ -153,10 +153,10 @@ def _at_once(working: ActiveSide) -> Iterator[UnmatchedRows]:
         )
 
 
-def _found(
+def _match_rows(
     task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock
 ) -> Iterator[Pairs]:
-    """Yield the pairs to give now and set the flags of their rows."""
+    """Yield the pairs to emit in this batch and set the flags of their rows."""
     remembered = 0
     live = ([left.live(p) for p in range(len(left.parts))], [right.live(p) for p in range(len(right.parts))])
     for here, there, side, places, (after, until) in _probes(task, left, right, before, clock):
@@ -221,7 +221,7 @@ def _probes(
 
 
 def _closing(task: JoinTask, segment: Segment, before: Clock, clock: Clock, *, is_new: bool) -> Longs:
-    """Return the left rows that are over now, or lie in a window that closes now."""
+    """Return the left rows that expire in this batch, or are in a window that closes."""
     if not len(segment):
         return np.empty(0, dtype=np.int64)
     if task.reach.kind == "interval":
@@ -236,10 +236,10 @@ def _closing(task: JoinTask, segment: Segment, before: Clock, clock: Clock, *, i
     return np.flatnonzero(closes)
 
 
-def _settled(working: ActiveSide, came: int) -> SideState:
-    """Return the side as the next batch finds it, with its counts."""
+def _finish_side(working: ActiveSide, came: int) -> SideState:
+    """Return the state of the side after the batch, with its counters."""
     matched = working.matched()
-    segments, flags, sessions, laid = _laid_out(working)
+    segments, flags, sessions, laid = _compact(working)
     before, admitted = working.before, working.admitted
     same_seen = admitted.seen is before.seen
     live = sum(int(np.count_nonzero((f & DEAD) == 0)) for f in flags)
@@ -261,15 +261,15 @@ def _settled(working: ActiveSide, came: int) -> SideState:
         sessions=tuple(sessions) if before.sessions is not None else None,
         seen=admitted.seen,
         counters=counters,
-        stats=_stats(working, segments, flags, live),
+        stats=_update_stats(working, segments, flags, live),
         flags_path="" if laid or any(working.changed[:-1]) else before.flags_path,
         sessions_path="" if laid or working.sessions_changed else before.sessions_path,
         seen_path=before.seen_path if same_seen else "",
     )
 
 
-def _laid_out(working: ActiveSide) -> tuple[list[Segment], list[Flags], list[Longs], bool]:
-    """Return the parts that stay, in order: dead ones dropped, thin ones rewritten, many merged."""
+def _compact(working: ActiveSide) -> tuple[list[Segment], list[Flags], list[Longs], bool]:
+    """Return the segments that stay: empty ones are dropped, sparse ones rewritten, many merged."""
     segments: list[Segment] = []
     flags: list[Flags] = []
     sessions: list[Longs] = []
@@ -320,7 +320,7 @@ def _merge(segments: list[Segment], flags: list[Flags], sessions: list[Longs]) -
         sessions.append(spans)
 
 
-def _stats(working: ActiveSide, segments: list[Segment], flags: list[Flags], live: int) -> SideStats:
+def _update_stats(working: ActiveSide, segments: list[Segment], flags: list[Flags], live: int) -> SideStats:
     old, admitted = working.before.stats, working.admitted
     times = [t for t in (old.max_time, admitted.max_time) if t is not None]
     first = [t for t in (old.min_time, admitted.min_time) if t is not None]
@@ -333,7 +333,7 @@ def _stats(working: ActiveSide, segments: list[Segment], flags: list[Flags], liv
         matches_found=old.matches_found + working.matches,
         current_size=live,
         peak_size=max(old.peak_size, live),
-        current_keys=_distinct(segments, flags),
+        current_keys=_count_keys(segments, flags),
         current_bytes=sum(s.bytes for s in segments),
         missing_key_count=old.missing_key_count + admitted.missing_keys,
         missing_time_count=old.missing_time_count + admitted.missing_times,
@@ -344,43 +344,43 @@ def _stats(working: ActiveSide, segments: list[Segment], flags: list[Flags], liv
     )
 
 
-def _distinct(segments: list[Segment], flags: list[Flags]) -> int:
-    """Return how many keys the live rows have, told by their hashes.
+def _count_keys(segments: list[Segment], flags: list[Flags]) -> int:
+    """Return the number of distinct keys of the live rows, by their hashes.
 
     The largest segment is in order already; only the others are sorted together and looked up in it.
     """
-    found = []
+    distinct = []
     for segment, mine in zip(segments, flags, strict=True):
         live = (mine & DEAD) == 0
-        found.append(_once(segment.hashes if live.all() else segment.hashes[live]))
-    found = sorted((hashes for hashes in found if len(hashes)), key=len)
-    if not found:
+        distinct.append(_drop_repeats(segment.hashes if live.all() else segment.hashes[live]))
+    distinct = sorted((hashes for hashes in distinct if len(hashes)), key=len)
+    if not distinct:
         return 0
-    largest, rest = found[-1], found[:-1]
+    largest, rest = distinct[-1], distinct[:-1]
     if not rest:
         return len(largest)
-    others = _once(np.sort(np.concatenate(rest)))
+    others = _drop_repeats(np.sort(np.concatenate(rest)))
     place = np.minimum(np.searchsorted(largest, others), len(largest) - 1)
     return len(largest) + int(np.count_nonzero(largest[place] != others))
 
 
-def _once(hashes: Longs) -> Longs:
-    """Return sorted hashes without those that come again."""
+def _drop_repeats(hashes: Longs) -> Longs:
+    """Return sorted hashes without repeats."""
     return hashes[np.append(True, hashes[1:] != hashes[:-1])] if len(hashes) > 1 else hashes
 
 
 def check_size(
     state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = MAX_GROUP_BYTES
 ) -> None:
-    """Raise W2211 when the state of a group and its rows are more than a task may hold."""
+    """Raise W2211 if the state of a group and its new rows are larger than a task may hold."""
     size = left.rows.nbytes + right.rows.nbytes
     size += sum(arrivals.raw.nbytes for arrivals in (left, right) if arrivals.raw is not None)
     size += sum(segment.bytes for side in (state.left, state.right) for segment in side.segments)
     if size > most:
-        wanted = groups * -(-2 * size // most)
+        suggested = groups * -(-2 * size // most)
         raise KernelProblem(
             "W2211",
-            f"a group of keys has {size:,} bytes of state and new rows, {most:,} are the most a task may hold",
-            f"begin again with --fresh and SET 'groups' = '{wanted}', or read less at a time "
+            f"a group of keys has {size:,} bytes of state and new rows, {most:,} is the most a task may hold",
+            f"begin again with --fresh and SET 'groups' = '{suggested}', or read less at a time "
             "('max.files.per.trigger'); one key with most of the rows needs a narrower bound",
         )

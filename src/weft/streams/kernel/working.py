@@ -1,4 +1,4 @@
-"""A side at work: its segments, the rows that have just come, the flags as they change, and its limits."""
+"""One side during a batch: its segments, its new rows, their flags, expiry and limits."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SideState:
-    """What one side of a group holds between two batches.
+    """The state of one side of a group between two batches.
 
     `flags` has an array for each segment; `sessions` too, with the start and the end of the session
-    that each row was in after the last batch.  `seen` are the keys that duplicates are told by, with
-    their times.  The paths say where each lies on disk; an empty one is to be written.
+    that each row was in after the last batch.  `seen` are the keys by which duplicates are detected, with
+    their times.  A path is empty until its file is written.
     """
 
     schema: Any
@@ -55,13 +55,13 @@ class SideState:
 
     @property
     def live(self) -> int:
-        """How many rows can still meet others."""
+        """Number of rows that can still match."""
         return sum(int(np.count_nonzero((flags & DEAD) == 0)) for flags in self.flags)
 
 
 @dataclass(slots=True, eq=False)
 class ActiveSide:
-    """One side during a batch; the last part are the rows that have just come."""
+    """One side during a batch; the last part holds the new rows."""
 
     side: Side
     task: SideTask
@@ -83,23 +83,23 @@ class ActiveSide:
 
     @classmethod
     def of(cls, side: Side, task: SideTask, before: SideState, admitted: Admitted) -> ActiveSide:
-        """Return a side with its old and new rows, nothing decided yet."""
+        """Return a side with its old and new rows, before the batch is processed."""
         fresh = admitted.segment
-        found = cls(side, task, before, admitted, rejects=list(admitted.rejects))
-        found.parts = [*before.segments, fresh]
-        found.flags = [*before.flags, np.zeros(len(fresh), dtype=np.uint8)]
-        found.changed = [False] * len(before.segments) + [True]
+        active = cls(side, task, before, admitted, rejects=list(admitted.rejects))
+        active.parts = [*before.segments, fresh]
+        active.flags = [*before.flags, np.zeros(len(fresh), dtype=np.uint8)]
+        active.changed = [False] * len(before.segments) + [True]
         if before.sessions is not None:
-            found.sessions = [*before.sessions, np.stack((fresh.times, fresh.times))]
-        return found
+            active.sessions = [*before.sessions, np.stack((fresh.times, fresh.times))]
+        return active
 
     @property
     def fresh(self) -> int:
-        """Place of the part with the rows that have just come."""
+        """Index of the part with the new rows."""
         return len(self.parts) - 1
 
     def live(self, part: int) -> Mask | None:
-        """Return which rows of a part can still meet others; None when all can."""
+        """Return which rows of a part can still match; None if all can."""
         dead = self.flags[part] & DEAD
         return np.asarray(dead == 0) if dead.any() else None
 
@@ -122,11 +122,11 @@ class ActiveSide:
 
 
 def expire_rows(task: JoinTask, working: ActiveSide, clock: Clock) -> list[UnmatchedRows]:
-    """Let rows go that can meet nothing more; return those of an outer side that never met any."""
+    """Expire rows that can no longer match; return those of an outer side that never matched."""
     blocks = []
     outer, keeps = working.task.outer, working.task.retention > 0
     for part, segment in enumerate(working.parts):
-        over = _over(task, working, part, clock, 0)
+        over = _expired_mask(task, working, part, clock, 0)
         if over is not None:
             flags = working.flags[part]
             over &= (flags & DEAD) == 0
@@ -137,17 +137,17 @@ def expire_rows(task: JoinTask, working: ActiveSide, clock: Clock) -> list[Unmat
                 working.set(part, over, EXPIRED if keeps else GONE)
             if outer and len(lonely):
                 working.set(part, lonely, PADDED)
-                blocks.append(_alone(working.side, segment, lonely))
+                blocks.append(_unmatched_block(working.side, segment, lonely))
         if keeps:
-            gone = _over(task, working, part, clock, working.task.retention)
+            gone = _expired_mask(task, working, part, clock, working.task.retention)
             gone = None if gone is None else gone & ((working.flags[part] & DEAD) == EXPIRED)
             if gone is not None and gone.any():
                 working.set(part, gone, GONE)
     return blocks
 
 
-def _over(task: JoinTask, working: ActiveSide, part: int, clock: Clock, extra: int) -> Mask | None:
-    """Return which rows of a part have had their time, `extra` ago; None when none has."""
+def _expired_mask(task: JoinTask, working: ActiveSide, part: int, clock: Clock, extra: int) -> Mask | None:
+    """Return which rows of a part expired at least `extra` ago; None if none did."""
     segment = working.parts[part]
     if not len(segment):
         return None
@@ -163,14 +163,14 @@ def _over(task: JoinTask, working: ActiveSide, part: int, clock: Clock, extra: i
     return np.asarray(times < below)
 
 
-def _alone(side: Side, segment: Segment, places: Longs) -> UnmatchedRows:
+def _unmatched_block(side: Side, segment: Segment, places: Longs) -> UnmatchedRows:
     return UnmatchedRows(
         side=side, rows=segment.rows, places=segment.places(places), times=segment.times[places]
     )
 
 
 def evicted_rows(working: ActiveSide, part: int, places: Longs) -> RejectRows:
-    """Return rows that a limit drops, with whether they had matched."""
+    """Return rows that a limit evicts, with whether they had matched."""
     segment = working.parts[part]
     return RejectRows(
         side=working.side,
@@ -183,18 +183,18 @@ def evicted_rows(working: ActiveSide, part: int, places: Longs) -> RejectRows:
 
 
 def apply_limits(working: ActiveSide, keys: tuple[str, ...]) -> None:
-    """Drop rows until the limits of the side hold: the oldest by (time, batch, content) first."""
+    """Evict rows until the limits of the side hold: the oldest by (time, batch, content) first."""
     limits = working.task.limits
     if limits.max_rows_per_key is not None:
-        _hold_keys(working, keys, limits.max_rows_per_key)
+        _limit_keys(working, keys, limits.max_rows_per_key)
     if limits.max_state_rows is not None:
-        held = _Held(working)
+        held = _LiveRows(working)
         surplus = len(held.times) - limits.max_state_rows
         if surplus > 0:
-            _drop(working, held, held.oldest_first()[:surplus], "join.max_state_rows", limits.max_state_rows)
+            _evict(working, held, held.oldest_first()[:surplus], "join.max_state_rows", limits.max_state_rows)
 
 
-class _Held:
+class _LiveRows:
     """The live rows of a side, all parts in turn."""
 
     def __init__(self, working: ActiveSide) -> None:
@@ -235,8 +235,8 @@ class _Held:
         return pa.concat_tables(tables).combine_chunks().take(pa.array(back))
 
 
-def _hold_keys(working: ActiveSide, keys: tuple[str, ...], most: int) -> None:
-    held = _Held(working)
+def _limit_keys(working: ActiveSide, keys: tuple[str, ...], most: int) -> None:
+    held = _LiveRows(working)
     if not len(held.times):
         return
     numbers = number_keys(keys, held.pieces)
@@ -248,10 +248,10 @@ def _hold_keys(working: ActiveSide, keys: tuple[str, ...], most: int) -> None:
     firsts = np.cumsum(counts) - counts
     nth = np.arange(len(order)) - firsts[numbers[order]]
     surplus = order[nth < np.maximum(counts - most, 0)[numbers[order]]]
-    _drop(working, held, surplus, "join.max_rows_per_key", most)
+    _evict(working, held, surplus, "join.max_rows_per_key", most)
 
 
-def _drop(working: ActiveSide, held: _Held, chosen: Longs, option: str, most: int) -> None:
+def _evict(working: ActiveSide, held: _LiveRows, chosen: Longs, option: str, most: int) -> None:
     if working.task.limits.eviction == "fail":
         raise KernelProblem(
             "W2209",

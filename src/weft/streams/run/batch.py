@@ -37,7 +37,7 @@ from weft.streams.sql.spec import SinkSpec
 
 _MARK = "batch"
 """Stands in the names of files where a stream has its checkpoint."""
-_SHOWN = 20
+_MAX_ROWS = 20
 
 
 def run_batch(
@@ -59,11 +59,11 @@ def run_batch(
     queries = []
     for statement in chosen:
         folder = None if to is None else (to if len(chosen) == 1 else to / statement.name)
-        ready = _with_memory(statement, memory or {}, _own_folder(plan, statement) / "memory")
-        sink = _sink(plan, statement, folder)
+        ready = _write_inputs(statement, memory or {}, _own_folder(plan, statement) / "memory")
+        sink = _file_sink(plan, statement, folder)
         try:
             rows = batch_frame(spark, ready, plan.root, started=started)
-            queries.append(_written(plan, statement, rows, sink))
+            queries.append(_write_rows(plan, statement, rows, sink))
         except PySparkException as cause:
             raise find_refused_row(cause) or explain_failure(cause, statement.name) from cause
         if statement.sink.connector["connector"] == "console" and to is None:
@@ -75,7 +75,7 @@ def _own_folder(plan: JobPlan, statement: StatementPlan) -> Path:
     return statement_folder(job_folder(plan), statement.name) / _MARK
 
 
-def _with_memory(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folder: Path) -> StatementPlan:
+def _write_inputs(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folder: Path) -> StatementPlan:
     """Return the plan with streams and tables of a program's memory written as files, anew for each run."""
     inputs: list[Input] = []
     for source in plan.inputs:
@@ -83,9 +83,9 @@ def _with_memory(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folde
         if stream.connector["connector"] == "memory":
             if stream.name not in memory:
                 raise ConnectorError(
-                    f"stream {stream.name!r} reads memory, and no rows are handed in for it",
+                    f"stream {stream.name!r} reads memory, but no rows were passed for it",
                     code="W2301",
-                    help=f"give memory={{{stream.name!r}: [[...rows of a batch...]]}}",
+                    help=f"pass memory={{{stream.name!r}: [[...rows of a batch...]]}}",
                     at=stream.at,
                 )
             remove_path(folder / stream.name)
@@ -101,29 +101,29 @@ def _with_memory(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folde
     return replace(plan, inputs=tuple(inputs), tables=tuple(tables))
 
 
-def _sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> SinkSpec:
+def _file_sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> SinkSpec:
     """Return the sink as one of files: where it is said, in `to`, or in a folder of the job's own."""
-    said = statement.sink
-    kind = said.connector["connector"]
+    sink = statement.sink
+    kind = sink.connector["connector"]
     if to is not None:
-        form = said.connector["format"] if kind == "files" else "parquet"
-        options = {**said.connector, "connector": "files", "path": str(to), "format": form}
-        return replace(said, connector=FrozenMap(options))
+        form = sink.connector["format"] if kind == "files" else "parquet"
+        options = {**sink.connector, "connector": "files", "path": str(to), "format": form}
+        return replace(sink, connector=FrozenMap(options))
     if kind == "kafka":
         raise StreamPlanError(
-            f"the sink {said.name!r} is a topic: a batch that is run again would write every row again",
+            f"the sink {sink.name!r} is a topic: a batch that is run again would write every row again",
             code="W2122",
             help="write the rows to files: --to FOLDER",
-            at=said.at,
+            at=sink.at,
         )
     if kind != "files":
         path = str(_own_folder(plan, statement) / "rows")
-        return replace(said, connector=FrozenMap(connector="files", path=path, format="parquet"))
-    _check_not_a_streams(plan, statement)
-    return said
+        return replace(sink, connector=FrozenMap(connector="files", path=path, format="parquet"))
+    _check_no_stream_rows(plan, statement)
+    return sink
 
 
-def _check_not_a_streams(plan: JobPlan, statement: StatementPlan) -> None:
+def _check_no_stream_rows(plan: JobPlan, statement: StatementPlan) -> None:
     """Raise W2215 when a checkpoint of the job, in use or not, has rows in the sink."""
     folder = statement_folder(job_folder(plan), statement.name)
     if find_checkpoint(folder) is not None and any(
@@ -137,7 +137,7 @@ def _check_not_a_streams(plan: JobPlan, statement: StatementPlan) -> None:
         )
 
 
-def _written(plan: JobPlan, statement: StatementPlan, rows: DataFrame, sink: SinkSpec) -> QueryReport:
+def _write_rows(plan: JobPlan, statement: StatementPlan, rows: DataFrame, sink: SinkSpec) -> QueryReport:
     folder = sink_folder(sink, plan.root)
     prepare_folder(sink, folder)
     moves = stage_rows(rows, sink, folder, checkpoint=_MARK, batch=0, keep_empty=True)
@@ -171,5 +171,5 @@ def _report(statement: StatementPlan, sink: SinkSpec, moves: Sequence[Move]) -> 
 def _show(spark: SparkSession, report: QueryReport, show: Callable[[str], None]) -> None:
     paths = [str(path) for path in report.files]
     show(f"{report.sink}: {report.rows} rows")
-    for row in spark.read.parquet(*paths).limit(_SHOWN).collect():
+    for row in spark.read.parquet(*paths).limit(_MAX_ROWS).collect():
         show(str(tuple(row)))

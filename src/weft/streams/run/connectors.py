@@ -94,14 +94,14 @@ class InstalledConnector(Document):
 
 def find_connector(name: str) -> Connector:
     """Return the connector of a name; raise `ConnectorError` W2311 when there is none."""
-    found = {c.name: c for c in CONNECTORS}
-    if name in found:
-        return found[name]
-    close = find_similar(name, found, most=1)
+    connectors = {c.name: c for c in CONNECTORS}
+    if name in connectors:
+        return connectors[name]
+    close = find_similar(name, connectors, most=1)
     raise ConnectorError(
-        f"there is no connector {name!r} to install",
+        f"unknown connector {name!r}",
         code="W2311",
-        help=f"did you mean {close[0]!r}?" if close else f"there are {format_list(found)}",
+        help=f"did you mean {close[0]!r}?" if close else f"available: {format_list(connectors)}",
     )
 
 
@@ -113,8 +113,8 @@ def find_installed(connector: Connector, folder: Path | None = None) -> Installe
         name=connector.name,
         what=connector.what,
         folder=place,
-        version=_version_among(connector.artifact, jars),
-        spark=_built_for(place),
+        version=_find_version(connector.artifact, jars),
+        spark=_read_spark_version(place),
         jars=jars,
     )
 
@@ -132,10 +132,10 @@ def install_connector(
     _check_writable(base)
     stage = Path(tempfile.mkdtemp(prefix=f".tmp-{name}-", dir=base))
     try:
-        told = _copied(connector, offline, stage) if offline else _fetched(connector, stage)
-        kept = _without_known(stage)
-        if not _version_among(connector.artifact, kept):
-            raise _incomplete(connector, offline or stage)
+        findings = _copy(connector, offline, stage) if offline else _fetch(connector, stage)
+        kept = _remove_bundled(stage)
+        if not _find_version(connector.artifact, kept):
+            raise _incomplete_error(connector, offline or stage)
         (stage / _ABOUT).write_text(json.dumps({"spark": spark_version(), "jars": kept}), encoding="utf-8")
         stage.chmod(0o755)
         place = base / connector.name
@@ -143,7 +143,7 @@ def install_connector(
         stage.rename(place)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-    return find_installed(connector, base), told
+    return find_installed(connector, base), findings
 
 
 def spark_version() -> str:
@@ -152,7 +152,7 @@ def spark_version() -> str:
         return version("pyspark")
     except PackageNotFoundError as cause:
         raise ConnectorError(
-            "PySpark is not installed, so there is no version to fetch a connector for",
+            "PySpark is not installed, so the version of the connector is unknown",
             code="W2306",
             help="pip install 'weft' brings it",
         ) from cause
@@ -166,11 +166,11 @@ def maven_project(artifacts: Iterable[Artifact]) -> str:
     >>> "<version>4.3.0</version>" in maven_project([("org.apache.spark", "spark-avro_2.13", "4.3.0")])
     True
     """
-    wanted = tuple(artifacts)
+    requested = tuple(artifacts)
     listed = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
-        f"{_without_group(group) if len(wanted) > 1 else ''}</dependency>"
-        for group, name, number in wanted
+        f"{_exclude_group(group) if len(requested) > 1 else ''}</dependency>"
+        for group, name, number in requested
     )
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>weft</groupId><artifactId>jars</artifactId>"
@@ -178,31 +178,31 @@ def maven_project(artifacts: Iterable[Artifact]) -> str:
     )
 
 
-def _without_group(group: str) -> str:
+def _exclude_group(group: str) -> str:
     return f"<exclusions><exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
-def _fetched(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
-    wanted = spark_version()
+def _fetch(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
+    release = spark_version()
     program = shutil.which("mvn")
     if program is None:
         raise ConnectorError(
-            f"there is no mvn to fetch the connector {connector.name!r} with",
+            f"cannot fetch the connector {connector.name!r}: mvn is not installed",
             code="W2306",
-            help="install Maven, or fetch the jars elsewhere and name their folder: "
+            help="install Maven, or download the jars elsewhere and pass their folder: "
             f"`weft connectors install {connector.name} --offline DIR`",
         )
-    said = ""
-    for choice in (((_GROUP, connector.artifact, wanted),), *connector.elder):
-        done, said = fetch_artifacts(program, choice, stage)
+    output = ""
+    for choice in (((_GROUP, connector.artifact, release),), *connector.elder):
+        done, output = fetch_artifacts(program, choice, stage)
         if done:
-            return () if choice[0][2] == wanted else (_elder(connector, wanted, choice[0][2]),)
-        if not any(mark in said for mark in _NOT_FOUND):
+            return () if choice[0][2] == release else (_older_release(connector, release, choice[0][2]),)
+        if not any(mark in output for mark in _NOT_FOUND):
             break
     raise ConnectorError(
-        f"Maven could not fetch {connector.artifact} {wanted}: {_last_error(said)}",
+        f"Maven could not fetch {connector.artifact} {release}: {_last_error(output)}",
         code="W2306",
-        help="see that this machine reaches the repositories of Maven, or fetch the jars elsewhere and name their "
+        help="check that this machine can reach the Maven repositories, or download the jars elsewhere and pass their "
         f"folder: `weft connectors install {connector.name} --offline DIR`",
     )
 
@@ -220,36 +220,38 @@ def fetch_artifacts(program: str, artifacts: tuple[Artifact, ...], stage: Path) 
                 command, capture_output=True, text=True, check=False, timeout=_WAIT, stdin=subprocess.DEVNULL
             )
         except subprocess.TimeoutExpired:
-            return False, f"[ERROR] it was not done after {_WAIT / 60:.0f} minutes"
+            return False, f"[ERROR] not finished after {_WAIT / 60:.0f} minutes"
     return ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def _last_error(said: str) -> str:
-    lines = [line.removeprefix("[ERROR]").strip() for line in said.splitlines() if line.startswith("[ERROR]")]
-    first = next(filter(None, lines), "it says nothing")
+def _last_error(output: str) -> str:
+    lines = [
+        line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")
+    ]
+    first = next(filter(None, lines), "no error message")
     # Where it looked is the business of Maven's settings.
     return re.sub(r"\s*(?:\(?https?://\S+\)?|-> \[Help \d+\])", "", first)[:400]
 
 
-def _elder(connector: Connector, wanted: str, taken: str) -> Diagnostic:
+def _older_release(connector: Connector, release: str, older: str) -> Diagnostic:
     return Diagnostic(
         "W2306",
-        f"Maven has no {connector.artifact} {wanted}: {taken} was installed, which works with Spark {wanted}",
-        help=f"`weft connectors install {connector.name}` takes {wanted} once it is there",
+        f"Maven has no {connector.artifact} {release}: {older} was installed, which works with Spark {release}",
+        help=f"`weft connectors install {connector.name}` takes {release} once it is there",
         severity="warning",
     )
 
 
-def _copied(connector: Connector, offline: Path, stage: Path) -> tuple[Diagnostic, ...]:
+def _copy(connector: Connector, offline: Path, stage: Path) -> tuple[Diagnostic, ...]:
     jars = sorted(offline.glob("*.jar")) if offline.is_dir() else []
-    if not _version_among(connector.artifact, [p.name for p in jars]):
-        raise _incomplete(connector, offline)
+    if not _find_version(connector.artifact, [p.name for p in jars]):
+        raise _incomplete_error(connector, offline)
     for jar in jars:
         shutil.copy2(jar, stage / jar.name)
     return ()
 
 
-def _incomplete(connector: Connector, folder: Path) -> ConnectorError:
+def _incomplete_error(connector: Connector, folder: Path) -> ConnectorError:
     return ConnectorError(
         f"{str(folder)!r} holds no {connector.artifact}-<version>.jar",
         code="W2306",
@@ -257,7 +259,7 @@ def _incomplete(connector: Connector, folder: Path) -> ConnectorError:
     )
 
 
-def _without_known(stage: Path) -> list[str]:
+def _remove_bundled(stage: Path) -> list[str]:
     """Remove the jars that Spark brings; two releases of one library on one classpath do harm."""
     known = {_stem(p.name) for p in _spark_jars()}
     for jar in stage.glob("*.jar"):
@@ -267,8 +269,8 @@ def _without_known(stage: Path) -> list[str]:
 
 
 def _spark_jars() -> tuple[Path, ...]:
-    found = find_spec("pyspark")
-    places = [] if found is None else list(found.submodule_search_locations or ())
+    spec = find_spec("pyspark")
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
     return tuple(jar for place in places for jar in Path(place, "jars").glob("*.jar"))
 
 
@@ -281,14 +283,14 @@ def _stem(jar: str) -> str:
     return re.sub(r"-\d+(?:\.\d+)+[^/]*\.jar$", "", jar)
 
 
-def _version_among(artifact: str, jars: Iterable[str]) -> str:
+def _find_version(artifact: str, jars: Iterable[str]) -> str:
     for jar in jars:
         if jar.startswith(f"{artifact}-") and jar.endswith(".jar"):
             return jar.removeprefix(f"{artifact}-").removesuffix(".jar")
     return ""
 
 
-def _built_for(place: Path) -> str:
+def _read_spark_version(place: Path) -> str:
     try:
         return str(json.loads((place / _ABOUT).read_text(encoding="utf-8"))["spark"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -299,12 +301,12 @@ def _check_writable(base: Path) -> None:
     try:
         base.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
-        raise _not_writable(base, cause.strerror or "") from cause
+        raise _not_writable_error(base, cause.strerror or "") from cause
     if not os.access(base, os.W_OK):
-        raise _not_writable(base, "permission denied")
+        raise _not_writable_error(base, "permission denied")
 
 
-def _not_writable(base: Path, why: str) -> ConnectorError:
+def _not_writable_error(base: Path, why: str) -> ConnectorError:
     return ConnectorError(
         f"{str(base)!r} cannot be written: {why}",
         code="W2306",

@@ -50,36 +50,36 @@ def explain_failure(failure: BaseException, statement: str) -> WeftError:
     if isinstance(failure, WeftError):
         return failure
     if isinstance(failure, KernelProblem):
-        return _problem(failure.code, failure.message, failure.help)
+        return _kernel_error(failure.code, failure.message, failure.help)
     text = collect_messages(failure)
-    found = _PROBLEM.search(text)
-    if found is not None:
-        return _problem(found[1], " ".join(found[2].split()), " ".join(found[3].split()))
+    problem = _PROBLEM.search(text)
+    if problem is not None:
+        return _kernel_error(problem[1], " ".join(problem[2].split()), " ".join(problem[3].split()))
     return (
-        _of_source(text)
-        or _of_machine(failure, text, statement)
+        _source_error(text)
+        or _machine_error(failure, text, statement)
         or explain_kafka_failure(text)
-        or _other(failure, text, statement)
+        or _other_error(failure, text, statement)
     )
 
 
 def collect_messages(failure: BaseException) -> str:
     """Return the texts of an exception and of everything that led to it."""
-    found: list[str] = []
-    seen: Any = failure
-    while seen is not None and len(found) < 20:  # a chain that is longer says nothing new
-        found.append(f"{type(seen).__name__}: {seen}")
-        found.extend(str(getattr(seen, name, "") or "") for name in ("_stackTrace", "_desc"))
-        seen = getattr(seen, "_cause", None) or seen.__cause__
-    return "\n".join(found)
+    messages: list[str] = []
+    error: Any = failure
+    while error is not None and len(messages) < 20:  # a chain that is longer says nothing new
+        messages.append(f"{type(error).__name__}: {error}")
+        messages.extend(str(getattr(error, name, "") or "") for name in ("_stackTrace", "_desc"))
+        error = getattr(error, "_cause", None) or error.__cause__
+    return "\n".join(messages)
 
 
-def _problem(code: str, message: str, help: str) -> StreamError:
+def _kernel_error(code: str, message: str, help: str) -> StreamError:
     known = code if code in get_args(Code) else "W2201"
     return StreamError(message, code=cast("Code", known), help=help)
 
 
-def _of_source(text: str) -> WeftError | None:
+def _source_error(text: str) -> WeftError | None:
     header = _HEADER.search(text)
     if header is not None:
         return ConnectorError(
@@ -97,7 +97,7 @@ def _of_source(text: str) -> WeftError | None:
     return find_refused_row(StreamError(text, help=_AGAIN))
 
 
-def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError | None:
+def _machine_error(failure: BaseException, text: str, statement: str) -> WeftError | None:
     if full := find_disk_full_message(failure, text):
         return ConnectorError(
             f"a batch of {statement!r} cannot be written: {full}",
@@ -109,7 +109,7 @@ def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError 
             f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}"
         )
     lost = next((mark for mark in _LOST if mark in text), "")
-    if not lost and _has_no_answer(failure):
+    if not lost and _is_jvm_gone(failure):
         lost = "Spark's JVM no longer answers"
     if lost:
         return StreamError(
@@ -120,27 +120,27 @@ def _of_machine(failure: BaseException, text: str, statement: str) -> WeftError 
     return None
 
 
-def _has_no_answer(failure: BaseException) -> bool:
+def _is_jvm_gone(failure: BaseException) -> bool:
     """Return whether a call into the JVM failed without an exception of Java: its process is gone.
 
     A JVM that is alive answers with an exception (`Py4JJavaError`) or with the trace of why the call is invalid.  One
     that is killed ends the call that is under way, whichever it is, so the messages of py4j vary with the moment.
     """
-    seen: BaseException | None = failure
-    while seen is not None:
-        if isinstance(seen, Py4JError) and not isinstance(seen, Py4JJavaError):
-            return "Trace:" not in str(seen)
-        seen = seen.__cause__
+    error: BaseException | None = failure
+    while error is not None:
+        if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):
+            return "Trace:" not in str(error)
+        error = error.__cause__
     return False
 
 
-def _other(failure: BaseException, text: str, statement: str) -> StreamError:
+def _other_error(failure: BaseException, text: str, statement: str) -> StreamError:
     inner = [c for c in find_conditions(failure, text) if not c.name.startswith(_OUTER)]
     raised = [r for r in _RAISED.findall(text) if not r.startswith("pyspark.")]
     if inner and inner[0].name == _IN_WORKER and raised:
-        said = f"{raised[-1]} ({_IN_WORKER})"
+        reason = f"{raised[-1]} ({_IN_WORKER})"
     elif inner:
-        said = f"{inner[0].message.strip()} ({inner[0].name})"
+        reason = f"{inner[0].message.strip()} ({inner[0].name})"
     else:
-        said = _SQLSTATE.sub("", text.strip().splitlines()[0]).strip()
-    return StreamError(f"{statement!r} failed: {said}", code="W2201", help=_AGAIN)
+        reason = _SQLSTATE.sub("", text.strip().splitlines()[0]).strip()
+    return StreamError(f"{statement!r} failed: {reason}", code="W2201", help=_AGAIN)

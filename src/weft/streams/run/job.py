@@ -50,8 +50,8 @@ def run_job(
     """
     refuse_connect(spark)
     chosen = select_statements(plan, only)
-    heard = listener or Listener()
-    lives = _lives(memory or {})
+    listener = listener or Listener()
+    lives = _split_at_crashes(memory or {})
     folder = job_folder(plan) / ".memory"
     try:
         queries: tuple[QueryReport, ...] = ()
@@ -61,21 +61,23 @@ def run_job(
                 job=plan,
                 reader=Reader(spark=spark, root=plan.root, memory=rows, memory_folder=folder),
                 mode=mode if number == len(lives) else "available",
-                listener=heard,
-                show=show or _printed,
+                listener=listener,
+                show=show or _print,
                 stop=stop,
             )
-            queries = _run(running, chosen, fresh=fresh and number == 1, keep=keep if number == 1 else None)
+            queries = _run_open(
+                running, chosen, fresh=fresh and number == 1, keep=keep if number == 1 else None
+            )
     except (
         OSError,
         KernelProblem,
         Py4JError,
     ) as cause:  # the disk, damaged state or the JVM, before the first batch
         failure = explain_failure(cause, plan.name)
-        heard.on_failed(failure)
+        listener.on_failed(failure)
         raise failure from cause
     except Exception as error:
-        heard.on_failed(error)
+        listener.on_failed(error)
         raise
     return JobReport(
         queries=queries,
@@ -132,8 +134,8 @@ def select_statements(plan: JobPlan, only: str | None) -> tuple[StatementPlan, .
     """Return the statements to run; raise W2215 when `only` names none."""
     if only is None:
         return plan.statements
-    found = tuple(s for s in plan.statements if s.name == only)
-    if not found:
+    selected = tuple(s for s in plan.statements if s.name == only)
+    if not selected:
         names = [s.name for s in plan.statements]
         close = find_similar(only, names, most=1)
         raise StreamError(
@@ -141,31 +143,31 @@ def select_statements(plan: JobPlan, only: str | None) -> tuple[StatementPlan, .
             code="W2215",
             help=(f"did you mean {close[0]!r}? " if close else "") + f"it writes {format_list(names)}",
         )
-    return found
+    return selected
 
 
 def source_warnings(plan: JobPlan, chosen: Sequence[StatementPlan]) -> tuple[Diagnostic, ...]:
     """Return what there is to say about the sources of statements, each thing once."""
     streams = {i.stream.name: i.stream for s in chosen for i in s.inputs}
     files = [s for s in streams.values() if s.connector["connector"] == "files"]
-    return tuple(told for stream in files for told in check_file_order(stream, plan.root))
+    return tuple(finding for stream in files for finding in check_file_order(stream, plan.root))
 
 
-def _run(
+def _run_open(
     running: RunContext, chosen: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> tuple[QueryReport, ...]:
     """Run the statements that no earlier run has ended: one after another, or side by side without end."""
     ended = find_sealed(running.job, chosen, fresh=fresh, keep=keep)
     if fresh:
         remove_path(running.reader.memory_folder)
-    found = {name: _report_of(running, chosen, name, checkpoint) for name, checkpoint in ended.items()}
+    reports = {name: _report_sealed(running, chosen, name, checkpoint) for name, checkpoint in ended.items()}
     left = [plan for plan in chosen if plan.name not in ended]
     for together in [left] if running.mode == "continuous" else [[plan] for plan in left]:
-        found |= run_statements(running, together, fresh=fresh, keep=keep)
-    return tuple(found[plan.name] for plan in chosen)
+        reports |= run_statements(running, together, fresh=fresh, keep=keep)
+    return tuple(reports[plan.name] for plan in chosen)
 
 
-def _report_of(
+def _report_sealed(
     running: RunContext, chosen: Sequence[StatementPlan], name: str, checkpoint: Checkpoint
 ) -> QueryReport:
     plan = next(plan for plan in chosen if plan.name == name)
@@ -173,23 +175,23 @@ def _report_of(
         return Statement.open(running, plan, checkpoint).report()
 
 
-def _lives(memory: Memory) -> list[Memory]:
+def _split_at_crashes(memory: Memory) -> list[Memory]:
     """Return the rows that a program hands in up to each crash in them, and all of them last."""
     cuts = max((sum(isinstance(b, Crash) for b in rows) for rows in memory.values()), default=0)
-    return [{name: _until(rows, life) for name, rows in memory.items()} for life in range(cuts + 1)]
+    return [{name: _rows_until(rows, life) for name, rows in memory.items()} for life in range(cuts + 1)]
 
 
-def _until(rows: Sequence[Any], life: int) -> list[Any]:
-    found, crashes = [], 0
+def _rows_until(rows: Sequence[Any], life: int) -> list[Any]:
+    kept, crashes = [], 0
     for one in rows:
         if not isinstance(one, Crash):
-            found.append(one)
+            kept.append(one)
             continue
         crashes += 1
         if crashes > life:
             break
-    return found
+    return kept
 
 
-def _printed(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(f"{text}\n")

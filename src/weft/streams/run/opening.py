@@ -57,8 +57,8 @@ _FEW_ROWS = 1_000_000
 
 def job_folder(job: JobPlan) -> Path:
     """Return the folder below which the statements of a job have their checkpoints."""
-    said = job.settings.get("checkpoint")
-    return job.root / (str(said) if said else f".weft/streams/{job.name}")
+    folder = job.settings.get("checkpoint")
+    return job.root / (str(folder) if folder else f".weft/streams/{job.name}")
 
 
 def find_sealed(
@@ -73,9 +73,9 @@ def find_sealed(
     ended: dict[str, Checkpoint] = {}
     for plan in chosen:
         with mistakes.collect():
-            found = _checked(job, plan, fresh=fresh, keep=keep)
-            if found is not None:
-                ended[plan.name] = found
+            checkpoint = _check_statement(job, plan, fresh=fresh, keep=keep)
+            if checkpoint is not None:
+                ended[plan.name] = checkpoint
     if len(ended) == len(chosen):
         for name, checkpoint in ended.items():
             with mistakes.collect():
@@ -84,32 +84,34 @@ def find_sealed(
     return FrozenMap(ended)
 
 
-def _checked(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None) -> Checkpoint | None:
+def _check_statement(
+    job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None
+) -> Checkpoint | None:
     """Return the checkpoint of a statement when it is sealed; raise what keeps the statement from running."""
     folder = statement_folder(job_folder(job), plan.name)
     with lock_statement(folder / "lock", plan.name):
         check_sink(plan.sink, job.root)
-        found = _current(folder, fresh=fresh)
-    if found is None or fresh:
+        checkpoint = _find_current(folder, fresh=fresh)
+    if checkpoint is None or fresh:
         return None
-    record = read_job_record(found)
+    record = read_job_record(checkpoint)
     change = compare_parts(
         record.parts, describe_parts(plan, groups=int(job.settings.get("groups") or record.groups))
     )
-    if is_sealed(found):
+    if is_sealed(checkpoint):
         if change.needs_consent:
-            check_open(found, plan.name)
-        return found
-    if not _goes_on(change, keep):
-        raise _changed(plan, found, change, keep)
-    check_offsets(found)
+            check_open(checkpoint, plan.name)
+        return checkpoint
+    if not _can_continue(change, keep):
+        raise _changed_error(plan, checkpoint, change, keep)
+    check_offsets(checkpoint)
     return None
 
 
-def _goes_on(change: Change, keep: Keep | None) -> bool:
+def _can_continue(change: Change, keep: Keep | None) -> bool:
     if not change.needs_consent or (change.keeps == "state" and keep == "state"):
         return True
-    return keep == "offsets" and not _other_inputs(change)
+    return keep == "offsets" and not _has_other_inputs(change)
 
 
 @contextmanager
@@ -123,82 +125,82 @@ def open_checkpoint(
     """
     folder = statement_folder(job_folder(job), plan.name)
     with lock_statement(folder / "lock", plan.name):
-        found = _current(folder, fresh=fresh)
-        if found is None:
+        checkpoint = _find_current(folder, fresh=fresh)
+        if checkpoint is None:
             replaces = find_replaced(folder) if fresh else None
-            found = _begun(folder, job, plan, choose_groups(job, plan, cores), replaces=replaces)
+            checkpoint = _begin(folder, job, plan, choose_groups(job, plan, cores), replaces=replaces)
         else:
-            found = _continued(folder, job, plan, found, keep=keep)
-        yield found
+            checkpoint = _continue(folder, job, plan, checkpoint, keep=keep)
+        yield checkpoint
 
 
-def _current(folder: Path, *, fresh: bool) -> Checkpoint | None:
+def _find_current(folder: Path, *, fresh: bool) -> Checkpoint | None:
     # Beginning again is the way out of a damaged checkpoint, so it does not matter how the old one is.
     return None if fresh else find_checkpoint(folder)
 
 
 def choose_groups(job: JobPlan, plan: StatementPlan, cores: int) -> int:
     """Return into how many groups of keys the state is cut; it stays so for the life of a checkpoint."""
-    said = job.settings.get("groups")
-    if said is not None:
-        return int(said)
+    groups = job.settings.get("groups")
+    if groups is not None:
+        return int(groups)
     limits = [s.limits.max_state_rows for s in plan.kernel_steps if s.limits.max_state_rows is not None]
     # A limit on rows is held in each group apart: few rows in many groups would be cut unevenly.
     return 1 if limits and min(limits) < _FEW_ROWS else max(cores, 1)
 
 
-def _begun(
+def _begin(
     folder: Path, job: JobPlan, plan: StatementPlan, groups: int, replaces: str | None = None
 ) -> Checkpoint:
-    found = create_checkpoint(
+    checkpoint = create_checkpoint(
         folder,
         JobRecord(
             groups=groups,
             parts=describe_parts(plan, groups=groups),
-            plan=_shown(job, plan),
+            plan=_plan_document(job, plan),
             weft=engine_version(),
             replaces=replaces,
         ),
     )
-    activate(found)
-    return found
+    activate(checkpoint)
+    return checkpoint
 
 
-def _shown(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
+def _plan_document(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
     """Return what may be read of a plan without the job: its text, and what `status` asks for."""
     return FrozenMap({"text": explain_job(job, plan.name).text, **plan_facts(plan)})
 
 
-def _continued(
+def _continue(
     folder: Path,
     job: JobPlan,
     plan: StatementPlan,
-    found: Checkpoint,
+    checkpoint: Checkpoint,
     *,
     keep: Keep | None,
 ) -> Checkpoint:
-    check_open(found, plan.name)
-    record = read_job_record(found)
+    check_open(checkpoint, plan.name)
+    record = read_job_record(checkpoint)
     groups = int(job.settings.get("groups") or record.groups)
     now = describe_parts(plan, groups=groups)
     change = compare_parts(record.parts, now)
-    if not _goes_on(change, keep):
-        raise _changed(plan, found, change, keep)
-    check_offsets(found)
+    if not _can_continue(change, keep):
+        raise _changed_error(plan, checkpoint, change, keep)
+    check_offsets(checkpoint)
     if change.keeps == "same":
-        update_plan(found, _shown(job, plan))
-        return found
+        update_plan(checkpoint, _plan_document(job, plan))
+        return checkpoint
     if change.keeps == "offsets" or (change.keeps == "state" and keep == "offsets"):
-        return _with_offsets(folder, job, plan, found, groups)
-    record_change(found, now, _shown(job, plan), keep or "all")
-    return found
+        return _begin_with_offsets(folder, job, plan, checkpoint, groups)
+    record_change(checkpoint, now, _plan_document(job, plan), keep or "all")
+    return checkpoint
 
 
-def _other_inputs(change: Change) -> bool:
+def _has_other_inputs(change: Change) -> bool:
     return any(part.part == "inputs" for part in change.parts)
 
 
-def _with_offsets(
+def _begin_with_offsets(
     folder: Path, job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int
 ) -> Checkpoint:
     """Begin a checkpoint with an empty state whose sources go on where the old one's are."""
@@ -206,23 +208,25 @@ def _with_offsets(
     record = JobRecord(
         groups=groups,
         parts=describe_parts(plan, groups=groups),
-        plan=_shown(job, plan),
+        plan=_plan_document(job, plan),
         weft=engine_version(),
         follows=old.name,
         first_batch=0 if last is None else last + 1,
     )
-    found = create_checkpoint(folder, record)
+    checkpoint = create_checkpoint(folder, record)
     if old.spark.exists():
-        beside = found.root / f".tmp-spark-{uuid.uuid4().hex[:8]}"
+        beside = checkpoint.root / f".tmp-spark-{uuid.uuid4().hex[:8]}"
         shutil.copytree(old.spark, beside)
-        beside.rename(found.spark)
+        beside.rename(checkpoint.spark)
     if last is not None:
-        save_abandoned(old, found, last)
-    activate(found)
-    return found
+        save_abandoned(old, checkpoint, last)
+    activate(checkpoint)
+    return checkpoint
 
 
-def _changed(plan: StatementPlan, found: Checkpoint, change: Change, keep: Keep | None) -> StreamError:
+def _changed_error(
+    plan: StatementPlan, checkpoint: Checkpoint, change: Change, keep: Keep | None
+) -> StreamError:
     lines = []
     for part in change.parts:
         if part.keeps in ("same", "all"):
@@ -236,14 +240,12 @@ def _changed(plan: StatementPlan, found: Checkpoint, change: Change, keep: Keep 
     ways = []
     if change.keeps == "state":
         ways.append("`--keep state` goes on with the state and the offsets")
-    if not _other_inputs(change):
-        ways.append(
-            "`--keep offsets` reads on with an empty state; rows that wait become rejects (ABANDONED)"
-        )
+    if not _has_other_inputs(change):
+        ways.append("`--keep offsets` reads on with an empty state; waiting rows become rejects (ABANDONED)")
     ways.append("`--fresh` reads everything again and replaces the output")
-    said = f", and --keep {keep} cannot go on with it" if keep else ""
+    refusal = f", and --keep {keep} cannot go on with it" if keep else ""
     return StreamError(
-        f"the query of {plan.name!r} is not the one of its checkpoint {found.name}: it changed in {names}{said}",
+        f"the query of {plan.name!r} is not the one of its checkpoint {checkpoint.name}: it changed in {names}{refusal}",
         code="W2203",
         help="\n".join((*lines, *ways)),
     )

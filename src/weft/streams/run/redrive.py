@@ -69,29 +69,29 @@ def redrive_job(
     `reasons` are taken beside LATE; rows without event time need `time_column`, the column that has it.
     Raises `StreamError` W2216 when there is nothing to take, W2205 while the job runs.
     """
-    wanted = _wanted(reasons, time_column)
+    selected = _check_reasons(reasons, time_column)
     chosen = [s for s in plan.statements if sink in (None, s.name)]
-    found = []
+    reports = []
     for statement in chosen:
         try:
-            done = _redriven(spark, plan, statement, wanted, time_column, dry_run=dry_run)
+            done = _redrive_statement(spark, plan, statement, selected, time_column, dry_run=dry_run)
         except (OSError, KernelProblem) as cause:
             raise explain_failure(cause, statement.name) from cause
         if done is not None:
-            found.append(done)
-    if not found:
+            reports.append(done)
+    if not reports:
         raise StreamError(
-            f"there is nothing to redrive in {sink or plan.name!r}: no row was rejected as {format_list(wanted)}, "
+            f"nothing to redrive in {sink or plan.name!r}: no row was rejected as {format_list(selected)}, "
             "or all were taken",
             code="W2216",
             help=f"`weft stream status {quote_for_shell(plan.name)} --rejects 20` shows rejected rows with their reasons",
         )
-    return tuple(found)
+    return tuple(reports)
 
 
-def _wanted(reasons: Sequence[str], time_column: str | None) -> tuple[str, ...]:
-    said = tuple(reason.upper() for reason in reasons)
-    for reason in said:
+def _check_reasons(reasons: Sequence[str], time_column: str | None) -> tuple[str, ...]:
+    requested = tuple(reason.upper() for reason in reasons)
+    for reason in requested:
         if reason not in REDRIVABLE:
             close = find_similar(reason, REDRIVABLE, most=1)
             raise StreamError(
@@ -99,20 +99,20 @@ def _wanted(reasons: Sequence[str], time_column: str | None) -> tuple[str, ...]:
                 code="W2216",
                 help=f"did you mean {close[0]}?" if close else f"it takes {format_list(REDRIVABLE)}",
             )
-    if ("NO_EVENT_TIME" in said) != (time_column is not None):
+    if ("NO_EVENT_TIME" in requested) != (time_column is not None):
         raise StreamError(
             "rows without event time and the column that has it belong together",
             code="W2216",
-            help="say both: --reason NO_EVENT_TIME --time COLUMN",
+            help="pass both: --reason NO_EVENT_TIME --time COLUMN",
         )
-    return tuple(dict.fromkeys(("LATE", *said)))
+    return tuple(dict.fromkeys(("LATE", *requested)))
 
 
-def _redriven(
+def _redrive_statement(
     spark: SparkSession,
     job: JobPlan,
     plan: StatementPlan,
-    wanted: tuple[str, ...],
+    reasons: tuple[str, ...],
     time_column: str | None,
     *,
     dry_run: bool,
@@ -121,26 +121,26 @@ def _redriven(
     if checkpoint is None:
         return None
     with lock_statement(checkpoint.lock, plan.name):
-        _check_same(plan, checkpoint)
+        _check_unchanged(plan, checkpoint)
         recover(checkpoint)
         before = read_redrives(checkpoint)
         if before:
             finish_redrive(before[-1])
-        open_rows = _open_rows(checkpoint, wanted, before)
+        open_rows = _list_open_rows(checkpoint, reasons, before)
         if not open_rows:
             return None
         sink = corrections_sink(plan, checkpoint)
-        changes = _changes(spark, job, plan, checkpoint, open_rows, before, time_column)
+        changes = _find_corrections(spark, job, plan, checkpoint, open_rows, before, time_column)
         folder = sink_folder(sink, job.root)
         number = len(before) + 1
         own = read_job_record(checkpoint).id
-        moves, counts = _staged(changes.frame, sink, folder, own, number, dry_run=dry_run)
+        moves, counts = _stage_corrections(changes.frame, sink, folder, own, number, dry_run=dry_run)
         taken = {f.name: places for f, places in changes.taken.items() if places}
         if not dry_run and (taken or counts[PLUS] or counts[MINUS]):
             record = RedriveRecord(
                 number=number,
                 at=time.time_ns() // 1000,
-                reasons=wanted,
+                reasons=reasons,
                 taken=FrozenMap(taken),
                 taken_back=FrozenMap(changes.taken_back),
                 plus=counts[PLUS],
@@ -160,22 +160,22 @@ def _redriven(
     )
 
 
-def _check_same(plan: StatementPlan, checkpoint: Checkpoint) -> None:
+def _check_unchanged(plan: StatementPlan, checkpoint: Checkpoint) -> None:
     """Raise `StreamError` W2203 when the statement is not the one whose rows are in the sink."""
     record = read_job_record(checkpoint)
     change = compare_parts(record.parts, describe_parts(plan, groups=record.groups))
     if change.keeps in ("same", "all"):
         return
-    told = [p for p in change.parts if p.keeps not in ("same", "all")]
+    changed = [p for p in change.parts if p.keeps not in ("same", "all")]
     raise StreamError(
         f"the query of {plan.name!r} is not the one of its checkpoint {checkpoint.name}: it changed in "
-        f"{format_list([p.part for p in told])}",
+        f"{format_list([p.part for p in changed])}",
         code="W2203",
         help="\n".join(
             (
                 *(
                     f"{p.part} was: {p.old or '(nothing)'}\n{' ' * len(p.part)}  is: {p.new or '(nothing)'}"
-                    for p in told
+                    for p in changed
                 ),
                 "corrections are those of the query that wrote the rows: bring it back, or begin again with --fresh",
             )
@@ -192,7 +192,7 @@ class Corrections:
     taken_back: Mapping[str, int]
 
 
-def _changes(
+def _find_corrections(
     spark: SparkSession,
     job: JobPlan,
     plan: StatementPlan,
@@ -204,30 +204,30 @@ def _changes(
     if is_sealed(checkpoint):
         earlier = tuple(move.to for record in before for move in record.files)
         plus, minus = compare_with_inputs(spark, job, plan, checkpoint, earlier, time_column=time_column)
-        return Corrections(frame=_marked(plus, minus), taken=rows, taken_back={})
+        return Corrections(frame=_mark_rows(plus, minus), taken=rows, taken_back={})
     done = look_up_rejects(spark, plan, checkpoint, rows, count_retracted(before), time_column=time_column)
-    return Corrections(frame=_marked(done.plus, done.minus), taken=done.taken, taken_back=done.taken_back)
+    return Corrections(frame=_mark_rows(done.plus, done.minus), taken=done.taken, taken_back=done.taken_back)
 
 
-def _marked(plus: DataFrame, minus: DataFrame) -> DataFrame:
+def _mark_rows(plus: DataFrame, minus: DataFrame) -> DataFrame:
     F: Any = functions_of(plus)
     added = plus.select(F.lit(PLUS).alias(OP), "*")
     return added.unionAll(minus.select(F.lit(MINUS).alias(OP), "*"))
 
 
-def _open_rows(
-    checkpoint: Checkpoint, wanted: tuple[str, ...], before: tuple[RedriveRecord, ...]
+def _list_open_rows(
+    checkpoint: Checkpoint, reasons: tuple[str, ...], before: tuple[RedriveRecord, ...]
 ) -> RejectedPlaces:
-    """Return the rejected rows that have a wanted reason and were not taken yet."""
+    """Return the rejected rows with one of the given reasons that no earlier redrive took."""
     taken = collect_taken(before)
-    found: dict[RejectFile, tuple[int, ...]] = {}
+    open_rows: dict[RejectFile, tuple[int, ...]] = {}
     for file in list_reject_files(checkpoint):
-        reasons = read_rejects(file).column("reason").to_pylist()
+        values = read_rejects(file).column("reason").to_pylist()
         gone = taken.get(file.name, set())
-        places = tuple(i for i, reason in enumerate(reasons) if reason in wanted and i not in gone)
+        places = tuple(i for i, reason in enumerate(values) if reason in reasons and i not in gone)
         if places:
-            found[file] = places
-    return found
+            open_rows[file] = places
+    return open_rows
 
 
 def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
@@ -241,22 +241,22 @@ def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
         path = f"{checkpoint.memory}.corrections"
         return replace(sink, connector=FrozenMap(connector="files", path=path, format="parquet"))
     raise StreamError(
-        f"the rows that {plan.name!r} gave to {kind} cannot be read back, so there is nothing to correct",
+        f"the rows that {plan.name!r} gave to {kind} cannot be read back, so it cannot be corrected",
         code="W2216",
         help="corrections need a sink of files",
         at=sink.at,
     )
 
 
-def _staged(
+def _stage_corrections(
     frame: DataFrame, sink: SinkSpec, folder: Path, checkpoint: str, number: int, *, dry_run: bool
 ) -> tuple[tuple[Move, ...], dict[str, int]]:
     """Write corrections aside; return the renames that will show them and how many of each kind there are."""
     F: Any = functions_of(frame)
     kept = frame.persist()
     try:
-        found = kept.groupBy(OP).agg(F.count(F.lit(1)).alias("n")).collect()
-        counts = {PLUS: 0, MINUS: 0} | {row[OP]: int(row["n"]) for row in found}
+        totals = kept.groupBy(OP).agg(F.count(F.lit(1)).alias("n")).collect()
+        counts = {PLUS: 0, MINUS: 0} | {row[OP]: int(row["n"]) for row in totals}
         if dry_run or not any(counts.values()):
             return (), counts
         prepare_folder(sink, folder)

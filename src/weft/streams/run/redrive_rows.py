@@ -77,7 +77,7 @@ def look_up_rejects(
             state = open_group(place, batch, task, _schema(children.left), _schema(children.right))
         except KernelProblem as problem:
             raise StreamError(problem.message, code=_code(problem), help=problem.help) from problem
-        late, times, until = _late(plan, step, side, children, file, places, time_column)
+        late, times, until = _late_rows(plan, step, side, children, file, places, time_column)
         done = find_corrections(task, state, side, late, times, before + back, until)
         plus.extend(done.plus)
         minus.extend(done.minus)
@@ -85,8 +85,8 @@ def look_up_rejects(
         taken[file] = tuple(places[i] for i in done.taken.tolist())
     today = dt.datetime.fromtimestamp(read_job_record(checkpoint).created / 1_000_000, dt.UTC).date()
     return StateCorrections(
-        plus=_selected(spark, plan, task, children, plus, today),
-        minus=_selected(spark, plan, task, children, minus, today),
+        plus=_select_rows(spark, plan, task, children, plus, today),
+        minus=_select_rows(spark, plan, task, children, minus, today),
         taken=taken,
         taken_back=back,
     )
@@ -115,11 +115,11 @@ def _schema(children: tuple[Child, ...]) -> Any:
 
 
 def _code(problem: KernelProblem) -> Code:
-    found: Code = problem.code  # type: ignore[assignment]  # the kernel knows no list of codes
-    return found
+    code: Code = problem.code  # type: ignore[assignment]  # the kernel knows no list of codes
+    return code
 
 
-def _late(
+def _late_rows(
     plan: StatementPlan,
     step: KernelStep,
     side: Side,
@@ -136,16 +136,16 @@ def _late(
     times = table.column("event_time").combine_chunks()
     if times.null_count:
         number = step.left[0] if side == "left" else step.right
-        given = whole.column(_time_child(plan, number, children, side, time_column)).combine_chunks()
-        times = _filled(times, given.cast(pa.int64()))
+        own_times = whole.column(_find_time_child(plan, number, children, side, time_column)).combine_chunks()
+        times = _fill_times(times, own_times.cast(pa.int64()))
         index = schema.names.index(f"t{number}")
         whole = whole.set_column(index, schema.field(index), times)
     until = pc.if_else(table.column("matched"), table.column("batch"), pa.scalar(-1, pa.int64()))
     return whole, times.to_numpy(zero_copy_only=False), until.to_numpy()
 
 
-def _filled(times: Any, given: Any) -> Any:
-    filled = pc.coalesce(times, given)
+def _fill_times(times: Any, own_times: Any) -> Any:
+    filled = pc.coalesce(times, own_times)
     if filled.null_count:
         raise StreamError(
             "rows without event time have none in the column of --time either",
@@ -155,7 +155,7 @@ def _filled(times: Any, given: Any) -> Any:
     return filled
 
 
-def _time_child(
+def _find_time_child(
     plan: StatementPlan, number: int, children: Layout, side: Side, time_column: str | None
 ) -> str:
     source = plan.source(number)
@@ -172,18 +172,18 @@ def _time_child(
     )
 
 
-def _selected(
+def _select_rows(
     spark: SparkSession,
     plan: StatementPlan,
     task: JoinTask,
     children: Layout,
-    found: list[Any],
+    batches: list[Any],
     today: dt.date,
 ) -> DataFrame:
     """Return rows of the kernel as rows of the sink."""
     schema = result_type(task, children)
-    if found:
-        joined = spark.createDataFrame(pa.Table.from_batches(found), schema=schema)
+    if batches:
+        joined = spark.createDataFrame(pa.Table.from_batches(batches), schema=schema)
     else:
         joined = spark.createDataFrame([], schema)
     return select_stage(flatten(plan, task, joined, children), plan, today=today)
@@ -207,23 +207,23 @@ def compare_with_inputs(
 
     `corrections` are the files of earlier redrives: what they changed counts as done.
     """
-    _check_readable(plan)
-    _check_there(plan, checkpoint, corrections)
+    _check_rereadable(plan)
+    _check_files_exist(plan, checkpoint, corrections)
     created = dt.datetime.fromtimestamp(read_job_record(checkpoint).created / 1_000_000, dt.UTC)
-    inputs = {} if time_column is None else _with_times(spark, job, plan, time_column)
-    wanted = batch_frame(spark, plan, job.root, started=created, inputs=inputs)
-    sink = _as_files(plan, checkpoint)
-    wanted = _as_written(spark, wanted, plan, sink)
-    given = _read(spark, plan, sink, sink_files(checkpoint))
+    inputs = {} if time_column is None else _fill_input_times(spark, job, plan, time_column)
+    expected = batch_frame(spark, plan, job.root, started=created, inputs=inputs)
+    sink = _file_sink(plan, checkpoint)
+    expected = _read_back(spark, expected, plan, sink)
+    actual = _read_sink(spark, plan, sink, sink_files(checkpoint))
     if corrections:
-        F: Any = functions_of(wanted)
-        done = _read(spark, plan, sink, corrections, marked=True)
-        given = given.unionAll(done.filter(F.col(_OP) == F.lit("+I")).drop(_OP))
-        wanted = wanted.unionAll(done.filter(F.col(_OP) == F.lit("-D")).drop(_OP))
-    return wanted.exceptAll(given), given.exceptAll(wanted)
+        F: Any = functions_of(expected)
+        done = _read_sink(spark, plan, sink, corrections, marked=True)
+        actual = actual.unionAll(done.filter(F.col(_OP) == F.lit("+I")).drop(_OP))
+        expected = expected.unionAll(done.filter(F.col(_OP) == F.lit("-D")).drop(_OP))
+    return expected.exceptAll(actual), actual.exceptAll(expected)
 
 
-def _check_readable(plan: StatementPlan) -> None:
+def _check_rereadable(plan: StatementPlan) -> None:
     for source in plan.inputs:
         kind = source.stream.connector["connector"]
         if kind not in _AGAIN:
@@ -235,7 +235,7 @@ def _check_readable(plan: StatementPlan) -> None:
             )
 
 
-def _check_there(plan: StatementPlan, checkpoint: Checkpoint, corrections: Sequence[Path]) -> None:
+def _check_files_exist(plan: StatementPlan, checkpoint: Checkpoint, corrections: Sequence[Path]) -> None:
     """Raise W2216 when rows of the sink cannot be read: they would be taken for missing ones and come again."""
     if read_job_record(checkpoint).first_batch:
         raise StreamError(
@@ -253,51 +253,55 @@ def _check_there(plan: StatementPlan, checkpoint: Checkpoint, corrections: Seque
         )
 
 
-def _with_times(spark: SparkSession, job: JobPlan, plan: StatementPlan, name: str) -> dict[str, DataFrame]:
+def _fill_input_times(
+    spark: SparkSession, job: JobPlan, plan: StatementPlan, name: str
+) -> dict[str, DataFrame]:
     """Return the streams that have the column, with its time where a row has none of its own."""
-    found: dict[str, DataFrame] = {}
+    inputs: dict[str, DataFrame] = {}
     for source in plan.inputs:
         stream = source.stream
         index = next((i for i, f in enumerate(stream.columns.fields) if f.name == name), None)
         if index is None or stream.columns.fields[index].dtype != TIMESTAMP:
             continue
-        rows = _rows(spark, source, job.root)
+        rows = _read_input(spark, source, job.root)
         F: Any = functions_of(rows)
         own = F.unix_micros(F.col(column_name(index)))
-        found[stream.name] = rows.withColumn(TIME, F.coalesce(F.col(TIME), F.when(F.col(RAW).isNull(), own)))
-    if not found:
+        inputs[stream.name] = rows.withColumn(TIME, F.coalesce(F.col(TIME), F.when(F.col(RAW).isNull(), own)))
+    if not inputs:
         raise StreamError(
             f"no stream of {plan.name!r} has a TIMESTAMP column {name!r}",
             code="W2216",
-            help="--time names a column that says when a row without event time happened",
+            help="--time names a column that has the event time of rows without one",
         )
-    return found
+    return inputs
 
 
-def _rows(spark: SparkSession, source: Input, root: Path) -> DataFrame:
+def _read_input(spark: SparkSession, source: Input, root: Path) -> DataFrame:
     if source.stream.connector["connector"] == "kafka":
         return read_kafka_batch(spark, source.stream)
     return read_batch(spark, source.stream, root)
 
 
-def _as_files(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
+def _file_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
     if plan.sink.connector["connector"] == "files":
         return plan.sink
-    said: FrozenMap[str, Any] = FrozenMap(connector="files", path=str(checkpoint.memory), format="parquet")
-    return replace(plan.sink, connector=said)
+    connector: FrozenMap[str, Any] = FrozenMap(
+        connector="files", path=str(checkpoint.memory), format="parquet"
+    )
+    return replace(plan.sink, connector=connector)
 
 
-def _as_written(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink: SinkSpec) -> DataFrame:
+def _read_back(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink: SinkSpec) -> DataFrame:
     """Return rows as they read back from the sink's format, so that both sides are compared alike."""
     if sink.connector["format"] == "parquet":
         return rows
     with tempfile.TemporaryDirectory(prefix="weft-redrive-") as folder:
         moves = stage_rows(rows, sink, Path(folder), checkpoint="redrive", batch=0, keep_empty=True)
         # The files go with the folder: the rows are taken out before.
-        return _read(spark, plan, sink, [move.source for move in moves]).localCheckpoint(eager=True)
+        return _read_sink(spark, plan, sink, [move.source for move in moves]).localCheckpoint(eager=True)
 
 
-def _with_empty_texts(read: DataFrame) -> DataFrame:
+def _restore_empty_strings(read: DataFrame) -> DataFrame:
     F: Any = functions_of(read)
     columns = []
     for field in read.schema.fields:
@@ -308,7 +312,7 @@ def _with_empty_texts(read: DataFrame) -> DataFrame:
     return read.select(*columns)
 
 
-def _read(
+def _read_sink(
     spark: SparkSession, plan: StatementPlan, sink: SinkSpec, files: Sequence[Path], *, marked: bool = False
 ) -> DataFrame:
     fields = [st.StructField(c.name, to_spark(c.dtype)) for c in plan.output]
@@ -320,9 +324,9 @@ def _read(
     reader = spark.read.format(form).schema(schema)
     if form == "csv":
         # Without a mark of its own an empty text would read as NULL.
-        said = csv_options(sink) | {"emptyValue": _EMPTY}
-        read = reader.options(**said, multiLine="true", mode="FAILFAST").load(there)
-        return _with_empty_texts(read)
+        options = csv_options(sink) | {"emptyValue": _EMPTY}
+        read = reader.options(**options, multiLine="true", mode="FAILFAST").load(there)
+        return _restore_empty_strings(read)
     if form == "json":
         reader = reader.options(
             timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", timeZone="UTC", mode="FAILFAST"

@@ -132,8 +132,8 @@ class JobReport:
         reader = self.spark.read.format(query.format)
         if query.format == "csv":
             reader = reader.option("header", "true")
-        found: list[Any] = reader.load(paths).collect()
-        return found
+        rows: list[Any] = reader.load(paths).collect()
+        return rows
 
 
 def batch_report(plan: StatementPlan, manifest: Manifest) -> BatchReport:
@@ -160,7 +160,7 @@ def join_reports(plan: StatementPlan, manifest: Manifest) -> tuple[JoinReport, .
 
 def _join_report(step: KernelStep, manifest: Manifest, clock: int) -> JoinReport:
     names = [side_name(step.number, side) for side in SIDES]
-    left, right = (_stats(manifest.stats.get(name, EMPTY)) for name in names)
+    left, right = (_side_stats(manifest.stats.get(name, EMPTY)) for name in names)
     closed, active = count_windows(step, left, right, clock)
     came = [manifest.ledger.get(name, EMPTY).get("in", 0) for name in names]
     return JoinReport(
@@ -197,8 +197,8 @@ def count_windows(step: KernelStep, left: SideStats, right: SideStats, clock: in
     return max(closed, 0), last - first + 1 - max(closed, 0)
 
 
-def _stats(said: Mapping[str, Any]) -> SideStats:
-    return SideStats(**{name: said[name] for name in SideStats.__slots__ if name in said})
+def _side_stats(document: Mapping[str, Any]) -> SideStats:
+    return SideStats(**{name: document[name] for name in SideStats.__slots__ if name in document})
 
 
 def source_names(plan: StatementPlan) -> FrozenMap[str, str]:

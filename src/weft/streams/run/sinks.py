@@ -16,7 +16,7 @@ from weft.streams.spark.files import prepare_folder, remove_staging, sink_folder
 from weft.streams.spark.kafka import write_kafka
 from weft.streams.sql.spec import SinkSpec
 
-_SHOWN = 20
+_MAX_ROWS = 20
 
 
 def check_sink(sink: SinkSpec, root: Path) -> None:
@@ -73,10 +73,14 @@ class Sink:
 
     def location(self, root: Path) -> str:
         """Return where the rows lie, as the job says it."""
-        said = self.plan.sink.connector
+        connector = self.plan.sink.connector
         if self.folder is None:
-            return f"kafka topic {said['topic']}"
-        return str(said["path"]) if said["connector"] == "files" else str(_below(self.folder, root))
+            return f"kafka topic {connector['topic']}"
+        return (
+            str(connector["path"])
+            if connector["connector"] == "files"
+            else str(_relative_to(self.folder, root))
+        )
 
     def write(self, frame: DataFrame, batch: int, *, keep_empty: bool) -> Written:
         """Run the batch: write its rows aside, or to where they cannot be taken back."""
@@ -97,21 +101,21 @@ class Sink:
         files = [str(m.to) for m in manifest.sink if m.rows]
         if self.plan.sink.connector["connector"] != "console" or not files:
             return ""
-        rows: list[Any] = spark.read.parquet(*files).limit(_SHOWN).collect()
+        rows: list[Any] = spark.read.parquet(*files).limit(_MAX_ROWS).collect()
         names = [c.name for c in self.plan.output]
         head = f"{self.plan.name}, batch {manifest.batch}: {manifest.rows} rows"
-        return "\n".join((head, *_table(names, [[_text(v) for v in row] for row in rows])))
+        return "\n".join((head, *_format_table(names, [[_format_cell(v) for v in row] for row in rows])))
 
 
-def _below(folder: Path, root: Path) -> Path:
+def _relative_to(folder: Path, root: Path) -> Path:
     return folder.relative_to(root) if root in folder.parents else folder
 
 
-def _text(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     return "NULL" if value is None else str(value)
 
 
-def _table(names: list[str], rows: list[list[str]]) -> list[str]:
+def _format_table(names: list[str], rows: list[list[str]]) -> list[str]:
     lines = [names, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
     return [

@@ -63,12 +63,12 @@ class Reader:
 
     def tables(self, plan: StatementPlan, checkpoint: Checkpoint) -> dict[int, Callable[[], DataFrame]]:
         """Return for each table what gives its rows in a batch: the copy of the first start, or what lies there now."""
-        found: dict[int, Callable[[], DataFrame]] = {}
+        readers: dict[int, Callable[[], DataFrame]] = {}
         for source in plan.tables:
             read = partial(self._table, source.table)
             frame = pin_table(self.spark, source.table, checkpoint.tables / source.table.name, read)
-            found[source.number] = read if source.table.reload == "batch" else partial(_same, frame)
-        return found
+            readers[source.number] = read if source.table.reload == "batch" else partial(_return_frame, frame)
+        return readers
 
     def _table(self, table: TableSpec) -> DataFrame:
         if table.connector["connector"] == "memory":
@@ -79,7 +79,7 @@ class Reader:
         rows = self.memory.get(stream.name)
         if rows is None:
             raise ConnectorError(
-                f"stream {stream.name!r} reads memory, and no rows are handed in for it",
+                f"stream {stream.name!r} reads memory, but no rows were passed for it",
                 code="W2301",
                 help=f"weft.streams.run(spark, sql, memory={{{stream.name!r}: [[...rows of a batch...]]}})",
                 at=stream.at,
@@ -87,5 +87,5 @@ class Reader:
         return rows
 
 
-def _same(frame: DataFrame) -> DataFrame:
+def _return_frame(frame: DataFrame) -> DataFrame:
     return frame

@@ -116,15 +116,19 @@ class Stages:
 
     def table_counts(self) -> Ledger:
         """Return what joins with tables counted, after the batch has run."""
-        found: dict[str, FrozenMap[str, int]] = {}
+        ledger: dict[str, FrozenMap[str, int]] = {}
         turned_away = self.turned_away
         for side, observation in self.observed.items():
-            told = observation.get
+            observed = observation.get
             counts = dict.fromkeys(COUNTS, 0)
-            counts |= {"in": told["in"] + turned_away, "matched": told["matched"], "rejected": turned_away}
-            counts["unmatched"] = told["in"] - told["matched"]
-            found[side], turned_away = FrozenMap(counts), 0
-        return FrozenMap(found)
+            counts |= {
+                "in": observed["in"] + turned_away,
+                "matched": observed["matched"],
+                "rejected": turned_away,
+            }
+            counts["unmatched"] = observed["in"] - observed["matched"]
+            ledger[side], turned_away = FrozenMap(counts), 0
+        return FrozenMap(ledger)
 
     def _kernel(
         self, step: KernelStep, batch: DataFrame, current: DataFrame | None, clock: Clock
@@ -162,9 +166,9 @@ class Stages:
         if FLAT_RAW in rows.columns and self.plan.kernel_steps:
             # Rows that do not read have no key to look up; the first join with state judges them.
             unread, rows = rows.filter(F.col(FLAT_RAW).isNotNull()), rows.filter(F.col(FLAT_RAW).isNull())
-        found, observation = join_table(rows, self.plan, step, table)
+        joined, observation = join_table(rows, self.plan, step, table)
         self.observed[side_name(step.number, "left")] = observation
-        return found if unread is None else found.unionByName(unread, allowMissingColumns=True)
+        return joined if unread is None else joined.unionByName(unread, allowMissingColumns=True)
 
     def _alone(self, batch: DataFrame) -> DataFrame:
         """Return the rows of a statement without a join."""
@@ -182,7 +186,7 @@ class Stages:
         self.turned_away = write_malformed(unread, self.moment)
         if self.turned_away and source.stream.malformed == "fail":
             raise StreamError(
-                f"{self.turned_away} rows of {source.alias!r} do not read in batch {self.moment.batch}",
+                f"{self.turned_away} rows of {source.alias!r} cannot be parsed in batch {self.moment.batch}",
                 code="W2208",
                 help="nothing of the batch is committed; correct the rows, or write 'malformed'='reject'",
             )

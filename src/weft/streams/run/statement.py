@@ -121,7 +121,7 @@ class Statement:
             checkpoint=checkpoint,
             record=record,
             sink=sink,
-            before=_last(plan, checkpoint),
+            before=_read_last(plan, checkpoint),
             joins={s.number: ship_join(build_task(plan, s, groups=record.groups)) for s in plan.kernel_steps},
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             places=running.reader.places(plan),
@@ -143,7 +143,7 @@ class Statement:
             .option("checkpointLocation", str(self.checkpoint.spark.absolute()))
         )
         if endless:
-            writer = writer.trigger(processingTime=f"{_trigger(self.running.job)} milliseconds")
+            writer = writer.trigger(processingTime=f"{_trigger_millis(self.running.job)} milliseconds")
         else:
             writer = writer.trigger(availableNow=True)
         try:
@@ -189,10 +189,10 @@ class Statement:
         known = count_sources(self.checkpoint.spark)
         if known is not None and known > len(self.plan.inputs):
             return True
-        wanted = bool(collect_timeouts(self.plan, self.running.job.settings.get("idle.timeout")))
-        if wanted and known is not None:
+        is_needed = bool(collect_timeouts(self.plan, self.running.job.settings.get("idle.timeout")))
+        if is_needed and known is not None:
             add_source(self.checkpoint.spark)
-        return wanted
+        return is_needed
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends or some seconds are over, and say whether it has ended."""
@@ -366,14 +366,14 @@ def query_name(job: JobPlan, checkpoint: Checkpoint) -> str:
     return f"weft-{job.name}-{folder.name}-{fingerprint(str(folder.resolve()))[:8]}"
 
 
-def _last(plan: StatementPlan, checkpoint: Checkpoint) -> Manifest | None:
-    found = last_manifest(checkpoint)
-    return None if found is None else with_aliases(found, source_sides(plan))
+def _read_last(plan: StatementPlan, checkpoint: Checkpoint) -> Manifest | None:
+    manifest = last_manifest(checkpoint)
+    return None if manifest is None else with_aliases(manifest, source_sides(plan))
 
 
-def _trigger(job: JobPlan) -> int:
-    said = job.settings.get("trigger")
-    return 1000 if said is None else max(1, said.microseconds // 1000)
+def _trigger_millis(job: JobPlan) -> int:
+    trigger = job.settings.get("trigger")
+    return 1000 if trigger is None else max(1, trigger.microseconds // 1000)
 
 
 def wait_all(statements: list[Statement], stop: Callable[[], bool] | None) -> None:
@@ -388,10 +388,10 @@ def wait_all(statements: list[Statement], stop: Callable[[], bool] | None) -> No
         for statement in statements:
             statement.end()
         for statement in statements:
-            _ended(statement)
+            _wait_ended(statement)
 
 
-def _ended(statement: Statement) -> None:
+def _wait_ended(statement: Statement) -> None:
     try:
         statement.wait()
     except StoppedError:
@@ -410,15 +410,15 @@ def refuse_connect(spark: SparkSession) -> None:
 
 def source_sides(plan: StatementPlan) -> FrozenMap[str, str]:
     """Return the sides of the ledger that take rows from a source, with its alias."""
-    found: dict[str, str] = {}
+    sides: dict[str, str] = {}
     for step in plan.kernel_steps:
         for side, numbers in zip(SIDES, (step.left, (step.right,)), strict=True):
             for source in plan.inputs:
                 if source.number in numbers and is_raw(plan, step, source.number):
-                    found[side_name(step.number, side)] = source.alias
-    if not found:
-        found["left"] = _first(plan).alias
-    return FrozenMap(found)
+                    sides[side_name(step.number, side)] = source.alias
+    if not sides:
+        sides["left"] = _first(plan).alias
+    return FrozenMap(sides)
 
 
 def _first(plan: StatementPlan) -> Input:

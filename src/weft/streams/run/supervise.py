@@ -118,7 +118,7 @@ class _Supervisor:
             while self._one_life().state == "waiting":
                 pause = restart_delay([at / _MICROS for at in self.record.restarts], self.world.now())
                 if pause is None:
-                    return self._keep(state="failed", error=_too_often(self.record))
+                    return self._keep(state="failed", error=_restart_limit_error(self.record))
                 if not self._waited(pause):
                     return self._keep(state="stopped")
                 restarts = (*self.record.restarts, _micros(self.world.now()))
@@ -132,18 +132,20 @@ class _Supervisor:
         try:
             child = self.start()
         except StreamError as cause:
-            return self._keep(state="failed", error=_as_error(cause.diagnostics[0].to_dict()))
+            return self._keep(state="failed", error=_to_error(cause.diagnostics[0].to_dict()))
         one = find_process(child.pid)
         self._keep(state="running", child_pid=one.pid, child_began=one.began, since=_micros(self.world.now()))
         while (code := child.poll()) is None:
             self.world.sleep(_LOOK)
-        error, since = _told(self.files, code), _micros(self.world.now())
+        error, since = _read_child_error(self.files, code), _micros(self.world.now())
         if is_stop_requested(self.files):
             return self._keep(state="stopped", since=since, error=None if code <= 0 else error)
         if code == 0:
             return self._keep(state="stopped", since=since, error=None)
         again = error is None or error["code"] in _RESTARTABLE
-        return self._keep(state="waiting" if again else "failed", since=since, error=error or _fallen(code))
+        return self._keep(
+            state="waiting" if again else "failed", since=since, error=error or _exit_error(code)
+        )
 
     def _keep(self, **changes: Any) -> SupervisorRecord:
         """Note a change.  A job goes on when its record cannot be written: the lock says that it runs."""
@@ -183,7 +185,7 @@ class _Supervisor:
                 signal.signal(number, old)
 
 
-def _told(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
+def _read_child_error(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
     """Return the error that the child ended with, None when it could not say one."""
     if code < 0:
         return None
@@ -191,16 +193,16 @@ def _told(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
         answer = read_answer(files)
     except StreamError:  # it died while it wrote
         return None
-    found = [d for d in (answer or {}).get("diagnostics", ()) if d.get("severity") == "error"]
-    return _as_error(found[0]) if found else None
+    errors = [d for d in (answer or {}).get("diagnostics", ()) if d.get("severity") == "error"]
+    return _to_error(errors[0]) if errors else None
 
 
-def _as_error(finding: Mapping[str, Any]) -> FrozenMap[str, Any]:
+def _to_error(finding: Mapping[str, Any]) -> FrozenMap[str, Any]:
     return FrozenMap({key: freeze(finding.get(key, "")) for key in ("code", "message", "help")})
 
 
-def _fallen(code: int) -> FrozenMap[str, Any]:
-    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+def _exit_error(code: int) -> FrozenMap[str, Any]:
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return FrozenMap(
         code="W2214",
         message=f"the process of the job {how}",
@@ -208,12 +210,12 @@ def _fallen(code: int) -> FrozenMap[str, Any]:
     )
 
 
-def _too_often(record: SupervisorRecord) -> FrozenMap[str, Any]:
+def _restart_limit_error(record: SupervisorRecord) -> FrozenMap[str, Any]:
     last = dict(record.error or {})
     return FrozenMap(
         code="W2217",
-        message=f"the job fell {MAX_RESTARTS + 1} times in {WITHIN_SECONDS / 60:.0f} minutes and is not started "
-        f"again; at last: {last.get('message', 'nothing was said')}",
+        message=f"the job failed {MAX_RESTARTS + 1} times in {WITHIN_SECONDS / 60:.0f} minutes and is not started "
+        f"again; last error: {last.get('message', 'unknown')}",
         help="see the end of log.txt beside the checkpoint; "
         f"`weft stream start {quote_for_shell(record.job)}` tries again",
     )
@@ -226,11 +228,11 @@ def _micros(seconds: float) -> int:
 def already_running(job: str, by: Holder) -> StreamError:
     """Return the error of a job that is started while it runs."""
     return StreamError(
-        f"the job {job!r} runs already: {by} supervises it"
+        f"the job {job!r} is already running: {by} supervises it"
         if by.process.runs
-        else f"the job {job!r} runs already; its supervisor has ended",
+        else f"the job {job!r} is already running; its supervisor has ended",
         code="W2215",
-        help=f"`weft stream status {quote_for_shell(job)}` tells of it, `weft stream stop {quote_for_shell(job)}` ends it",
+        help=f"`weft stream status {quote_for_shell(job)}` shows it, `weft stream stop {quote_for_shell(job)}` stops it",
     )
 
 
@@ -286,9 +288,9 @@ def start_supervisor(
         )
         + (": " + " | ".join(lines) if lines else ""),
         code="W2201",
-        help=f"{str(files.log)!r} has all it said; `weft stream start {quote_for_shell(job)} --foreground` shows it here"
+        help=f"{str(files.log)!r} has its output; `weft stream start {quote_for_shell(job)} --foreground` shows it here"
         if ended
-        else f"`weft stream status {quote_for_shell(job)}` tells when it runs",
+        else f"`weft stream status {quote_for_shell(job)}` shows when it runs",
     )
 
 
@@ -339,7 +341,7 @@ def spawn(words: Sequence[str], files: SupervisorFiles) -> SpawnedProcess:
         raise StreamError(
             f"the process of the job cannot be started: {cause}",
             code="W2201",
-            help="see the memory and the number of processes of this machine, and the space on its disk",
+            help="check the memory and the number of processes of this machine, and the space on its disk",
         ) from cause
 
 
@@ -361,37 +363,37 @@ def stop_job(
     world = world or Environment()
     by = find_keeper(files)
     if by is None:
-        raise _does_not_run(files, job)
-    how = _end(files, by, timeout, force=force, world=world)
+        raise _not_running_error(files, job)
+    how = _end_processes(files, by, timeout, force=force, world=world)
     if how is None:
-        raise _stays(files, job, by, timeout, force=force)
-    _note_end(files, job)
+        raise _still_running_error(files, job, by, timeout, force=force)
+    _record_end(files, job)
     return how
 
 
-def _end(
+def _end_processes(
     files: SupervisorFiles, by: Holder, timeout: float, *, force: bool, world: Environment
 ) -> str | None:
     request_stop(files)
-    if _gone(files, by, timeout, world):
+    if _wait_gone(files, by, timeout, world):
         return "after its batch"
     patience = min(timeout, _PATIENCE)
     for number, how in ((signal.SIGTERM, "ended"), (signal.SIGKILL, "killed")):
         if number == signal.SIGKILL and not force:
             return None
-        for one in _workers(files):
+        for one in _list_workers(files):
             send_signal(one, number)
-        if _gone(files, by, patience, world):
+        if _wait_gone(files, by, patience, world):
             return how
     send_signal(by.process, signal.SIGKILL)  # a supervisor that no longer watches
-    return "killed" if _gone(files, by, patience, world) else None
+    return "killed" if _wait_gone(files, by, patience, world) else None
 
 
-def _workers(files: SupervisorFiles) -> list[Process]:
+def _list_workers(files: SupervisorFiles) -> list[Process]:
     """Return the processes that run the job: the recorded child, and who holds the lock of a statement."""
     record = try_read_record(files)
-    found = [] if record is None else [record.child]
-    return list(dict.fromkeys([*found, *(by.process for by in _statement_holders(files))]))
+    workers = [] if record is None else [record.child]
+    return list(dict.fromkeys([*workers, *(by.process for by in _statement_holders(files))]))
 
 
 def _statement_holders(files: SupervisorFiles) -> Iterator[Holder]:
@@ -401,7 +403,7 @@ def _statement_holders(files: SupervisorFiles) -> Iterator[Holder]:
             yield by
 
 
-def _gone(files: SupervisorFiles, by: Holder, seconds: float, world: Environment) -> bool:
+def _wait_gone(files: SupervisorFiles, by: Holder, seconds: float, world: Environment) -> bool:
     until = world.now() + seconds
     while True:
         now = find_keeper(files)
@@ -414,7 +416,7 @@ def _gone(files: SupervisorFiles, by: Holder, seconds: float, world: Environment
         world.sleep(_LOOK)
 
 
-def _note_end(files: SupervisorFiles, job: str) -> None:
+def _record_end(files: SupervisorFiles, job: str) -> None:
     """Note that a job was stopped when its supervisor cannot: it was killed before, or just now."""
     with suppress(StreamError), hold_lock(files.lock, lambda by: already_running(job, by)):
         record = try_read_record(files)
@@ -422,23 +424,25 @@ def _note_end(files: SupervisorFiles, job: str) -> None:
             write_record(files, replace(record, state="stopped"))
 
 
-def _does_not_run(files: SupervisorFiles, job: str) -> StreamError:
+def _not_running_error(files: SupervisorFiles, job: str) -> StreamError:
     record = try_read_record(files)
     killed = record is not None and record.at_work
     why = ": its processes were killed" if killed else ""
     return StreamError(
-        f"the job {job!r} does not run{why}",
+        f"the job {job!r} is not running{why}",
         code="W2215",
-        help=f"`weft stream start {quote_for_shell(job)}` starts it, `weft stream status` tells of all jobs",
+        help=f"`weft stream start {quote_for_shell(job)}` starts it, `weft stream status` shows all jobs",
     )
 
 
-def _stays(files: SupervisorFiles, job: str, by: Holder, timeout: float, *, force: bool) -> StreamError:
-    seen = [one for one in (*_workers(files), by.process) if one.runs]
-    if force and not seen:
+def _still_running_error(
+    files: SupervisorFiles, job: str, by: Holder, timeout: float, *, force: bool
+) -> StreamError:
+    alive = [one for one in (*_list_workers(files), by.process) if one.runs]
+    if force and not alive:
         help = f"its processes are not on this machine: end {by} there"
     elif force:
-        help = f"end process {seen[0].pid} by hand; nothing that is committed is lost"
+        help = f"end process {alive[0].pid} by hand; nothing that is committed is lost"
     else:
         help = f"`weft stream stop {quote_for_shell(job)} --force` kills its process; nothing that is committed is lost"
     return StreamError(f"the job {job!r} did not end within {timeout:g} s", code="W2215", help=help)

@@ -46,7 +46,7 @@ from weft.streams.spark.table_stage import read_table, table_slots
 from weft.streams.sql.spec import StreamSpec
 
 _FIRST = "__weft_place"
-_SHOWN = 200
+_MAX_TEXT = 200
 
 
 def batch_frame(
@@ -63,7 +63,7 @@ def batch_frame(
     `t`, `raw`, `c0` ..  `started` is the clock of rows without a time and of TODAY().
     """
     frames = {
-        source.number: _taking_part(_read(spark, source.stream, root, inputs or {}), plan, source, started)
+        source.number: _admitted_rows(_read(spark, source.stream, root, inputs or {}), plan, source, started)
         for source in plan.inputs
     }
     frames |= {
@@ -71,7 +71,7 @@ def batch_frame(
     }
     joined = frames[plan.steps[0].left[0] if plan.steps else plan.inputs[0].number]
     for step in plan.steps:
-        joined = _joined(joined, frames[step.right], plan, step)
+        joined = _join_step(joined, frames[step.right], plan, step)
     return select_stage(joined, plan, today=started.astimezone(dt.UTC).date())
 
 
@@ -91,32 +91,32 @@ def _read(spark: SparkSession, stream: StreamSpec, root: Path, inputs: Mapping[s
     )
 
 
-def _taking_part(rows: DataFrame, plan: StatementPlan, source: Input, started: dt.datetime) -> DataFrame:
+def _admitted_rows(rows: DataFrame, plan: StatementPlan, source: Input, started: dt.datetime) -> DataFrame:
     """Return the rows that the gate of the stream lets through, a flat column for each slot."""
     F: Any = functions_of(rows)
     stream = source.stream
     raw, time = F.col(RAW), F.col(TIME)
     if stream.malformed == "fail":
-        rows = _refused(
-            F, rows, raw.isNotNull(), raw, f"W2208 stream {stream.name!r} has a row that does not read"
+        rows = _raise_where(
+            F, rows, raw.isNotNull(), raw, f"W2208 stream {stream.name!r} has a row that cannot be parsed"
         )
     rows = rows.filter(raw.isNull())
-    policy = _missing(plan, source)
+    policy = _missing_time_policy(plan, source)
     if policy == "fail":
-        told = f"W2207 stream {stream.name!r} has a row without event time"
-        rows = _refused(F, rows, time.isNull(), _text(F, rows), told)
+        problem = f"W2207 stream {stream.name!r} has a row without event time"
+        rows = _raise_where(F, rows, time.isNull(), _row_json(F, rows), problem)
     if policy == "wall_clock":
         micros = (started - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
         rows = rows.withColumn(TIME, F.coalesce(time, F.lit(micros).cast("bigint")))
     elif policy is not None:
         rows = rows.filter(time.isNotNull())
     if stream.dedup:
-        rows = _first_of_each(rows, stream)
+        rows = _deduplicate(rows, stream)
     columns = [F.col(column_name(i)).alias(slot_name(column_slot(source.number, i))) for i in source.columns]
     return rows.select(*columns, time.alias(slot_name(time_slot(source.number))))
 
 
-def _missing(plan: StatementPlan, source: Input) -> str | None:
+def _missing_time_policy(plan: StatementPlan, source: Input) -> str | None:
     """Return the policy for rows without a time; None where no join asks for the time of the stream."""
     for step in plan.kernel_steps:
         if source.number in (*step.left, step.right):
@@ -124,18 +124,20 @@ def _missing(plan: StatementPlan, source: Input) -> str | None:
     return None
 
 
-def _refused(F: Any, rows: DataFrame, broken: Any, shown: Any, told: str) -> DataFrame:
-    message = F.concat(F.lit(f"{ROW_MARK} {told}: "), F.coalesce(F.substring(shown, 1, _SHOWN), F.lit("")))
+def _raise_where(F: Any, rows: DataFrame, broken: Any, content: Any, problem: str) -> DataFrame:
+    message = F.concat(
+        F.lit(f"{ROW_MARK} {problem}: "), F.coalesce(F.substring(content, 1, _MAX_TEXT), F.lit(""))
+    )
     failing = F.when(broken, F.raise_error(message).cast("boolean"))
     # Not deterministic, so that no other filter is asked first.
     return rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
 
 
-def _text(F: Any, rows: DataFrame) -> Any:
+def _row_json(F: Any, rows: DataFrame) -> Any:
     return F.to_json(F.struct(*(name for name in rows.columns if name not in (TIME, RAW))))
 
 
-def _first_of_each(rows: DataFrame, stream: StreamSpec) -> DataFrame:
+def _deduplicate(rows: DataFrame, stream: StreamSpec) -> DataFrame:
     """Return the earliest row of each key; of equal times the least by its columns, NULL first."""
     F: Any = functions_of(rows)
     names = [column_name(stream.columns.index(name)) for name in stream.dedup]
@@ -144,44 +146,46 @@ def _first_of_each(rows: DataFrame, stream: StreamSpec) -> DataFrame:
     return rows.withColumn(_FIRST, place).filter(F.col(_FIRST) == 1).drop(_FIRST)
 
 
-def _joined(left: DataFrame, right: DataFrame, plan: StatementPlan, step: Step) -> DataFrame:
+def _join_step(left: DataFrame, right: DataFrame, plan: StatementPlan, step: Step) -> DataFrame:
     """Return the join of a step as the batch API does it, flat again."""
     F: Any = functions_of(left)
     sides: dict[Side, list[tuple[Slot, DType]]] = {
-        "left": [slot for number in step.left for slot in _slots(plan, number)],
-        "right": _slots(plan, step.right),
+        "left": [slot for number in step.left for slot in _list_slots(plan, number)],
+        "right": _list_slots(plan, step.right),
     }
     match = step.resolved.match
     per_window = isinstance(match, SameWindow) and match.per_window
     resolved = replace(
         step.resolved,
         match=replace(match, per_window=False) if isinstance(match, SameWindow) else match,
-        output=tuple(_output(sides, {"left": left.columns, "right": right.columns})),
+        output=tuple(_output_columns(sides, {"left": left.columns, "right": right.columns})),
     )
     lower = equi.lower if isinstance(match, Exact) else interval.lower
     if isinstance(match, SameWindow):
         lower = window_join.lower
-    joined = lower(_as_declared(F, left, sides["left"]), _as_declared(F, right, sides["right"]), resolved)
+    joined = lower(
+        _declared_columns(F, left, sides["left"]), _declared_columns(F, right, sides["right"]), resolved
+    )
     times = [slot_name(s) for both in sides.values() for s, _ in both if s[0] == "t"]
     joined = joined.withColumns({t: F.unix_micros(F.col(t)) for t in times if t in joined.columns})
     if isinstance(step, KernelStep) and isinstance(match, SameWindow) and step.reach.has_windows:
-        joined = _windowed(F, joined, step, match, per_window=per_window)
+        joined = _add_windows(F, joined, step, match, per_window=per_window)
     return joined
 
 
-def _slots(plan: StatementPlan, number: int) -> list[tuple[Slot, DType]]:
+def _list_slots(plan: StatementPlan, number: int) -> list[tuple[Slot, DType]]:
     """Return the columns of a source in the order in which a resolved join has them."""
     source = plan.source(number)
     declared = source.table.columns if isinstance(source, TableInput) else source.stream.columns
-    found: list[tuple[Slot, DType]] = [
+    slots: list[tuple[Slot, DType]] = [
         (column_slot(number, i), f.dtype) for i, f in enumerate(declared.fields)
     ]
     if isinstance(source, Input):
-        found.append((time_slot(number), declared.fields[0].dtype))
-    return found
+        slots.append((time_slot(number), declared.fields[0].dtype))
+    return slots
 
 
-def _as_declared(F: Any, frame: DataFrame, slots: list[tuple[Slot, DType]]) -> DataFrame:
+def _declared_columns(F: Any, frame: DataFrame, slots: list[tuple[Slot, DType]]) -> DataFrame:
     """Return a side with all columns of its schema; those that nobody reads are NULL."""
     there = set(frame.columns)
     columns = []
@@ -194,14 +198,14 @@ def _as_declared(F: Any, frame: DataFrame, slots: list[tuple[Slot, DType]]) -> D
     return frame.select(*columns)
 
 
-def _output(
+def _output_columns(
     sides: Mapping[Side, list[tuple[Slot, DType]]], there: Mapping[Side, list[str]]
 ) -> list[OutputColumn]:
-    found = []
+    columns = []
     for side, slots in sides.items():
         for index, (slot, dtype) in enumerate(slots):
             if slot_name(slot) in there[side]:
-                found.append(
+                columns.append(
                     OutputColumn(
                         name=slot_name(slot),
                         dtype=dtype,
@@ -211,10 +215,10 @@ def _output(
                         right=index if side == "right" else None,
                     )
                 )
-    return found
+    return columns
 
 
-def _windowed(
+def _add_windows(
     F: Any, joined: DataFrame, step: KernelStep, match: SameWindow, *, per_window: bool
 ) -> DataFrame:
     """Return the rows with their first window, or a row for each window that both times share."""

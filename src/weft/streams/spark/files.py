@@ -69,7 +69,7 @@ class FileReading:
 
 def read_stream(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
     """Return the files of a stream as an unbounded frame of `t`, `raw`, `c0` .."""
-    path = _path(stream, root)
+    path = _stream_path(stream, root)
     reading = plan_reading(spark, stream, path)
     options = {
         **reading.options,
@@ -83,23 +83,23 @@ def read_stream(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFram
     try:
         frame = reader.load(source_path(path))
     except PySparkException as cause:
-        raise read_error(stream, reading.format, cause, f"{path!r} does not read") from cause
-    return _rows(frame, stream, reading)
+        raise read_error(stream, reading.format, cause, f"{path!r} cannot be read") from cause
+    return _build_rows(frame, stream, reading)
 
 
 def read_batch(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
     """Return the files of a stream that are there now, as `read_stream` would give their rows."""
-    path = _path(stream, root)
+    path = _stream_path(stream, root)
     reading = plan_reading(spark, stream, path)
     options = {**reading.options, "recursiveFileLookup": "true"}
     reader = spark.read.format(reading.format).options(**options).schema(reading.schema)
     files = () if is_remote(path) else list_files(path)
     paths = [path] if is_remote(path) else [escape_pattern(str(f)) for f in files]
     frame = spark.createDataFrame([], reading.schema) if not paths else reader.load(paths)
-    return _rows(frame, stream, reading)
+    return _build_rows(frame, stream, reading)
 
 
-def _path(stream: StreamSpec, root: Path) -> str:
+def _stream_path(stream: StreamSpec, root: Path) -> str:
     path = resolve_path(str(stream.connector["path"]), root)
     check_exists(path, f"stream {stream.name!r}", stream.at)
     return path
@@ -110,20 +110,20 @@ def plan_reading(spark: SparkSession, source: StreamSpec | TableSpec, path: str)
     form = str(source.connector["format"])
     files = () if is_remote(path) else list_files(path)
     if form == "csv":
-        return _csv(source, files)
+        return _csv_reading(source, files)
     if form == "json":
         names = [f.name for f in source.columns.fields]
         return FileReading(
             format="json",
             options={"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE", "multiLine": "false"},
-            schema=_texts([*names, CORRUPT]),
+            schema=_string_schema([*names, CORRUPT]),
             places=tuple(range(len(names))),
             has_corrupt=True,
         )
-    return _typed(spark, source, form, files)
+    return _typed_reading(spark, source, form, files)
 
 
-def _rows(frame: DataFrame, stream: StreamSpec, reading: FileReading) -> DataFrame:
+def _build_rows(frame: DataFrame, stream: StreamSpec, reading: FileReading) -> DataFrame:
     F: Any = functions_of(frame)
     values = declared_values(frame, reading)
     corrupt = F.col(CORRUPT) if reading.has_corrupt else None
@@ -133,27 +133,27 @@ def _rows(frame: DataFrame, stream: StreamSpec, reading: FileReading) -> DataFra
 def declared_values(frame: DataFrame, reading: FileReading) -> list[tuple[Any, DType]]:
     """Return the declared columns of a frame that was read so, each with the type that it was read in."""
     fields = reading.schema.fields
-    found = []
+    values = []
     for place in reading.places:
         name = fields[place].name
         dtype = (
             STRING if isinstance(fields[place].dataType, StringType) else from_spark(fields[place].dataType)
         )
-        found.append((frame["`" + name.replace("`", "``") + "`"], dtype))
-    return found
+        values.append((frame["`" + name.replace("`", "``") + "`"], dtype))
+    return values
 
 
-def _csv(source: StreamSpec | TableSpec, files: Sequence[Path]) -> FileReading:
-    said = source.connector
+def _csv_reading(source: StreamSpec | TableSpec, files: Sequence[Path]) -> FileReading:
+    connector = source.connector
     options = CsvOptions(
-        delimiter=str(said.get("delimiter") or ","),
-        has_header=bool(said.get("header", True)),
-        quote=str(said.get("quote") or '"'),
+        delimiter=str(connector.get("delimiter") or ","),
+        has_header=bool(connector.get("header", True)),
+        quote=str(connector.get("quote") or '"'),
     )
     declared = [f.name for f in source.columns.fields]
     names = list(declared)
     if options.has_header and files:
-        names = _header(source, files[0], options, declared)
+        names = _read_header(source, files[0], options, declared)
     return FileReading(
         format="csv",
         options={
@@ -161,20 +161,20 @@ def _csv(source: StreamSpec | TableSpec, files: Sequence[Path]) -> FileReading:
             "sep": options.delimiter,
             "quote": options.quote,
             "escape": options.quote,
-            "nullValue": str(said.get("null.value") or ""),
+            "nullValue": str(connector.get("null.value") or ""),
             "mode": "PERMISSIVE",
             "columnNameOfCorruptRecord": CORRUPT,
             # A later file with other columns stops the query instead of putting values under wrong names.
             "enforceSchema": "false",
             "columnPruning": "false",
         },
-        schema=_texts([*names, CORRUPT]),
-        places=tuple(_folded(names).index(n.casefold()) for n in declared),
+        schema=_string_schema([*names, CORRUPT]),
+        places=tuple(_casefold(names).index(n.casefold()) for n in declared),
         has_corrupt=True,
     )
 
 
-def _header(
+def _read_header(
     source: StreamSpec | TableSpec, file: Path, options: CsvOptions, declared: Sequence[str]
 ) -> list[str]:
     try:
@@ -189,11 +189,13 @@ def check_columns(
     source: StreamSpec | TableSpec, file: str, names: Sequence[str], declared: Sequence[str]
 ) -> None:
     """Raise `ConnectorError` W2302 when a file lacks declared columns."""
-    there = _folded(names)
+    there = _casefold(names)
     missing = [name for name in declared if name.casefold() not in there]
     if missing:
         close = [
-            f"{m!r} could be {found[0]!r}" for m in missing if (found := find_similar(m, list(names), most=1))
+            f"{m!r} could be {similar[0]!r}"
+            for m in missing
+            if (similar := find_similar(m, list(names), most=1))
         ]
         raise ConnectorError(
             f"{file!r} has no column {format_list(missing)}, which {source.name!r} declares",
@@ -203,42 +205,42 @@ def check_columns(
         )
 
 
-def _folded(names: Sequence[str]) -> list[str]:
+def _casefold(names: Sequence[str]) -> list[str]:
     return [name.casefold() for name in names]
 
 
-def _texts(names: Sequence[str]) -> StructType:
+def _string_schema(names: Sequence[str]) -> StructType:
     return StructType([StructField(name, StringType()) for name in names])
 
 
-def _typed(
+def _typed_reading(
     spark: SparkSession, source: StreamSpec | TableSpec, form: str, files: Sequence[Path]
 ) -> FileReading:
     declared = source.columns.fields
     types = {f.name: to_spark(f.dtype) for f in declared}
     if files:
-        found = _schema_of(spark, source, form, files[0])
-        check_columns(source, str(files[0]), [f.name for f in found.fields], [f.name for f in declared])
-        there = {f.name.casefold(): f for f in found.fields}
+        schema = _read_schema(spark, source, form, files[0])
+        check_columns(source, str(files[0]), [f.name for f in schema.fields], [f.name for f in declared])
+        there = {f.name.casefold(): f for f in schema.fields}
         types = {f.name: there[f.name.casefold()].dataType for f in declared}
-        _check_known(source, files[0], types)
+        _check_types(source, files[0], types)
     schema = StructType([StructField(name, dtype) for name, dtype in types.items()])
     return FileReading(
         format=form, options={}, schema=schema, places=tuple(range(len(declared))), has_corrupt=False
     )
 
 
-def _schema_of(spark: SparkSession, source: StreamSpec | TableSpec, form: str, file: Path) -> StructType:
+def _read_schema(spark: SparkSession, source: StreamSpec | TableSpec, form: str, file: Path) -> StructType:
     try:
         return spark.read.format(form).load(escape_pattern(str(file))).schema
     except (PySparkException, Py4JJavaError) as cause:
-        raise read_error(source, form, cause, f"{str(file)!r} does not read as {form}") from cause
+        raise read_error(source, form, cause, f"{str(file)!r} is not a valid {form} file") from cause
 
 
 def read_error(source: StreamSpec | TableSpec, form: str, cause: Exception, what: str) -> ConnectorError:
     """Return why Spark does not read files of a format: W2305 when it has no such format, W2303 otherwise."""
-    said = _reason(cause)
-    if form == "avro" and re.search(r"(?i)find.*avro|avro.*(?:not loaded|not found)", said):
+    reason = _extract_reason(cause)
+    if form == "avro" and re.search(r"(?i)find.*avro|avro.*(?:not loaded|not found)", reason):
         return ConnectorError(
             f"{source.name!r} reads avro files, for which Spark needs its avro jar",
             code="W2305",
@@ -246,27 +248,27 @@ def read_error(source: StreamSpec | TableSpec, form: str, cause: Exception, what
             at=source.at,
         )
     return ConnectorError(
-        f"{what}: {said}",
+        f"{what}: {reason}",
         code="W2303",
-        help=f"see that every file of {source.name!r} is a {form} file",
+        help=f"check that every file of {source.name!r} is a {form} file",
         at=source.at,
     )
 
 
-def _reason(cause: Exception) -> str:
+def _extract_reason(cause: Exception) -> str:
     """Return the line of an exception that says what is wrong; those of Java begin with where it was called."""
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
-    told = [line for line in lines if "[" in line]
-    return (told or lines)[0].partition("SQLSTATE")[0].strip()
+    marked = [line for line in lines if "[" in line]
+    return (marked or lines)[0].partition("SQLSTATE")[0].strip()
 
 
-def _check_known(source: StreamSpec | TableSpec, file: Path, types: dict[str, Any]) -> None:
+def _check_types(source: StreamSpec | TableSpec, file: Path, types: dict[str, Any]) -> None:
     for name, dtype in types.items():
         try:
             from_spark(dtype)
         except JoinTypeError as cause:
             raise ConnectorError(
-                f"column {name!r} of {str(file)!r} is {dtype.simpleString()}, which no stream can hold",
+                f"column {name!r} of {str(file)!r} is {dtype.simpleString()}, which streams do not support",
                 code="W2303",
                 help="write the data in another type, or leave the column out of the declaration",
                 at=source.at,
@@ -284,7 +286,7 @@ def check_file_order(stream: StreamSpec, root: Path) -> tuple[Diagnostic, ...]:
     return (
         Diagnostic(
             "W2307",
-            f"{str(pair[0])!r} and {str(pair[1])!r} were written at the same time, so their order is not known",
+            f"{str(pair[0])!r} and {str(pair[1])!r} were written at the same time, so their order is undefined",
             severity="warning",
             help="write files one after another, or leave out 'max.files.per.trigger'",
             at=stream.at,
@@ -297,11 +299,11 @@ _ENDINGS = {"parquet": "parquet", "json": "json", "csv": "csv", "avro": "avro"}
 
 def sink_folder(sink: SinkSpec, root: Path) -> Path:
     """Return the folder of a sink; raise W2308 when files there cannot be renamed in one step."""
-    said = str(sink.connector["path"])
-    path = resolve_path(said, root)
+    requested = str(sink.connector["path"])
+    path = resolve_path(requested, root)
     if is_remote(path):
         raise ConnectorError(
-            f"sink {sink.name!r} writes to {said!r}, where a rename is not one step",
+            f"sink {sink.name!r} writes to {requested!r}, where a rename is not atomic",
             code="W2308",
             help="write to a folder of this machine or a mounted one; copy the files from there",
             at=sink.at,
@@ -309,7 +311,7 @@ def sink_folder(sink: SinkSpec, root: Path) -> Path:
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ConnectorError(
-            f"sink {sink.name!r} writes to {said!r}, which is a file",
+            f"sink {sink.name!r} writes to {requested!r}, which is a file",
             code="W2309",
             help="name a folder: every batch adds files to it",
             at=sink.at,
@@ -327,7 +329,7 @@ def prepare_folder(sink: SinkSpec, folder: Path) -> None:
         raise ConnectorError(
             f"sink {sink.name!r} cannot write to {str(folder)!r}: {cause}",
             code="W2309",
-            help="see the permissions of the folder and the space on its disk",
+            help="check the permissions of the folder and the space on its disk",
             at=sink.at,
         ) from cause
 
@@ -357,7 +359,7 @@ def stage_rows(
         )
     writer.save(str(staging))
     ending = _ENDINGS[form]
-    counted = _counted(frame, sink, staging)
+    counted = _count_files(frame, sink, staging)
     nothing = not any(rows for _, rows in counted)
     kept = [] if nothing else [(p, rows) for p, rows in counted if rows != 0]
     if nothing and keep_empty:
@@ -370,21 +372,21 @@ def stage_rows(
 
 def csv_options(sink: SinkSpec) -> dict[str, str]:
     """Return how the CSV files of a sink are written, and read back."""
-    said = sink.connector
-    quote = str(said.get("quote") or '"')
+    connector = sink.connector
+    quote = str(connector.get("quote") or '"')
     return {
-        "header": str(said.get("header", True)).lower(),
-        "sep": str(said.get("delimiter") or ","),
+        "header": str(connector.get("header", True)).lower(),
+        "sep": str(connector.get("delimiter") or ","),
         "quote": quote,
         "escape": quote,
-        "nullValue": str(said.get("null.value") or ""),
+        "nullValue": str(connector.get("null.value") or ""),
         "emptyValue": f"{quote}{quote}",
         "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
         "timeZone": "UTC",
     }
 
 
-def _counted(frame: DataFrame, sink: SinkSpec, staging: Path) -> list[tuple[Path, int | None]]:
+def _count_files(frame: DataFrame, sink: SinkSpec, staging: Path) -> list[tuple[Path, int | None]]:
     """Return the files that Spark wrote with their rows, None where only the first one tells for all."""
     form = str(sink.connector["format"])
     files = sorted(p for p in staging.iterdir() if p.name.startswith("part-"))
@@ -405,11 +407,11 @@ def _count_rows(file: Path, form: str) -> int:
 
 def count_csv_rows(file: Path, sink: SinkSpec) -> int:
     """Return the records of a file as it was written: a quoted field may hold line ends, and be of any length."""
-    said = csv_options(sink)
+    options = csv_options(sink)
     csv.field_size_limit(sys.maxsize)
     with file.open(encoding="utf-8", newline="") as lines:
-        records = csv.reader(lines, delimiter=said["sep"], quotechar=said["quote"], doublequote=True)
-        return max(sum(1 for _ in records) - (said["header"] == "true"), 0)
+        records = csv.reader(lines, delimiter=options["sep"], quotechar=options["quote"], doublequote=True)
+        return max(sum(1 for _ in records) - (options["header"] == "true"), 0)
 
 
 def remove_staging(folder: Path, checkpoint: str) -> None:

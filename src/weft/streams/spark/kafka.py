@@ -64,19 +64,19 @@ def avro_schema(name: str, fields: Iterable[Field], at: SourceLocation | None = 
     """
     listed = []
     for field in fields:
-        dtype = _type(name, field, at)
+        dtype = _avro_type(name, field, at)
         listed.append({"name": field.name, "type": ["null", dtype] if field.nullable else dtype})
     return json.dumps({"type": "record", "name": name, "fields": listed})
 
 
-def _type(name: str, field: Field, at: SourceLocation | None) -> Any:
+def _avro_type(name: str, field: Field, at: SourceLocation | None) -> Any:
     dtype: DType = field.dtype
     if isinstance(dtype, Decimal):
         return {"type": "bytes", "logicalType": "decimal", "precision": dtype.precision, "scale": dtype.scale}
     if isinstance(dtype, Scalar) and dtype.name in _TYPES:
         return _TYPES[dtype.name]
     raise ConnectorError(
-        f"column {field.name!r} of {name!r} is {dtype}, which has no place in an Avro message",
+        f"column {field.name!r} of {name!r} is {dtype}, which Avro messages do not support",
         code="W2303",
         help="use 'format' = 'json', or a column of text, numbers, times or bytes",
         at=at,
@@ -88,7 +88,7 @@ def avro_reader(stream: StreamSpec, fields: tuple[Field, ...]) -> Callable[[Any]
     schema = avro_schema(stream.name, fields, stream.at)
     from pyspark.sql.avro.functions import from_avro  # noqa: PLC0415  # asks the JVM for a class of the connector
 
-    return lambda column: _asked(
+    return lambda column: _call_avro(
         stream.name, stream.at, lambda: from_avro(column, schema, {"mode": "PERMISSIVE"})
     )
 
@@ -98,10 +98,10 @@ def avro_writer(name: str, fields: tuple[Field, ...], at: SourceLocation | None)
     schema = avro_schema(name, fields, at)
     from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415  # asks the JVM for a class of the connector
 
-    return lambda column: _asked(name, at, lambda: to_avro(column, schema))
+    return lambda column: _call_avro(name, at, lambda: to_avro(column, schema))
 
 
-def _asked(name: str, at: SourceLocation | None, make: Callable[[], Any]) -> Any:
+def _call_avro(name: str, at: SourceLocation | None, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except (
@@ -130,35 +130,35 @@ _MESSAGE: Mapping[str, tuple[str, DType]] = {
 
 def read_kafka(spark: SparkSession, stream: StreamSpec) -> DataFrame:
     """Return the messages of a topic as an unbounded frame of `t`, `raw`, `c0` .."""
-    said = stream.connector
+    connector = stream.connector
     options = client_options(stream) | {
-        "subscribe": str(said["topic"]),
-        "startingOffsets": str(said.get("starting.offsets") or "earliest"),
-        "failOnDataLoss": str(said.get("fail.on.data.loss", True)).lower(),
+        "subscribe": str(connector["topic"]),
+        "startingOffsets": str(connector.get("starting.offsets") or "earliest"),
+        "failOnDataLoss": str(connector.get("fail.on.data.loss", True)).lower(),
     }
-    if (most := said.get("max.offsets.per.trigger")) is not None:
+    if (most := connector.get("max.offsets.per.trigger")) is not None:
         options["maxOffsetsPerTrigger"] = str(most)
-    return _rows(_loaded(spark.readStream, options, stream), stream)
+    return _build_rows(_load(spark.readStream, options, stream), stream)
 
 
 def read_kafka_batch(spark: SparkSession, stream: StreamSpec) -> DataFrame:
     """Return the messages that a topic holds now, as `read_kafka` would give their rows."""
-    said = stream.connector
-    start = str(said.get("starting.offsets") or "earliest")
+    connector = stream.connector
+    start = str(connector.get("starting.offsets") or "earliest")
     options = client_options(stream) | {
-        "subscribe": str(said["topic"]),
+        "subscribe": str(connector["topic"]),
         # A bounded reading that began at the end would read nothing.
         "startingOffsets": "earliest" if start == "latest" else start,
-        "failOnDataLoss": str(said.get("fail.on.data.loss", True)).lower(),
+        "failOnDataLoss": str(connector.get("fail.on.data.loss", True)).lower(),
     }
-    return _rows(_loaded(spark.read, options, stream), stream)
+    return _build_rows(_load(spark.read, options, stream), stream)
 
 
-def client_options(said: StreamSpec | SinkSpec) -> dict[str, str]:
+def client_options(spec: StreamSpec | SinkSpec) -> dict[str, str]:
     """Return the options of the Kafka client; a broker that does not answer is W2310 here and at once."""
-    servers = str(said.connector.get("bootstrap.servers") or "localhost:9092")
-    check_reachable(servers, said.name, said.at)
-    own = {key: str(value) for key, value in said.connector.items() if key.startswith("kafka.")}
+    servers = str(spec.connector.get("bootstrap.servers") or "localhost:9092")
+    check_reachable(servers, spec.name, spec.at)
+    own = {key: str(value) for key, value in spec.connector.items() if key.startswith("kafka.")}
     return {**own, "kafka.bootstrap.servers": servers}
 
 
@@ -171,56 +171,56 @@ def check_reachable(servers: str, name: str, at: SourceLocation | None = None) -
             with socket.create_connection((host.strip("[]") or server, int(port)), timeout=_REACH_SECONDS):
                 return
         except ValueError:
-            why = f"{server!r} is no host:port"
+            why = f"{server!r} is not host:port"
         except OSError as cause:
             why = f"{server}: {cause.strerror or cause}"
     raise ConnectorError(
-        f"no Kafka broker of {name!r} can be reached: {why or 'there is none in bootstrap.servers'}",
+        f"no Kafka broker of {name!r} can be reached: {why or 'bootstrap.servers is empty'}",
         code="W2310",
-        help=f"see that the broker runs and that 'bootstrap.servers' is right; it is {servers!r}",
+        help=f"check that the broker is running and that 'bootstrap.servers' is correct; it is {servers!r}",
         at=at,
     )
 
 
-def explain_kafka_failure(said: str) -> ConnectorError | None:
+def explain_kafka_failure(text: str) -> ConnectorError | None:
     """Return the error for what a query said about Kafka when it stopped, None when it is not about Kafka.
 
     >>> explain_kafka_failure("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: ...").code
     'W2301'
     """
-    if "UnknownTopicOrPartitionException" in said:
+    if "UnknownTopicOrPartitionException" in text:
         return ConnectorError(
-            "a topic that the job reads is not there",
+            "a topic that the job reads does not exist",
             code="W2301",
-            help="see 'topic' of its Kafka streams; create the topic, or write a message to it",
+            help="check 'topic' of its Kafka streams; create the topic, or write a message to it",
         )
-    if "KAFKA_DATA_LOSS" in said or "Some data may have been lost" in said:
+    if "KAFKA_DATA_LOSS" in text or "Some data may have been lost" in text:
         return ConnectorError(
             "messages that were not read yet are gone from Kafka",
             code="W2301",
             help="'fail.on.data.loss' = 'false' goes on with the messages that are there; `--fresh` begins again",
         )
-    if "org.apache.kafka" not in said:
+    if "org.apache.kafka" not in text:
         return None
-    first = next(line for line in said.splitlines() if "org.apache.kafka" in line)
-    if "TimeoutException" in said or "Disconnect" in said:
+    first = next(line for line in text.splitlines() if "org.apache.kafka" in line)
+    if "TimeoutException" in text or "Disconnect" in text:
         return ConnectorError(
-            f"a Kafka broker does not answer: {_short(first)}",
+            f"a Kafka broker does not answer: {_shorten(first)}",
             code="W2310",
-            help="see that the brokers in 'bootstrap.servers' run; start the job again to go on",
+            help="check that the brokers in 'bootstrap.servers' are running, then start the job again to continue",
         )
     return ConnectorError(
-        f"Kafka refuses: {_short(first)}",
+        f"Kafka refuses: {_shorten(first)}",
         code="W2311",
         help="options that begin with 'kafka.' are handed to the Kafka client as they are",
     )
 
 
-def _short(line: str) -> str:
+def _shorten(line: str) -> str:
     return line.partition("org.apache.kafka.")[2].strip()[:300]
 
 
-def _loaded(reader: Any, options: Mapping[str, str], stream: StreamSpec) -> DataFrame:
+def _load(reader: Any, options: Mapping[str, str], stream: StreamSpec) -> DataFrame:
     try:
         frame: DataFrame = reader.format(FORMAT).options(**options).load()
     except AnalysisException as cause:
@@ -250,12 +250,12 @@ def option_error(name: str, cause: Exception, at: SourceLocation | None) -> Conn
     )
 
 
-def _rows(frame: DataFrame, stream: StreamSpec) -> DataFrame:
+def _build_rows(frame: DataFrame, stream: StreamSpec) -> DataFrame:
     F: Any = functions_of(frame)
     inner = tuple(f for f in stream.columns.fields if message_column(f.name) is None)
     text = F.col(_VALUE).cast("string")
     form = str(stream.connector["format"])
-    parsed = frame.withColumn(_TEXT, text).withColumn(_READ, _parsed(F, stream, form, inner, text))
+    parsed = frame.withColumn(_TEXT, text).withColumn(_READ, _parse_value(F, stream, form, inner, text))
     # The names inside a CSV are places: what the columns are called is nothing to it.
     held = {f.name: column_name(i) if form == "csv" else f.name for i, f in enumerate(inner)}
     values: list[tuple[Any, DType]] = []
@@ -267,7 +267,7 @@ def _rows(frame: DataFrame, stream: StreamSpec) -> DataFrame:
         else:
             column = F.col(own[0])
             values.append((column.cast("string") if own[0] == "key" else column, own[1]))
-    corrupt = _corrupt(F, form, has_values=bool(inner))
+    corrupt = _corrupt_column(F, form, has_values=bool(inner))
     return parsed.select(*build_columns(F, stream, values, corrupt=corrupt, message_time=F.col("timestamp")))
 
 
@@ -276,7 +276,7 @@ def message_column(name: str) -> tuple[str, DType] | None:
     return _MESSAGE.get(name.upper())
 
 
-def _parsed(F: Any, stream: StreamSpec, form: str, inner: tuple[Field, ...], text: Any) -> Any:
+def _parse_value(F: Any, stream: StreamSpec, form: str, inner: tuple[Field, ...], text: Any) -> Any:
     if form == "avro":
         return avro_reader(stream, inner)(F.col(_VALUE))
     if form not in ("json", "csv"):
@@ -290,18 +290,18 @@ def _parsed(F: Any, stream: StreamSpec, form: str, inner: tuple[Field, ...], tex
     if form == "json":
         names = [*(f.name for f in inner), CORRUPT]
         return F.from_json(text, StructType([StructField(n, StringType()) for n in names]), options)
-    said = stream.connector
+    connector = stream.connector
     options |= {
-        "sep": str(said.get("delimiter") or ","),
-        "quote": str(said.get("quote") or '"'),
-        "escape": str(said.get("quote") or '"'),
-        "nullValue": str(said.get("null.value") or ""),
+        "sep": str(connector.get("delimiter") or ","),
+        "quote": str(connector.get("quote") or '"'),
+        "escape": str(connector.get("quote") or '"'),
+        "nullValue": str(connector.get("null.value") or ""),
     }
     places = ", ".join(f"{name} string" for name in (*map(column_name, range(len(inner))), CORRUPT))
     return F.from_csv(text, places, options)
 
 
-def _corrupt(F: Any, form: str, *, has_values: bool) -> Any:
+def _corrupt_column(F: Any, form: str, *, has_values: bool) -> Any:
     """Return the text of a message that is no row at all, NULL when it is one."""
     nothing = F.lit(None).cast("string")
     if not has_values:  # only columns of the message are declared: its value is nobody's
@@ -309,10 +309,10 @@ def _corrupt(F: Any, form: str, *, has_values: bool) -> Any:
     if form == "avro":
         broken = F.when(F.col(_READ).isNull(), F.base64(F.col(_VALUE)))
     else:
-        told = F.col(_READ)[CORRUPT]
+        corrupt = F.col(_READ)[CORRUPT]
         # A list of objects would be read as its first one.
         no_object = ~F.col(_TEXT).rlike(r"^\s*\{") if form == "json" else F.lit(False)
-        broken = F.when(F.col(_READ).isNull() | no_object, F.col(_TEXT)).otherwise(told)
+        broken = F.when(F.col(_READ).isNull() | no_object, F.col(_TEXT)).otherwise(corrupt)
     return F.when(F.col(_VALUE).isNull(), F.lit("null")).otherwise(broken)
 
 
@@ -330,11 +330,11 @@ def write_kafka(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch
     options = client_options(sink) | {"topic": str(sink.connector["topic"])}
     # Spark tells no observer of what this connector writes: the batch is done before, and counted then.
     held = frame.localCheckpoint(eager=True)
-    _written(build_messages(held, plan, checkpoint=checkpoint, batch=batch), sink, options)
+    _save_messages(build_messages(held, plan, checkpoint=checkpoint, batch=batch), sink, options)
     return held.count()
 
 
-def _written(messages: DataFrame, sink: SinkSpec, options: dict[str, str]) -> None:
+def _save_messages(messages: DataFrame, sink: SinkSpec, options: dict[str, str]) -> None:
     try:
         messages.write.format(FORMAT).options(**options).save()
     except AnalysisException as cause:
@@ -342,26 +342,26 @@ def _written(messages: DataFrame, sink: SinkSpec, options: dict[str, str]) -> No
     except IllegalArgumentException as cause:
         raise option_error(sink.name, cause, sink.at) from cause
     except (PySparkException, Py4JJavaError) as cause:
-        raise (explain_kafka_failure(str(cause)) or _not_written(sink, cause)) from cause
+        raise (explain_kafka_failure(str(cause)) or _write_error(sink, cause)) from cause
 
 
 def build_messages(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch: int) -> DataFrame:
     """Return rows as Spark's connector writes them: `key`, `value` and `headers`."""
     F: Any = functions_of(frame)
     names = [column.name for column in plan.output]
-    columns = [_named(frame, name) for name in names]
+    columns = [_quote_column(frame, name) for name in names]
     whole = F.to_json(F.struct(*columns), _JSON)
     hashed = frame.withColumn(_ROW, whole).withColumn(_HASH, F.xxhash64(F.col(_ROW), F.col(EVENT_TIME)))
     same = window_of(frame).partitionBy(_HASH).orderBy(_ROW, EVENT_TIME)
     numbered = hashed.withColumn(_NUMBER, F.row_number().over(same))
     prefix = F.lit(f"{checkpoint}-{batch}-")
-    told = F.concat(prefix, F.hex(_HASH), F.lit("-"), F.col(_NUMBER).cast("string"))
+    row_id = F.concat(prefix, F.hex(_HASH), F.lit("-"), F.col(_NUMBER).cast("string"))
     headers = F.array(
-        _header(F, ROW_ID, told),
+        _header(F, ROW_ID, row_id),
         _header(F, TIME_HEADER, F.coalesce(F.col(EVENT_TIME).cast("string"), F.lit(""))),
     )
     return numbered.select(
-        _key(F, frame, plan), _value(F, plan, columns).alias("value"), headers.alias("headers")
+        _key_column(F, frame, plan), _value_column(F, plan, columns).alias("value"), headers.alias("headers")
     )
 
 
@@ -369,12 +369,12 @@ def _header(F: Any, name: str, value: Any) -> Any:
     return F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value"))
 
 
-def _named(frame: DataFrame, name: str) -> Any:
+def _quote_column(frame: DataFrame, name: str) -> Any:
     return frame["`" + name.replace("`", "``") + "`"].alias(name)
 
 
-def _key(F: Any, frame: DataFrame, plan: StatementPlan) -> Any:
-    parts = [_named(frame, name).cast("string") for name in plan.key_columns]
+def _key_column(F: Any, frame: DataFrame, plan: StatementPlan) -> Any:
+    parts = [_quote_column(frame, name).cast("string") for name in plan.key_columns]
     if not parts:
         return F.lit(None).cast("string").alias("key")
     # A key with a NULL part is still the key of its row: the part is an empty text.
@@ -382,7 +382,7 @@ def _key(F: Any, frame: DataFrame, plan: StatementPlan) -> Any:
     return whole.alias("key")
 
 
-def _value(F: Any, plan: StatementPlan, columns: list[Any]) -> Any:
+def _value_column(F: Any, plan: StatementPlan, columns: list[Any]) -> Any:
     sink = plan.sink
     form = str(sink.connector["format"])
     row = F.struct(*columns)
@@ -401,7 +401,7 @@ def _value(F: Any, plan: StatementPlan, columns: list[Any]) -> Any:
     )
 
 
-def _not_written(sink: SinkSpec, cause: Exception) -> ConnectorError:
+def _write_error(sink: SinkSpec, cause: Exception) -> ConnectorError:
     return ConnectorError(
         f"the rows of {sink.name!r} cannot be written to Kafka: {str(cause).splitlines()[0]}",
         code="W2309",

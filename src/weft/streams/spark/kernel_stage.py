@@ -42,7 +42,7 @@ TICK = -1
 
 def pack(plan: StatementPlan, sources: Mapping[int, DataFrame]) -> DataFrame:
     """Return the rows of all inputs with the number of their source; `sources` are frames of t, raw, c0 .."""
-    parts = [_part(plan, source, sources[source.number]) for source in plan.inputs]
+    parts = [_pack_source(plan, source, sources[source.number]) for source in plan.inputs]
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -66,21 +66,23 @@ def struct_name(number: int) -> str:
 def struct_type(source: Input) -> str:
     """Return the type of the struct of a source as Spark writes it."""
     fields = source.stream.columns.fields
-    inner = ", ".join(f"{column_name(i)}: {to_spark(fields[i].dtype).simpleString()}" for i in _kept(source))
+    inner = ", ".join(
+        f"{column_name(i)}: {to_spark(fields[i].dtype).simpleString()}" for i in _kept_columns(source)
+    )
     return f"struct<{inner}>"
 
 
-def _kept(source: Input) -> tuple[int, ...]:
+def _kept_columns(source: Input) -> tuple[int, ...]:
     # A struct needs a child; a stream of which only the time is read keeps its first column.
     return source.columns or (0,)
 
 
-def _part(plan: StatementPlan, source: Input, frame: DataFrame) -> DataFrame:
+def _pack_source(plan: StatementPlan, source: Input, frame: DataFrame) -> DataFrame:
     F: Any = functions_of(frame)
     columns = []
     for other in plan.inputs:
         if other is source:
-            held = F.struct(*(F.col(column_name(i)) for i in _kept(source)))
+            held = F.struct(*(F.col(column_name(i)) for i in _kept_columns(source)))
         else:
             held = F.lit(None).cast(struct_type(other))
         columns.append(held.alias(struct_name(other.number)))
@@ -132,7 +134,7 @@ def kernel_stage(
         wall_clock=moment.wall_clock,
         groups=moment.groups,
     )
-    ticking = rows.unionByName(_ticks(rows, moment.groups))
+    ticking = rows.unionByName(_group_ticks(rows, moment.groups))
     joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(
         work, result_type(join.task, children)
     )
@@ -149,7 +151,7 @@ def two_stream_rows(
     ours = F.col(INPUT) == F.lit(left)
     kept = batch.filter(F.col(INPUT).isin(left, right))
     sides = {
-        side: _side(F, step, children, side, _packed_column(F, step, number, moment))
+        side: _build_side(F, step, children, side, _column_reader(F, step, number, moment))
         for side, number in zip(_SIDES, (left, right), strict=True)
     }
     usable = F.col(RAW).isNull()
@@ -175,8 +177,8 @@ def stream_rows(
     F: Any = functions_of(batch)
     side = "right" if number == step.right else "left"
     kept = batch.filter(F.col(INPUT) == F.lit(number))
-    column = _packed_column(F, step, number, moment)
-    return _one_side(F, kept, plan, step, side, column, F.col(TIME), F.col(RAW), moment)
+    column = _column_reader(F, step, number, moment)
+    return _side_rows(F, kept, plan, step, side, column, F.col(TIME), F.col(RAW), moment)
 
 
 def left_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame, moment: BatchContext) -> DataFrame:
@@ -184,14 +186,14 @@ def left_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame, moment: Ba
     F: Any = functions_of(rows)
     time = F.lit(None).cast("bigint") if step.axis is None else F.col(slot_name(step.axis[0]))
     raw = F.col(FLAT_RAW) if FLAT_RAW in rows.columns else F.lit(None).cast("string")
-    return _one_side(F, rows, plan, step, "left", lambda slot: F.col(slot_name(slot)), time, raw, moment)
+    return _side_rows(F, rows, plan, step, "left", lambda slot: F.col(slot_name(slot)), time, raw, moment)
 
 
 def table_rows(plan: StatementPlan, step: KernelStep, table: DataFrame, moment: BatchContext) -> DataFrame:
     """Return the rows of a table, whose columns are named by their slots, as the right side of a join."""
     F: Any = functions_of(table)
     time, raw = F.lit(0).cast("bigint"), F.lit(None).cast("string")
-    return _one_side(F, table, plan, step, "right", lambda slot: F.col(slot_name(slot)), time, raw, moment)
+    return _side_rows(F, table, plan, step, "right", lambda slot: F.col(slot_name(slot)), time, raw, moment)
 
 
 def unpack(source: Input, batch: DataFrame) -> DataFrame:
@@ -214,7 +216,7 @@ class _Side:
     whole: Any
 
 
-def _side(
+def _build_side(
     F: Any,
     step: KernelStep,
     children: Layout,
@@ -232,7 +234,7 @@ def _side(
     return _Side(named, F.when(~null, F.xxhash64(*keys)), F.xxhash64(*hashable))
 
 
-def _one_side(
+def _side_rows(
     F: Any,
     frame: DataFrame,
     plan: StatementPlan,
@@ -244,12 +246,12 @@ def _one_side(
     moment: BatchContext,
 ) -> DataFrame:
     children = build_layout(plan, step)
-    made = _side(F, step, children, side, column)
+    built = _build_side(F, step, children, side, column)
     other = children.right if side == "left" else children.left
     nothing = {c.name: F.lit(None).cast(to_spark(c.dtype)) for c in other}
-    hashed = F.when(raw.isNull(), made.hashed)
-    spread = F.coalesce(hashed, F.xxhash64(made.whole, raw))
-    left, right = (made.values, nothing) if side == "left" else (nothing, made.values)
+    hashed = F.when(raw.isNull(), built.hashed)
+    spread = F.coalesce(hashed, F.xxhash64(built.whole, raw))
+    left, right = (built.values, nothing) if side == "left" else (nothing, built.values)
     return frame.select(
         balanced_group(F, spread, moment.groups).alias(worker.GROUP),
         F.lit(_SIDES.index(side)).cast("tinyint").alias(worker.SIDE),
@@ -261,27 +263,27 @@ def _one_side(
     )
 
 
-def _packed_column(F: Any, step: KernelStep, number: int, moment: BatchContext) -> Callable[[Slot], Column]:
+def _column_reader(F: Any, step: KernelStep, number: int, moment: BatchContext) -> Callable[[Slot], Column]:
     def column(slot: Slot) -> Column:
-        found: Column
+        value: Column
         if slot[0] == "t":
-            found = F.col(TIME)
+            value = F.col(TIME)
             if step.missing_event_time == "wall_clock":
-                found = F.coalesce(found, F.lit(moment.wall_clock).cast("bigint"))
-            return found
-        found = F.col(f"{struct_name(number)}.{column_name(int(slot[-1]))}")
-        return found
+                value = F.coalesce(value, F.lit(moment.wall_clock).cast("bigint"))
+            return value
+        value = F.col(f"{struct_name(number)}.{column_name(int(slot[-1]))}")
+        return value
 
     return column
 
 
-def _ticks(rows: DataFrame, groups: int) -> DataFrame:
+def _group_ticks(rows: DataFrame, groups: int) -> DataFrame:
     """Return one row for each group, so that time passes in groups without rows too."""
     F: Any = functions_of(rows)
     session: SparkSession = rows.sparkSession
     numbers = numbers_by_partition(groups) if is_balanced(groups) else tuple(range(groups))
-    given = {f.name: f.dataType for f in rows.schema.fields}
-    nothing = [F.lit(None).cast(given[n]).alias(n) for n in rows.columns[2:]]
+    types = {f.name: f.dataType for f in rows.schema.fields}
+    nothing = [F.lit(None).cast(types[n]).alias(n) for n in rows.columns[2:]]
     listed = F.array(*(F.lit(n) for n in numbers))
     return session.range(0, groups, 1, 1).select(
         F.element_at(listed, (F.col("id") + F.lit(1)).cast("int")).cast("int").alias(worker.GROUP),
@@ -295,7 +297,7 @@ def is_balanced(groups: int) -> bool:
     return groups <= 256  # as weft.joins.spark.sides has it
 
 
-def _struct(children: tuple[Child, ...]) -> st.StructType:
+def _struct_of(children: tuple[Child, ...]) -> st.StructType:
     return st.StructType([st.StructField(c.name, to_spark(c.dtype)) for c in children])
 
 
@@ -307,8 +309,8 @@ def result_type(task: JoinTask, children: Layout) -> st.StructType:
             st.StructField("kind", st.ByteType()),
             st.StructField("time", st.LongType()),
             *(st.StructField(name, st.LongType()) for name in windows),
-            st.StructField("left", _struct(children.left)),
-            st.StructField("right", _struct(children.right)),
+            st.StructField("left", _struct_of(children.left)),
+            st.StructField("right", _struct_of(children.right)),
         ]
     )
 
@@ -319,7 +321,7 @@ def flatten(plan: StatementPlan, task: JoinTask, joined: DataFrame, children: La
     columns: dict[str, Column] = {}
     for side, mine in zip(_SIDES, (children.left, children.right), strict=True):
         for child in mine:
-            own = _own_type(plan, child.slot)
+            own = _declared_type(plan, child.slot)
             if own is None or own == child.dtype:
                 columns[slot_name(child.slot)] = F.col(f"{side}.{child.name}")
     if task.window_columns:
@@ -327,7 +329,7 @@ def flatten(plan: StatementPlan, task: JoinTask, joined: DataFrame, children: La
     return joined.select(*(column.alias(name) for name, column in columns.items()))
 
 
-def _own_type(plan: StatementPlan, slot: Slot) -> Any:
+def _declared_type(plan: StatementPlan, slot: Slot) -> Any:
     if slot[0] != "i":
         return None
     source = plan.source(slot[1])

@@ -32,46 +32,46 @@ def write_memory(stream: StreamSpec, batches: Sequence[Rows], folder: Path) -> S
     A row is a mapping; a text is a line as it stands, readable or not.
     """
     for number, rows in enumerate(batches):
-        _write(stream, rows, folder, number)
+        _write_file(stream, rows, folder, number)
     folder.mkdir(parents=True, exist_ok=True)
-    return replace(stream, connector=FrozenMap(_files(stream, folder), **{"max.files.per.trigger": 1}))
+    return replace(stream, connector=FrozenMap(_file_options(stream, folder), **{"max.files.per.trigger": 1}))
 
 
-def _files(source: StreamSpec, folder: Path) -> FrozenMap[str, Any]:
+def _file_options(source: StreamSpec, folder: Path) -> FrozenMap[str, Any]:
     zone = source.connector.get("timestamp.zone")
     options = {"connector": "files", "path": str(folder), "format": "json"}
     return FrozenMap({**options, **({"timestamp.zone": zone} if zone else {})})
 
 
-def _write(source: StreamSpec, rows: Rows, folder: Path, number: int) -> None:
+def _write_file(source: StreamSpec, rows: Rows, folder: Path, number: int) -> None:
     file = folder / f"{number:06}.json"
     if file.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".tmp-{file.name}")
-    beside.write_text("".join(_line(source, row) + "\n" for row in rows), encoding="utf-8")
+    beside.write_text("".join(_format_line(source, row) + "\n" for row in rows), encoding="utf-8")
     # The file source reads by time of writing, and a second apart is apart on every disk.
     os.utime(beside, (_FIRST_TIME + number, _FIRST_TIME + number))
     beside.replace(file)
 
 
-def _line(source: StreamSpec, row: Mapping[str, Any] | str) -> str:
+def _format_line(source: StreamSpec, row: Mapping[str, Any] | str) -> str:
     if isinstance(row, str):
         return row
     if not isinstance(row, Mapping):
         raise ArgumentError(
             f"a row of {source.name!r} is a {type(row).__name__}",
-            help="give mappings from column to value, or texts that stand for lines of JSON",
+            help="pass mappings from column to value, or strings that are lines of JSON",
         )
-    said = {
-        name: _plain(value, source.time_format if name == source.event_time else "")
+    values = {
+        name: _to_json(value, source.time_format if name == source.event_time else "")
         for name, value in row.items()
         if value is not None
     }
-    return json.dumps(said, ensure_ascii=False)
+    return json.dumps(values, ensure_ascii=False)
 
 
-def _plain(value: Any, form: str = "") -> Any:
+def _to_json(value: Any, form: str = "") -> Any:
     """Return a value as JSON has it; `form` is the format of an event time."""
     if isinstance(value, dt.datetime) and form in _EPOCHS:
         moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
@@ -85,8 +85,8 @@ def _plain(value: Any, form: str = "") -> Any:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, Mapping):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+        return {k: _to_json(v) for k, v in value.items()}
+    return [_to_json(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 _COLUMNS = (("timestamp", TIMESTAMP), ("value", LONG))

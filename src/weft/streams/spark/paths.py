@@ -14,20 +14,20 @@ from weft.errors import ConnectorError, SourceLocation
 _SIGNS = frozenset("{}[]*?\\")
 
 
-def resolve_path(said: str, root: Path) -> str:
+def resolve_path(path: str, root: Path) -> str:
     """Return a path of a job as an absolute one; other file systems than this machine's stay as said.
 
     Raises `ConnectorError` W2017 when a relative path leaves the workspace, by ``..`` or by a link.
     """
-    if said.startswith("file:"):
-        return re.sub(r"^file:/*", "/", said)
-    if is_remote(said):
-        return said
-    whole = (root / said).absolute()
-    led = None if Path(said).is_absolute() else resolve_outside(root, whole)
+    if path.startswith("file:"):
+        return re.sub(r"^file:/*", "/", path)
+    if is_remote(path):
+        return path
+    whole = (root / path).absolute()
+    led = None if Path(path).is_absolute() else resolve_outside(root, whole)
     if led is not None:
         raise ConnectorError(
-            f"the path {said!r} leads out of the workspace, to {str(led)!r}",
+            f"the path {path!r} leads out of the workspace, to {str(led)!r}",
             code="W2017",
             help="write an absolute path where rows may come from or go to",
         )
@@ -56,22 +56,22 @@ def list_files(path: str) -> tuple[Path, ...]:
     """Return the data files that a local path means now, oldest first; names that Spark hides are left out."""
     place = Path(path)
     if place.is_file():
-        found = [place]
+        candidates = [place]
     elif is_pattern(path) and not place.exists():
-        matched = sorted(Path("/").glob(_without_groups(path).lstrip("/")))
-        found = [f for m in matched for f in ([m] if m.is_file() else sorted(m.rglob("*")))]
+        matched = sorted(Path("/").glob(_replace_groups(path).lstrip("/")))
+        candidates = [f for m in matched for f in ([m] if m.is_file() else sorted(m.rglob("*")))]
     else:
-        found = sorted(place.rglob("*")) if place.is_dir() else []
-    shown = [f for f in found if f.is_file() and not _hidden(f, place)]
-    return tuple(sorted(shown, key=lambda f: (f.stat().st_mtime_ns, str(f))))
+        candidates = sorted(place.rglob("*")) if place.is_dir() else []
+    visible = [f for f in candidates if f.is_file() and not _is_hidden(f, place)]
+    return tuple(sorted(visible, key=lambda f: (f.stat().st_mtime_ns, str(f))))
 
 
-def _without_groups(path: str) -> str:
+def _replace_groups(path: str) -> str:
     # Python's glob has no {a,b}; the files are only looked at, so more of them do no harm.
     return re.sub(r"\{[^}]*\}", "*", path)
 
 
-def _hidden(file: Path, below: Path) -> bool:
+def _is_hidden(file: Path, below: Path) -> bool:
     inner = file.relative_to(below).parts if below in file.parents else (file.name,)
     return any(part.startswith(("_", ".")) for part in inner)
 
@@ -92,7 +92,7 @@ def check_exists(path: str, what: str, at: SourceLocation | None) -> None:
     close = find_similar(place.name, beside, most=3)
     hint = f"did you mean {format_list(close)}?" if close else "paths are relative to the workspace"
     raise ConnectorError(
-        f"{what} reads {path!r}, which is not there",
+        f"{what} reads {path!r}, which does not exist",
         code="W2301",
         help=f"{hint}; a folder may be empty",
         at=at,
@@ -107,10 +107,10 @@ def source_path(path: str) -> str:
     place = Path(path)
     if is_remote(path) or not place.is_file():
         return path
-    return f"{escape_pattern(str(place.parent))}/{_only(place.name)}"
+    return f"{escape_pattern(str(place.parent))}/{_single_file_pattern(place.name)}"
 
 
-def _only(name: str) -> str:
+def _single_file_pattern(name: str) -> str:
     first = next((i for i, sign in enumerate(name) if sign not in _SIGNS and sign not in "^-!"), 0)
     return f"{escape_pattern(name[:first])}[{name[first]}]{escape_pattern(name[first + 1 :])}"
 

@@ -41,20 +41,20 @@ TABLE_MARK = "[STREAM_TABLE]"
 """Begins the message of a row that a table cannot hold."""
 
 
-def _refused(mark: str, error: type[WeftError], code: Code, help: str) -> FailureRule:
+def _refusal_rule(mark: str, error: type[WeftError], code: Code, help: str) -> FailureRule:
     text = re.compile(rf"{re.escape(mark)} {code} (.*?)(?:\s*SQLSTATE: \w+|\n|\Z)", re.DOTALL)
     return FailureRule(error=error, code=code, message="{0}", help=help, text=text)
 
 
-_NEXT: dict[Code, str] = {
+_HELP: dict[Code, str] = {
     "W2207": "correct the data, or write 'join.missing_event_time'='reject'",
     "W2208": "correct the data, or write 'malformed'='reject'",
     "W2303": "correct the row, or declare the column with the type that its values have",
 }
-_REFUSED = tuple(
-    _refused(mark, error, code, help)
+_REFUSAL_RULES = tuple(
+    _refusal_rule(mark, error, code, help)
     for mark, error in ((ROW_MARK, StreamError), (TABLE_MARK, ConnectorError))
-    for code, help in _NEXT.items()
+    for code, help in _HELP.items()
 )
 
 
@@ -65,7 +65,7 @@ def find_refused_row(failure: BaseException) -> WeftError | None:
     error[W2303]: table 'p': row {}
      = help: correct the row, or declare the column with the type that its values have
     """
-    return explain_failure(failure, _REFUSED)
+    return explain_failure(failure, _REFUSAL_RULES)
 
 
 UTC = "UTC"
@@ -81,11 +81,11 @@ _DIRECTIVES = {
 def event_micros(F: ModuleType, column: Any, dtype: DType, *, form: str, zone: str = UTC) -> Any:
     """Return the time in a column of type `dtype` as microseconds; what does not read is NULL."""
     if form in _EPOCHS:
-        return _epoch(F, column, dtype, _EPOCHS[form])
+        return _parse_epoch(F, column, dtype, _EPOCHS[form])
     if dtype == TIMESTAMP:
         return F.unix_micros(column)
     if dtype in (TIMESTAMP_NTZ, DATE):
-        return F.unix_micros(_moment(F, column.cast("timestamp_ntz"), zone))
+        return F.unix_micros(_local_to_timestamp(F, column.cast("timestamp_ntz"), zone))
     if dtype != STRING:
         raise ConnectorError(
             f"an event time of type {dtype} cannot be read as {form!r}",
@@ -93,29 +93,29 @@ def event_micros(F: ModuleType, column: Any, dtype: DType, *, form: str, zone: s
             help="numbers are epoch_seconds, epoch_millis or epoch_micros: say which in 'event.time.format'",
         )
     text = F.btrim(column, F.lit(_BLANKS))
-    moment = _patterned(F, text, form, zone) if "%" in form else parse_iso(F, text, zone)
+    moment = _parse_pattern(F, text, form, zone) if "%" in form else parse_iso(F, text, zone)
     return F.unix_micros(moment)
 
 
 def parse_iso(F: ModuleType, text: Any, zone: str = UTC) -> Any:
     """Return an ISO text as TIMESTAMP; without an offset it is a time of `zone`."""
-    local = _moment(F, text.try_cast("timestamp_ntz"), zone)
+    local = _local_to_timestamp(F, text.try_cast("timestamp_ntz"), zone)
     fits = text.rlike(rf"\A(?:{text_form('timestamp')}|.{{16,26}}[+-][0-9]{{4}})\z")
     read = F.when(text.rlike(_ZONE), text.try_cast("timestamp")).otherwise(local)
     return F.when(fits, read)
 
 
-def _moment(F: ModuleType, clock: Any, zone: str) -> Any:
+def _local_to_timestamp(F: ModuleType, clock: Any, zone: str) -> Any:
     """Return a time without zone as the moment it is in `zone`."""
-    told = clock if zone == UTC else F.convert_timezone(F.lit(zone), F.lit(UTC), clock)
-    return F.concat(told.cast("string"), F.lit("Z")).try_cast("timestamp")
+    utc = clock if zone == UTC else F.convert_timezone(F.lit(zone), F.lit(UTC), clock)
+    return F.concat(utc.cast("string"), F.lit("Z")).try_cast("timestamp")
 
 
-def _epoch(F: ModuleType, column: Any, dtype: DType, factor: int) -> Any:
+def _parse_epoch(F: ModuleType, column: Any, dtype: DType, factor: int) -> Any:
     number = F.btrim(column, F.lit(_BLANKS)) if dtype == STRING else column
     if dtype in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
         raise ConnectorError(
-            f"an event time of type {dtype} is no count since the epoch",
+            f"an event time of type {dtype} is not a count since the epoch",
             code="W2303",
             help="leave out 'event.time.format', or write 'timestamp'",
         )
@@ -128,7 +128,7 @@ def _epoch(F: ModuleType, column: Any, dtype: DType, factor: int) -> Any:
     return F.coalesce(whole, parts)  # a text with a fraction is no bigint
 
 
-def _patterned(F: ModuleType, text: Any, form: str, zone: str) -> Any:
+def _parse_pattern(F: ModuleType, text: Any, form: str, zone: str) -> Any:
     pattern = spark_pattern(form)
     if "%z" in form:
         return F.try_to_timestamp(text, F.lit(pattern))
@@ -142,7 +142,7 @@ def spark_pattern(form: str) -> str:
     >>> spark_pattern("%d.%m.%Y at %H:%M")
     "dd'.'MM'.'yyyy' at 'HH':'mm"
     """
-    found: list[str] = []
+    parts: list[str] = []
     literal = ""
     letters = iter(form)
     for letter in letters:
@@ -155,18 +155,18 @@ def spark_pattern(form: str) -> str:
             continue
         if directive not in _DIRECTIVES:
             raise ConnectorError(
-                f"the time pattern {form!r} has %{directive}, which is not read",
+                f"the time pattern {form!r} has %{directive}, which is not supported",
                 code="W2311",
                 help=f"use {', '.join('%' + d for d in _DIRECTIVES)}",
             )
         if literal:
-            found.append(_quoted(literal))
+            parts.append(_quote(literal))
             literal = ""
-        found.append(_DIRECTIVES[directive])
-    return "".join([*found, _quoted(literal)] if literal else found)
+        parts.append(_DIRECTIVES[directive])
+    return "".join([*parts, _quote(literal)] if literal else parts)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -193,28 +193,28 @@ def build_columns(
     """
     zone = str(stream.connector.get("timestamp.zone") or UTC)
     fields = stream.columns.fields
-    time, shown = _time(F, stream, values, message_time, zone)
-    wrong: list[Any] = [] if shown is None else [shown.isNotNull() & time.isNull()]
-    found = []
+    time, time_column = _event_time(F, stream, values, message_time, zone)
+    wrong: list[Any] = [] if time_column is None else [time_column.isNotNull() & time.isNull()]
+    columns = []
     for (column, source), field in zip(values, fields, strict=True):
         is_time = field.name == stream.event_time
         if is_time and field.dtype == TIMESTAMP:
-            found.append(F.timestamp_micros(time))
+            columns.append(F.timestamp_micros(time))
             continue
-        value, fits = _converted(F, column, source, field, zone)
-        found.append(value)
+        value, fits = _convert(F, column, source, field, zone)
+        columns.append(value)
         if fits is not None:
             wrong.append(column.isNotNull() & ~F.coalesce(fits, F.lit(False)))
-    wrong.extend(v.isNull() for v, f in zip(found, fields, strict=True) if not f.nullable)
-    raw = _raw(F, values, fields, corrupt, wrong)
+    wrong.extend(v.isNull() for v, f in zip(columns, fields, strict=True) if not f.nullable)
+    raw = _raw_column(F, values, fields, corrupt, wrong)
     return [
         time.alias(TIME),
         raw.alias(RAW),
-        *(value.alias(column_name(i)) for i, value in enumerate(found)),
+        *(value.alias(column_name(i)) for i, value in enumerate(columns)),
     ]
 
 
-def _time(
+def _event_time(
     F: ModuleType, stream: StreamSpec, values: Sequence[tuple[Any, DType]], message_time: Any, zone: str
 ) -> tuple[Any, Any]:
     """Return the event time in microseconds, and the column that must read as one."""
@@ -227,7 +227,7 @@ def _time(
     return event_micros(F, column, dtype, form=form, zone=zone), column
 
 
-def _converted(F: ModuleType, column: Any, source: DType, field: Field, zone: str) -> tuple[Any, Any]:
+def _convert(F: ModuleType, column: Any, source: DType, field: Field, zone: str) -> tuple[Any, Any]:
     """Return the value in its declared type and the condition under which it is exact; None: always."""
     target = field.dtype
     if source == STRING and target.is_integer:
@@ -250,7 +250,7 @@ def _converted(F: ModuleType, column: Any, source: DType, field: Field, zone: st
     return (value, None) if fits is None else (F.when(fits, value), fits)
 
 
-def _raw(
+def _raw_column(
     F: ModuleType,
     values: Sequence[tuple[Any, DType]],
     fields: Sequence[Field],
@@ -259,6 +259,6 @@ def _raw(
 ) -> Any:
     nothing = F.lit(None).cast("string")
     named = [column.alias(field.name) for (column, _), field in zip(values, fields, strict=True)]
-    told = F.to_json(F.struct(*named))
-    found = F.when(reduce(operator.or_, wrong), told).otherwise(nothing) if wrong else nothing
-    return found if corrupt is None else F.when(corrupt.isNotNull(), corrupt).otherwise(found)
+    row = F.to_json(F.struct(*named))
+    raw = F.when(reduce(operator.or_, wrong), row).otherwise(nothing) if wrong else nothing
+    return raw if corrupt is None else F.when(corrupt.isNotNull(), corrupt).otherwise(raw)

@@ -28,8 +28,8 @@ def slot_resolver(F: ModuleType) -> Callable[[Hashable], Column]:
     """Return the column of a slot as expressions mean it: windows are TIMESTAMP, not microseconds."""
 
     def column(slot: Any) -> Column:
-        found: Column = F.col(slot_name(slot))
-        return F.timestamp_micros(found) if slot[0] == "w" else found
+        value: Column = F.col(slot_name(slot))
+        return F.timestamp_micros(value) if slot[0] == "w" else value
 
     return column
 
@@ -47,30 +47,30 @@ def select_stage(
     kept = frame
     if plan.where is not None:
         kept = kept.filter(compile_expr(plan.where, column, F, today=today))
-    shown = [
+    columns = [
         compile_expr(o.typed, column, F, today=today).cast(cast_to(o.dtype)).alias(o.name)
         for o in plan.output
     ]
     if with_event_time:
-        shown.append(event_time_of(frame, plan, today=today).alias(EVENT_TIME))
-    return kept.select(*shown)
+        columns.append(event_time_of(frame, plan, today=today).alias(EVENT_TIME))
+    return kept.select(*columns)
 
 
 def event_time_of(frame: DataFrame, plan: StatementPlan, *, today: dt.date) -> Column:
     """Return the time of an output row in microseconds: the greatest of its sources', unless the statement says."""
     F: Any = functions_of(frame)
     if plan.event_time is not None:
-        said: Column = F.unix_micros(
+        time_expr: Column = F.unix_micros(
             compile_expr(plan.event_time, slot_resolver(F), F, today=today).cast("timestamp")
         )
-        return said
+        return time_expr
     names = [slot_name(("t", i.number)) for i in plan.inputs if has_time(i)]
     there = [F.col(name) for name in names if name in frame.columns]
     if not there:
         none: Column = F.lit(None).cast("bigint")
         return none
-    found: Column = there[0] if len(there) == 1 else F.greatest(*there)
-    return found
+    time: Column = there[0] if len(there) == 1 else F.greatest(*there)
+    return time
 
 
 def has_time(source: Input) -> bool:

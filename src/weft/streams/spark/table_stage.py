@@ -38,7 +38,7 @@ from weft.streams.spark.select_stage import slot_name, slot_resolver
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
 _ROWS, _ROW = "__weft_rows", "__weft_row"
-_SHOWN = 200
+_MAX_TEXT = 200
 
 
 def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
@@ -47,26 +47,26 @@ def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
     A row that does not read as declared stops the job: a table has no rejects, and a row that is
     missing would look like one that never was.
     """
-    rows = _files(spark, table, root)
+    rows = _read_files(spark, table, root)
     F: Any = functions_of(rows)
     broken = F.concat(
-        F.lit(f"{TABLE_MARK} W2303 a row of table {table.name!r} does not read as declared: "),
-        F.substring(F.col(RAW), 1, _SHOWN),
+        F.lit(f"{TABLE_MARK} W2303 a row of table {table.name!r} cannot be parsed as declared: "),
+        F.substring(F.col(RAW), 1, _MAX_TEXT),
     )
-    told = F.when(F.col(RAW).isNotNull(), F.raise_error(broken).cast("boolean"))
+    failing = F.when(F.col(RAW).isNotNull(), F.raise_error(broken).cast("boolean"))
     # Not deterministic, so that no other filter is asked first.
-    kept = rows.filter(told.otherwise(F.spark_partition_id() >= 0))
+    kept = rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
     return kept.select(*(column_name(i) for i in range(len(table.columns))))
 
 
-def _files(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
+def _read_files(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
     path = resolve_path(str(table.connector["path"]), root)
     check_exists(path, f"table {table.name!r}", table.at)
     reading = plan_reading(spark, table, path)
     paths = [path] if is_remote(path) else [escape_pattern(str(f)) for f in list_files(path)]
     if not paths:
         raise ConnectorError(
-            f"table {table.name!r} reads {path!r}, where no file is",
+            f"table {table.name!r} reads {path!r}, which has no files",
             code="W2301",
             help="a table needs at least one file; one without rows will do",
             at=table.at,
@@ -138,11 +138,11 @@ def table_slots(source: TableInput, table: DataFrame) -> DataFrame:
     """Return the needed columns of a table under the names of their slots, as stages read them."""
     F: Any = functions_of(table)
     return table.select(
-        *(F.col(column_name(i)).alias(slot_name(("i", source.number, i))) for i in _needed(source))
+        *(F.col(column_name(i)).alias(slot_name(("i", source.number, i))) for i in _needed_columns(source))
     )
 
 
-def _needed(source: TableInput) -> tuple[int, ...]:
+def _needed_columns(source: TableInput) -> tuple[int, ...]:
     return source.columns or (0,)
 
 
@@ -158,38 +158,40 @@ def join_table(
     source = plan.source(step.right)
     assert isinstance(source, TableInput)  # noqa: S101  # the planner's own step
     numbered = [f"__weft_key{i}" for i in range(len(step.keys))]
-    grouped = _grouped(F, source, step, table, numbered)
+    grouped = _group_by_key(F, source, step, table, numbered)
     met = [
-        _typed(F, slot_name(key.left), key.dtype) == F.col(name)
+        _cast_column(F, slot_name(key.left), key.dtype) == F.col(name)
         for key, name in zip(step.keys, numbered, strict=True)
     ]
     looked = frame.join(grouped, met, "left_outer")
     rows = F.col(_ROWS)
     if (residual := step.residual) is not None:
-        rows = F.filter(rows, lambda row: compile_expr(residual, _inside(F, row, step.right), F))
+        rows = F.filter(rows, lambda row: compile_expr(residual, _row_resolver(F, row, step.right), F))
     looked = looked.withColumn(_ROWS, rows).drop(*numbered)
-    found = F.coalesce(F.size(F.col(_ROWS)) > 0, F.lit(False))
+    has_match = F.coalesce(F.size(F.col(_ROWS)) > 0, F.lit(False))
     counts = observation_of(frame, f"weft_table_{uuid.uuid4().hex}")
     looked = looked.observe(
-        counts, F.count(F.lit(1)).alias("in"), F.coalesce(F.count_if(found), F.lit(0)).alias("matched")
+        counts, F.count(F.lit(1)).alias("in"), F.coalesce(F.count_if(has_match), F.lit(0)).alias("matched")
     )
     opened = F.explode if step.how == "inner" else F.explode_outer
     joined = looked.withColumn(_ROW, opened(F.col(_ROWS)))
     columns = [
         F.col(_ROW)[slot_name(("i", source.number, i))].alias(slot_name(("i", source.number, i)))
-        for i in _needed(source)
+        for i in _needed_columns(source)
     ]
     return joined.select(*frame.columns, *columns), counts
 
 
-def _grouped(F: Any, source: TableInput, step: TableStep, table: DataFrame, names: list[str]) -> DataFrame:
+def _group_by_key(
+    F: Any, source: TableInput, step: TableStep, table: DataFrame, names: list[str]
+) -> DataFrame:
     """Return the table with one row for each key; rows with a NULL key match nothing and stay out."""
     keys = [
-        _typed(F, column_name(key.right[2]), key.dtype).alias(name)
+        _cast_column(F, column_name(key.right[2]), key.dtype).alias(name)
         for key, name in zip(step.keys, names, strict=True)
     ]
     held = F.struct(
-        *(F.col(column_name(i)).alias(slot_name(("i", source.number, i))) for i in _needed(source))
+        *(F.col(column_name(i)).alias(slot_name(("i", source.number, i))) for i in _needed_columns(source))
     ).alias(_ROW)
     rows = table.select(*keys, held)
     for name in names:
@@ -197,19 +199,19 @@ def _grouped(F: Any, source: TableInput, step: TableStep, table: DataFrame, name
     return rows.groupBy(*names).agg(F.collect_list(_ROW).alias(_ROWS))
 
 
-def _typed(F: Any, name: str, dtype: DType) -> Column:
-    found: Column = F.col(name).cast(to_spark(dtype))
-    return found
+def _cast_column(F: Any, name: str, dtype: DType) -> Column:
+    column: Column = F.col(name).cast(to_spark(dtype))
+    return column
 
 
-def _inside(F: Any, row: Any, number: int) -> Callable[[Hashable], Column]:
+def _row_resolver(F: Any, row: Any, number: int) -> Callable[[Hashable], Column]:
     """Return the column of a slot where the table's columns are children of `row`."""
     flat = slot_resolver(F)
 
     def column(slot: Any) -> Column:
         if slot[0] == "i" and slot[1] == number:
-            found: Column = row[slot_name(slot)]
-            return found
+            value: Column = row[slot_name(slot)]
+            return value
         return flat(slot)
 
     return column
