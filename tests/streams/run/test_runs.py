@@ -109,7 +109,7 @@ def test_a_changed_query_is_told_what_changed_and_goes_on_only_as_it_is_told(
     wider = filtered.replace("'10' SECOND", "'15' SECOND")
     refused = code_of(spark, wider, tmp_path, keep="state")
     assert refused.code == "W2203"
-    assert "--keep state cannot go on with it" in refused.message
+    assert "--keep state does not cover it" in refused.message
     third = run_memory(spark, job_of(wider, tmp_path), given, keep="offsets")
     assert third.checkpoint != first.checkpoint
     assert read_job_record(third.checkpoint).first_batch == 3

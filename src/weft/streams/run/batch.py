@@ -1,8 +1,8 @@
-"""The same job over the same inputs as batch queries: what a stream gives once it is sealed, in one go.
+"""A job as batch queries over its existing inputs: the output of a sealed stream, in one run.
 
-There is no checkpoint, no watermark and no ledger.  The rows go to `to`, or to the sink of the statement
-when no checkpoint has written there: two ways of filling one folder would give every row twice.  A second
-run replaces the files of the first.
+It has neither checkpoint, watermark nor ledger.  The rows go to `to`, or to the sink of the statement if no
+checkpoint has written there, because a folder filled by both would have every row twice.  A second run
+replaces the files of the first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from weft.streams.spark.table_stage import write_memory_table
 from weft.streams.sql.spec import SinkSpec
 
 _MARK = "batch"
-"""Stands in the names of files where a stream has its checkpoint."""
+"""Replaces the id of the checkpoint in file names."""
 _MAX_ROWS = 20
 
 
@@ -51,8 +51,8 @@ def run_batch(
 ) -> JobReport:
     """Run every statement of a job as a batch query and write its rows.
 
-    `to` is a folder; a job of several statements gets one below it for each.  `show` is told the rows
-    of console sinks.
+    `to` is a folder; each of several statements gets a folder in it.  `show` receives the rows of
+    console sinks.
     """
     chosen = select_statements(plan, only)
     started = dt.datetime.now(dt.UTC)
@@ -76,7 +76,7 @@ def _own_folder(plan: JobPlan, statement: StatementPlan) -> Path:
 
 
 def _write_inputs(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folder: Path) -> StatementPlan:
-    """Return the plan with streams and tables of a program's memory written as files, anew for each run."""
+    """Return the plan with streams and tables from memory written as files, again for each run."""
     inputs: list[Input] = []
     for source in plan.inputs:
         stream = source.stream
@@ -102,7 +102,7 @@ def _write_inputs(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], fold
 
 
 def _file_sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> SinkSpec:
-    """Return the sink as one of files: where it is said, in `to`, or in a folder of the job's own."""
+    """Return the sink as a sink of files: as declared, in `to`, or in a folder of the job."""
     sink = statement.sink
     kind = sink.connector["connector"]
     if to is not None:
@@ -124,7 +124,7 @@ def _file_sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> Sink
 
 
 def _check_no_stream_rows(plan: JobPlan, statement: StatementPlan) -> None:
-    """Raise W2215 when a checkpoint of the job, in use or not, has rows in the sink."""
+    """Raise W2215 if any checkpoint of the job has rows in the sink."""
     folder = statement_folder(job_folder(plan), statement.name)
     if find_checkpoint(folder) is not None and any(
         f.exists() for c in list_checkpoints(folder) for f in sink_files(c)
@@ -133,7 +133,7 @@ def _check_no_stream_rows(plan: JobPlan, statement: StatementPlan) -> None:
         raise StreamError(
             f"{path!r} holds rows of the stream {statement.name!r}: a batch would add every row again",
             code="W2215",
-            help="write them elsewhere: --to FOLDER",
+            help="write to another folder: --to FOLDER",
         )
 
 

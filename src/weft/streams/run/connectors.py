@@ -1,12 +1,12 @@
-"""Connectors: jars of Spark that do not come with it, fetched by Maven or taken from a folder.
+"""Connectors: extra jars for Spark, fetched by Maven or copied from a folder.
 
 ::
 
     share/weft/jars/kafka/spark-sql-kafka-0-10_2.13-<version>.jar, kafka-clients-....jar, ...
                          /connector.json       what was installed, and for which Spark
 
-What Spark has already is not kept.  A connector is there whole or not at all: it is put together in a folder
-beside its place and renamed.
+Jars that Spark includes are removed.  A connector is installed atomically: it is assembled in a temporary folder
+that is renamed.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _ABOUT = "connector.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connector:
-    """What can be installed: `artifact` names its main jar, `elder` releases that work with this Spark too."""
+    """A connector: `artifact` is the name of its main jar, `older` are releases that also work with this Spark."""
 
     name: str
     artifact: str
     what: str
-    elder: tuple[tuple[Artifact, ...], ...] = ()
+    older: tuple[tuple[Artifact, ...], ...] = ()
 
 
 CONNECTORS: tuple[Connector, ...] = (
@@ -53,7 +53,7 @@ CONNECTORS: tuple[Connector, ...] = (
         name="kafka",
         artifact="spark-sql-kafka-0-10_2.13",
         what="streams and sinks of connector 'kafka'",
-        elder=(
+        older=(
             (
                 (_GROUP, "spark-sql-kafka-0-10_2.13", "4.2.0"),
                 (_GROUP, "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
@@ -64,7 +64,7 @@ CONNECTORS: tuple[Connector, ...] = (
         name="avro",
         artifact="spark-avro_2.13",
         what="files and messages of format 'avro'",
-        elder=(((_GROUP, "spark-avro_2.13", "4.1.1"),),),
+        older=(((_GROUP, "spark-avro_2.13", "4.1.1"),),),
     ),
 )
 
@@ -75,7 +75,7 @@ def _or_none(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledConnector(Document):
-    """A connector as it is on this machine; `version` is empty when it is not there."""
+    """An installed connector; `version` is empty if it is not installed."""
 
     DOCUMENT: ClassVar = ("name", "is_installed", "version", "spark", "folder", "jars")
 
@@ -93,7 +93,7 @@ class InstalledConnector(Document):
 
 
 def find_connector(name: str) -> Connector:
-    """Return the connector of a name; raise `ConnectorError` W2311 when there is none."""
+    """Return the connector with a name; raise `ConnectorError` W2311 if it is unknown."""
     connectors = {c.name: c for c in CONNECTORS}
     if name in connectors:
         return connectors[name]
@@ -106,7 +106,7 @@ def find_connector(name: str) -> Connector:
 
 
 def find_installed(connector: Connector, folder: Path | None = None) -> InstalledConnector:
-    """Return what is on this machine of a connector."""
+    """Return the installed version and jars of a connector."""
     place = (folder or jars_folder()) / connector.name
     jars = tuple(sorted(p.name for p in place.glob("*.jar")))
     return InstalledConnector(
@@ -122,10 +122,10 @@ def find_installed(connector: Connector, folder: Path | None = None) -> Installe
 def install_connector(
     name: str, *, offline: Path | None = None, folder: Path | None = None
 ) -> tuple[InstalledConnector, tuple[Diagnostic, ...]]:
-    """Put a connector where sessions of Weft find it; return what is there now and what to know of it.
+    """Install a connector for sessions of Weft; return it and warnings.
 
-    Maven fetches the release of the installed Spark; where it is not to be had, an elder one that works with
-    it.  `offline` is a folder that holds the jars already.
+    Maven fetches the release of the installed Spark, or an older one that works with it if there is none.
+    `offline` is a folder that contains the jars.
     """
     connector = find_connector(name)
     base = folder or jars_folder()
@@ -147,7 +147,7 @@ def install_connector(
 
 
 def spark_version() -> str:
-    """Return the version of the installed PySpark; raise W2306 when there is none."""
+    """Return the version of the installed PySpark; raise W2306 if it is not installed."""
     try:
         return version("pyspark")
     except PackageNotFoundError as cause:
@@ -159,9 +159,9 @@ def spark_version() -> str:
 
 
 def maven_project(artifacts: Iterable[Artifact]) -> str:
-    """Return the project file by which Maven fetches artifacts with all they need.
+    """Return the Maven project that fetches artifacts with their dependencies.
 
-    Where several are named, the parts of their own group that they need are the ones that are named.
+    Several artifacts must list the dependencies of their own group explicitly.
 
     >>> "<version>4.3.0</version>" in maven_project([("org.apache.spark", "spark-avro_2.13", "4.3.0")])
     True
@@ -193,7 +193,7 @@ def _fetch(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
             f"`weft connectors install {connector.name} --offline DIR`",
         )
     output = ""
-    for choice in (((_GROUP, connector.artifact, release),), *connector.elder):
+    for choice in (((_GROUP, connector.artifact, release),), *connector.older):
         done, output = fetch_artifacts(program, choice, stage)
         if done:
             return () if choice[0][2] == release else (_older_release(connector, release, choice[0][2]),)
@@ -208,14 +208,14 @@ def _fetch(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
 
 
 def fetch_artifacts(program: str, artifacts: tuple[Artifact, ...], stage: Path) -> tuple[bool, str]:
-    """Let Maven copy artifacts with all they need into a folder; return whether it could, and what it said."""
+    """Copy artifacts with their dependencies into a folder by Maven; return success and its output."""
     with tempfile.TemporaryDirectory(prefix="weft-connector-") as work:
         project = Path(work, "pom.xml")
         project.write_text(maven_project(artifacts), encoding="utf-8")
         command = [program, "--quiet", "--batch-mode", "--file", str(project), "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={stage.resolve()}"]
         try:
-            # The words are ours: Maven's program, a file of ours and a folder.
+            # No argument comes from a user: the Maven program, our file and a folder.
             ran = subprocess.run(  # noqa: S603
                 command, capture_output=True, text=True, check=False, timeout=_WAIT, stdin=subprocess.DEVNULL
             )
@@ -229,7 +229,7 @@ def _last_error(output: str) -> str:
         line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")
     ]
     first = next(filter(None, lines), "no error message")
-    # Where it looked is the business of Maven's settings.
+    # Leave out the URLs of the repositories, which come from Maven's settings.
     return re.sub(r"\s*(?:\(?https?://\S+\)?|-> \[Help \d+\])", "", first)[:400]
 
 
@@ -237,7 +237,7 @@ def _older_release(connector: Connector, release: str, older: str) -> Diagnostic
     return Diagnostic(
         "W2306",
         f"Maven has no {connector.artifact} {release}: {older} was installed, which works with Spark {release}",
-        help=f"`weft connectors install {connector.name}` takes {release} once it is there",
+        help=f"`weft connectors install {connector.name}` installs {release} once it is available",
         severity="warning",
     )
 
@@ -255,12 +255,12 @@ def _incomplete_error(connector: Connector, folder: Path) -> ConnectorError:
     return ConnectorError(
         f"{str(folder)!r} holds no {connector.artifact}-<version>.jar",
         code="W2306",
-        help=f"it must hold that jar and all it needs: `mvn dependency:copy-dependencies` of {_GROUP}:{connector.artifact}",
+        help=f"it must contain that jar and its dependencies: `mvn dependency:copy-dependencies` of {_GROUP}:{connector.artifact}",
     )
 
 
 def _remove_bundled(stage: Path) -> list[str]:
-    """Remove the jars that Spark brings; two releases of one library on one classpath do harm."""
+    """Remove the jars that Spark includes; two releases of a library on one classpath conflict."""
     known = {_stem(p.name) for p in _spark_jars()}
     for jar in stage.glob("*.jar"):
         if _stem(jar.name) in known:
@@ -310,5 +310,5 @@ def _not_writable_error(base: Path, why: str) -> ConnectorError:
     return ConnectorError(
         f"{str(base)!r} cannot be written: {why}",
         code="W2306",
-        help="connectors go into the Python environment of Weft: use one that is yours",
+        help="connectors are installed into the Python environment of Weft: use one that you can write to",
     )

@@ -1,4 +1,4 @@
-"""What stopped a streaming query: exceptions of Spark and of workers turned into ours."""
+"""Failures of streaming queries: exceptions of Spark and of workers become errors of Weft."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _IN_WORKER = "PYTHON_EXCEPTION"
 _OUTER = ("STREAM_FAILED", "FAILED_READ_FILE", "TASK_WRITE_FAILED")
 _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _AGAIN = (
-    "nothing of the batch is committed; correct the cause and start the job again: it goes on where it was"
+    "nothing of the batch is committed; correct the cause and start the job again: it continues where it was"
 )
 
 
 def explain_failure(failure: BaseException, statement: str) -> WeftError:
-    """Return what an exception in the middle of a streaming query means to a user."""
+    """Return the error of Weft for an exception in a streaming query."""
     if isinstance(failure, WeftError):
         return failure
     if isinstance(failure, KernelProblem):
@@ -64,10 +64,10 @@ def explain_failure(failure: BaseException, statement: str) -> WeftError:
 
 
 def collect_messages(failure: BaseException) -> str:
-    """Return the texts of an exception and of everything that led to it."""
+    """Return the messages of an exception and of all its causes."""
     messages: list[str] = []
     error: Any = failure
-    while error is not None and len(messages) < 20:  # a chain that is longer says nothing new
+    while error is not None and len(messages) < 20:  # longer chains repeat themselves
         messages.append(f"{type(error).__name__}: {error}")
         messages.extend(str(getattr(error, name, "") or "") for name in ("_stackTrace", "_desc"))
         error = getattr(error, "_cause", None) or error.__cause__
@@ -115,7 +115,7 @@ def _machine_error(failure: BaseException, text: str, statement: str) -> WeftErr
         return StreamError(
             f"{statement!r} lost a worker: {lost}",
             code="W2214",
-            help="start the job again: it goes on after its last commit; with little memory choose more 'groups'",
+            help="start the job again: it continues after its last commit; if memory is short, use more 'groups'",
         )
     return None
 
@@ -124,7 +124,7 @@ def _is_jvm_gone(failure: BaseException) -> bool:
     """Return whether a call into the JVM failed without an exception of Java: its process is gone.
 
     A JVM that is alive answers with an exception (`Py4JJavaError`) or with the trace of why the call is invalid.  One
-    that is killed ends the call that is under way, whichever it is, so the messages of py4j vary with the moment.
+    that is killed ends the call that is under way, so the messages of py4j vary.
     """
     error: BaseException | None = failure
     while error is not None:

@@ -1,4 +1,4 @@
-"""A streaming job: its statements one after another, or side by side while it goes on without end."""
+"""A streaming job: its statements run one after another, or concurrently in continuous mode."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def run_job(
     stop: Callable[[], bool] | None = None,
     show: Callable[[str], None] | None = None,
 ) -> JobReport:
-    """Run the statements of a job and return what they have done.
+    """Run the statements of a job and return their reports.
 
-    ``available`` reads what there is, ``final`` also ends the input, flushes and seals, ``continuous``
-    goes on until `stop` says so.  `memory` holds rows by stream and table, `show` takes the text of
-    consoles.  A CRASH among the rows of a stream lets everything be opened again from what is on disk.
+    ``available`` reads the existing input, ``final`` also ends the input, flushes and seals, ``continuous``
+    runs until `stop` returns True.  `memory` holds rows by stream and table, `show` receives the text of
+    consoles.  At a CRASH in the rows of a stream everything is opened again from disk.
     """
     refuse_connect(spark)
     chosen = select_statements(plan, only)
@@ -90,17 +90,17 @@ def run_job(
 def run_statements(
     running: RunContext, plans: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> dict[str, QueryReport]:
-    """Run statements side by side, each on its checkpoint, and return their reports by name.
+    """Run statements concurrently, each on its checkpoint, and return their reports by name.
 
     This is the whole of `weft stream run`, top to bottom.  A process may be killed between any two lines: the next
-    run goes on after the last commit.
+    run continues after the last commit.
     """
 
     def run_batch(statement: Statement, rows: DataFrame, number: int, *, final: bool) -> None:
         if statement.has_committed(number):
             statement.finish_commit(number)
             return
-        # Watermark and clocks are on disk before a row is judged by them, so that a repeated batch decides the same.
+        # Watermark and clocks are on disk before they are used, so that a repeated batch has the same result.
         stages = statement.begin_batch(number, final=final)
         with stages.cache(rows) as source:
             joined = stages.join(source)  # the kernel with its state, lookups into tables
@@ -112,12 +112,12 @@ def run_statements(
     with ExitStack() as stack:
         statements: list[Statement] = []
         for plan in plans:
-            # The checkpoint is locked, checked against the plan, and brought back to its last commit.
+            # The checkpoint is locked, compared with the plan, and restored to its last commit.
             locked = open_checkpoint(
                 running.job, plan, cores=count_cores(running.spark), fresh=fresh, keep=keep
             )
             statement = Statement.open(running, plan, stack.enter_context(locked))
-            # When a later statement does not start, this one ends before its lock is free.
+            # If a later statement does not start, this one ends before its lock is released.
             stack.callback(statement.end)
             # Spark reads the sources and calls `run_batch` with the rows of each batch.
             statement.start(run_batch)
@@ -125,13 +125,13 @@ def run_statements(
         wait_all(statements, running.stop)
         if running.mode == "final":
             for statement in statements:
-                statement.finish(run_batch)  # what waits comes out, the checkpoint is sealed
+                statement.finish(run_batch)  # waiting rows are emitted, the checkpoint is sealed
                 running.listener.on_sealed(statement.report())
         return {statement.plan.name: statement.report() for statement in statements}
 
 
 def select_statements(plan: JobPlan, only: str | None) -> tuple[StatementPlan, ...]:
-    """Return the statements to run; raise W2215 when `only` names none."""
+    """Return the statements to run; raise W2215 if `only` is unknown."""
     if only is None:
         return plan.statements
     selected = tuple(s for s in plan.statements if s.name == only)
@@ -147,7 +147,7 @@ def select_statements(plan: JobPlan, only: str | None) -> tuple[StatementPlan, .
 
 
 def source_warnings(plan: JobPlan, chosen: Sequence[StatementPlan]) -> tuple[Diagnostic, ...]:
-    """Return what there is to say about the sources of statements, each thing once."""
+    """Return the warnings about the sources of statements."""
     streams = {i.stream.name: i.stream for s in chosen for i in s.inputs}
     files = [s for s in streams.values() if s.connector["connector"] == "files"]
     return tuple(finding for stream in files for finding in check_file_order(stream, plan.root))
@@ -156,7 +156,7 @@ def source_warnings(plan: JobPlan, chosen: Sequence[StatementPlan]) -> tuple[Dia
 def _run_open(
     running: RunContext, chosen: Sequence[StatementPlan], *, fresh: bool, keep: Keep | None
 ) -> tuple[QueryReport, ...]:
-    """Run the statements that no earlier run has ended: one after another, or side by side without end."""
+    """Run the statements that are not sealed: one after another, or concurrently in continuous mode."""
     ended = find_sealed(running.job, chosen, fresh=fresh, keep=keep)
     if fresh:
         remove_path(running.reader.memory_folder)
@@ -176,7 +176,7 @@ def _report_sealed(
 
 
 def _split_at_crashes(memory: Memory) -> list[Memory]:
-    """Return the rows that a program hands in up to each crash in them, and all of them last."""
+    """Return the rows of a program up to each crash in them, then all rows."""
     cuts = max((sum(isinstance(b, Crash) for b in rows) for rows in memory.values()), default=0)
     return [{name: _rows_until(rows, life) for name, rows in memory.items()} for life in range(cuts + 1)]
 

@@ -1,4 +1,4 @@
-"""Opening a statement: its checkpoint is found, checked against the plan, and taken by this process."""
+"""Opening a statement: find its checkpoint, compare it with the plan, and lock it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from weft.streams.run.sinks import check_sink
 
 
 def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> int:
-    """Write the rows that wait in the state of `old` as rejects of `new` and return how many they are."""
+    """Write the waiting rows of `old` as rejects of `new` and return their number."""
     before, after = (StateStore(str(c.root.absolute())) for c in (old, new))
     count = 0
     for path in sorted(old.state.glob(f"j*/{batch}/*/index.json")):
@@ -64,10 +64,10 @@ def job_folder(job: JobPlan) -> Path:
 def find_sealed(
     job: JobPlan, chosen: Sequence[StatementPlan], *, fresh: bool = False, keep: Keep | None = None
 ) -> FrozenMap[str, Checkpoint]:
-    """Return the checkpoints of statements that an earlier final run has ended: they are not run again.
+    """Return the checkpoints of statements that an earlier final run sealed; they are not run again.
 
-    Raises everything that keeps a statement from running, of all of them at once, before the first one runs:
-    W2203, W2205, W2308, W2309, and W2204 when no statement is left to run.
+    Raises all errors that prevent any statement from running, before the first one runs:
+    W2203, W2205, W2308, W2309, and W2204 if no statement remains to run.
     """
     mistakes = ErrorCollector()
     ended: dict[str, Checkpoint] = {}
@@ -87,7 +87,7 @@ def find_sealed(
 def _check_statement(
     job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None
 ) -> Checkpoint | None:
-    """Return the checkpoint of a statement when it is sealed; raise what keeps the statement from running."""
+    """Return the checkpoint of a statement when it is sealed; raise if the statement cannot run."""
     folder = statement_folder(job_folder(job), plan.name)
     with lock_statement(folder / "lock", plan.name):
         check_sink(plan.sink, job.root)
@@ -118,10 +118,10 @@ def _can_continue(change: Change, keep: Keep | None) -> bool:
 def open_checkpoint(
     job: JobPlan, plan: StatementPlan, *, cores: int, fresh: bool = False, keep: Keep | None = None
 ) -> Iterator[Checkpoint]:
-    """Give the checkpoint of a statement, locked while the block runs.
+    """Yield the checkpoint of a statement and hold its lock in the block.
 
-    Raises `StreamError`: W2203 when the statement is not the one of the checkpoint and `keep` does not
-    say what happens, W2204 when it is sealed, W2205 when another process has it.
+    Raises `StreamError`: W2203 if the statement changed in a way that `keep` does not cover,
+    W2204 if the checkpoint is sealed, W2205 if another process holds it.
     """
     folder = statement_folder(job_folder(job), plan.name)
     with lock_statement(folder / "lock", plan.name):
@@ -135,17 +135,17 @@ def open_checkpoint(
 
 
 def _find_current(folder: Path, *, fresh: bool) -> Checkpoint | None:
-    # Beginning again is the way out of a damaged checkpoint, so it does not matter how the old one is.
+    # A fresh start must work with a damaged checkpoint, so the old one is not read.
     return None if fresh else find_checkpoint(folder)
 
 
 def choose_groups(job: JobPlan, plan: StatementPlan, cores: int) -> int:
-    """Return into how many groups of keys the state is cut; it stays so for the life of a checkpoint."""
+    """Return the number of groups of keys, which is fixed for the life of a checkpoint."""
     groups = job.settings.get("groups")
     if groups is not None:
         return int(groups)
     limits = [s.limits.max_state_rows for s in plan.kernel_steps if s.limits.max_state_rows is not None]
-    # A limit on rows is held in each group apart: few rows in many groups would be cut unevenly.
+    # A limit on rows applies to each group, so a small limit needs a single group.
     return 1 if limits and min(limits) < _FEW_ROWS else max(cores, 1)
 
 
@@ -167,7 +167,7 @@ def _begin(
 
 
 def _plan_document(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
-    """Return what may be read of a plan without the job: its text, and what `status` asks for."""
+    """Return the readable plan: its text, and the facts that `status` needs."""
     return FrozenMap({"text": explain_job(job, plan.name).text, **plan_facts(plan)})
 
 
@@ -203,7 +203,7 @@ def _has_other_inputs(change: Change) -> bool:
 def _begin_with_offsets(
     folder: Path, job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int
 ) -> Checkpoint:
-    """Begin a checkpoint with an empty state whose sources go on where the old one's are."""
+    """Create a checkpoint with an empty state whose sources continue at the offsets of the old one."""
     last = last_batch(old)
     record = JobRecord(
         groups=groups,
@@ -239,11 +239,11 @@ def _changed_error(
     names = format_list([p.part for p in change.parts if p.keeps not in ("same", "all")])
     ways = []
     if change.keeps == "state":
-        ways.append("`--keep state` goes on with the state and the offsets")
+        ways.append("`--keep state` continues with the state and the offsets")
     if not _has_other_inputs(change):
-        ways.append("`--keep offsets` reads on with an empty state; waiting rows become rejects (ABANDONED)")
+        ways.append("`--keep offsets` continues with an empty state; waiting rows become rejects (ABANDONED)")
     ways.append("`--fresh` reads everything again and replaces the output")
-    refusal = f", and --keep {keep} cannot go on with it" if keep else ""
+    refusal = f", and --keep {keep} does not cover it" if keep else ""
     return StreamError(
         f"the query of {plan.name!r} is not the one of its checkpoint {checkpoint.name}: it changed in {names}{refusal}",
         code="W2203",

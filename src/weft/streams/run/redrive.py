@@ -1,4 +1,4 @@
-"""Redrive: rejected rows are processed again, and what they change is written as corrections.
+"""Redrive: process rejected rows again and write the changes as corrections.
 
 ::
 
@@ -6,9 +6,9 @@
                                                        +I   a row that the sink lacks
                                                        -D   a row that the sink has and should not
 
-Before a checkpoint is sealed, late rows are looked up in the state that is still there; ``join.retention`` keeps
-it longer.  Afterwards all inputs are read again as a batch, and the corrections are the whole difference.
-Rows of the sink, plus ``+I``, minus ``-D``, are never further from the batch result than before.
+Before a checkpoint is sealed, late rows are matched with the remaining state, which ``join.retention`` keeps longer.
+Afterwards all inputs are read again as a batch, and the corrections are the full difference.  Rows of the sink, plus
+``+I``, minus ``-D``, are never further from the batch result than before.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from weft.streams.sql.spec import SinkSpec
 OP, PLUS, MINUS = "_op", "+I", "-D"
 REDRIVABLE = ("LATE", "EVICTED", "DUPLICATE", "NO_EVENT_TIME")
 RejectedPlaces = Mapping[RejectFile, tuple[int, ...]]
-"""Rejected rows by their file and their place in it."""
+"""Rejected rows by file and position."""
 
 
 def redrive_job(
@@ -66,8 +66,8 @@ def redrive_job(
 ) -> tuple[RedriveReport, ...]:
     """Process the rejected rows of a job again, or of the statement that writes `sink`.
 
-    `reasons` are taken beside LATE; rows without event time need `time_column`, the column that has it.
-    Raises `StreamError` W2216 when there is nothing to take, W2205 while the job runs.
+    `reasons` are redriven in addition to LATE; rows without event time need `time_column`.
+    Raises `StreamError` W2216 if there are no such rows, W2205 while the job runs.
     """
     selected = _check_reasons(reasons, time_column)
     chosen = [s for s in plan.statements if sink in (None, s.name)]
@@ -82,7 +82,7 @@ def redrive_job(
     if not reports:
         raise StreamError(
             f"nothing to redrive in {sink or plan.name!r}: no row was rejected as {format_list(selected)}, "
-            "or all were taken",
+            "or all were redriven",
             code="W2216",
             help=f"`weft stream status {quote_for_shell(plan.name)} --rejects 20` shows rejected rows with their reasons",
         )
@@ -161,7 +161,7 @@ def _redrive_statement(
 
 
 def _check_unchanged(plan: StatementPlan, checkpoint: Checkpoint) -> None:
-    """Raise `StreamError` W2203 when the statement is not the one whose rows are in the sink."""
+    """Raise `StreamError` W2203 if the statement changed since it wrote its rows."""
     record = read_job_record(checkpoint)
     change = compare_parts(record.parts, describe_parts(plan, groups=record.groups))
     if change.keeps in ("same", "all"):
@@ -177,7 +177,7 @@ def _check_unchanged(plan: StatementPlan, checkpoint: Checkpoint) -> None:
                     f"{p.part} was: {p.old or '(nothing)'}\n{' ' * len(p.part)}  is: {p.new or '(nothing)'}"
                     for p in changed
                 ),
-                "corrections are those of the query that wrote the rows: bring it back, or begin again with --fresh",
+                "corrections are those of the query that wrote the rows: restore it, or begin again with --fresh",
             )
         ),
     )
@@ -185,7 +185,7 @@ def _check_unchanged(plan: StatementPlan, checkpoint: Checkpoint) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Corrections:
-    """Corrections as a frame of `_op` and the columns of the sink, and the rejected rows they are of."""
+    """Corrections as a frame of `_op` and the columns of the sink, and the rejected rows they come from."""
 
     frame: DataFrame
     taken: RejectedPlaces
@@ -231,7 +231,7 @@ def _list_open_rows(
 
 
 def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
-    """Return the sink of corrections: files beside those of the statement's sink, in their format."""
+    """Return the sink of corrections: a folder next to that of the statement's sink, in its format."""
     sink = plan.sink
     kind = sink.connector["connector"]
     if kind == "files":
@@ -241,7 +241,7 @@ def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
         path = f"{checkpoint.memory}.corrections"
         return replace(sink, connector=FrozenMap(connector="files", path=path, format="parquet"))
     raise StreamError(
-        f"the rows that {plan.name!r} gave to {kind} cannot be read back, so it cannot be corrected",
+        f"the rows that {plan.name!r} wrote to {kind} cannot be read back, so it cannot be corrected",
         code="W2216",
         help="corrections need a sink of files",
         at=sink.at,
@@ -251,7 +251,7 @@ def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
 def _stage_corrections(
     frame: DataFrame, sink: SinkSpec, folder: Path, checkpoint: str, number: int, *, dry_run: bool
 ) -> tuple[tuple[Move, ...], dict[str, int]]:
-    """Write corrections aside; return the renames that will show them and how many of each kind there are."""
+    """Stage corrections; return the renames that publish them and the number of each kind."""
     F: Any = functions_of(frame)
     kept = frame.persist()
     try:

@@ -1,6 +1,6 @@
-"""What rejected rows change: looked up in the state that is still there, or by reading a sealed statement's inputs again.
+"""Corrections from rejected rows: matched with the remaining state, or by reading the inputs of a sealed statement again.
 
-See `weft.streams.kernel.redrive` for the state; a sealed statement is compared with its inputs, every row that differs.
+See `weft.streams.kernel.redrive` for the state; the output of a sealed statement is compared with its inputs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from weft.streams.sql.spec import SinkSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StateCorrections:
-    """Rows of the sink to add and to take back, and the rejected rows they are of."""
+    """Rows of the sink to add and to retract, and the rejected rows they come from."""
 
     plus: DataFrame
     minus: DataFrame
@@ -61,7 +61,7 @@ def look_up_rejects(
     *,
     time_column: str | None = None,
 ) -> StateCorrections:
-    """Return what rejected rows change, as far as the state tells."""
+    """Return the corrections from rejected rows that the state determines."""
     step = single_join(plan)
     task = build_task(plan, step)
     children = build_layout(plan, step)
@@ -93,7 +93,7 @@ def look_up_rejects(
 
 
 def single_join(plan: StatementPlan) -> KernelStep:
-    """Return the one join whose state can be looked into; raise `StreamError` W2216 for other statements."""
+    """Return the join of a statement with one join of two streams; raise `StreamError` W2216 for others."""
     steps = plan.kernel_steps
     timed = steps[0].axis is not None if len(steps) == 1 else False
     why = ""
@@ -115,7 +115,7 @@ def _schema(children: tuple[Child, ...]) -> Any:
 
 
 def _code(problem: KernelProblem) -> Code:
-    code: Code = problem.code  # type: ignore[assignment]  # the kernel knows no list of codes
+    code: Code = problem.code  # type: ignore[assignment]  # the kernel does not import the list of codes
     return code
 
 
@@ -128,7 +128,7 @@ def _late_rows(
     places: tuple[int, ...],
     time_column: str | None,
 ) -> tuple[Any, Any, Any]:
-    """Return rejected rows as the children of their side, their times, and the batch up to which each gave pairs."""
+    """Return rejected rows as children of their side, their times, and the last batch in which each took part."""
     table = read_rejects(file).take(pa.array(places))
     schema = _schema(children.left if side == "left" else children.right)
     rows = table.column("row").combine_chunks()
@@ -148,7 +148,7 @@ def _fill_times(times: Any, own_times: Any) -> Any:
     filled = pc.coalesce(times, own_times)
     if filled.null_count:
         raise StreamError(
-            "rows without event time have none in the column of --time either",
+            "some rows without event time have NULL in the column of --time",
             code="W2216",
             help="name a column that every one of them has",
         )
@@ -205,7 +205,7 @@ def compare_with_inputs(
 ) -> tuple[DataFrame, DataFrame]:
     """Return the rows that the sink lacks and those that it should not have.
 
-    `corrections` are the files of earlier redrives: what they changed counts as done.
+    `corrections` are the files of earlier redrives, whose changes are taken into account.
     """
     _check_rereadable(plan)
     _check_files_exist(plan, checkpoint, corrections)
@@ -236,7 +236,7 @@ def _check_rereadable(plan: StatementPlan) -> None:
 
 
 def _check_files_exist(plan: StatementPlan, checkpoint: Checkpoint, corrections: Sequence[Path]) -> None:
-    """Raise W2216 when rows of the sink cannot be read: they would be taken for missing ones and come again."""
+    """Raise W2216 if files of the sink are missing: their rows would be written again."""
     if read_job_record(checkpoint).first_batch:
         raise StreamError(
             f"the sink of {plan.name!r} has rows of an earlier query too, whose offsets were kept",
@@ -249,14 +249,14 @@ def _check_files_exist(plan: StatementPlan, checkpoint: Checkpoint, corrections:
             f"{len(gone)} files that {plan.name!r} wrote are gone, so its rows cannot be compared: {str(gone[0])!r} "
             "is the first",
             code="W2216",
-            help="bring the files back for the redrive, or begin again with `--fresh`",
+            help="restore the files for the redrive, or begin again with `--fresh`",
         )
 
 
 def _fill_input_times(
     spark: SparkSession, job: JobPlan, plan: StatementPlan, name: str
 ) -> dict[str, DataFrame]:
-    """Return the streams that have the column, with its time where a row has none of its own."""
+    """Return the streams that have the column, with its value as the time of rows without event time."""
     inputs: dict[str, DataFrame] = {}
     for source in plan.inputs:
         stream = source.stream
@@ -292,12 +292,12 @@ def _file_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
 
 
 def _read_back(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink: SinkSpec) -> DataFrame:
-    """Return rows as they read back from the sink's format, so that both sides are compared alike."""
+    """Return rows as read back from the sink's format, so that both sides are comparable."""
     if sink.connector["format"] == "parquet":
         return rows
     with tempfile.TemporaryDirectory(prefix="weft-redrive-") as folder:
         moves = stage_rows(rows, sink, Path(folder), checkpoint="redrive", batch=0, keep_empty=True)
-        # The files go with the folder: the rows are taken out before.
+        # Materialize the rows before the folder is removed.
         return _read_sink(spark, plan, sink, [move.source for move in moves]).localCheckpoint(eager=True)
 
 
@@ -323,7 +323,7 @@ def _read_sink(
     form = str(sink.connector["format"])
     reader = spark.read.format(form).schema(schema)
     if form == "csv":
-        # Without a mark of its own an empty text would read as NULL.
+        # Without a marker an empty string would be read as NULL.
         options = csv_options(sink) | {"emptyValue": _EMPTY}
         read = reader.options(**options, multiLine="true", mode="FAILFAST").load(there)
         return _restore_empty_strings(read)

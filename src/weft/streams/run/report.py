@@ -1,4 +1,4 @@
-"""What a streaming run reports: each batch to its listener while it runs, each statement when it ends."""
+"""Reports of a streaming run: each batch to its listener while it runs, each statement when it ends."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from weft.streams.plan.resolved import KernelStep, StatementPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorStats:
-    """What a join did from the first batch on, both sides together.
+    """Statistics of a join since the first batch, both sides together.
 
-    Windows are counted from the one of the first row on: those that the watermark has closed, and those between it
-    and the last row.  Joins without windows, and sessions, count none.
+    Windows are counted from the one of the first row: those that the watermark has closed, and those up to the
+    last row.  Joins without windows, and sessions, count none.
     """
 
     left_records_processed: int = 0
@@ -51,7 +51,7 @@ class JoinReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """One committed batch: what came in, what went out, and where all rows are since the first batch."""
+    """One committed batch: its input and output, and the ledger since the first batch."""
 
     statement: str
     batch: int
@@ -121,9 +121,9 @@ class JobReport:
         )
 
     def rows(self, sink: str) -> list[Any]:
-        """Return the rows that a sink with files holds from this checkpoint, as Spark gives them.
+        """Return the rows that this checkpoint wrote to a sink of files.
 
-        Rows of files that a reader has removed since are not among them.
+        Rows of files that a reader has removed are not included.
         """
         query = self.query(sink)
         paths = [str(path) for path in query.files if path.exists()]
@@ -137,7 +137,7 @@ class JobReport:
 
 
 def batch_report(plan: StatementPlan, manifest: Manifest) -> BatchReport:
-    """Return what a listener is told of a committed batch."""
+    """Return the report of a committed batch for listeners."""
     return BatchReport(
         statement=plan.name,
         batch=manifest.batch,
@@ -184,7 +184,7 @@ def _join_report(step: KernelStep, manifest: Manifest, clock: int) -> JoinReport
 
 
 def count_windows(step: KernelStep, left: SideStats, right: SideStats, clock: int) -> tuple[int, int]:
-    """Return how many windows time has closed since the first row, and how many up to the last row are open."""
+    """Return the number of closed windows since the first row, and of open ones up to the last row."""
     reach = step.reach
     firsts = [s.min_time for s in (left, right) if s.min_time is not None]
     lasts = [s.max_time for s in (left, right) if s.max_time is not None]
@@ -202,15 +202,14 @@ def _side_stats(document: Mapping[str, Any]) -> SideStats:
 
 
 def source_names(plan: StatementPlan) -> FrozenMap[str, str]:
-    """Return the sides of the ledger with what they read: ``left`` is ``orders``."""
+    """Return the source of each side of the ledger: ``left`` is ``orders``."""
     return FrozenMap(name_sides(plan) or {"left": plan.inputs[0].stream.name})
 
 
 class Listener:
-    """Base of listeners; override what you want to hear.
+    """Base class of listeners; override the methods you need.
 
-    Every call comes after the fact: a batch that is told of is committed.  An exception of a listener
-    stops the run and comes out of it as it is.
+    A reported batch is already committed.  An exception in a listener stops the run and is raised unchanged.
 
     >>> class Counting(Listener):
     ...     rows = 0
@@ -220,10 +219,10 @@ class Listener:
     """
 
     def on_batch(self, report: BatchReport) -> None:
-        """Hear of a committed batch, the flush included."""
+        """Handle a committed batch, including the flush."""
 
     def on_sealed(self, report: QueryReport) -> None:
-        """Hear that the input of a statement has ended and everything is out."""
+        """Handle the end of a statement: its input has ended and all rows are emitted."""
 
     def on_failed(self, error: Exception) -> None:
-        """Hear why a run stops; the error is raised afterwards."""
+        """Handle the error that stops a run, before it is raised."""

@@ -1,4 +1,4 @@
-"""Where a batch's rows go: files are staged, messages are written, a console is told after the commit."""
+"""The sink of a statement: files are staged, messages written, a console prints after the commit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MAX_ROWS = 20
 
 
 def check_sink(sink: SinkSpec, root: Path) -> None:
-    """Raise `ConnectorError` W2308 or W2309 when the folder of a sink cannot take files."""
+    """Raise `ConnectorError` W2308 or W2309 if the folder of a sink is not writable."""
     if sink.connector["connector"] == "files":
         prepare_folder(sink, sink_folder(sink, root))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a batch gave to its sink: files to show at the commit, or how many rows went out."""
+    """What a batch wrote: staged files, or a number of rows."""
 
     moves: tuple[Move, ...] = ()
     rows: int | None = None
@@ -58,12 +58,12 @@ class Sink:
 
     @property
     def staging(self) -> Path | None:
-        """Folder in which files wait for their commit."""
+        """Folder of staged files."""
         return None if self.folder is None else staging_folder(self.folder, self.checkpoint)
 
     @property
     def needs_event_time(self) -> bool:
-        """Whether rows carry their time beside their columns."""
+        """Whether rows need a column with their event time."""
         return self.folder is None
 
     @property
@@ -72,7 +72,7 @@ class Sink:
         return str(self.spec.connector.get("format") or "")
 
     def location(self, root: Path) -> str:
-        """Return where the rows lie, as the job says it."""
+        """Return where the rows are, as written in the job."""
         connector = self.plan.sink.connector
         if self.folder is None:
             return f"kafka topic {connector['topic']}"
@@ -83,7 +83,7 @@ class Sink:
         )
 
     def write(self, frame: DataFrame, batch: int, *, keep_empty: bool) -> Written:
-        """Run the batch: write its rows aside, or to where they cannot be taken back."""
+        """Run the batch: stage its rows, or send them to Kafka."""
         if self.folder is None:
             return Written(rows=write_kafka(frame, self.plan, checkpoint=self.checkpoint, batch=batch))
         moves = stage_rows(
@@ -92,12 +92,12 @@ class Sink:
         return Written(moves=moves)
 
     def forget_staging(self) -> None:
-        """Leave nothing of ours in the folder but the files that readers see."""
+        """Remove the staging folder from the folder of the sink."""
         if self.folder is not None:
             remove_staging(self.folder, self.checkpoint)
 
     def shown(self, spark: SparkSession, manifest: Manifest) -> str:
-        """Return what a console is told of a committed batch, an empty text for other sinks."""
+        """Return the text of a committed batch for the console, empty for other sinks."""
         files = [str(m.to) for m in manifest.sink if m.rows]
         if self.plan.sink.connector["connector"] != "console" or not files:
             return ""

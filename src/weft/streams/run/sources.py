@@ -1,4 +1,4 @@
-"""The streams and tables of a statement as frames."""
+"""The sources of a statement as frames."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from weft.streams.spark.table_stage import pin_table, read_table, write_memory_t
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
 Memory = Mapping[str, Sequence[Any]]
-"""Rows that a program hands in: a list of batches for a stream, a list of rows for a table."""
+"""Rows from a program: a list of batches for a stream, a list of rows for a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Reads the streams and tables of a job; `memory` are the rows that a program hands in."""
+    """Reads the streams and tables of a job; `memory` are rows from a program."""
 
     spark: SparkSession
     root: Path
@@ -35,7 +35,7 @@ class Reader:
     memory_folder: Path
 
     def batches(self, plan: StatementPlan, *, with_ticks: bool) -> DataFrame:
-        """Return all streams of a statement as one unbounded frame; `with_ticks` lets a batch happen each second."""
+        """Return all streams of a statement as one unbounded frame; `with_ticks` runs a batch every second."""
         frame = pack(plan, {i.number: self.stream(i.stream) for i in plan.inputs})
         return frame.unionByName(tick_rows(plan, tick_source(self.spark))) if with_ticks else frame
 
@@ -52,7 +52,7 @@ class Reader:
         return read_stream(self.spark, stream, self.root)
 
     def places(self, plan: StatementPlan) -> tuple[str, ...]:
-        """Return where the files of each input are, an empty text for other inputs."""
+        """Return the path of each input of files, an empty string for other inputs."""
         return tuple(self._place(source.stream) for source in plan.inputs)
 
     def _place(self, stream: StreamSpec) -> str:
@@ -62,7 +62,7 @@ class Reader:
         return resolve_path(str(stream.connector["path"]), self.root) if connector == "files" else ""
 
     def tables(self, plan: StatementPlan, checkpoint: Checkpoint) -> dict[int, Callable[[], DataFrame]]:
-        """Return for each table what gives its rows in a batch: the copy of the first start, or what lies there now."""
+        """Return a function for each table that returns its rows in a batch: the copy, or the current rows."""
         readers: dict[int, Callable[[], DataFrame]] = {}
         for source in plan.tables:
             read = partial(self._table, source.table)

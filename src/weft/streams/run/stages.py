@@ -1,4 +1,4 @@
-"""The joins of a statement over one batch, in order; unreadable rows are rejected here where no join has state."""
+"""The joins of a statement over one batch; malformed rows are rejected here if no join has state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from weft.streams.spark.table_stage import join_table, table_slots
 
 
 def write_malformed(unread: DataFrame, moment: BatchContext) -> int:
-    """Write unreadable rows to the reject table, as the kernel does, and return how many there are."""
+    """Write malformed rows to the reject table, as the kernel does, and return their number."""
     texts: list[Any] = [row[0] for row in unread.select(FLAT_RAW).collect()]
     if not texts:
         return 0
@@ -68,7 +68,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Stages:
-    """Builds the frame of a batch, which is judged by its heartbeat; nothing runs until the sink writes it."""
+    """Builds the frame of a batch with its heartbeat; nothing runs until the sink writes it."""
 
     plan: StatementPlan
     joins: Mapping[int, ShippedJoin]
@@ -77,11 +77,11 @@ class Stages:
     moment: BatchContext
     began: float
     observed: dict[str, Any] = field(default_factory=dict)
-    turned_away: int = 0
+    malformed: int = 0
 
     @contextmanager
     def cache(self, frame: DataFrame) -> Iterator[DataFrame]:
-        """Give the rows of the batch; where several stages read them, they are read from the source once."""
+        """Yield the rows of the batch, cached if several stages read them."""
         once = (
             len(self.plan.inputs) <= _TWO
             and bool(self.plan.steps)
@@ -115,19 +115,19 @@ class Stages:
         return select_stage(joined, self.plan, today=today, with_event_time=with_event_time)
 
     def table_counts(self) -> Ledger:
-        """Return what joins with tables counted, after the batch has run."""
+        """Return the counts of joins with tables, after the batch has run."""
         ledger: dict[str, FrozenMap[str, int]] = {}
-        turned_away = self.turned_away
+        malformed = self.malformed
         for side, observation in self.observed.items():
             observed = observation.get
             counts = dict.fromkeys(COUNTS, 0)
             counts |= {
-                "in": observed["in"] + turned_away,
+                "in": observed["in"] + malformed,
                 "matched": observed["matched"],
-                "rejected": turned_away,
+                "rejected": malformed,
             }
             counts["unmatched"] = observed["in"] - observed["matched"]
-            ledger[side], turned_away = FrozenMap(counts), 0
+            ledger[side], malformed = FrozenMap(counts), 0
         return FrozenMap(ledger)
 
     def _kernel(
@@ -164,7 +164,7 @@ class Stages:
         table = self.tables[step.right]()
         unread = None
         if FLAT_RAW in rows.columns and self.plan.kernel_steps:
-            # Rows that do not read have no key to look up; the first join with state judges them.
+            # Malformed rows have no key to look up; the first join with state rejects them.
             unread, rows = rows.filter(F.col(FLAT_RAW).isNotNull()), rows.filter(F.col(FLAT_RAW).isNull())
         joined, observation = join_table(rows, self.plan, step, table)
         self.observed[side_name(step.number, "left")] = observation
@@ -180,13 +180,13 @@ class Stages:
         return rows.observe(observation, count.alias("in"), count.alias("matched"))
 
     def _readable(self, source: Input, rows: DataFrame) -> DataFrame:
-        """Return the rows that read; the others are kept as rejects, for no join with state does it."""
+        """Return the valid rows; write the others as rejects, because no join with state does."""
         F: Any = functions_of(rows)
         unread = rows.filter(F.col(FLAT_RAW).isNotNull())
-        self.turned_away = write_malformed(unread, self.moment)
-        if self.turned_away and source.stream.malformed == "fail":
+        self.malformed = write_malformed(unread, self.moment)
+        if self.malformed and source.stream.malformed == "fail":
             raise StreamError(
-                f"{self.turned_away} rows of {source.alias!r} cannot be parsed in batch {self.moment.batch}",
+                f"{self.malformed} rows of {source.alias!r} cannot be parsed in batch {self.moment.batch}",
                 code="W2208",
                 help="nothing of the batch is committed; correct the rows, or write 'malformed'='reject'",
             )

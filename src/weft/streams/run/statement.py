@@ -1,6 +1,6 @@
-"""One statement from its first batch to its last, on its checkpoint: its query, its batches, its end.
+"""One statement on its checkpoint, from its first batch to its last.
 
-`weft.streams.run.job.run_statements` has the order in which these things happen.
+`weft.streams.run.job.run_statements` has the order of the steps.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ _FOREIGN: tuple[type[Exception], ...] = (PySparkException, OSError, KernelProble
 
 
 class StoppedError(Exception):
-    """A batch that was not begun because the run is asked to stop; never leaves `weft.streams.run`."""
+    """A batch that was not started because the run is stopping; internal to `weft.streams.run`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What all statements of a run share."""
+    """The context that all statements of a run share."""
 
     spark: SparkSession
     job: JobPlan
@@ -84,15 +84,15 @@ class RunBatch(Protocol):
     """Runs one batch of a statement, from its rows to the commit."""
 
     def __call__(self, statement: Statement, rows: DataFrame, number: int, *, final: bool) -> None:
-        """Run the batch; `final` is the one after which nothing more can come."""
+        """Run the batch; `final` marks the last one."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Statement:
-    """A statement that is open on its checkpoint, and the query that brings its batches.
+    """A statement with an open checkpoint, and its Spark query.
 
-    `before` is what the last committed batch did; the lock of the checkpoint lets nobody else commit.
-    `places` is where the files of each input are.
+    `before` is the manifest of the last batch; the lock of the checkpoint prevents other commits.
+    `places` are the paths of the inputs.
     """
 
     running: RunContext
@@ -111,7 +111,7 @@ class Statement:
 
     @classmethod
     def open(cls, running: RunContext, plan: StatementPlan, checkpoint: Checkpoint) -> Statement:
-        """Bring the checkpoint to its last commit and make everything ready that a batch needs."""
+        """Restore the checkpoint to its last commit and prepare what batches need."""
         record = read_job_record(checkpoint)
         sink = Sink.of(plan, running.job.root, checkpoint, record)
         recover(checkpoint, sink.staging, sink=sink.folder)
@@ -130,7 +130,7 @@ class Statement:
     # -- the query
 
     def start(self, run_batch: RunBatch) -> None:
-        """Start the query, unless an interrupted final run was sealed when the checkpoint was opened."""
+        """Start the query, unless opening the checkpoint sealed it."""
         if is_sealed(self.checkpoint):
             return
         self._check_places()
@@ -152,11 +152,11 @@ class Statement:
             raise explain_failure(cause, self.plan.name) from cause
 
     def _take(self, run_batch: RunBatch, rows: DataFrame, number: int) -> None:
-        """Run a batch that Spark brings; what goes wrong is kept, for Spark would wrap it in text."""
+        """Run a batch of the query and keep its error, because Spark would convert it to text."""
         with self.busy:
             try:
                 self._check_going_on()
-                # An earlier batch happened in the checkpoint whose offsets this one took over.
+                # Earlier batches belong to the checkpoint whose offsets this one took over.
                 if number >= self.record.first_batch:
                     run_batch(self, rows, number, final=False)
             except Exception as error:
@@ -168,23 +168,23 @@ class Statement:
             raise StoppedError
 
     def _check_places(self) -> None:
-        """Raise W2218 when input files are elsewhere than before: Spark knows files by their full path."""
+        """Raise W2218 if input files moved: Spark identifies files by their full path."""
         known = () if self.before is None else self.before.read.get("places", ())
         for source, old, new in zip(self.plan.inputs, known, self.places, strict=False):
             if old != new:
                 raise StreamError(
-                    f"the files of stream {source.stream.name!r} were read from {old!r} and are looked for in {new!r} now: "
-                    "Spark knows files by their full path and would read all of them again",
+                    f"the files of stream {source.stream.name!r} were read from {old!r} and are now expected in {new!r}: "
+                    "Spark identifies files by their full path and would read all of them again",
                     code="W2218",
                     help="run the job where it ran before (`weft -C WORKSPACE stream ...`), or begin again with `--fresh`",
                     at=source.stream.at,
                 )
 
     def _ticks(self) -> bool:
-        """Whether a source of ticks is read beside the inputs.
+        """Return whether the query reads a source of ticks.
 
-        Spark refuses to go on with another number of sources than before, so this must not depend on the mode of
-        the run: once a checkpoint has the source it stays, and one without it gets it when a side may be idle.
+        Spark does not continue with another number of sources, so this must not depend on the mode of the run:
+        a checkpoint keeps the source once it has it, and gets it when a side may become idle.
         """
         known = count_sources(self.checkpoint.spark)
         if known is not None and known > len(self.plan.inputs):
@@ -195,7 +195,7 @@ class Statement:
         return is_needed
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the query ends or some seconds are over, and say whether it has ended."""
+        """Wait until the query ends, at most some seconds, and return whether it has ended."""
         if self.query is None:
             return True
         try:
@@ -207,7 +207,7 @@ class Statement:
             raise self._failure(cause) from cause
 
     def _failure(self, cause: Exception) -> Exception:
-        """Return what stopped the query: what its batches raised, as it was, unless it is Spark's or the disk's."""
+        """Return the error that stopped the query; errors of Spark and of the disk are explained."""
         kept = self.error or cause
         foreign = isinstance(kept, _FOREIGN) or type(kept).__module__.startswith("py4j")
         return explain_failure(kept, self.plan.name) if foreign else kept
@@ -218,23 +218,23 @@ class Statement:
             return
         with self.busy:
             self.stopping = True
-        with suppress(*JVM_GONE):  # a JVM that is gone has ended its queries
+        with suppress(*JVM_GONE):  # a dead JVM has no queries
             self.query.stop()
 
     # -- one batch
 
     def has_committed(self, number: int) -> bool:
-        """Whether a batch has happened: Spark brings the last one again when it was killed before it noted its end."""
+        """Return whether a batch is committed; Spark repeats the last one if it was killed before it recorded its end."""
         return self.checkpoint.commit_file(number).exists()
 
     def finish_commit(self, number: int) -> None:
-        """Put the files of a committed batch into place."""
+        """Rename the files of a committed batch to their final paths."""
         committed = read_manifest(self.checkpoint, number)
         check_reading(self.checkpoint, committed)
         finish_moves(committed)
 
     def begin_batch(self, number: int, *, final: bool) -> Stages:
-        """Decide watermark and clocks, write them, and return the stages of the batch that they judge."""
+        """Decide watermark and clocks, write them, and return the stages of the batch."""
         began = time.monotonic()
         heartbeat = self._heartbeat(number, final=final)
         crash_point("stream_heartbeat")
@@ -275,9 +275,9 @@ class Statement:
         return heartbeat
 
     def _idle(self, last_rows: Mapping[str, int]) -> FrozenMap[str, Any]:
-        """Return the sides that are left out of the watermark now, by when each last showed a row."""
+        """Return the sides that the watermark ignores, with the start of their idle time."""
         if self.running.mode != "continuous":
-            return FrozenMap()  # a run over what there is ends by itself: nobody waits
+            return FrozenMap()  # a bounded run ends by itself and does not wait for idle sides
         return find_idle_sides(
             self.plan,
             last_rows,
@@ -293,14 +293,14 @@ class Statement:
         return self.sink.write(selected, stages.moment.batch, keep_empty=keep_empty)
 
     def read_counts(self, number: int) -> tuple[GroupIndex, ...]:
-        """Return what the kernel has counted in each group after a batch: the entries of the ledger."""
+        """Return the counts of the kernel for each group after a batch."""
         crash_point("stream_kernel")
         crash_point("stream_staged")
         joins = [s.number for s in self.plan.kernel_steps]
         return read_indexes(self.checkpoint, number, joins, self.record.groups)
 
     def commit(self, stages: Stages, written: Written, counts: tuple[GroupIndex, ...]) -> None:
-        """Check that the ledger balances and write the manifest: the batch has happened.  Then report it."""
+        """Check the ledger, commit the batch and report it."""
         number, final = stages.moment.batch, stages.heartbeat.final
         manifest = commit_batch(
             self.checkpoint,
@@ -326,7 +326,7 @@ class Statement:
     # -- the end
 
     def finish(self, run_batch: RunBatch) -> None:
-        """End the input: run one batch without rows, in which all that waits comes out, and seal the checkpoint."""
+        """End the input: emit all waiting rows in a batch without input, and seal the checkpoint."""
         if is_sealed(self.checkpoint):
             return
         try:
@@ -339,7 +339,7 @@ class Statement:
             raise explain_failure(cause, self.plan.name) from cause
 
     def report(self) -> QueryReport:
-        """Return what the statement has done since its checkpoint began."""
+        """Return the report of the statement since its checkpoint was created."""
         manifest = last_manifest(self.checkpoint) or Manifest(batch=-1)
         return QueryReport(
             sink=self.plan.name,
@@ -358,9 +358,9 @@ class Statement:
 
 
 def query_name(job: JobPlan, checkpoint: Checkpoint) -> str:
-    """Return the name of a statement's query, which no other query of the session may have.
+    """Return the name of a statement's query, which is unique in the session.
 
-    Jobs that are given as texts are all called ``job``, so the place of the checkpoint is part of the name.
+    Jobs from strings are all named ``job``, so the path of the checkpoint is part of the name.
     """
     folder = checkpoint.root.parent
     return f"weft-{job.name}-{folder.name}-{fingerprint(str(folder.resolve()))[:8]}"
@@ -377,10 +377,10 @@ def _trigger_millis(job: JobPlan) -> int:
 
 
 def wait_all(statements: list[Statement], stop: Callable[[], bool] | None) -> None:
-    """Wait while queries run; end them when `stop` says so or when one of them fails."""
+    """Wait for queries; end all if `stop` returns True or one of them fails."""
     try:
         while not (stop is not None and stop()):
-            # Each of them is asked: one that fails while another goes on must be heard.
+            # Poll each query: a failure must be noticed while others continue.
             ended = [statement.wait(_LOOK) for statement in statements]
             if all(ended):
                 return
@@ -399,7 +399,7 @@ def _wait_ended(statement: Statement) -> None:
 
 
 def refuse_connect(spark: SparkSession) -> None:
-    """Raise `StreamError` W2212 on a Connect session: batches would be done on the server."""
+    """Raise `StreamError` W2212 on a Connect session: batches would run on the server."""
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         raise StreamError(
             "a streaming job runs in the process that holds Spark, and this session is a Connect one",

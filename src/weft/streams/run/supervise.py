@@ -1,16 +1,16 @@
-"""Supervise: keep a job running, start it again when it falls, stop it when asked.
+"""Supervision: keep a job running, restart it after failures, stop it on request.
 
 ::
 
-    weft stream start JOB      leaves a supervisor behind, in a session of its own
-      supervisor               takes the lock of the job, writes its record, watches its child
+    weft stream start JOB      starts a supervisor in its own session
+      supervisor               holds the lock of the job, writes its record, watches its child
         weft stream run JOB --continuous
 
 The child inherits the lock, so that a job whose supervisor was killed still counts as running.  A child that
-dies, or loses its workers (W2214), is started again after 1, 2, 4 .. 60 s, at most five times in ten minutes.
-A child that ends with another coded error is not: the same would happen again.
+dies, or loses its workers (W2214), is restarted after 1, 2, 4 .. 60 s, at most five times in ten minutes.
+A child that ends with another coded error is not restarted, because it would fail again.
 
-`weft stream stop` asks a job to end after its batch, then ends it, then kills it; the lock shows when it is gone.
+`weft stream stop` requests a job to stop after its batch, then terminates it, then kills it, until its lock is released.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ WITHIN_SECONDS = 600.0
 _LONGEST_PAUSE = 60.0
 _LOOK = 0.2
 PROGRAM = (sys.executable, "-m", "weft")
-"""This program, as another process starts it."""
+"""Command that starts this program in another process."""
 
 MAX_LOG_BYTES = 10_000_000
-"""A log of more bytes is put aside when a process is started; the one put aside before goes."""
+"""A larger log is rotated when a process is started; one old log is kept."""
 
 _RESTARTABLE = frozenset({"W2214"})
 _MICROS = 1_000_000
@@ -66,14 +66,14 @@ class Child(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a supervisor has outside itself: a clock and a way to wait."""
+    """The environment of a supervisor: a clock and a way to wait."""
 
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
 
 def restart_delay(restarts: Sequence[float], now: float) -> float | None:
-    """Return how long to wait before the next start, None when it fell too often; `restarts` are past ones.
+    """Return the delay before the next start, None after too many restarts; `restarts` are their times.
 
     >>> restart_delay((), 0.0), restart_delay((0.0, 2.0), 3.0), restart_delay((0.0, 1.0, 2.0, 3.0, 4.0), 10.0)
     (1.0, 4.0, None)
@@ -87,9 +87,9 @@ def restart_delay(restarts: Sequence[float], now: float) -> float | None:
 def supervise(
     files: SupervisorFiles, job: str, start: Callable[[], Child], world: Environment | None = None
 ) -> SupervisorRecord:
-    """Run a job until it ends by itself, is stopped, or cannot go on; return how it stood at the end.
+    """Run a job until it ends, is stopped, or fails for good; return its last record.
 
-    The lock of the job comes first: nothing of it is written while another process supervises it (W2215).
+    The lock is taken first: nothing is written while another process supervises the job (W2215).
     """
     with hold_lock(files.lock, lambda by: already_running(job, by), inherited=True):
         alive = getattr(try_read_record(files), "alive", None)
@@ -126,7 +126,7 @@ class _Supervisor:
         return self.record
 
     def _one_life(self) -> SupervisorRecord:
-        """Start the child and watch it to its end; state `waiting` means that it is to be started again."""
+        """Start the child and wait for its end; state `waiting` means that it is to be restarted."""
         self.files.answer.unlink(missing_ok=True)
         rotate_log(self.files)
         try:
@@ -148,7 +148,7 @@ class _Supervisor:
         )
 
     def _keep(self, **changes: Any) -> SupervisorRecord:
-        """Note a change.  A job goes on when its record cannot be written: the lock says that it runs."""
+        """Update the record.  A job continues if its record cannot be written, because the lock shows that it runs."""
         self.record = replace(self.record, **changes)
         try:
             write_record(self.files, self.record)
@@ -157,7 +157,7 @@ class _Supervisor:
         return self.record
 
     def _waited(self, seconds: float) -> bool:
-        """Wait; False when the job was asked to stop meanwhile."""
+        """Wait and return True, or False if a stop was requested."""
         until = self.world.now() + seconds
         while not is_stop_requested(self.files):
             if self.world.now() >= until:
@@ -167,7 +167,7 @@ class _Supervisor:
 
     @contextlib.contextmanager
     def _passing_signals(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM end the job after its batch; a second one ends its process."""
+        """Stop the job after its batch on Ctrl-C or SIGTERM; a second signal terminates its process."""
 
         def take(_number: int, _frame: object) -> None:
             self.signals += 1
@@ -176,7 +176,7 @@ class _Supervisor:
                 send_signal(self.record.child, signal.SIGTERM)
 
         before = {}
-        with contextlib.suppress(ValueError):  # not in the main thread: signals do not come here
+        with contextlib.suppress(ValueError):  # signals are handled only in the main thread
             before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -186,7 +186,7 @@ class _Supervisor:
 
 
 def _read_child_error(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
-    """Return the error that the child ended with, None when it could not say one."""
+    """Return the error that the child ended with, None if it wrote none."""
     if code < 0:
         return None
     try:
@@ -226,7 +226,7 @@ def _micros(seconds: float) -> int:
 
 
 def already_running(job: str, by: Holder) -> StreamError:
-    """Return the error of a job that is started while it runs."""
+    """Return the error for a job that is already running."""
     return StreamError(
         f"the job {job!r} is already running: {by} supervises it"
         if by.process.runs
@@ -237,16 +237,16 @@ def already_running(job: str, by: Holder) -> StreamError:
 
 
 def check_not_running(files: SupervisorFiles, job: str) -> None:
-    """Raise `StreamError` W2215 when the job runs already."""
+    """Raise `StreamError` W2215 if the job is running."""
     by = find_keeper(files)
     if by is not None:
         raise already_running(job, by)
 
 
 def send_signal(to: Process, number: int) -> bool:
-    """Send a signal to a process if it is still the one that was recorded; say whether it was.
+    """Send a signal to a process if it is still running; return whether it was.
 
-    A process that is killed takes its group with it: a JVM does not outlive the Python that started it.
+    SIGKILL goes to the whole process group, so that a JVM does not outlive the Python that started it.
     """
     if not to.runs:
         return False
@@ -262,9 +262,9 @@ def send_signal(to: Process, number: int) -> bool:
 def start_supervisor(
     words: Sequence[str], files: SupervisorFiles, job: str, *, wait: float = 30.0
 ) -> SupervisorRecord:
-    """Start the supervisor as a process of its own and return how it stands once its child runs.
+    """Start the supervisor as a separate process and return its record once its child runs.
 
-    `words` are the command after the program.  What it prints goes to log.txt.
+    `words` are the arguments of the program.  Its output goes to log.txt.
     """
     check_not_running(files, job)
     child = spawn(words, files)
@@ -295,36 +295,36 @@ def start_supervisor(
 
 
 class SpawnedProcess:
-    """A process that this one started and may leave behind; nobody has to wait for it."""
+    """A process that this one started and that may outlive it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Return its exit code, minus the signal when one ended it, None while it runs.
+        """Return its exit code, negative for a signal, None while it runs.
 
-        When a signal ended it, what is left of its group is ended too: the JVM of a Python that was killed
-        goes on for a while, and must not work on a checkpoint beside the next life.
+        After a signal the rest of its group is killed too: the JVM of a killed Python runs on for a while, and
+        must not write to the checkpoint while the next process does.
         """
         if self._code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self._code = os.waitstatus_to_exitcode(status) if pid else None
             if self._code is not None and self._code < 0:
-                # The number of a group is not given away while a process of the group runs.
+                # The id of a group is not reused while one of its processes runs.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, signal.SIGKILL)
         return self._code
 
 
 def rotate_log(files: SupervisorFiles) -> None:
-    """Rename a log that has grown long; the one put aside before goes."""
+    """Rename a log that is too long; an earlier one is replaced."""
     if files.log.exists() and files.log.stat().st_size > MAX_LOG_BYTES:
         files.log.replace(files.log.with_name("log.1.txt"))
 
 
 def spawn(words: Sequence[str], files: SupervisorFiles) -> SpawnedProcess:
-    """Start this program with other words, in a session of its own; what it prints goes to log.txt."""
+    """Start this program with other arguments in its own session; its output goes to log.txt."""
     files.folder.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     outputs = [
@@ -356,9 +356,9 @@ def stop_job(
     force: bool = False,
     world: Environment | None = None,
 ) -> str:
-    """End a job; return how: after its batch, ended, or killed.  Raise W2215 when it does not run or stays.
+    """Stop a job; return how: after its batch, ended, or killed.  Raise W2215 if it is not running or does not end.
 
-    Signals go to the processes that the record and the locks name, and only while they are the same ones.
+    Signals are sent only to the processes in the record and the locks, while they are still the same.
     """
     world = world or Environment()
     by = find_keeper(files)
@@ -385,12 +385,12 @@ def _end_processes(
             send_signal(one, number)
         if _wait_gone(files, by, patience, world):
             return how
-    send_signal(by.process, signal.SIGKILL)  # a supervisor that no longer watches
+    send_signal(by.process, signal.SIGKILL)  # a supervisor that hangs
     return "killed" if _wait_gone(files, by, patience, world) else None
 
 
 def _list_workers(files: SupervisorFiles) -> list[Process]:
-    """Return the processes that run the job: the recorded child, and who holds the lock of a statement."""
+    """Return the processes of the job: the recorded child, and the holders of statement locks."""
     record = try_read_record(files)
     workers = [] if record is None else [record.child]
     return list(dict.fromkeys([*workers, *(by.process for by in _statement_holders(files))]))
@@ -411,13 +411,13 @@ def _wait_gone(files: SupervisorFiles, by: Holder, seconds: float, world: Enviro
             return True
         if world.now() >= until:
             return False
-        # A supervisor that had just taken the lock forgets the wishes of earlier lives, and this one with them.
+        # A supervisor that has just started clears earlier requests to stop, and this one with them.
         request_stop(files)
         world.sleep(_LOOK)
 
 
 def _record_end(files: SupervisorFiles, job: str) -> None:
-    """Note that a job was stopped when its supervisor cannot: it was killed before, or just now."""
+    """Record that a job was stopped if its supervisor was killed and cannot."""
     with suppress(StreamError), hold_lock(files.lock, lambda by: already_running(job, by)):
         record = try_read_record(files)
         if record is not None and record.at_work:

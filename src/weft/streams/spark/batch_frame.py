@@ -1,4 +1,4 @@
-"""A statement over all rows there are, as one batch query: the joins are those of the batch API.
+"""A statement over all existing rows as one batch query, with the joins of the batch API.
 
 Before::
 
@@ -6,10 +6,10 @@ Before::
 
 After::
 
-    rows of o that take part  interval join  rows of s that take part, then WHERE and the select list
+    admitted rows of o  interval join  admitted rows of s, then WHERE and the select list
 
-Rows that do not read, have no time or are duplicates are left out by the policies of their stream, as the
-stream does; no row is late, for all of them are there.
+Malformed rows, rows without a time and duplicates are left out by the policies of their stream, as in a stream;
+no row is late, because all rows are available.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _read(spark: SparkSession, stream: StreamSpec, root: Path, inputs: Mapping[s
     if connector == "kafka":
         return read_kafka_batch(spark, stream)
     raise StreamPlanError(
-        f"stream {stream.name!r} has the connector {connector!r}, of which nothing is there before it is read",
+        f"stream {stream.name!r} has the connector {connector!r}, which has no rows before it runs",
         code="W2122",
         help="run it as a stream: `weft stream run JOB --available`",
         at=stream.at,
@@ -92,7 +92,7 @@ def _read(spark: SparkSession, stream: StreamSpec, root: Path, inputs: Mapping[s
 
 
 def _admitted_rows(rows: DataFrame, plan: StatementPlan, source: Input, started: dt.datetime) -> DataFrame:
-    """Return the rows that the gate of the stream lets through, a flat column for each slot."""
+    """Return the rows that the policies of the stream admit, with a flat column for each slot."""
     F: Any = functions_of(rows)
     stream = source.stream
     raw, time = F.col(RAW), F.col(TIME)
@@ -117,7 +117,7 @@ def _admitted_rows(rows: DataFrame, plan: StatementPlan, source: Input, started:
 
 
 def _missing_time_policy(plan: StatementPlan, source: Input) -> str | None:
-    """Return the policy for rows without a time; None where no join asks for the time of the stream."""
+    """Return the policy for rows without a time; None if no join uses the time of the stream."""
     for step in plan.kernel_steps:
         if source.number in (*step.left, step.right):
             return step.missing_event_time if step.axis is not None else None
@@ -129,7 +129,7 @@ def _raise_where(F: Any, rows: DataFrame, broken: Any, content: Any, problem: st
         F.lit(f"{ROW_MARK} {problem}: "), F.coalesce(F.substring(content, 1, _MAX_TEXT), F.lit(""))
     )
     failing = F.when(broken, F.raise_error(message).cast("boolean"))
-    # Not deterministic, so that no other filter is asked first.
+    # Not deterministic, so that Spark does not move other filters before it.
     return rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
 
 
@@ -147,7 +147,7 @@ def _deduplicate(rows: DataFrame, stream: StreamSpec) -> DataFrame:
 
 
 def _join_step(left: DataFrame, right: DataFrame, plan: StatementPlan, step: Step) -> DataFrame:
-    """Return the join of a step as the batch API does it, flat again."""
+    """Return the join of a step by the batch API, as flat columns."""
     F: Any = functions_of(left)
     sides: dict[Side, list[tuple[Slot, DType]]] = {
         "left": [slot for number in step.left for slot in _list_slots(plan, number)],
@@ -186,7 +186,7 @@ def _list_slots(plan: StatementPlan, number: int) -> list[tuple[Slot, DType]]:
 
 
 def _declared_columns(F: Any, frame: DataFrame, slots: list[tuple[Slot, DType]]) -> DataFrame:
-    """Return a side with all columns of its schema; those that nobody reads are NULL."""
+    """Return a side with all columns of its schema; unused ones are NULL."""
     there = set(frame.columns)
     columns = []
     for slot, dtype in slots:
@@ -225,7 +225,7 @@ def _add_windows(
     assert step.axis is not None and match.size is not None  # noqa: S101, PT018  # windows have both
     size, slide = match.size, match.slide or match.size
     times = [F.col(slot_name(slot)) for slot in step.axis]
-    # Both pass over NULL, so for a row without a partner each is its own time.
+    # Both ignore NULL, so for an unmatched row each is its own time.
     earlier, later = F.least(*times), F.greatest(*times)
     first = _floor(F, later - F.lit(size).cast("bigint"), slide) + F.lit(slide).cast("bigint")
     start = slot_name(("w", 0))

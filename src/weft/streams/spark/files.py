@@ -1,16 +1,16 @@
 """Files as a stream and as a sink.
 
-A stream has every file of a folder or pattern once, in the order in which they were written::
+A stream reads every file of a folder or pattern once, in the order of modification::
 
-    json     one object a line; everything is read as text, then typed, so one bad value costs one row
+    json     one object per line; values are read as strings, then converted, so an invalid value rejects one row
     csv      the first line of the first file names the columns; a later file with other names stops the query
     parquet  types are checked against the declared ones before anything starts
     avro     likewise, with Spark's avro jar
 
-A batch of a sink is written aside, counted, and shown by renaming when it is committed::
+A batch of a sink is staged, counted, and renamed when it is committed::
 
-    <path>/.weft-staging/<checkpoint>/<batch>-<attempt>/part-*.parquet   what Spark wrote
-    <path>/part-<checkpoint>-<batch>-<n>.parquet                        what readers see after the commit
+    <path>/.weft-staging/<checkpoint>/<batch>-<attempt>/part-*.parquet   staged by Spark
+    <path>/part-<checkpoint>-<batch>-<n>.parquet                        visible after the commit
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_stream(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFram
     options = {
         **reading.options,
         "recursiveFileLookup": "true",
-        # By default files that are a week older than the newest are passed over in silence.
+        # By default Spark silently skips files that are a week older than the newest one.
         "maxFileAge": _FOR_EVER,
     }
     if (most := stream.connector.get("max.files.per.trigger")) is not None:
@@ -88,7 +88,7 @@ def read_stream(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFram
 
 
 def read_batch(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
-    """Return the files of a stream that are there now, as `read_stream` would give their rows."""
+    """Return the existing files of a stream, in the form of `read_stream`."""
     path = _stream_path(stream, root)
     reading = plan_reading(spark, stream, path)
     options = {**reading.options, "recursiveFileLookup": "true"}
@@ -106,7 +106,7 @@ def _stream_path(stream: StreamSpec, root: Path) -> str:
 
 
 def plan_reading(spark: SparkSession, source: StreamSpec | TableSpec, path: str) -> FileReading:
-    """Return how the files of a stream or table are read; raise W2302 or W2303 when they do not fit it."""
+    """Return how to read the files of a stream or table; raise W2302 or W2303 if they do not match it."""
     form = str(source.connector["format"])
     files = () if is_remote(path) else list_files(path)
     if form == "csv":
@@ -131,7 +131,7 @@ def _build_rows(frame: DataFrame, stream: StreamSpec, reading: FileReading) -> D
 
 
 def declared_values(frame: DataFrame, reading: FileReading) -> list[tuple[Any, DType]]:
-    """Return the declared columns of a frame that was read so, each with the type that it was read in."""
+    """Return the declared columns of a frame, each with the type that it was read in."""
     fields = reading.schema.fields
     values = []
     for place in reading.places:
@@ -164,7 +164,7 @@ def _csv_reading(source: StreamSpec | TableSpec, files: Sequence[Path]) -> FileR
             "nullValue": str(connector.get("null.value") or ""),
             "mode": "PERMISSIVE",
             "columnNameOfCorruptRecord": CORRUPT,
-            # A later file with other columns stops the query instead of putting values under wrong names.
+            # A later file with other columns must stop the query, not assign values to the wrong columns.
             "enforceSchema": "false",
             "columnPruning": "false",
         },
@@ -238,7 +238,7 @@ def _read_schema(spark: SparkSession, source: StreamSpec | TableSpec, form: str,
 
 
 def read_error(source: StreamSpec | TableSpec, form: str, cause: Exception, what: str) -> ConnectorError:
-    """Return why Spark does not read files of a format: W2305 when it has no such format, W2303 otherwise."""
+    """Return the error for files that Spark cannot read: W2305 without the avro jar, W2303 otherwise."""
     reason = _extract_reason(cause)
     if form == "avro" and re.search(r"(?i)find.*avro|avro.*(?:not loaded|not found)", reason):
         return ConnectorError(
@@ -256,7 +256,7 @@ def read_error(source: StreamSpec | TableSpec, form: str, cause: Exception, what
 
 
 def _extract_reason(cause: Exception) -> str:
-    """Return the line of an exception that says what is wrong; those of Java begin with where it was called."""
+    """Return the relevant line of an exception; those of Java begin with the call."""
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
     marked = [line for line in lines if "[" in line]
     return (marked or lines)[0].partition("SQLSTATE")[0].strip()
@@ -276,7 +276,7 @@ def _check_types(source: StreamSpec | TableSpec, file: Path, types: dict[str, An
 
 
 def check_file_order(stream: StreamSpec, root: Path) -> tuple[Diagnostic, ...]:
-    """Return what there is to say about the order in which the files of a stream are read."""
+    """Return a warning if the order of the files of a stream is undefined."""
     if stream.connector.get("max.files.per.trigger") is None:
         return ()
     path = resolve_path(str(stream.connector["path"]), root)
@@ -298,7 +298,7 @@ _ENDINGS = {"parquet": "parquet", "json": "json", "csv": "csv", "avro": "avro"}
 
 
 def sink_folder(sink: SinkSpec, root: Path) -> Path:
-    """Return the folder of a sink; raise W2308 when files there cannot be renamed in one step."""
+    """Return the folder of a sink; raise W2308 if renames there are not atomic."""
     requested = str(sink.connector["path"])
     path = resolve_path(requested, root)
     if is_remote(path):
@@ -320,7 +320,7 @@ def sink_folder(sink: SinkSpec, root: Path) -> Path:
 
 
 def prepare_folder(sink: SinkSpec, folder: Path) -> None:
-    """Make the folder of a sink; raise W2309 when it cannot be written."""
+    """Create the folder of a sink; raise W2309 if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / STAGING
@@ -335,19 +335,19 @@ def prepare_folder(sink: SinkSpec, folder: Path) -> None:
 
 
 def staging_folder(folder: Path, checkpoint: str) -> Path:
-    """Return where the files of a checkpoint wait in the folder of a sink."""
+    """Return the staging folder of a checkpoint in the folder of a sink."""
     return folder / STAGING / checkpoint
 
 
 def stage_rows(
     frame: DataFrame, sink: SinkSpec, folder: Path, *, checkpoint: str, batch: int, keep_empty: bool
 ) -> tuple[Move, ...]:
-    """Write the rows of a batch aside and return the renames that will show them.
+    """Stage the rows of a batch and return the renames that publish them.
 
-    Files without rows are left out; with `keep_empty` one of them stays when there is no other, so
-    that a sealed sink has its columns.
+    Files without rows are left out; with `keep_empty` one of them is kept if all are empty, so that
+    a sealed sink has its columns.
     """
-    # A name of its own: tasks of a process that was killed may go on for a moment and end up in theirs.
+    # A unique name: tasks of a killed process may still write to theirs for a moment.
     staging = staging_folder(folder, checkpoint) / f"{batch}-{uuid.uuid4().hex[:8]}"
     form = str(sink.connector["format"])
     writer = frame.write.format(form).mode("overwrite")
@@ -371,7 +371,7 @@ def stage_rows(
 
 
 def csv_options(sink: SinkSpec) -> dict[str, str]:
-    """Return how the CSV files of a sink are written, and read back."""
+    """Return the options by which CSV files of a sink are written and read back."""
     connector = sink.connector
     quote = str(connector.get("quote") or '"')
     return {
@@ -387,7 +387,7 @@ def csv_options(sink: SinkSpec) -> dict[str, str]:
 
 
 def _count_files(frame: DataFrame, sink: SinkSpec, staging: Path) -> list[tuple[Path, int | None]]:
-    """Return the files that Spark wrote with their rows, None where only the first one tells for all."""
+    """Return the staged files with their row counts; for avro the first file has the count of all."""
     form = str(sink.connector["format"])
     files = sorted(p for p in staging.iterdir() if p.name.startswith("part-"))
     if form == "avro":
@@ -406,7 +406,7 @@ def _count_rows(file: Path, form: str) -> int:
 
 
 def count_csv_rows(file: Path, sink: SinkSpec) -> int:
-    """Return the records of a file as it was written: a quoted field may hold line ends, and be of any length."""
+    """Return the number of records of a CSV file; quoted fields may contain line breaks."""
     options = csv_options(sink)
     csv.field_size_limit(sys.maxsize)
     with file.open(encoding="utf-8", newline="") as lines:
@@ -415,7 +415,7 @@ def count_csv_rows(file: Path, sink: SinkSpec) -> int:
 
 
 def remove_staging(folder: Path, checkpoint: str) -> None:
-    """Remove the staging folder of a checkpoint that writes no more, and the folder above when it is empty."""
+    """Remove the staging folder of a sealed checkpoint, and its parent if it is empty."""
     remove_path(staging_folder(folder, checkpoint))
     with suppress(OSError):
         (folder / STAGING).rmdir()

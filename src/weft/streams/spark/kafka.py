@@ -1,21 +1,21 @@
-"""Topics of Kafka as a stream and as a sink, through Spark's own connector.
+"""Kafka topics as streams and sinks, through Spark's connector.
 
 A stream::
 
     value     json, csv or avro: the declared columns
     _KEY  _TIMESTAMP  _PARTITION  _OFFSET  _TOPIC     of the message, where a column of that name is declared
 
-A message that cannot be read costs itself: its text stays as `raw`.  A message without value cannot be read.
+A message that cannot be parsed is rejected and its text kept as `raw`; so is a message without a value.
 
-A sink writes at least once, each row with an id that is the same when it comes again::
+A sink writes at least once, each row with an id that stays the same when it is written again::
 
     key       the PRIMARY KEY columns as text, several with | between them; none without them
     value     the row as json, csv or avro
     headers   weft-row-id      <checkpoint>-<batch>-<hash of the row>-<which of the equal rows>
               weft-event-time  time of the row in microseconds of UTC
 
-A batch that is done again after a crash writes its rows again with the ids they had: a reader that keeps each id
-once has each row once.  Spark's connector sets the time of a message itself, so the event time is a header.
+A batch that is repeated after a crash writes its rows with the same ids, so a reader can deduplicate by id.  Spark's
+connector sets the time of a message itself, so the event time is a header.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def _avro_type(name: str, field: Field, at: SourceLocation | None) -> Any:
 
 
 def avro_reader(stream: StreamSpec, fields: tuple[Field, ...]) -> Callable[[Any], Any]:
-    """Return what reads a column of bytes as a record; what does not read is NULL."""
+    """Return a function that decodes a column of bytes; invalid messages are NULL."""
     schema = avro_schema(stream.name, fields, stream.at)
-    from pyspark.sql.avro.functions import from_avro  # noqa: PLC0415  # asks the JVM for a class of the connector
+    from pyspark.sql.avro.functions import from_avro  # noqa: PLC0415  # needs a class of the connector in the JVM
 
     return lambda column: _call_avro(
         stream.name, stream.at, lambda: from_avro(column, schema, {"mode": "PERMISSIVE"})
@@ -94,9 +94,9 @@ def avro_reader(stream: StreamSpec, fields: tuple[Field, ...]) -> Callable[[Any]
 
 
 def avro_writer(name: str, fields: tuple[Field, ...], at: SourceLocation | None) -> Callable[[Any], Any]:
-    """Return what writes a column of structs as bytes."""
+    """Return a function that encodes a column of structs as bytes."""
     schema = avro_schema(name, fields, at)
-    from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415  # asks the JVM for a class of the connector
+    from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415  # needs a class of the connector in the JVM
 
     return lambda column: _call_avro(name, at, lambda: to_avro(column, schema))
 
@@ -104,9 +104,7 @@ def avro_writer(name: str, fields: tuple[Field, ...], at: SourceLocation | None)
 def _call_avro(name: str, at: SourceLocation | None, make: Callable[[], Any]) -> Any:
     try:
         return make()
-    except (
-        TypeError
-    ) as cause:  # a class that the JVM does not have is a package for py4j, which cannot be called
+    except TypeError as cause:  # py4j returns a package for a missing class, which is not callable
         raise ConnectorError(
             f"messages of {name!r} are avro, for which Spark needs its avro connector",
             code="W2305",
@@ -142,12 +140,12 @@ def read_kafka(spark: SparkSession, stream: StreamSpec) -> DataFrame:
 
 
 def read_kafka_batch(spark: SparkSession, stream: StreamSpec) -> DataFrame:
-    """Return the messages that a topic holds now, as `read_kafka` would give their rows."""
+    """Return the existing messages of a topic, in the form of `read_kafka`."""
     connector = stream.connector
     start = str(connector.get("starting.offsets") or "earliest")
     options = client_options(stream) | {
         "subscribe": str(connector["topic"]),
-        # A bounded reading that began at the end would read nothing.
+        # A batch query from the latest offset would read nothing.
         "startingOffsets": "earliest" if start == "latest" else start,
         "failOnDataLoss": str(connector.get("fail.on.data.loss", True)).lower(),
     }
@@ -155,7 +153,7 @@ def read_kafka_batch(spark: SparkSession, stream: StreamSpec) -> DataFrame:
 
 
 def client_options(spec: StreamSpec | SinkSpec) -> dict[str, str]:
-    """Return the options of the Kafka client; a broker that does not answer is W2310 here and at once."""
+    """Return the options of the Kafka client; raise W2310 if no broker is reachable."""
     servers = str(spec.connector.get("bootstrap.servers") or "localhost:9092")
     check_reachable(servers, spec.name, spec.at)
     own = {key: str(value) for key, value in spec.connector.items() if key.startswith("kafka.")}
@@ -163,7 +161,7 @@ def client_options(spec: StreamSpec | SinkSpec) -> dict[str, str]:
 
 
 def check_reachable(servers: str, name: str, at: SourceLocation | None = None) -> None:
-    """Raise `ConnectorError` W2310 when no broker of a list takes a connection."""
+    """Raise `ConnectorError` W2310 if no broker of a list accepts a connection."""
     why = ""
     for server in filter(None, (s.strip() for s in servers.split(","))):
         host, _, port = server.rpartition(":")
@@ -183,7 +181,7 @@ def check_reachable(servers: str, name: str, at: SourceLocation | None = None) -
 
 
 def explain_kafka_failure(text: str) -> ConnectorError | None:
-    """Return the error for what a query said about Kafka when it stopped, None when it is not about Kafka.
+    """Return the error for the failure of a query that concerns Kafka, else None.
 
     >>> explain_kafka_failure("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: ...").code
     'W2301'
@@ -198,7 +196,7 @@ def explain_kafka_failure(text: str) -> ConnectorError | None:
         return ConnectorError(
             "messages that were not read yet are gone from Kafka",
             code="W2301",
-            help="'fail.on.data.loss' = 'false' goes on with the messages that are there; `--fresh` begins again",
+            help="'fail.on.data.loss' = 'false' continues with the existing messages; `--fresh` begins again",
         )
     if "org.apache.kafka" not in text:
         return None
@@ -231,7 +229,7 @@ def _load(reader: Any, options: Mapping[str, str], stream: StreamSpec) -> DataFr
 
 
 def missing_connector_error(name: str, at: SourceLocation | None) -> ConnectorError:
-    """Return the error that says that Spark has no Kafka connector."""
+    """Return the error for a session without the Kafka connector."""
     return ConnectorError(
         f"{name!r} is a topic of Kafka, for which Spark needs its Kafka connector",
         code="W2304",
@@ -241,7 +239,7 @@ def missing_connector_error(name: str, at: SourceLocation | None) -> ConnectorEr
 
 
 def option_error(name: str, cause: Exception, at: SourceLocation | None) -> ConnectorError:
-    """Return the error that says that the connector does not take an option."""
+    """Return the error for an option that the connector rejects."""
     return ConnectorError(
         f"the Kafka connector refuses an option of {name!r}: {str(cause).splitlines()[0]}",
         code="W2311",
@@ -256,7 +254,7 @@ def _build_rows(frame: DataFrame, stream: StreamSpec) -> DataFrame:
     text = F.col(_VALUE).cast("string")
     form = str(stream.connector["format"])
     parsed = frame.withColumn(_TEXT, text).withColumn(_READ, _parse_value(F, stream, form, inner, text))
-    # The names inside a CSV are places: what the columns are called is nothing to it.
+    # Columns of CSV messages are positional, so they have generated names.
     held = {f.name: column_name(i) if form == "csv" else f.name for i, f in enumerate(inner)}
     values: list[tuple[Any, DType]] = []
     for field in stream.columns.fields:
@@ -272,7 +270,7 @@ def _build_rows(frame: DataFrame, stream: StreamSpec) -> DataFrame:
 
 
 def message_column(name: str) -> tuple[str, DType] | None:
-    """Return the column of a message that a declared name means, in any case; None for one of its value."""
+    """Return the metadata column of a declared name, ignoring case; None for columns of the value."""
     return _MESSAGE.get(name.upper())
 
 
@@ -302,15 +300,15 @@ def _parse_value(F: Any, stream: StreamSpec, form: str, inner: tuple[Field, ...]
 
 
 def _corrupt_column(F: Any, form: str, *, has_values: bool) -> Any:
-    """Return the text of a message that is no row at all, NULL when it is one."""
+    """Return the text of a message that cannot be parsed, else NULL."""
     nothing = F.lit(None).cast("string")
-    if not has_values:  # only columns of the message are declared: its value is nobody's
+    if not has_values:  # only metadata columns are declared, so the value is unused
         return nothing
     if form == "avro":
         broken = F.when(F.col(_READ).isNull(), F.base64(F.col(_VALUE)))
     else:
         corrupt = F.col(_READ)[CORRUPT]
-        # A list of objects would be read as its first one.
+        # Spark would parse a list of objects as its first one.
         no_object = ~F.col(_TEXT).rlike(r"^\s*\{") if form == "json" else F.lit(False)
         broken = F.when(F.col(_READ).isNull() | no_object, F.col(_TEXT)).otherwise(corrupt)
     return F.when(F.col(_VALUE).isNull(), F.lit("null")).otherwise(broken)
@@ -328,7 +326,7 @@ def write_kafka(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch
     """
     sink = plan.sink
     options = client_options(sink) | {"topic": str(sink.connector["topic"])}
-    # Spark tells no observer of what this connector writes: the batch is done before, and counted then.
+    # Spark has no observation for writes of this connector, so compute the batch first and count it.
     held = frame.localCheckpoint(eager=True)
     _save_messages(build_messages(held, plan, checkpoint=checkpoint, batch=batch), sink, options)
     return held.count()
@@ -346,7 +344,7 @@ def _save_messages(messages: DataFrame, sink: SinkSpec, options: dict[str, str])
 
 
 def build_messages(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch: int) -> DataFrame:
-    """Return rows as Spark's connector writes them: `key`, `value` and `headers`."""
+    """Return rows as messages for Spark's connector: `key`, `value` and `headers`."""
     F: Any = functions_of(frame)
     names = [column.name for column in plan.output]
     columns = [_quote_column(frame, name) for name in names]
@@ -377,7 +375,7 @@ def _key_column(F: Any, frame: DataFrame, plan: StatementPlan) -> Any:
     parts = [_quote_column(frame, name).cast("string") for name in plan.key_columns]
     if not parts:
         return F.lit(None).cast("string").alias("key")
-    # A key with a NULL part is still the key of its row: the part is an empty text.
+    # A NULL part of a key is an empty string.
     whole = parts[0] if len(parts) == 1 else F.concat_ws("|", *(F.coalesce(p, F.lit("")) for p in parts))
     return whole.alias("key")
 
@@ -405,6 +403,6 @@ def _write_error(sink: SinkSpec, cause: Exception) -> ConnectorError:
     return ConnectorError(
         f"the rows of {sink.name!r} cannot be written to Kafka: {str(cause).splitlines()[0]}",
         code="W2309",
-        help="nothing of the batch is committed; start the job again, and its rows come with the ids they had",
+        help="nothing of the batch is committed; start the job again, and its rows keep their ids",
         at=sink.at,
     )

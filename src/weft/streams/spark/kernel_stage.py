@@ -37,7 +37,7 @@ from weft.streams.spark.shipping import ShippedJoin, worker_task
 
 INPUT = "__weft_input"
 TICK = -1
-"""Number of rows that only let a batch happen."""
+"""Source number of rows that only trigger a batch."""
 
 
 def pack(plan: StatementPlan, sources: Mapping[int, DataFrame]) -> DataFrame:
@@ -47,7 +47,7 @@ def pack(plan: StatementPlan, sources: Mapping[int, DataFrame]) -> DataFrame:
 
 
 def tick_rows(plan: StatementPlan, frame: DataFrame) -> DataFrame:
-    """Return a frame of any rows in the form of `pack`, as rows of no input."""
+    """Return any rows in the form of `pack`, as rows of no input."""
     F: Any = functions_of(frame)
     empty = [F.lit(None).cast(struct_type(i)).alias(struct_name(i.number)) for i in plan.inputs]
     return frame.select(
@@ -64,7 +64,7 @@ def struct_name(number: int) -> str:
 
 
 def struct_type(source: Input) -> str:
-    """Return the type of the struct of a source as Spark writes it."""
+    """Return the Spark type of the struct of a source."""
     fields = source.stream.columns.fields
     inner = ", ".join(
         f"{column_name(i)}: {to_spark(fields[i].dtype).simpleString()}" for i in _kept_columns(source)
@@ -73,7 +73,7 @@ def struct_type(source: Input) -> str:
 
 
 def _kept_columns(source: Input) -> tuple[int, ...]:
-    # A struct needs a child; a stream of which only the time is read keeps its first column.
+    # A struct needs a field; if only the time of a stream is read, keep its first column.
     return source.columns or (0,)
 
 
@@ -96,14 +96,14 @@ def empty_batch(spark: SparkSession, plan: StatementPlan) -> DataFrame:
 
 
 FLAT_RAW = "__weft_raw"
-"""Text of a row that does not read, in rows that no join has judged yet."""
+"""Text of a malformed row, in rows that no join has checked yet."""
 
 _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchContext:
-    """What a batch is: its number, the batch before it, and the times that judge it."""
+    """The parameters of a batch: its number, the previous batch, watermark and wall clock."""
 
     batch: int
     previous: int | None
@@ -173,7 +173,7 @@ def two_stream_rows(
 def stream_rows(
     plan: StatementPlan, step: KernelStep, number: int, batch: DataFrame, moment: BatchContext
 ) -> DataFrame:
-    """Return the rows of one stream of the batch as the side of a join that it is."""
+    """Return the rows of one stream of the batch as its side of a join."""
     F: Any = functions_of(batch)
     side = "right" if number == step.right else "left"
     kept = batch.filter(F.col(INPUT) == F.lit(number))
@@ -197,7 +197,7 @@ def table_rows(plan: StatementPlan, step: KernelStep, table: DataFrame, moment: 
 
 
 def unpack(source: Input, batch: DataFrame) -> DataFrame:
-    """Return the rows of one stream of the batch as flat columns, with the text of those that do not read."""
+    """Return the rows of one stream of the batch as flat columns, with the text of malformed rows."""
     F: Any = functions_of(batch)
     kept = batch.filter(F.col(INPUT) == F.lit(source.number))
     columns = [
@@ -278,7 +278,7 @@ def _column_reader(F: Any, step: KernelStep, number: int, moment: BatchContext) 
 
 
 def _group_ticks(rows: DataFrame, groups: int) -> DataFrame:
-    """Return one row for each group, so that time passes in groups without rows too."""
+    """Return one row for each group, so that rows expire in groups without new rows too."""
     F: Any = functions_of(rows)
     session: SparkSession = rows.sparkSession
     numbers = numbers_by_partition(groups) if is_balanced(groups) else tuple(range(groups))
@@ -293,7 +293,7 @@ def _group_ticks(rows: DataFrame, groups: int) -> DataFrame:
 
 
 def is_balanced(groups: int) -> bool:
-    """Whether groups are numbered so that each gets a partition; beyond that they share by chance."""
+    """Return whether each group gets its own partition; more groups are distributed by hash."""
     return groups <= 256  # as weft.joins.spark.sides has it
 
 
@@ -302,7 +302,7 @@ def _struct_of(children: tuple[Child, ...]) -> st.StructType:
 
 
 def result_type(task: JoinTask, children: Layout) -> st.StructType:
-    """Return the type of the rows that the kernel gives."""
+    """Return the type of the output rows of the kernel."""
     windows = ("window_start", "window_end") if task.window_columns else ()
     return st.StructType(
         [
@@ -316,7 +316,7 @@ def result_type(task: JoinTask, children: Layout) -> st.StructType:
 
 
 def flatten(plan: StatementPlan, task: JoinTask, joined: DataFrame, children: Layout) -> DataFrame:
-    """Return the rows that the kernel gives as flat columns, one for each slot."""
+    """Return the output rows of the kernel as flat columns, one for each slot."""
     F: Any = functions_of(joined)
     columns: dict[str, Column] = {}
     for side, mine in zip(_SIDES, (children.left, children.right), strict=True):

@@ -1,4 +1,4 @@
-"""Streams without an outside: rows of a program, where each list is one file and one batch, and rows that a clock makes."""
+"""Streams without an external source: rows of a program, where each list is one batch, and generated rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MOMENT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def write_memory(stream: StreamSpec, batches: Sequence[Rows], folder: Path) -> StreamSpec:
-    """Write batches that are not there yet as files and return the stream as one of files.
+    """Write new batches as files and return the stream as a stream of files.
 
-    A row is a mapping; a text is a line as it stands, readable or not.
+    A row is a mapping; a string is written as a line without checks.
     """
     for number, rows in enumerate(batches):
         _write_file(stream, rows, folder, number)
@@ -50,7 +50,7 @@ def _write_file(source: StreamSpec, rows: Rows, folder: Path, number: int) -> No
     folder.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".tmp-{file.name}")
     beside.write_text("".join(_format_line(source, row) + "\n" for row in rows), encoding="utf-8")
-    # The file source reads by time of writing, and a second apart is apart on every disk.
+    # The file source orders files by modification time, and every file system resolves one second.
     os.utime(beside, (_FIRST_TIME + number, _FIRST_TIME + number))
     beside.replace(file)
 
@@ -72,7 +72,7 @@ def _format_line(source: StreamSpec, row: Mapping[str, Any] | str) -> str:
 
 
 def _to_json(value: Any, form: str = "") -> Any:
-    """Return a value as JSON has it; `form` is the format of an event time."""
+    """Return a value as JSON; `form` is the format of an event time."""
     if isinstance(value, dt.datetime) and form in _EPOCHS:
         moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
         micros = (moment - _MOMENT) // dt.timedelta(microseconds=1)
@@ -93,7 +93,7 @@ _COLUMNS = (("timestamp", TIMESTAMP), ("value", LONG))
 
 
 def read_rate(spark: SparkSession, stream: StreamSpec) -> DataFrame:
-    """Return an unbounded frame of `t`, `raw`, `c0`, `c1`; raise W2302 when other columns are declared."""
+    """Return an unbounded frame of `t`, `raw`, `c0`, `c1`; raise W2302 if other columns are declared."""
     declared = tuple((f.name, f.dtype) for f in stream.columns.fields)
     if declared != _COLUMNS:
         raise ConnectorError(
@@ -112,5 +112,5 @@ def read_rate(spark: SparkSession, stream: StreamSpec) -> DataFrame:
 
 
 def tick_source(spark: SparkSession) -> DataFrame:
-    """Return a row a second, so that batches happen while nothing arrives."""
+    """Return one row per second, so that batches run while no rows arrive."""
     return spark.readStream.format("rate").option("rowsPerSecond", "1").load()

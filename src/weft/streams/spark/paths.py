@@ -1,4 +1,4 @@
-"""Paths of stream files: what a job says, as Spark's file source reads it."""
+"""Paths of stream files: from the text of a job to what Spark's file source reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIGNS = frozenset("{}[]*?\\")
 
 
 def resolve_path(path: str, root: Path) -> str:
-    """Return a path of a job as an absolute one; other file systems than this machine's stay as said.
+    """Return a path of a job as an absolute path; paths of remote file systems are unchanged.
 
     Raises `ConnectorError` W2017 when a relative path leaves the workspace, by ``..`` or by a link.
     """
@@ -35,7 +35,7 @@ def resolve_path(path: str, root: Path) -> str:
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path names a file system of its own.
+    """Return whether a path has the scheme of a remote file system.
 
     >>> is_remote("s3a://bucket/a"), is_remote("data/a.csv"), is_remote("file:/tmp/a.csv")
     (True, False, False)
@@ -44,7 +44,7 @@ def is_remote(path: str) -> bool:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path has signs of a pattern.
+    """Return whether a path contains pattern characters.
 
     >>> is_pattern("data/2026-*/a.csv"), is_pattern("data/a.csv")
     (True, False)
@@ -53,7 +53,7 @@ def is_pattern(path: str) -> bool:
 
 
 def list_files(path: str) -> tuple[Path, ...]:
-    """Return the data files that a local path means now, oldest first; names that Spark hides are left out."""
+    """Return the current data files of a local path, oldest first, without those that Spark hides."""
     place = Path(path)
     if place.is_file():
         candidates = [place]
@@ -67,7 +67,7 @@ def list_files(path: str) -> tuple[Path, ...]:
 
 
 def _replace_groups(path: str) -> str:
-    # Python's glob has no {a,b}; the files are only looked at, so more of them do no harm.
+    # Python's glob has no {a,b}; the files are only inspected, so extra ones do no harm.
     return re.sub(r"\{[^}]*\}", "*", path)
 
 
@@ -77,7 +77,7 @@ def _is_hidden(file: Path, below: Path) -> bool:
 
 
 def check_exists(path: str, what: str, at: SourceLocation | None) -> None:
-    """Raise `ConnectorError` W2301 when a local path leads nowhere."""
+    """Raise `ConnectorError` W2301 if a local path does not exist."""
     place = Path(path)
     if is_remote(path) or place.exists():
         return
@@ -100,9 +100,9 @@ def check_exists(path: str, what: str, at: SourceLocation | None) -> None:
 
 
 def source_path(path: str) -> str:
-    """Return a path as Spark's file source takes it: folders and patterns as they are, a file as a pattern of itself.
+    """Return a path for Spark's file source: a single file becomes a pattern that matches only this file.
 
-    The source refuses a single file, because it is no folder, but takes a pattern that only this file fits.
+    The source accepts folders and patterns, but not a single file.
     """
     place = Path(path)
     if is_remote(path) or not place.is_file():
@@ -116,7 +116,7 @@ def _single_file_pattern(name: str) -> str:
 
 
 def escape_pattern(path: str) -> str:
-    r"""Return a path in which no sign is a pattern.
+    r"""Return a path with its pattern characters escaped.
 
     >>> print(escape_pattern("/data/a[1].csv"))
     /data/a\[1\].csv
@@ -125,7 +125,7 @@ def escape_pattern(path: str) -> str:
 
 
 def find_equal_times(files: Sequence[Path]) -> tuple[Path, Path] | None:
-    """Return two files that were last written at the same millisecond, None when there are none."""
+    """Return two files that were written in the same millisecond, or None."""
     for one, other in itertools.pairwise(files):
         if one.stat().st_mtime_ns // 1_000_000 == other.stat().st_mtime_ns // 1_000_000:
             return one, other

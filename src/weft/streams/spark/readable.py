@@ -1,21 +1,21 @@
-"""Rows of a source as every stage gets them: event time, what cannot be read, the declared columns.
+"""Rows of a source in the form that every stage reads: event time, malformed text, the declared columns.
 
 ::
 
     t      microseconds of the event time in UTC, NULL when the row has none
-    raw    the text of a row that cannot be read, NULL when it can
+    raw    the text of a malformed row, else NULL
     c0 ..  the declared columns in their order and types
 
-A value that has no exact place in the declared type makes its row unreadable, and so does NULL where NOT NULL
-is declared.  Event times are the same whatever the session's zone and mode::
+A value that cannot be converted exactly to the declared type makes its row malformed, and so does NULL in a NOT NULL
+column.  Event times are the same whatever the time zone and ANSI mode of the session::
 
     iso8601         '2026-01-14T10:00:00Z', '2026-01-14 10:00:00' (in timestamp.zone), '2026-01-14'
     epoch_seconds   1736848800, '1736848800.25'         epoch_millis, epoch_micros: likewise
     timestamp       a column of type TIMESTAMP
     %d.%m.%Y %H:%M  a pattern
 
-A text that is no time gives NULL, never an error: the row is rejected, not the query.  Where a policy refuses a row,
-Spark raises a message that `find_refused_row` turns into a coded error.
+An invalid time gives NULL, never an error: the row is rejected and the query continues.  Where a policy refuses a
+row, Spark raises a message that `find_refused_row` turns into a coded error.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.sql.spec import MESSAGE_TIME, StreamSpec
 
 ROW_MARK = "[STREAM_ROW]"
-"""Begins the message of a row that a policy refuses: the code follows, then what is wrong."""
+"""Prefix of the message of a row that a policy refuses; the code and the problem follow."""
 TABLE_MARK = "[STREAM_TABLE]"
-"""Begins the message of a row that a table cannot hold."""
+"""Prefix of the message of an invalid row of a table."""
 
 
 def _refusal_rule(mark: str, error: type[WeftError], code: Code, help: str) -> FailureRule:
@@ -59,7 +59,7 @@ _REFUSAL_RULES = tuple(
 
 
 def find_refused_row(failure: BaseException) -> WeftError | None:
-    """Return the refused row that a failed Spark job tells of, or None.
+    """Return the error of a refused row in the failure of a Spark job, or None.
 
     >>> print(find_refused_row(RuntimeError("[STREAM_TABLE] W2303 table 'p': row {} SQLSTATE: P0001")))
     error[W2303]: table 'p': row {}
@@ -79,7 +79,7 @@ _DIRECTIVES = {
 
 
 def event_micros(F: ModuleType, column: Any, dtype: DType, *, form: str, zone: str = UTC) -> Any:
-    """Return the time in a column of type `dtype` as microseconds; what does not read is NULL."""
+    """Return the time in a column of type `dtype` as microseconds; invalid times are NULL."""
     if form in _EPOCHS:
         return _parse_epoch(F, column, dtype, _EPOCHS[form])
     if dtype == TIMESTAMP:
@@ -90,7 +90,7 @@ def event_micros(F: ModuleType, column: Any, dtype: DType, *, form: str, zone: s
         raise ConnectorError(
             f"an event time of type {dtype} cannot be read as {form!r}",
             code="W2303",
-            help="numbers are epoch_seconds, epoch_millis or epoch_micros: say which in 'event.time.format'",
+            help="numbers are epoch_seconds, epoch_millis or epoch_micros: set 'event.time.format'",
         )
     text = F.btrim(column, F.lit(_BLANKS))
     moment = _parse_pattern(F, text, form, zone) if "%" in form else parse_iso(F, text, zone)
@@ -98,7 +98,7 @@ def event_micros(F: ModuleType, column: Any, dtype: DType, *, form: str, zone: s
 
 
 def parse_iso(F: ModuleType, text: Any, zone: str = UTC) -> Any:
-    """Return an ISO text as TIMESTAMP; without an offset it is a time of `zone`."""
+    """Parse an ISO string as TIMESTAMP; without an offset it is a time of `zone`."""
     local = _local_to_timestamp(F, text.try_cast("timestamp_ntz"), zone)
     fits = text.rlike(rf"\A(?:{text_form('timestamp')}|.{{16,26}}[+-][0-9]{{4}})\z")
     read = F.when(text.rlike(_ZONE), text.try_cast("timestamp")).otherwise(local)
@@ -106,7 +106,7 @@ def parse_iso(F: ModuleType, text: Any, zone: str = UTC) -> Any:
 
 
 def _local_to_timestamp(F: ModuleType, clock: Any, zone: str) -> Any:
-    """Return a time without zone as the moment it is in `zone`."""
+    """Return a local time of `zone` as TIMESTAMP."""
     utc = clock if zone == UTC else F.convert_timezone(F.lit(zone), F.lit(UTC), clock)
     return F.concat(utc.cast("string"), F.lit("Z")).try_cast("timestamp")
 
@@ -125,19 +125,19 @@ def _parse_epoch(F: ModuleType, column: Any, dtype: DType, factor: int) -> Any:
     parts = F.floor(number.try_cast("decimal(28,9)") * F.lit(factor)).try_cast("bigint")
     if dtype != STRING:
         return parts
-    return F.coalesce(whole, parts)  # a text with a fraction is no bigint
+    return F.coalesce(whole, parts)  # a string with a fraction cannot be cast to bigint
 
 
 def _parse_pattern(F: ModuleType, text: Any, form: str, zone: str) -> Any:
     pattern = spark_pattern(form)
     if "%z" in form:
         return F.try_to_timestamp(text, F.lit(pattern))
-    # The zone is part of the text, for the session's own must not decide.
+    # The zone is appended to the text, so that the session's zone is not used.
     return F.try_to_timestamp(F.concat(text, F.lit(f" {zone}")), F.lit(f"{pattern} VV"))
 
 
 def spark_pattern(form: str) -> str:
-    """Return a pattern of Python's strptime as Spark writes it.
+    """Return a pattern of Python's strptime as a Spark pattern.
 
     >>> spark_pattern("%d.%m.%Y at %H:%M")
     "dd'.'MM'.'yyyy' at 'HH':'mm"
@@ -188,8 +188,8 @@ def build_columns(
 ) -> list[Any]:
     """Return the columns `t`, `raw`, `c0` .. of a source.
 
-    `values` are the declared columns as they were read, each with its type: texts for JSON and CSV.
-    `corrupt` is the text of a line that is no row at all, `message_time` the time of a Kafka message.
+    `values` are the declared columns as read, each with its type: strings for JSON and CSV.
+    `corrupt` is the text of a line that cannot be parsed, `message_time` the time of a Kafka message.
     """
     zone = str(stream.connector.get("timestamp.zone") or UTC)
     fields = stream.columns.fields
@@ -217,7 +217,7 @@ def build_columns(
 def _event_time(
     F: ModuleType, stream: StreamSpec, values: Sequence[tuple[Any, DType]], message_time: Any, zone: str
 ) -> tuple[Any, Any]:
-    """Return the event time in microseconds, and the column that must read as one."""
+    """Return the event time in microseconds, and the column that it is parsed from."""
     if stream.event_time == MESSAGE_TIME and message_time is not None:
         return F.unix_micros(message_time), None
     if stream.event_time is None:
@@ -228,7 +228,7 @@ def _event_time(
 
 
 def _convert(F: ModuleType, column: Any, source: DType, field: Field, zone: str) -> tuple[Any, Any]:
-    """Return the value in its declared type and the condition under which it is exact; None: always."""
+    """Return the value in its declared type and the condition that it is exact; None means always."""
     target = field.dtype
     if source == STRING and target.is_integer:
         value = F.btrim(column, F.lit(_BLANKS)).try_cast(to_spark(target))

@@ -1,4 +1,4 @@
-"""The end of a statement: WHERE and the select list over joined rows, which have a column for each slot."""
+"""The last stage of a statement: WHERE and the select list over joined rows, with a column for each slot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def slot_name(slot: Slot) -> str:
 
 
 def slot_resolver(F: ModuleType) -> Callable[[Hashable], Column]:
-    """Return the column of a slot as expressions mean it: windows are TIMESTAMP, not microseconds."""
+    """Return a function from slots to columns; windows are TIMESTAMP, not microseconds."""
 
     def column(slot: Any) -> Column:
         value: Column = F.col(slot_name(slot))
@@ -35,7 +35,7 @@ def slot_resolver(F: ModuleType) -> Callable[[Hashable], Column]:
 
 
 EVENT_TIME = "__weft_event_time"
-"""Column of microseconds beside the output, for sinks that give a row its time."""
+"""Column of event times in microseconds, for sinks that write them."""
 
 
 def select_stage(
@@ -57,7 +57,7 @@ def select_stage(
 
 
 def event_time_of(frame: DataFrame, plan: StatementPlan, *, today: dt.date) -> Column:
-    """Return the time of an output row in microseconds: the greatest of its sources', unless the statement says."""
+    """Return the event time of an output row: as the statement defines it, else the greatest of its sources."""
     F: Any = functions_of(frame)
     if plan.event_time is not None:
         time_expr: Column = F.unix_micros(
@@ -74,5 +74,5 @@ def event_time_of(frame: DataFrame, plan: StatementPlan, *, today: dt.date) -> C
 
 
 def has_time(source: Input) -> bool:
-    """Whether the rows of a stream carry an event time."""
+    """Return whether the rows of a stream have an event time."""
     return source.stream.event_time is not None

@@ -1,7 +1,7 @@
-"""The kernel on its way to workers: by value, for they need no Weft, and once for each worker.
+"""Sending the kernel to workers: by value, because they need no Weft, and once for each worker.
 
-Pickling the kernel and building it again costs more than a small batch, so its bytes are made once for each
-join, and a worker that has built them keeps what it built.
+Pickling and loading the kernel costs more than a small batch, so it is pickled once for each join, and a worker
+keeps what it has loaded.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from weft.streams.kernel.arrow_task import arrow_task
 from weft.streams.kernel.spec import Clock, JoinTask
 
 _BUILT = "_weft_built"
-"""Module of a worker that holds what it has built; nothing else lives as long as the worker."""
+"""Module that holds what a worker has loaded; nothing else lives as long as the worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShippedJoin:
-    """A join as workers get it: its bytes and their name."""
+    """A pickled join: the bytes and their hash."""
 
     task: JoinTask
     payload: bytes
@@ -39,7 +39,7 @@ class ShippedJoin:
 
 
 def ship_join(task: JoinTask) -> ShippedJoin:
-    """Return the kernel with one join; a condition that is asked row by row brings the expressions with it."""
+    """Pickle the kernel with one join; a condition that is evaluated by row needs the expressions too."""
     modules = [weft.streams.kernel]
     if task.residual is not None and task.residual.rows is not None:
         modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.expr]

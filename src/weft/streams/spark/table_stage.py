@@ -1,10 +1,10 @@
-"""Tables of a job: read and checked, copied for the life of a checkpoint, and looked into by each batch.
+"""Tables of a job: read, checked, copied into the checkpoint, and joined by each batch.
 
 Before::
 
     frame LEFT JOIN products p ON i0_2 = p.product_id AND i0_3 < p.most
 
-After: the table is grouped by key, so that each row of the frame meets one row, and what matched is counted
+After: the table is grouped by key, so that each row of the frame matches one row, and matches are counted
 while the batch runs::
 
     SELECT *, explode_outer(filter(rows, p -> i0_3 < p.c4)) AS p
@@ -42,10 +42,9 @@ _MAX_TEXT = 200
 
 
 def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
-    """Return a table as it lies now: its declared columns as `c0` .. in their types.
+    """Read the current rows of a table: its declared columns as `c0` .. in their types.
 
-    A row that does not read as declared stops the job: a table has no rejects, and a row that is
-    missing would look like one that never was.
+    A malformed row stops the job: a table has no rejects, and a missing row would go unnoticed.
     """
     rows = _read_files(spark, table, root)
     F: Any = functions_of(rows)
@@ -54,7 +53,7 @@ def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
         F.substring(F.col(RAW), 1, _MAX_TEXT),
     )
     failing = F.when(F.col(RAW).isNotNull(), F.raise_error(broken).cast("boolean"))
-    # Not deterministic, so that no other filter is asked first.
+    # Not deterministic, so that Spark does not move other filters before it.
     kept = rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
     return kept.select(*(column_name(i) for i in range(len(table.columns))))
 
@@ -68,7 +67,7 @@ def _read_files(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
         raise ConnectorError(
             f"table {table.name!r} reads {path!r}, which has no files",
             code="W2301",
-            help="a table needs at least one file; one without rows will do",
+            help="a table needs at least one file, which may be empty",
             at=table.at,
         )
     frame = spark.read.format(reading.format).options(**reading.options).schema(reading.schema).load(paths)
@@ -100,9 +99,9 @@ def write_memory_table(table: TableSpec, rows: Rows | None, folder: Path) -> Tab
 def pin_table(
     spark: SparkSession, table: TableSpec, folder: Path, read: Callable[[], DataFrame]
 ) -> DataFrame:
-    """Return a table as the first start of a checkpoint saw it; ``reload=batch`` reads it as it lies now.
+    """Return a table as of the first start of a checkpoint, or its current rows with ``reload=batch``.
 
-    The copy lies in `folder`; it is written beside it and renamed, so that a copy is whole or not there.
+    The copy in `folder` is written to a temporary folder and renamed, so that it is always complete.
     """
     if table.reload == "batch":
         return read()
@@ -115,13 +114,13 @@ def pin_table(
             shutil.rmtree(unfinished, ignore_errors=True)
             raise find_refused_row(cause) or cause from cause
         for file in unfinished.iterdir():
-            sync_folder(file)  # a file is brought to the disk in the same way
+            sync_folder(file)  # works for files as well
         sync_folder(unfinished)
         try:
             unfinished.rename(folder)
             sync_folder(folder.parent)
         except OSError:
-            # Somebody else was sooner; theirs is as good.
+            # Another process was first; its copy is equally valid.
             shutil.rmtree(unfinished, ignore_errors=True)
             if not folder.exists():
                 raise
@@ -151,8 +150,8 @@ def join_table(
 ) -> tuple[DataFrame, Any]:
     """Return the rows of a batch with the table's columns, and an observation of ``in`` and ``matched``.
 
-    `frame` has a flat column for each slot; `table` is what `read_table` or `pin_table` gave.  The
-    observation is filled by the job that runs the batch.
+    `frame` has a flat column for each slot; `table` is the result of `read_table` or `pin_table`.  The
+    job that runs the batch fills the observation.
     """
     F: Any = functions_of(frame)
     source = plan.source(step.right)
@@ -185,7 +184,7 @@ def join_table(
 def _group_by_key(
     F: Any, source: TableInput, step: TableStep, table: DataFrame, names: list[str]
 ) -> DataFrame:
-    """Return the table with one row for each key; rows with a NULL key match nothing and stay out."""
+    """Return the table with one row for each key; rows with a NULL key match nothing and are left out."""
     keys = [
         _cast_column(F, column_name(key.right[2]), key.dtype).alias(name)
         for key, name in zip(step.keys, names, strict=True)
@@ -205,7 +204,7 @@ def _cast_column(F: Any, name: str, dtype: DType) -> Column:
 
 
 def _row_resolver(F: Any, row: Any, number: int) -> Callable[[Hashable], Column]:
-    """Return the column of a slot where the table's columns are children of `row`."""
+    """Return a function from slots to columns, where the table's columns are fields of `row`."""
     flat = slot_resolver(F)
 
     def column(slot: Any) -> Column:
