@@ -67,7 +67,7 @@ SPARK_FOLDERS = frozenset(
 SPARK_MODULES = frozenset({"weft.streams.api"})
 COMPUTED = "<computed>"  # below the line, a name may depend on the kind of session
 JVM_PACKAGES = frozenset({"pyspark", "py4j"})
-KERNEL_WITHOUT_NUMBERS = ("weft.streams.kernel.spec.", "weft.streams.kernel.sums.")
+KERNEL_WITHOUT_NUMBERS = ("weft.streams.kernel.spec.",)
 NUMBER_PACKAGES = frozenset({"numpy", "pyarrow"})
 # Of the kernel, what every pure layer may import: it needs the standard library alone.
 PLAIN_KERNEL = frozenset({"weft.streams.kernel", "weft.streams.kernel.spec"})

@@ -23,7 +23,6 @@ from weft.streams.checkpoint.folder import (
     activate,
     create_checkpoint,
     find_checkpoint,
-    statement_folder,
 )
 from weft.streams.checkpoint.ledger import read_indexes, side_name
 from weft.streams.checkpoint.manifest import (
@@ -141,7 +140,7 @@ def run_statement(
 
 def read_result(plan: StatementPlan, root: Path) -> StreamResult:
     """Return what the checkpoint below `root` has committed so far."""
-    checkpoint = find_checkpoint(statement_folder(root / "streams", plan.name))
+    checkpoint = find_checkpoint(root / "streams" / plan.name)
     if checkpoint is None:
         raise StreamError(
             f"nothing has run below {str(root)!r}",
@@ -187,7 +186,7 @@ class _Run:
 
     def open(self, *, resume: bool = True) -> None:
         """Find the checkpoint, or begin one, and bring it to its last commit."""
-        folder = statement_folder(self.root / "streams", self.plan.name)
+        folder = self.root / "streams" / self.plan.name
         found = find_checkpoint(folder) if resume else None
         if found is None:
             record = JobRecord(groups=self.groups, parts=describe_parts(self.plan, groups=self.groups))

@@ -27,7 +27,7 @@ from weft.streams.checkpoint.manifest import (
     sink_files,
     with_aliases,
 )
-from weft.streams.kernel.sums import with_checksum
+from weft.streams.kernel.spec import with_checksum
 
 PARTS: FrozenMap[str, str] = FrozenMap(keys="o.id = s.id", where="")
 

@@ -27,7 +27,7 @@ from weft.streams.checkpoint.folder import Checkpoint, JobRecord, create_checkpo
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import RedriveRecord, write_redrive
 from weft.streams.checkpoint.rejects import list_reject_files, read_rejects
-from weft.streams.kernel.sums import checked_files
+from weft.streams.kernel.spec import checked_files
 from weft.streams.run.failing import explain_failure
 from weft.testing.stream_engine import StreamResult, read_result
 

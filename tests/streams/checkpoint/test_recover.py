@@ -11,7 +11,6 @@ import pytest
 from stream_checkpoints import BATCHES, as_set, run, small_plan
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import STAGING, check_open, is_sealed
-from weft.streams.checkpoint.durable import read_document, write_document
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
@@ -19,7 +18,9 @@ from weft.streams.checkpoint.folder import (
     create_checkpoint,
     find_checkpoint,
     find_replaced,
+    read_document,
     read_job_record,
+    write_document,
 )
 from weft.streams.checkpoint.ledger import read_indexes
 from weft.streams.checkpoint.manifest import (
@@ -212,7 +213,7 @@ def test_a_disk_that_is_full_leaves_the_document_as_it_was(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("weft.streams.checkpoint.durable.os.fsync", full)
+    monkeypatch.setattr("weft.streams.checkpoint.folder.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_document(tmp_path / "a.json", {"a": 2})
     monkeypatch.undo()

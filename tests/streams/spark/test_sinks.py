@@ -12,7 +12,7 @@ from stream_checkpoints import BATCHES, SQL, as_set, run
 from stream_spark import job_of, run_memory
 from weft.errors import ConnectorError
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
-from weft.streams.run.sinks import Sink
+from weft.streams.run.endpoints import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

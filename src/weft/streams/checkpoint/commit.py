@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ from typing import Any
 from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ConnectorError, StreamError
-from weft.streams.checkpoint.durable import damaged_file, remove_path, sync_folder, write_document
-from weft.streams.checkpoint.folder import Checkpoint
+from weft.streams.checkpoint.folder import Checkpoint, damaged_file, remove_path, sync_path, write_document
 from weft.streams.checkpoint.ledger import (
     GroupIndex,
     add_ledgers,
@@ -117,7 +115,7 @@ def finish_moves(manifest: Manifest) -> None:
                 f"batch {manifest.batch} lists it and it is neither staged nor at {str(move.to)!r}",
             )
     for folder in folders:
-        sync_folder(folder)
+        sync_path(folder)
     for staging in {move.source.parent for move in manifest.sink}:
         remove_path(staging)
 
@@ -198,23 +196,15 @@ def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[M
     folders |= {checkpoint.join_state(index.join) for index in indexes}
     for folder in sorted(folders):
         if folder.is_dir():
-            sync_folder(folder)
+            sync_path(folder)
 
 
 def sync_staged(staged: Iterable[Move]) -> None:
     """Sync staged files and their folders up to the folder of the sink."""
     folders: set[Path] = set()
     for move in staged:
-        _sync_file(move.source)
+        sync_path(move.source)
         sink = move.to.parent
         folders |= {f for f in move.source.parents if f == sink or sink in f.parents} | {sink.parent}
     for folder in sorted(folders):
-        sync_folder(folder)
-
-
-def _sync_file(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync_path(folder)

@@ -13,8 +13,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
+import shutil
 import time
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,9 +27,9 @@ from typing import Any
 
 from weft.core.documents import Document
 from weft.core.fingerprint import fingerprint
-from weft.core.frozen import EMPTY, FrozenMap, freeze
+from weft.core.frozen import EMPTY, FrozenMap, freeze, thaw
 from weft.errors import StreamError
-from weft.streams.checkpoint.durable import FRESH, damaged_file, read_document, sync_folder, write_document
+from weft.streams.kernel.spec import CHECKSUM, is_intact, with_checksum
 
 FORMAT = 1
 """Number of the layout; a checkpoint of a greater one is refused."""
@@ -33,6 +37,71 @@ FORMAT = 1
 ENGINE = "kernel"
 _CURRENT = "current.json"
 _ABOVE = 4  # of <workspace>/.weft/streams/<job>/<statement>
+FRESH = "begin again with `--fresh`, or restore the checkpoint from a backup"
+
+
+def write_document(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a document with its checksum atomically: to a temporary file that is synced and renamed.
+
+    If the disk is full, nothing remains of it.
+    """
+    is_first = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".tmp-{path.name}-{uuid.uuid4().hex[:8]}")
+    try:
+        with beside.open("w", encoding="utf-8") as out:
+            json.dump(with_checksum(thaw(value)), out, indent=1, ensure_ascii=False, allow_nan=False)
+            out.write("\n")
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+    sync_path(path.parent)
+    if is_first:  # the entry of a new folder too
+        sync_path(path.parent.parent)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Read a document; raise `StreamError` W2202 if it is missing or damaged."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as cause:
+        raise StreamError(
+            f"{str(path)!r} cannot be read: {cause}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
+        ) from cause
+    if not isinstance(document, dict):
+        raise damaged_file(path, f"it holds {type(document).__name__}, not an object")
+    if not is_intact(document):
+        raise damaged_file(path, "its content does not match its checksum")
+    document.pop(CHECKSUM, None)
+    return document
+
+
+def damaged_file(path: Path, why: str) -> StreamError:
+    """Return the error for a checkpoint file that cannot be used."""
+    return StreamError(
+        f"{str(path)!r} cannot be used: {why}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
+    )
+
+
+def sync_path(folder: Path) -> None:
+    """Sync a folder or file to disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_path(path: Path) -> None:
+    """Remove a file or folder if it exists."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +215,6 @@ class JobRecord(Document):
     format: int = FORMAT
 
 
-def statement_folder(base: Path, statement: str) -> Path:
-    """Return the folder of a statement below the checkpoint of its job."""
-    return base / statement
-
-
 def find_checkpoint(folder: Path) -> Checkpoint | None:
     """Return the current checkpoint of a statement, None before its first start.
 
@@ -239,7 +303,7 @@ def create_checkpoint(folder: Path, record: JobRecord) -> Checkpoint:
     write_document(checkpoint.job_file, replace(record, created=created, id=record.id or unique).to_dict())
     # Sync up to the workspace: after a power cut the folders that lead to the checkpoint must exist.
     for above in (folder, *folder.absolute().parents[:_ABOVE]):
-        sync_folder(above)
+        sync_path(above)
     return checkpoint
 
 

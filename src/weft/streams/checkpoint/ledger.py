@@ -16,8 +16,7 @@ from typing import Annotated, Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap, freeze
 from weft.errors import StreamError
-from weft.streams.checkpoint.durable import damaged_file, read_document
-from weft.streams.checkpoint.folder import Checkpoint
+from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_document
 from weft.streams.checkpoint.manifest import Counts, Ledger
 
 COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")

@@ -10,8 +10,7 @@ from typing import Any
 
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.streams.checkpoint.durable import damaged_file, read_document, write_document
-from weft.streams.checkpoint.folder import Checkpoint
+from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_document, write_document
 
 FORMAT = 1
 """Format version of manifests, heartbeats and redrives."""

@@ -26,8 +26,7 @@ from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.durable import FRESH
-from weft.streams.checkpoint.folder import Checkpoint, read_job_record
+from weft.streams.checkpoint.folder import FRESH, Checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import Manifest, last_manifest
 
 VERSION = "v1"

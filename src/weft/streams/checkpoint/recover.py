@@ -21,8 +21,16 @@ from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import finish_moves, is_sealed, seal, sync_staged
-from weft.streams.checkpoint.durable import damaged_file, read_document, remove_path, write_document
-from weft.streams.checkpoint.folder import Checkpoint, list_checkpoints, list_ids, read_job_record
+from weft.streams.checkpoint.folder import (
+    Checkpoint,
+    damaged_file,
+    list_checkpoints,
+    list_ids,
+    read_document,
+    read_job_record,
+    remove_path,
+    write_document,
+)
 from weft.streams.checkpoint.manifest import (
     FORMAT,
     Manifest,

@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 
 from weft.core.documents import Document, Key, format_micros
 from weft.core.frozen import EMPTY
-from weft.streams.checkpoint.durable import damaged_file
-from weft.streams.checkpoint.folder import Checkpoint, read_job_record
+from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_job_record
 from weft.streams.checkpoint.ledger import side_name
 from weft.streams.checkpoint.manifest import last_batch
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 from weft.core.documents import Document
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.durable import read_document, remove_path, write_document
+from weft.streams.checkpoint.folder import read_document, remove_path, write_document
 from weft.streams.checkpoint.lock import Holder, Process, find_holder
 
 State = Literal["starting", "running", "waiting", "stopped", "failed"]

@@ -41,8 +41,11 @@ from weft.streams.kernel.spec import (
     KernelProblem,
     Side,
     SideStats,
+    checked_files,
+    checksum,
+    is_intact,
+    with_checksum,
 )
-from weft.streams.kernel.sums import checked_files, checksum, is_intact, with_checksum
 from weft.streams.kernel.transition import GroupState, empty_state
 from weft.streams.kernel.working import SideState
 

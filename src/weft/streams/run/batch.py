@@ -19,8 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
 from weft.errors import ConnectorError, StreamError, StreamPlanError
-from weft.streams.checkpoint.durable import remove_path
-from weft.streams.checkpoint.folder import find_checkpoint, list_checkpoints, statement_folder
+from weft.streams.checkpoint.folder import find_checkpoint, list_checkpoints, remove_path
 from weft.streams.checkpoint.manifest import Move, sink_files
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan, TableInput
 from weft.streams.run.failing import explain_failure
@@ -72,7 +71,7 @@ def run_batch(
 
 
 def _own_folder(plan: JobPlan, statement: StatementPlan) -> Path:
-    return statement_folder(job_folder(plan), statement.name) / _MARK
+    return job_folder(plan) / statement.name / _MARK
 
 
 def _write_inputs(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folder: Path) -> StatementPlan:
@@ -125,7 +124,7 @@ def _file_sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> Sink
 
 def _check_no_stream_rows(plan: JobPlan, statement: StatementPlan) -> None:
     """Raise W2215 if any checkpoint of the job has rows in the sink."""
-    folder = statement_folder(job_folder(plan), statement.name)
+    folder = job_folder(plan) / statement.name
     if find_checkpoint(folder) is not None and any(
         f.exists() for c in list_checkpoints(folder) for f in sink_files(c)
     ):

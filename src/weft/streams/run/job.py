@@ -14,15 +14,14 @@ from weft.core.crash import Crash
 from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamError
 from weft.io.spark.session import count_cores
-from weft.streams.checkpoint.durable import remove_path
-from weft.streams.checkpoint.folder import Checkpoint
+from weft.streams.checkpoint.folder import Checkpoint, remove_path
 from weft.streams.checkpoint.lock import lock_statement
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.resolved import JobPlan, StatementPlan
+from weft.streams.run.endpoints import Reader
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.opening import Keep, find_sealed, job_folder, open_checkpoint
 from weft.streams.run.report import JobReport, Listener, QueryReport
-from weft.streams.run.sources import Reader
 from weft.streams.run.statement import Mode, RunContext, Statement, refuse_connect, wait_all
 from weft.streams.spark.files import check_file_order
 

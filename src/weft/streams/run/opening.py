@@ -24,7 +24,6 @@ from weft.streams.checkpoint.folder import (
     find_replaced,
     read_job_record,
     record_change,
-    statement_folder,
     update_plan,
 )
 from weft.streams.checkpoint.lock import lock_statement
@@ -36,7 +35,7 @@ from weft.streams.kernel.state_files import GroupFolder, StateStore, read_waitin
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import Change, compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
-from weft.streams.run.sinks import check_sink
+from weft.streams.run.endpoints import check_sink
 
 
 def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> int:
@@ -88,7 +87,7 @@ def _check_statement(
     job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None
 ) -> Checkpoint | None:
     """Return the checkpoint of a statement when it is sealed; raise if the statement cannot run."""
-    folder = statement_folder(job_folder(job), plan.name)
+    folder = job_folder(job) / plan.name
     with lock_statement(folder / "lock", plan.name):
         check_sink(plan.sink, job.root)
         checkpoint = _find_current(folder, fresh=fresh)
@@ -123,7 +122,7 @@ def open_checkpoint(
     Raises `StreamError`: W2203 if the statement changed in a way that `keep` does not cover,
     W2204 if the checkpoint is sealed, W2205 if another process holds it.
     """
-    folder = statement_folder(job_folder(job), plan.name)
+    folder = job_folder(job) / plan.name
     with lock_statement(folder / "lock", plan.name):
         checkpoint = _find_current(folder, fresh=fresh)
         if checkpoint is None:

@@ -26,7 +26,7 @@ from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
 from weft.streams.checkpoint.commit import is_sealed
-from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record, statement_folder
+from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
 from weft.streams.checkpoint.lock import lock_statement
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import (
@@ -117,7 +117,7 @@ def _redrive_statement(
     *,
     dry_run: bool,
 ) -> RedriveReport | None:
-    checkpoint = find_checkpoint(statement_folder(job_folder(job), plan.name))
+    checkpoint = find_checkpoint(job_folder(job) / plan.name)
     if checkpoint is None:
         return None
     with lock_statement(checkpoint.lock, plan.name):

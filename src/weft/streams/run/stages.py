@@ -24,6 +24,7 @@ from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableIn
 from weft.streams.spark.kernel_stage import (
     FLAT_RAW,
     BatchContext,
+    ShippedJoin,
     kernel_stage,
     left_rows,
     stream_rows,
@@ -32,7 +33,6 @@ from weft.streams.spark.kernel_stage import (
     unpack,
 )
 from weft.streams.spark.select_stage import select_stage
-from weft.streams.spark.shipping import ShippedJoin
 from weft.streams.spark.table_stage import join_table, table_slots
 
 

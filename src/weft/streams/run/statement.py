@@ -47,13 +47,11 @@ from weft.streams.kernel.spec import FOREVER, Clock, KernelProblem
 from weft.streams.plan.clocks import collect_timeouts, compute_clocks, compute_watermark, find_idle_sides
 from weft.streams.plan.kernel_spec import build_task, is_raw
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan
+from weft.streams.run.endpoints import Reader, Sink, Written
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, source_names
-from weft.streams.run.sinks import Sink, Written
-from weft.streams.run.sources import Reader
 from weft.streams.run.stages import Stages
-from weft.streams.spark.kernel_stage import BatchContext, empty_batch
-from weft.streams.spark.shipping import ShippedJoin, ship_join
+from weft.streams.spark.kernel_stage import BatchContext, ShippedJoin, empty_batch, ship_join
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2

@@ -38,7 +38,7 @@ from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
 from weft.io.options import CsvOptions, read_header
 from weft.streams.checkpoint.commit import STAGING
-from weft.streams.checkpoint.durable import remove_path
+from weft.streams.checkpoint.folder import remove_path
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.spark.paths import (
     check_exists,

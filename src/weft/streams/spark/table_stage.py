@@ -28,7 +28,7 @@ from weft.errors import ConnectorError
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import to_spark
-from weft.streams.checkpoint.durable import sync_folder
+from weft.streams.checkpoint.folder import sync_path
 from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
 from weft.streams.spark.files import declared_values, plan_reading
 from weft.streams.spark.memory import Rows, write_memory
@@ -114,11 +114,11 @@ def pin_table(
             shutil.rmtree(unfinished, ignore_errors=True)
             raise find_refused_row(cause) or cause from cause
         for file in unfinished.iterdir():
-            sync_folder(file)  # works for files as well
-        sync_folder(unfinished)
+            sync_path(file)  # works for files as well
+        sync_path(unfinished)
         try:
             unfinished.rename(folder)
-            sync_folder(folder.parent)
+            sync_path(folder.parent)
         except OSError:
             # Another process was first; its copy is equally valid.
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -11,7 +11,7 @@ import pytest
 from stream_checkpoints import SQL
 from weft.streams.plan.kernel_spec import build_task
 from weft.streams.plan.resolve import plan_job
-from weft.streams.spark.shipping import ship_join
+from weft.streams.spark.kernel_stage import ship_join
 from weft.streams.sql.lower import read_spec
 
 ALONE = """
