@@ -45,7 +45,7 @@ class Widths:
     def pieces(self, count: int, rows: int | None = None) -> Iterator[slice]:
         """Yield `count` rows piece by piece, each of at most `MAX_PIECE_ROWS` rows and about `MAX_PIECE_BYTES` bytes.
 
-        >>> [(s.start, s.stop) for s in Widths(8, np.array([0, BYTES, 0, 0])).pieces(4)]
+        >>> [(s.start, s.stop) for s in Widths(8, np.array([0, MAX_PIECE_BYTES, 0, 0])).pieces(4)]
         [(0, 1), (1, 2), (2, 4)]
         """
         most = MAX_PIECE_ROWS if rows is None else rows

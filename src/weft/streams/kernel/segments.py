@@ -45,10 +45,10 @@ def find_ranges(
 
     Rows are sorted by (hash, time).  Probes without candidates are left out.
 
-    >>> found = ranges(
+    >>> parts = find_ranges(
     ...     np.array([7, 7, 9]), np.array([1, 5, 5]), np.array([9, 7]), np.array([0, 2]), np.array([9, 9])
     ... )
-    >>> [part.tolist() for part in found]
+    >>> [part.tolist() for part in parts]
     [[0, 1], [2, 1], [3, 2]]
     """
     if not len(hashes) or not len(probes):
