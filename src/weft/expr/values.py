@@ -68,7 +68,7 @@ def fit(value: Number, dtype: Decimal) -> Number:
 def compute(op: str, a: Number, b: Number, dtype: Decimal) -> Number | None:
     """Return ``a op b`` in the type; division and remainder by zero are None.
 
-    Quotients are rounded to 39 places first, because Spark's are; products are rounded once.
+    Products and quotients are rounded once, as Spark 4 rounds them.
     """
     match op:
         case "+":
@@ -81,7 +81,7 @@ def compute(op: str, a: Number, b: Number, dtype: Decimal) -> Number | None:
         return None
     if op == "%":
         return fit(_WIDE.remainder(a, b), dtype)
-    return fit(_WIDE.quantize(_WIDE.divide(a, b), Number(1).scaleb(-MAX_PRECISION - 1)), dtype)
+    return fit(_WIDE.divide(a, b), dtype)
 
 
 def round_half_up(value: Number, digits: int) -> Number:
