@@ -11,9 +11,9 @@ from weft.errors import Diagnostic
 from weft.pipelines.model.build import ReadResult, read_entity
 from weft.pipelines.model.compose import compose
 from weft.pipelines.model.dataset import Dataset
+from weft.pipelines.model.normalize import Kind
 from weft.pipelines.model.operation import Operation
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.sugar import Kind
 
 DATASET = """\
 dataset:

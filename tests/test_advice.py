@@ -32,8 +32,8 @@ from weft.errors import WeftError
 from weft.expr import functions, tokens
 from weft.io.connectors import connectors
 from weft.joins.relation import Relation
+from weft.pipelines.model.normalize import KINDS
 from weft.pipelines.model.schemas import json_schema
-from weft.pipelines.model.sugar import KINDS
 from weft.streams.sql.options import READERS, Owner, describe_foreign, find_option
 
 ROOT = Path(__file__).parents[1]
@@ -355,7 +355,7 @@ WRONG: tuple[tuple[Callable[[Advice], Iterator[str]], str, str], ...] = (
     (unknown_with_options, "weft.streams.sql.a", "write 'late' = 'keep'"),
     (unknown_with_options, "docs/errors/index.md:1", " = help: write 'event.time.column' in its WITH"),
     (unknown_keys, "weft.pipelines.plan.operations.a", "write `mode: upsert`"),
-    (unknown_keys, "weft.pipelines.model.older", "write `config_file: path`"),
+    (unknown_keys, "weft.pipelines.model.normalize", "write `config_file: path`"),
     (unknown_functions, "weft.pipelines.run.failing", "correct the value, or use TRY_CAST"),
     (unknown_functions, "weft.expr.check", f"write SAFE_DIVIDE({HOLE})"),
     (unknown_codes, "weft.pipelines.run.a", "as W0999 says"),

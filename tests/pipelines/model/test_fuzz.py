@@ -17,7 +17,7 @@ from weft.errors import EntityError
 from weft.pipelines.model.build import SPECS, read_entity
 from weft.pipelines.model.compose import compose
 from weft.pipelines.model.findings import build_schema
-from weft.pipelines.model.sugar import KINDS, Kind
+from weft.pipelines.model.normalize import KINDS, Kind
 from weft.pipelines.model.yaml_nodes import to_python
 
 FOLDERS: dict[str, Kind] = {f"{kind}s": kind for kind in KINDS}

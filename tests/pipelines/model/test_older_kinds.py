@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entity_texts import project_text, reading, under
-from weft.pipelines.model.older import KINDS, REFUSED_KEYS, REFUSED_KINDS
+from weft.pipelines.model.normalize import OPERATION_TYPES, REFUSED_KEYS, REFUSED_KINDS
 
 
 @pytest.mark.parametrize("kind", sorted(REFUSED_KINDS))
@@ -13,7 +13,7 @@ def test_an_older_kind_is_refused_with_a_hint(kind: str) -> None:
     text = project_text(f"- {{seq: 10, name: x, type: {kind}, arguments: {{anything: 1}}}}")
     (found,) = reading("project", text).findings
     assert (found.code, under(found)) == ("W1005", kind)
-    assert found.message == f"{kind!r} is not an operation"
+    assert found.message == f"unknown operation type {kind!r}"
     assert found.help == REFUSED_KINDS[kind]
 
 
@@ -31,13 +31,13 @@ def test_the_hints_of_the_mandates_older_kinds_lead_to_the_five() -> None:
         "union",
     ):
         assert (
-            any(f"`{word}`" in REFUSED_KINDS[kind] for word in (*KINDS, "columns", "order_by"))
+            any(f"`{word}`" in REFUSED_KINDS[kind] for word in (*OPERATION_TYPES, "columns", "order_by"))
             or kind == "load"
         )
-    assert not set(REFUSED_KINDS) & set(KINDS)
+    assert not set(REFUSED_KINDS) & set(OPERATION_TYPES)
 
 
-@pytest.mark.parametrize(("kind", "help"), [("updte", "did you mean 'update'?"), ("xyz", "the kinds are")])
+@pytest.mark.parametrize(("kind", "help"), [("updte", "did you mean 'update'?"), ("xyz", "the types are")])
 def test_an_unknown_kind_names_the_nearest(kind: str, help: str) -> None:
     (found,) = reading("project", project_text(f"- {{seq: 10, name: x, type: {kind}}}")).findings
     assert found.code == "W1005"
@@ -52,7 +52,7 @@ def test_a_kind_that_is_no_text_is_of_the_wrong_kind() -> None:
 def test_an_operation_without_a_type_is_told_the_five() -> None:
     (found,) = reading("project", project_text("- {seq: 10, name: x}")).findings
     assert found.code == "W1003"
-    assert all(repr(kind) in found.help for kind in KINDS)
+    assert all(repr(kind) in found.help for kind in OPERATION_TYPES)
 
 
 @pytest.mark.parametrize("key", ["function", "output_column"])

@@ -68,7 +68,7 @@ def test_a_missing_entity_names_the_nearest(tmp_path: Path) -> None:
     (found,) = load_workspace(
         workspace(tmp_path, {"projects/p.yml": OUTPUT, "datasources/s.yml": SOURCE})
     ).findings
-    assert found.message == "there is no datasource 'srk'"
+    assert found.message == "unknown datasource 'srk'"
     assert found.help == "did you mean 'src'?"
 
 

@@ -78,7 +78,7 @@ def test_the_rights_of_the_file_stay_and_nothing_is_left_beside_it(tmp_path: Pat
 def test_a_file_that_is_no_yaml_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "p.yml"
     path.write_text("a: [", encoding="utf-8")
-    with refused(EntityError, "W1001", "not YAML"):
+    with refused(EntityError, "W1001", "invalid YAML"):
         set_keys(path, {"status": "active"})
     assert path.read_text(encoding="utf-8") == "a: ["
 

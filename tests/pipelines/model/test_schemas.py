@@ -13,8 +13,8 @@ import pytest
 from engine_data import DATA, FX
 from entity_texts import DATASET
 from weft.pipelines.model.compose import compose
+from weft.pipelines.model.normalize import KINDS, Kind
 from weft.pipelines.model.schemas import COMMENT, export, json_schema
-from weft.pipelines.model.sugar import KINDS, Kind
 from weft.pipelines.model.yaml_nodes import to_python
 
 FOLDERS: dict[str, Kind] = {f"{kind}s": kind for kind in KINDS}

@@ -108,7 +108,7 @@ def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
     root = workspace(tmp_path, {"projects/p.yml": ""})
     (root / "projects/p.yml").write_bytes(b"\xff\xfe\x00")
     (found,) = load_workspace(root).findings
-    assert (found.code, found.message) == ("W1001", "the file cannot be read: it is not UTF-8 text")
+    assert (found.code, found.message) == ("W1001", "the file cannot be read: it is not UTF-8")
 
 
 def test_a_byte_order_mark_and_windows_lines_are_read(tmp_path: Path) -> None:

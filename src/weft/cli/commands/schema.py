@@ -47,8 +47,8 @@ def show(
     ],
 ) -> Envelope:
     """Print the schema of one kind of workspace file."""
+    from weft.pipelines.model.normalize import KINDS
     from weft.pipelines.model.schemas import json_schema
-    from weft.pipelines.model.sugar import KINDS
 
     if kind not in KINDS:
         raise unknown_name("kind of file", kind, KINDS)

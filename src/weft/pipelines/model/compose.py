@@ -1,4 +1,4 @@
-"""From the text of a file to nodes: ruamel's events, and what we refuse of YAML."""
+"""Parse YAML into nodes: the events of ruamel, and errors for the YAML features that Weft refuses."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from weft.errors import Code, Diagnostic, EntityError, WeftError
 from weft.pipelines.model.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, parse_scalar
 
 MOST_NODES = 200_000
-"""How many nodes a file may hold, counting a part as often as an alias repeats it."""
+"""Maximum number of nodes in a file; a part counts once for each alias that repeats it."""
 
 DEEPEST = 100
-"""How many lists and mappings may stand inside each other."""
+"""Maximum nesting of lists and mappings."""
 
 _NO_CHARACTER = re.compile(r"\\U(?!000|0010)[0-9A-Fa-f]{8}")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 def compose(text: str, file: str | None = None, error: type[WeftError] = EntityError) -> Node:
-    """Return the root of the one document in `text`; raise `error` for what is not YAML as we take it."""
+    """Return the root node of the document in `text`; raise `error` for invalid or refused YAML."""
     reader = _Reader(text, file)
     root: Node | None = None
     try:
@@ -45,27 +45,25 @@ def compose(text: str, file: str | None = None, error: type[WeftError] = EntityE
         pass
     except ReaderError as cause:
         at = int(getattr(cause, "position", 0) or 0)
-        reader.find(f"the file holds a character that YAML does not allow: {cause.reason}", at, at + 1)
+        reader.report(f"invalid character: {cause.reason}", at, at + 1)
     except MarkedYAMLError as cause:
         at = _index(cause)
-        reader.find(_problem(cause), at, at + 1, _hint(text, at, cause.problem))
+        reader.report(_problem(cause), at, at + 1, _hint(text, at, cause.problem))
     except YAMLError as cause:
-        reader.find(f"the file is not YAML: {cause}", 0, 0)
+        reader.report(f"invalid YAML: {cause}", 0, 0)
     except (ValueError, OverflowError):
-        # The parser hands an escape like "\U00110000" to chr() as it is.
-        found = _NO_CHARACTER.search(text, reader.last)
-        start, end = found.span() if found else (reader.last, reader.last + 1)
-        reader.find("the file has an escape for a character that does not exist", start, end)
+        # The parser passes an escape like "\U00110000" to chr(), which raises ValueError.
+        match = _NO_CHARACTER.search(text, reader.last)
+        start, end = match.span() if match else (reader.last, reader.last + 1)
+        reader.report("invalid escape: the character does not exist", start, end)
     if reader.findings:
         findings = reader.findings
         if error is not EntityError:
             findings = [_as(error, finding) for finding in findings]
         raise error(findings)
     if root is None:
-        nothing = Diagnostic(
-            "W1001", "the file is empty", help="write a mapping", at=Source(text, 0, 0, file)
-        )
-        raise error([nothing if error is EntityError else _as(error, nothing)])
+        empty = Diagnostic("W1001", "the file is empty", help="write a mapping", at=Source(text, 0, 0, file))
+        raise error([empty if error is EntityError else _as(error, empty)])
     return root
 
 
@@ -73,12 +71,12 @@ def _as(error: type[WeftError], finding: Diagnostic) -> Diagnostic:
     return Diagnostic(error.default_code, finding.message, help=finding.help, at=finding.at)
 
 
-class _Stop(Exception):  # noqa: N818  # ends the reading of one file; never leaves this module
-    """Nothing further of the file can be read."""
+class _Stop(Exception):  # noqa: N818  # ends the parsing of one file; never leaves this module
+    """The rest of the file cannot be parsed."""
 
 
 class _Reader:
-    """Builds nodes from the events of one text and keeps what is wrong with it."""
+    """Builds nodes from the events of one file and collects findings."""
 
     def __init__(self, text: str, file: str | None) -> None:
         self.text = text
@@ -89,12 +87,12 @@ class _Reader:
         self.last = 0
         self.events: Iterator[Any] = iter(YAML(typ="safe", pure=True).parse(text))
 
-    def find(
+    def report(
         self,
         message: str,
         start: int,
         end: int,
-        help: str = "mend the text at this place",
+        help: str = "correct the syntax here",
         code: Code = "W1001",
     ) -> None:
         self.findings.append(
@@ -109,11 +107,11 @@ class _Reader:
             if isinstance(event, DocumentStartEvent):
                 if root is not None:
                     start = event.start_mark.index
-                    self.find(
-                        "the file holds a second document",
+                    self.report(
+                        "the file contains a second document",
                         start,
                         start + 3,
-                        "write one document in each file",
+                        "write one document per file",
                     )
                     break
             elif isinstance(event, ScalarEvent | CollectionStartEvent | AliasEvent):
@@ -127,48 +125,51 @@ class _Reader:
         self.last = end
         if isinstance(event, AliasEvent):
             return self.alias(event, start, end)
-        self.counted(1, start, end)
+        self.count_nodes(1, start, end)
         if depth > DEEPEST:
-            self.find(
-                f"more than {DEEPEST} lists and mappings stand inside each other",
-                start, end, "write the part flat", "W1022",
+            self.report(
+                f"lists and mappings are nested more than {DEEPEST} deep",
+                start, end, "reduce the nesting", "W1022",
             )  # fmt: skip
             raise _Stop
         if event.anchor is not None:
             self.anchors[event.anchor] = None
-            # The place of an anchored node is its content; the mark includes the anchor.
+            # The mark includes the anchor, but findings should point at the content.
             start += len(event.anchor) + 1
             start += len(self.text[start:]) - len(self.text[start:].lstrip(" \t"))
-        made = self.content(event, start, end, depth)
+        node = self.content(event, start, end, depth)
         if event.anchor is not None:
-            self.anchors[event.anchor] = made
-        return made
+            self.anchors[event.anchor] = node
+        return node
 
     def content(self, event: Any, start: int, end: int, depth: int) -> Node:
         tag = str(event.tag) if event.tag is not None else None
         if tag is not None and not (tag == _TEXT_TAG and isinstance(event, ScalarEvent)):
             stop = start + len(self.text[start:end].split(maxsplit=1)[0] if end > start else "")
-            self.find(
-                f"the tag {self.text[start:stop]} is not taken", start, stop, "write the value without a tag"
+            self.report(
+                f"tags are not supported: {self.text[start:stop]}",
+                start,
+                stop,
+                "write the value without a tag",
             )
         if isinstance(event, ScalarEvent):
             style: Style = event.style or ""
             if tag == _TEXT_TAG and style == "":
                 style = "text"
             if style in ("|", ">"):
-                # The end of a block is where the next token starts; the text ends before.
+                # ruamel ends a block where the next token starts, which is after trailing blank lines.
                 end = start + len(self.text[start:end].rstrip())
-            if not _encodes(event.value):
-                self.find(
-                    "the text has half a character, which cannot be written", start, end,
+            if not _is_encodable(event.value):
+                self.report(
+                    "the string contains half of a surrogate pair", start, end,
                     r"write a character beyond FFFF as \UXXXXXXXX",
                 )  # fmt: skip
             if "\0" in event.value:
-                self.find("the text has a NUL character", start, end, "leave it out")
+                self.report("the string contains a NUL character", start, end, "remove it")
             if style == "" and has_too_many_digits(event.value):
-                self.find(
+                self.report(
                     f"the number has more than {MOST_DIGITS:,} digits", start, end,
-                    "write fewer digits, or put quotes around a text that looks like a number", "W1022",
+                    "use fewer digits, or put quotes around a string that looks like a number", "W1022",
                 )  # fmt: skip
             return Node("scalar", event.value, start, max(start, end), self.text, self.file, style)
         flow = bool(event.flow_style)
@@ -203,9 +204,9 @@ class _Reader:
                 continue
             if name in entries:
                 first = entries[name].key.place().line
-                self.find(
-                    f"the name {name!r} occurs twice", key.start, key.end,
-                    f"leave one of them out; the first is in line {first}",
+                self.report(
+                    f"duplicate key {name!r}", key.start, key.end,
+                    f"remove one of them; the first is in line {first}",
                 )  # fmt: skip
                 continue
             entries[name] = Item(name, key, value)
@@ -217,43 +218,44 @@ class _Reader:
 
     def name(self, key: Node) -> str | None:
         if key.kind == "scalar" and key.style == "" and key.value == "<<":
-            self.find(
-                "`<<` is not taken", key.start, key.end, "write the entries out, or name the part by an alias"
+            self.report(
+                "merge keys (`<<`) are not supported",
+                key.start,
+                key.end,
+                "repeat the entries, or use an alias for the whole value",
             )
             return None
         value = parse_scalar(key.value) if key.kind == "scalar" and key.style == "" else key.value
         if key.kind != "scalar" or not isinstance(value, str):
-            self.find("a name in a mapping must be a text", key.start, key.end, "put quotes around it")
+            self.report("a key must be a string", key.start, key.end, "put quotes around it")
             return None
         return value
 
     def alias(self, event: Any, start: int, end: int) -> Node:
         if event.anchor not in self.anchors:
-            self.find(
-                f"there is no anchor {event.anchor!r} before this alias", start, end, "write the value out"
-            )
+            self.report(f"unknown anchor {event.anchor!r}", start, end, "write the value here")
             raise _Stop
         known = self.anchors[event.anchor]
         if known is None:
-            self.find(
-                f"the alias {event.anchor!r} stands inside the part it names", start, end,
-                "write the value out", "W1022",
+            self.report(
+                f"the alias {event.anchor!r} refers to a value that contains it", start, end,
+                "write the value here", "W1022",
             )  # fmt: skip
             raise _Stop
-        self.counted(known.size, start, end)
+        self.count_nodes(known.size, start, end)
         return known
 
-    def counted(self, nodes: int, start: int, end: int) -> None:
+    def count_nodes(self, nodes: int, start: int, end: int) -> None:
         self.count += nodes
         if self.count > MOST_NODES:
-            self.find(
-                f"the file holds more than {MOST_NODES:,} values", start, end,
-                "split it, or keep data in a file of its own", "W1022",
+            self.report(
+                f"the file contains more than {MOST_NODES:,} values", start, end,
+                "split it, or move data to a separate file", "W1022",
             )  # fmt: skip
             raise _Stop
 
 
-def _encodes(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -267,7 +269,7 @@ def _index(cause: MarkedYAMLError) -> int:
 
 
 def _problem(cause: MarkedYAMLError) -> str:
-    return f"the file is not YAML: {cause.problem or cause.context}"
+    return f"invalid YAML: {cause.problem or cause.context}"
 
 
 def _hint(text: str, at: int, problem: str | None) -> str:
@@ -275,7 +277,7 @@ def _hint(text: str, at: int, problem: str | None) -> str:
     if "\t" in line[: len(line) - len(line.lstrip())] or text[at : at + 1] == "\t":
         return "indent with spaces, not with tabs"
     if (problem or "").startswith("mapping values"):
-        return "put quotes around a value that holds ': ', or mend the indent"
+        return "put quotes around a value that contains ': ', or correct the indentation"
     if text[at : at + 1] in ("{", "%", "@", "`"):
         return "put quotes around the value"
-    return "mend the text at this place"
+    return "correct the syntax here"

@@ -1,4 +1,4 @@
-"""Dataset: tables, columns and lookups that have a name and a version; where the data lies is a resolver's business."""
+"""Dataset: a named and versioned set of tables, columns and lookups; resolvers locate its data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ColumnDef", "Dataset", "DatasetRef", "LookupDef", "TableDef", "forma
 
 
 def format_type(dtype: DType) -> str:
-    """Return a type as dataset files write it: their ``integer`` has 64 bits.
+    """Return the name of a type in dataset files, where ``integer`` has 64 bits.
 
     >>> format_type(types.LONG), format_type(types.Decimal(18, 2))
     ('integer', 'decimal(18,2)')
@@ -35,30 +35,30 @@ def _column_name(name: str, written: Any, findings: Findings) -> str:
     if name.startswith("_"):
         findings.add(
             "W1017", f"column {name!r} starts with an underscore", written.node.place(),
-            "such names are Weft's own; system columns need no declaration",
+            "such names are reserved; system columns are not declared",
         )  # fmt: skip
     elif not WORD.fullmatch(name):
         findings.add(
-            "W1017", f"column {name!r} is not a plain name", written.node.place(), "use letters, digits and underscores"
+            "W1017", f"invalid column name {name!r}", written.node.place(), "use letters, digits and underscores"
         )  # fmt: skip
     return name
 
 
 def _type(text: str, written: Any, findings: Findings) -> DType:
     try:
-        found = parse_type(text)
+        dtype = parse_type(text)
     except WeftError as cause:
         findings.add("W1004", cause.message, written.node.place(), cause.help)
-        # The type of nothing meets every other: one mistake is told once.
+        # NULL is comparable with every type, so the error is reported only once.
         return types.NULL
-    return types.LONG if found.is_integer else found
+    return types.LONG if dtype.is_integer else dtype
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef(Spec):
     """A column of a table.
 
-    `previous_name` is the one it had in an older version.
+    `previous_name` is its name in an earlier version.
     """
 
     name: Annotated[str, ReadAs(Text, _column_name)]
@@ -68,14 +68,14 @@ class ColumnDef(Spec):
     previous_name: Text | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the form that a dataset file has."""
+        """Return the dictionary form, as in a dataset file."""
         return Spec.to_dict(self) | {"type": format_type(self.dtype)}
 
 
 def _unique_columns(
     columns: tuple[ColumnDef, ...], written: Any, findings: Findings
 ) -> tuple[ColumnDef, ...]:
-    """Return the columns without those that have the name of an earlier one, which are noted."""
+    """Return the columns with distinct names; report the others."""
     unique: dict[str, ColumnDef] = {}
     for column, mapping in zip(columns, written, strict=True):
         entries, name = Entries(mapping.node, findings), column.name
@@ -83,8 +83,8 @@ def _unique_columns(
         if same is None:
             unique[name] = column
         else:
-            but = "" if same == name else " but for case"
-            entries.find(
+            but = "" if same == name else " apart from case"
+            entries.report(
                 "W1018",
                 f"columns {same!r} and {name!r} have the same name{but}",
                 "name",
@@ -103,7 +103,7 @@ _Columns = Annotated[
 class TableDef(Spec):
     """A table of a dataset.
 
-    `temporal_mode` says how its rows are placed in time.
+    `temporal_mode` tells how its rows are assigned to periods.
     """
 
     name: Text
@@ -114,7 +114,7 @@ class TableDef(Spec):
 
     @property
     def schema(self) -> Schema:
-        """The declared columns; names are told apart by case."""
+        """The declared columns; names are case-sensitive."""
         return Schema(tuple(Field(c.name, c.dtype, c.nullable) for c in self.columns), case_sensitive=True)
 
 
@@ -127,7 +127,7 @@ class TableTarget(TableDef):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetTarget(Spec):
-    """A lookup that is a dataset of its own."""
+    """A lookup that is another dataset."""
 
     SHORT: ClassVar = (("id", "dataset"),)
     type: Literal["dataset"] = field(default="dataset", metadata=REQUIRED)
@@ -140,7 +140,7 @@ _WrittenTarget = Annotated[TableTarget | DatasetTarget, Rules(discriminator="typ
 
 
 def _target(target: TableTarget | DatasetTarget, _written: Any, _findings: Findings) -> TableDef | DatasetRef:
-    """Return what a lookup reads, without the key that says which of the two it is."""
+    """Return the table or dataset that a lookup reads, without its `type` key."""
     if isinstance(target, DatasetTarget):
         return DatasetRef(target.id, target.version, target.at.values.get("id"))
     return TableDef(**{name: getattr(target, name) for name in TableDef.__slots__})
@@ -168,7 +168,7 @@ _Pairs = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupDef(Spec):
-    """A table whose columns every operation may read.
+    """A table whose columns every operation can read.
 
     They are read as ``alias.column``.  `join_conditions` are pairs: a column of the main table, a column of
     the target.
@@ -181,7 +181,7 @@ class LookupDef(Spec):
     at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the form that a dataset file has."""
+        """Return the dictionary form, as in a dataset file."""
         target = (
             {"type": "table", **self.target.to_dict()}
             if isinstance(self.target, TableDef)
@@ -192,11 +192,11 @@ class LookupDef(Spec):
 
 
 def check_lookup(lookup: LookupDef, entries: Entries) -> LookupDef:
-    """Return a lookup with its alias, which must be a plain name."""
+    """Return a lookup with its alias, which defaults to the name of the target."""
     alias = lookup.alias or lookup.target.name
     if not WORD.fullmatch(alias):
-        entries.find(
-            "W1017", f"the alias {alias!r} is not a plain name", "alias" if entries.node.get("alias") else "target",
+        entries.report(
+            "W1017", f"invalid alias {alias!r}", "alias" if entries.node.get("alias") else "target",
             "use letters, digits and underscores",
         )  # fmt: skip
     return replace(lookup, alias=alias)
@@ -227,8 +227,8 @@ class Dataset(Spec):
     check_keys: Check = "off"
     main_table: TableDef
     lookups: tuple[LookupDef, ...] = field(default=(), metadata=ALWAYS)
-    # Written by Weft into the store, never by people.
-    origin: Annotated[Origin, Rules(description="who made the version; file when it is left out")] = "file"
+    # Set by Weft in the store, never in a file that people write.
+    origin: Annotated[Origin, Rules(description="origin of the version; default: file")] = "file"
     at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -236,7 +236,7 @@ class Dataset(Spec):
 
     @property
     def tables(self) -> tuple[TableDef, ...]:
-        """The main table, then the tables of the lookups that are no datasets of their own."""
+        """The main table, then the tables of lookups inside this dataset."""
         own = (lookup.target for lookup in self.lookups)
         return (self.main_table, *(target for target in own if isinstance(target, TableDef)))
 
@@ -264,20 +264,20 @@ class Dataset(Spec):
                 yield lookup.target.name, lookup.target
 
     def structure(self) -> dict[str, Any]:
-        """Return what a new version is about: tables, columns, types, keys, lookups."""
+        """Return what requires a new version when it changes: tables, columns, types, keys, lookups."""
         form = self.to_dict()
         return {name: form[name] for name in ("natural_key_columns", "main_table", "lookups")}
 
     def fingerprint(self) -> str:
-        """Return the hash of everything that can change a result; status and prose cannot."""
-        said = self.to_dict()
+        """Return the hash of everything that can change a result, which status and descriptions cannot."""
+        content = self.to_dict()
         for key in ("status", "owner", "description", "origin"):
-            said.pop(key, None)
-        return fingerprint(said)
+            content.pop(key, None)
+        return fingerprint(content)
 
 
 def check_dataset(dataset: Dataset, entries: Entries) -> Dataset:
-    """Return a dataset with its id and name; keys and lookups that do not fit its tables are noted."""
+    """Return a dataset with its id and name; report keys and lookups that do not fit its tables."""
     id, name = read_identity(entries, "dataset")
     findings, main = entries.findings, dataset.main_table
     taken = {main.name.casefold(): "the main table"}
@@ -286,42 +286,42 @@ def check_dataset(dataset: Dataset, entries: Entries) -> Dataset:
             _check_condition(condition, main, lookup.target)
         alias = lookup.alias.casefold()
         if alias in taken:
-            written.find(
-                "W1018", f"the alias {lookup.alias!r} is taken by {taken[alias]}",
-                "alias" if written.node.get("alias") else "target", "give the lookup an alias of its own",
+            written.report(
+                "W1018", f"the alias {lookup.alias!r} is already used by {taken[alias]}",
+                "alias" if written.node.get("alias") else "target", "choose another alias",
             )  # fmt: skip
         taken.setdefault(alias, "another lookup")
-    for i, said in enumerate(entries.texts("natural_key_columns")):
-        if said.text not in main.schema:
-            _no_column(findings, said.text, main, said.at)
-        elif said.text in dataset.natural_key_columns[:i]:
-            findings.add("W1018", f"the key names {said.text!r} twice", said.at, "name each column once")
+    for i, column in enumerate(entries.texts("natural_key_columns")):
+        if column.text not in main.schema:
+            _report_unknown_column(findings, column.text, main, column.at)
+        elif column.text in dataset.natural_key_columns[:i]:
+            findings.add("W1018", f"duplicate key column {column.text!r}", column.at, "list each column once")
     return replace(dataset, id=id, name=name)
 
 
 def _check_condition(condition: Entries, main: TableDef, target: TableDef | DatasetRef) -> None:
-    """Both columns are there and can be compared; the columns of another dataset are checked with the catalog."""
+    """Check that both columns exist and are comparable; those of another dataset are checked with the catalog."""
     sides = [("source_column", main)]
     if isinstance(target, TableDef):
         sides.append(("target_column", target))
-    met: list[DType] = []
+    dtypes: list[DType] = []
     for key, table in sides:
         name = condition.text(key)
         at = table.schema.find(name)
         if at is None:
-            said = condition.located(key)
-            _no_column(condition.findings, name, table, said.at if said else None)
+            column = condition.located(key)
+            _report_unknown_column(condition.findings, name, table, column.at if column else None)
         else:
-            met.append(table.schema.fields[at].dtype)
-    if len(met) == 2 and common_type(*met) is None and types.NULL not in met:
+            dtypes.append(table.schema.fields[at].dtype)
+    if len(dtypes) == 2 and common_type(*dtypes) is None and types.NULL not in dtypes:
         source, other = condition.text("source_column"), condition.text("target_column")
-        condition.find(
-            "W1019", f"{source!r} is {met[0]} and {other!r} is {met[1]}: they cannot be equal", "target_column",
-            "give both columns one type",
+        condition.report(
+            "W1019", f"{source!r} is {dtypes[0]} and {other!r} is {dtypes[1]}: the types cannot be compared", "target_column",
+            "give both columns the same type",
         )  # fmt: skip
 
 
-def _no_column(findings: Findings, name: str, table: TableDef, at: Source | None) -> None:
+def _report_unknown_column(findings: Findings, name: str, table: TableDef, at: Source | None) -> None:
     close = find_similar(name, table.schema.names, most=1)
     help = f"did you mean {close[0]!r}?" if close else f"it has {format_list(table.schema.names)}"
     findings.add("W1019", f"table {table.name!r} has no column {name!r}", at, help)

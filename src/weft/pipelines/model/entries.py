@@ -1,4 +1,4 @@
-"""Reading canonical nodes into specs: values with their locations, and the findings about them."""
+"""Read canonical nodes into specs: values with their locations, and findings about them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from weft.pipelines.model.values import PERIOD_END, PERIOD_START, AsOfDay, Locat
 from weft.pipelines.model.yaml_nodes import Item, Node, scalar_source, to_python
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""The form of a name that expressions can hold without quotes."""
+"""A name that needs no quotes in an expression."""
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
-LONGEST_SHOWN = 60
-"""How many characters of a value a message repeats."""
+LONGEST_NAME = 60
+"""How many characters of a name a message repeats."""
 
 
 @dataclass(slots=True)
 class Findings(findings.Findings):
-    """What is found in a file, while pydantic builds specs from it."""
+    """Findings about a file, collected while pydantic builds specs from it."""
 
     rules: Rules = field(default_factory=dict)
     partial: bool = False
-    """Whether parts of the file were left out, so that nothing follows from what is not there."""
+    """Whether parts of the file were dropped, so that a missing part is not an error."""
 
     def finish(self, spec: Any, node: Node, *, located: bool) -> Any:
-        """Return a spec that pydantic built from a node, with its locations; the rules of its type are checked."""
+        """Return a spec that pydantic built from a node, with its locations, after the rules of its type."""
         if located:
             object.__setattr__(spec, LOCATIONS, collect_sites(node))
         rule = self.rules.get(type(spec))
@@ -44,18 +44,18 @@ class Findings(findings.Findings):
 
 
 Rules = Mapping[type, Callable[[Any, "Entries"], Any]]
-"""What is checked, and filled in, once a spec of a type has been built: takes the spec and its mapping, returns the spec."""
+"""By type, what checks and completes a spec once it is built: takes the spec and its mapping, returns the spec."""
 
 
-class WrittenText(str):
-    """A string of a file on its way into a spec, with its node."""
+class NodeText(str):
+    """A string passed to pydantic together with its node."""
 
     __slots__ = ("node",)
     node: Node
 
 
 def to_pydantic(node: Node) -> Any:
-    """Return the value of a node for pydantic: mappings and strings keep their node, lists are tuples."""
+    """Return the value of a node for pydantic: mappings and strings keep their node, lists become tuples."""
     if node.kind == "mapping":
         mapping = RawMapping((item.name, to_pydantic(item.value)) for item in node.value)
         mapping.node = node
@@ -65,13 +65,13 @@ def to_pydantic(node: Node) -> Any:
     value = to_python(node)
     if not isinstance(value, str):
         return value
-    text = WrittenText(value)
+    text = NodeText(value)
     text.node = node
     return text
 
 
 class Entries:
-    """A mapping of a file that has the right shape, read key by key."""
+    """A valid mapping of a file, read key by key."""
 
     __slots__ = ("findings", "node")
 
@@ -80,89 +80,87 @@ class Entries:
         self.findings = findings
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return a plain value, the default when nothing is said."""
-        found = self.node.get(name)
-        value = None if found is None else to_python(found)
+        """Return the value under a name, or the default."""
+        node = self.node.get(name)
+        value = None if node is None else to_python(node)
         return default if value is None else value
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a text as it was written, the default when nothing is said."""
-        said = self.located(name)
-        return default if said is None else said.text
+        """Return a text as it was written, or the default."""
+        text = self.located(name)
+        return default if text is None else text.text
 
     def text_or_none(self, name: str) -> str | None:
-        """Return a text as it was written, or None."""
-        said = self.located(name)
-        return None if said is None else said.text
+        """Return a string as written, or None."""
+        text = self.located(name)
+        return None if text is None else text.text
 
     def located(self, name: str) -> LocatedText | None:
-        """Return a text with its place, or None."""
-        found = self.node.get(name)
-        return None if found is None or to_python(found) is None else read_text(found)
+        """Return a string with its location, or None."""
+        node = self.node.get(name)
+        return None if node is None or to_python(node) is None else read_text(node)
 
     def parts(self, name: str) -> Iterator[Entries]:
         """Yield the mappings of a list."""
-        found = self.node.get(name)
-        if found is not None and found.is_list:
-            for part in found.items():
+        node = self.node.get(name)
+        if node is not None and node.is_list:
+            for part in node.items():
                 yield Entries(part, self.findings)
 
     def part(self, name: str) -> Entries | None:
         """Return a mapping, or None."""
-        found = self.node.get(name)
-        return Entries(found, self.findings) if found is not None and found.is_mapping else None
+        node = self.node.get(name)
+        return Entries(node, self.findings) if node is not None and node.is_mapping else None
 
     def texts(self, name: str) -> tuple[LocatedText, ...]:
-        """Return the texts of a list."""
-        found = self.node.get(name)
-        return tuple(read_text(part) for part in found.items()) if found is not None and found.is_list else ()
+        """Return the strings of a list with their locations."""
+        node = self.node.get(name)
+        return tuple(read_text(part) for part in node.items()) if node is not None and node.is_list else ()
 
     def pairs(self, name: str) -> Iterator[Item]:
         """Yield the entries of a mapping."""
-        found = self.node.get(name)
-        if found is not None and found.is_mapping:
-            yield from found.pairs()
+        node = self.node.get(name)
+        if node is not None and node.is_mapping:
+            yield from node.pairs()
 
-    def find(self, code: Code, message: str, name: str, help: str = "") -> None:
-        """Note a finding about the value under a name."""
-        found = self.node.get(name)
-        place = (
-            self.node.head() if found is None else found.place() if found.kind == "scalar" else found.head()
-        )
+    def report(self, code: Code, message: str, name: str, help: str = "") -> None:
+        """Report a finding about the value under a name."""
+        node = self.node.get(name)
+        place = self.node.head() if node is None else node.place() if node.kind == "scalar" else node.head()
         self.findings.add(code, message, place, help)
 
 
 def check_path_name(entries: Entries, name: str, key: str, what: str, *, prefix: str = "") -> None:
-    """Note W1030 when a name that becomes a folder cannot be one.
+    """Report W1030 for a name that must be usable as a folder name.
 
-    What comes from the store and not from a file was accepted when it was written, and stays readable.
+    A name from the store was accepted when it was saved, and must stay readable.
     """
     problem = name_problem(name, prefix=prefix, patterns=not prefix)
     if problem is not None and entries.node.text:
-        shown = name if len(name) <= LONGEST_SHOWN else name[:LONGEST_SHOWN] + "..."
-        entries.find(
+        short = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "..."
+        entries.report(
             "W1030",
-            f"{what} {shown!r} {problem}, and it becomes the name of a folder",
+            f"{what} {short!r} {problem}; it is used as a folder name",
             key,
-            "use letters, digits, blanks and - _ . in the name",
+            "use letters, digits, spaces and - _ . in the name",
         )
 
 
 def read_text(node: Node) -> LocatedText:
-    """Return the text of a scalar with its place."""
+    """Return the string of a scalar with its location."""
     return LocatedText(str(node.value), scalar_source(node) if node.text else None)
 
 
 def read_expression(node: Node, what: str, findings: Findings) -> LocatedText:
-    """Return the expression that a node holds; one without a character in it is noted."""
-    said = read_text(node) if node.kind == "scalar" else LocatedText("")
-    if not said.text.strip():
-        findings.add("W1007", f"{what} is empty", node.place(), "write an expression, or leave the key out")
-    return said
+    """Return the expression of a node; report a blank one."""
+    text = read_text(node) if node.kind == "scalar" else LocatedText("")
+    if not text.text.strip():
+        findings.add("W1007", f"{what} is empty", node.place(), "write an expression, or remove the key")
+    return text
 
 
 EXPRESSION_SCHEMA: dict[str, Any] = {
-    "description": "an expression, as text or as {source: text}",
+    "description": "an expression, as a string or as {source: string}",
     "anyOf": [
         {"type": ["string", "number", "boolean"]},
         {
@@ -180,30 +178,32 @@ Name = Annotated[Text, WithJsonSchema({"type": ["string", "number"]})]
 """A string that may look like a number, as the identifier of a year does."""
 
 Selector = ReadAs(ExpressionText, lambda _value, raw, _findings: read_text(raw.node))
-"""How a selector is written: an expression that may be blank."""
+"""Reads a selector: an expression that may be blank."""
 
 NonBlankText = Annotated[LocatedText, ReadAs(Text, lambda _value, raw, _findings: read_text(raw.node))]
 """A string that is not blank, with its location."""
 
 
 def expression_key(name: str) -> ReadAs:
-    """Return how the expression under a key is written; one without a character in it is noted."""
+    """Return what reads the expression under a key and reports a blank one."""
     return ReadAs(
         ExpressionText, lambda _value, raw, findings: read_expression(raw.node, repr(name), findings)
     )
 
 
-def _as_of(said: str, raw: Any, findings: Findings) -> AsOfDay:
-    if said == "period_start":
+def _as_of(value: str, raw: Any, findings: Findings) -> AsOfDay:
+    if value == "period_start":
         return PERIOD_START
-    if said == "period_end":
+    if value == "period_end":
         return PERIOD_END
-    if not _DAY.fullmatch(said):
-        return AsOfDay("column", column=said)
+    if not _DAY.fullmatch(value):
+        return AsOfDay("column", column=value)
     try:
-        return AsOfDay("date", date=dt.date.fromisoformat(said))
+        return AsOfDay("date", date=dt.date.fromisoformat(value))
     except ValueError:
-        findings.add("W1004", f"'as_of' {said!r} is no day", raw.node.place(), "write for example 2026-01-31")
+        findings.add(
+            "W1004", f"'as_of' has the invalid date {value!r}", raw.node.place(), "use the form 2026-01-31"
+        )
         return PERIOD_START
 
 
@@ -212,7 +212,7 @@ AsOf = Annotated[AsOfDay, ReadAs(Text, _as_of)]
 
 
 def read_identity(entries: Entries, kind: str) -> tuple[str, str]:
-    """Return the id and the name of an entity; one of the two may be left out."""
+    """Return the id and the name of an entity; each one is derived from the other if it is missing."""
     id, name = entries.text("id"), entries.text("name")
     if not id and not name:
         entries.findings.add(
@@ -222,7 +222,7 @@ def read_identity(entries: Entries, kind: str) -> tuple[str, str]:
 
 
 def build_entity_id(kind: str, name: str) -> str:
-    """Return the id of an entity that has a name alone; the same name always has the same id.
+    """Return the id of an entity that only has a name; equal names have equal ids.
 
     >>> build_entity_id("dataset", "gl") == entity_id("dataset", "gl") != entity_id("project", "gl")
     True
@@ -231,7 +231,7 @@ def build_entity_id(kind: str, name: str) -> str:
 
 
 def collect_sites(node: Node) -> SourceMap:
-    """Return where each part of a node stands; what stands in no file has no places."""
+    """Return the location of each part of a node; a node that is not from a file has none."""
     if not node.text:
         return SourceMap()
     values: dict[str, Source] = {}

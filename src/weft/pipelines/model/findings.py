@@ -1,10 +1,10 @@
-"""What is wrong with the shape of a file, in our words and at its place.
+"""Errors of pydantic as findings: in plain words, at their location in the file.
 
 ::
 
     pydantic: ('operations', 0, 'update', 'selecter')  extra_forbidden
-    ours:     error[W1002]: an update has no key 'selecter'
-                --> projects/gl.yml:9:5     at the key, with the nearest name
+    ours:     error[W1002]: unknown key 'selecter' in an update
+                --> projects/gl.yml:9:5     at the key, with the most similar name
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.spec import Spec
 from weft.errors import Code, Diagnostic
-from weft.pipelines.model.older import REFUSED_KEYS
+from weft.pipelines.model.normalize import REFUSED_KEYS
 from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, parse_scalar, to_python
 
 Path = tuple[str | int, ...]
-"""Keys and positions that lead from the root of a file to a part of it."""
+"""Keys and positions from the root of a file to a part of it."""
 
 
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
@@ -32,7 +32,7 @@ _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One place of a file that does not fit its spec."""
+    """One part of a file that does not fit its spec."""
 
     path: Path
     kind: Literal["unknown", "missing", "wrong"]
@@ -40,19 +40,21 @@ class Problem:
 
 
 def list_problems(error: ValidationError, root: Node, spec: type[Spec]) -> tuple[Problem, ...]:
-    """Return every problem with its path; what several members of a union say about one value is one problem."""
+    """Return all problems with their paths; errors of several union members about one value are one problem."""
     wrong: dict[Path, list[Any]] = {}
-    for told in error.errors(include_url=False):
-        wrong.setdefault((*_path(told["loc"], root), told["type"] in (*_UNKNOWN, "missing")), []).append(told)
-    problems = [_problem(told, root, spec) for told in wrong.values()]
-    # A mapping that fails as a mapping is not also told what else could stand there.
+    for error_details in error.errors(include_url=False):
+        wrong.setdefault(
+            (*_path(error_details["loc"], root), error_details["type"] in (*_UNKNOWN, "missing")), []
+        ).append(error_details)
+    problems = [_problem(error_details, root, spec) for error_details in wrong.values()]
+    # A problem inside a mapping is enough; that the mapping does not fit other union members adds nothing.
     inner = {p.path[:i] for p in problems for i in range(len(p.path))}
     return tuple(p for p in problems if p.kind != "wrong" or p.path not in inner)
 
 
 def _path(loc: Iterable[str | int], root: Node) -> Path:
-    """Return the steps of a location that are steps in the file; tags of unions are not."""
-    found: list[str | int] = []
+    """Return the steps of a location that exist in the file, without the tags of unions."""
+    path: list[str | int] = []
     at: Node | None = root
     steps = tuple(loc)
     for i, step in enumerate(steps):
@@ -60,15 +62,15 @@ def _path(loc: Iterable[str | int], root: Node) -> Path:
             continue
         inner = step_into(at, step)
         if inner is not None:
-            found.append(step)
+            path.append(step)
             at = inner
         elif i == len(steps) - 1 and at is not None and at.is_mapping and isinstance(step, str):
-            found.append(step)
-    return tuple(found)
+            path.append(step)
+    return tuple(path)
 
 
 def _is_tag(steps: tuple[str | int, ...], i: int) -> bool:
-    """Whether a step names the type of a union, which stands right behind the place of the union."""
+    """Whether a step is the tag of a union, which pydantic adds after the location of the union."""
     before = steps[max(0, i - 2) : i]
     return before[-1:] in (("strategy",), ("target",)) or (
         len(before) == 2 and before[0] == "operations" and isinstance(before[1], int)
@@ -76,7 +78,7 @@ def _is_tag(steps: tuple[str | int, ...], i: int) -> bool:
 
 
 def step_into(node: Node | None, step: str | int) -> Node | None:
-    """Return the part of a node one step further in, or None."""
+    """Return the child of a node at a key or position, or None."""
     if node is None:
         return None
     if isinstance(step, int):
@@ -92,25 +94,25 @@ def node_at(root: Node, path: Path) -> Node | None:
     return at
 
 
-def _problem(told: list[Any], root: Node, spec: type[Spec]) -> Problem:
-    first = told[0]
+def _problem(details: list[Any], root: Node, spec: type[Spec]) -> Problem:
+    first = details[0]
     path = _path(first["loc"], root)
     if first["type"] in _UNKNOWN:
         return _unknown(first, path, root, spec)
     if first["type"] == "missing":
         return _missing(first, path, root, spec)
     node = node_at(root, path)
-    # A union's tag that is no key of the file stands behind the value it is about.
+    # A location can end in the tag of a union, which is not a key of the file.
     while node is None:
         path = path[:-1]
         node = node_at(root, path)
     if first["type"] in ("union_tag_invalid", "union_tag_not_found") and node.is_mapping:
         return _tag(first, path, node, spec)
     subject = _subject(path)
-    wanted = " or ".join(dict.fromkeys(_wanted(error) for error in told))
+    expected = " or ".join(dict.fromkeys(_expected(error) for error in details))
     kind: Code = "W1010" if path[-1:] == ("seq",) and first["type"] == "greater_than" else "W1004"
-    message = f"{subject} must be {wanted}, not {describe_node(node)}"
-    finding = Diagnostic(kind, message, help=_remedy(first, node), at=_at(node))
+    message = f"{subject} must be {expected}, not {describe_node(node)}"
+    finding = Diagnostic(kind, message, help=_suggest_fix(first, node), at=_at(node))
     return Problem(path, "wrong", finding)
 
 
@@ -118,49 +120,49 @@ def _at(node: Node) -> Source:
     return node.place() if node.kind == "scalar" else node.head()
 
 
-def _unknown(told: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
-    name = str(told["loc"][-1])
+def _unknown(details: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
+    name = str(details["loc"][-1])
     holder = node_at(root, path[:-1])
     key = holder.key(name) if holder is not None else None
-    noun, allowed = _described_shape(spec, told["loc"][:-1])
+    noun, allowed = _described_shape(spec, details["loc"][:-1])
     close = find_similar(name, allowed, most=1)
     if name in REFUSED_KEYS:
         help = REFUSED_KEYS[name]
     elif close:
         help = f"did you mean {close[0]!r}?"
     else:
-        help = f"its keys are {format_list(allowed, most=20)}" if allowed else "leave it out"
+        help = f"its keys are {format_list(allowed, most=20)}" if allowed else "remove it"
     at = key.place() if key is not None else None
-    return Problem(path, "unknown", Diagnostic("W1002", f"{noun} has no key {name!r}", help=help, at=at))
+    return Problem(path, "unknown", Diagnostic("W1002", f"unknown key {name!r} in {noun}", help=help, at=at))
 
 
-def _missing(told: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
-    name = str(told["loc"][-1])
+def _missing(details: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
+    name = str(details["loc"][-1])
     holder = node_at(root, path[:-1]) or root
-    noun, _ = _described_shape(spec, told["loc"][:-1])
+    noun, _ = _described_shape(spec, details["loc"][:-1])
     help = f"add `{name}: ...` here"
     return Problem(
         path, "missing", Diagnostic("W1003", f"{noun} needs {name!r}", help=help, at=holder.head())
     )
 
 
-def _tag(told: Any, path: Path, node: Node, spec: type[Spec]) -> Problem:
-    tags = [tag.strip(" '") for tag in str(told["ctx"].get("expected_tags", "")).split(",") if tag.strip()]
-    said = node.get("type")
-    if said is None:
-        noun, _ = _described_shape(spec, told["loc"])
-        words = tags or _tags(spec, told["loc"])
+def _tag(details: Any, path: Path, node: Node, spec: type[Spec]) -> Problem:
+    tags = [tag.strip(" '") for tag in str(details["ctx"].get("expected_tags", "")).split(",") if tag.strip()]
+    type_node = node.get("type")
+    if type_node is None:
+        noun, _ = _described_shape(spec, details["loc"])
+        words = tags or _tags(spec, details["loc"])
         finding = Diagnostic(
             "W1003", f"{noun} needs 'type'", help=f"write one of {format_list(words)}", at=node.head()
         )
         return Problem((*path, "type"), "missing", finding)
-    close = find_similar(str(said.value), tags, most=1) if said.kind == "scalar" else ()
+    close = find_similar(str(type_node.value), tags, most=1) if type_node.kind == "scalar" else ()
     help = f"did you mean {close[0]!r}?" if close else f"write for example `type: {tags[0]}`"
     finding = Diagnostic(
         "W1004",
-        f"'type' must be one of {format_list(tags)}, not {describe_node(said)}",
+        f"'type' must be one of {format_list(tags)}, not {describe_node(type_node)}",
         help=help,
-        at=_at(said),
+        at=_at(type_node),
     )
     return Problem((*path, "type"), "wrong", finding)
 
@@ -179,32 +181,34 @@ def _subject(path: Path) -> str:
     return repr(path[-1])
 
 
-_WANTED: Mapping[str, str] = {
+_EXPECTED: Mapping[str, str] = {
     "dataclass_type": "a mapping", "union_tag_not_found": "a mapping", "tuple_type": "a list",
-    "string_type": "a text", "int_type": "a whole number", "int_from_float": "a whole number",
+    "string_type": "a string", "int_type": "an integer", "int_from_float": "an integer",
     "bool_type": "true or false", "list_type": "a list", "dict_type": "a mapping", "model_type": "a mapping",
     "model_attributes_type": "a mapping", "decimal_type": "a number", "is_instance_of": "a number",
-    "string_pattern_mismatch": "a text that is not blank", "greater_than": "a positive whole number",
+    "string_pattern_mismatch": "a non-blank string", "greater_than": "a positive integer",
     "greater_than_equal": "zero or more",
 }  # fmt: skip
 
 
-def _wanted(told: Any) -> str:
-    kind = told["type"]
+def _expected(details: Any) -> str:
+    kind = details["type"]
     if kind == "literal_error":
-        words = str(told["ctx"]["expected"]).replace(" or ", ", ").split(", ")
+        words = str(details["ctx"]["expected"]).replace(" or ", ", ").split(", ")
         return f"one of {', '.join(words)}" if len(words) > 1 else words[0]
     if kind == "too_short":
-        return f"a list of at least {told['ctx']['min_length']}"
+        return f"a list of at least {details['ctx']['min_length']}"
     if kind == "too_long":
-        return f"a list of at most {told['ctx']['max_length']}"
-    return _WANTED.get(kind, str(told["msg"]))
+        return f"a list of at most {details['ctx']['max_length']}"
+    return _EXPECTED.get(kind, str(details["msg"]))
 
 
-def _remedy(told: Any, node: Node) -> str:
-    kind = told["type"]
+def _suggest_fix(details: Any, node: Node) -> str:
+    kind = details["type"]
     if kind == "literal_error":
-        words = [word.strip("'") for word in str(told["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
+        words = [
+            word.strip("'") for word in str(details["ctx"]["expected"]).replace(" or ", ", ").split(", ")
+        ]
         close = find_similar(str(node.value), words, most=1) if node.kind == "scalar" else ()
         return f"did you mean {close[0]!r}?" if close else f"write for example {words[0]}"
     if kind == "string_type" and node.kind == "scalar" and node.value:
@@ -215,12 +219,12 @@ def _remedy(told: Any, node: Node) -> str:
         and not isinstance(parse_scalar(node.value), str)
     ):
         return "write it without quotes"
-    return _REMEDIES.get(kind, "change the value, or leave the key out")
+    return _FIXES.get(kind, "change the value, or remove the key")
 
 
-_REMEDIES: Mapping[str, str] = {
-    "list_type": "write each entry in a line of its own that starts with '- '",
-    "tuple_type": "write each entry in a line of its own that starts with '- '",
+_FIXES: Mapping[str, str] = {
+    "list_type": "write each entry on its own line, starting with '- '",
+    "tuple_type": "write each entry on its own line, starting with '- '",
     "union_tag_not_found": "write `name: value` lines below it",
     "dataclass_type": "write `name: value` lines below it",
     "dict_type": "write `name: value` lines below it",
@@ -228,33 +232,33 @@ _REMEDIES: Mapping[str, str] = {
     "bool_type": "write true or false",
     "int_type": "write for example 10",
     "model_attributes_type": "write `name: value` lines below it",
-    "too_short": "add an entry, or leave the key out",
+    "too_short": "add an entry, or remove the key",
     "string_pattern_mismatch": "write a name",
-    "greater_than": "count from 1",
+    "greater_than": "start at 1",
 }
 
 
 def describe_node(node: Node) -> str:
-    """Return what a node holds, for a message.
+    """Return a description of the value of a node, for a message.
 
     >>> from weft.pipelines.model.yaml_nodes import made
     >>> describe_node(node_from_value("ten")), described(made(10)), described(made(None)), described(made([]))
-    ("the text 'ten'", 'the whole number 10', 'nothing', 'an empty list')
+    ("the string 'ten'", 'the integer 10', 'null', 'an empty list')
     """
     if node.kind != "scalar":
         noun = "list" if node.is_list else "mapping"
         return f"a {noun}" if node.value else f"an empty {noun}"
     value = to_python(node)
     if value is None:
-        return "nothing"
+        return "null"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Whole):
-        return f"the whole number {value.text}"
+        return f"the integer {value.text}"
     if isinstance(value, Exact):
         return f"the number {value.text}"
-    shown = value if len(value) <= 60 else value[:57] + "..."
-    return f"the text {shown!r}"
+    short = value if len(value) <= 60 else value[:57] + "..."
+    return f"the string {short!r}"
 
 
 _NOUNS: Mapping[str, str] = {
@@ -276,7 +280,7 @@ _NOUNS: Mapping[str, str] = {
 
 
 def _described_shape(spec: type[Spec], loc: Iterable[str | int]) -> tuple[str, tuple[str, ...]]:
-    """Return what the mapping at a location is called, and the keys it may have."""
+    """Return the noun for the mapping at a location, and the keys it can have."""
     name, schema = _schema_at(spec, loc)
     nouns = {"operations": "an operation", "strategy": "a strategy", "target": "a lookup target"}
     noun = _NOUNS.get(name) or next((nouns[s] for s in reversed(tuple(loc)) if s in nouns), "the mapping")
@@ -310,7 +314,7 @@ def _inner(
 
 
 def _followed(root: Mapping[str, Any], name: str, at: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return a schema behind its reference and without the null of an optional key."""
+    """Follow the reference of a schema and drop the null of an optional key."""
     while "$ref" in at or "anyOf" in at:
         if "$ref" in at:
             name = str(at["$ref"]).rpartition("/")[2]
@@ -324,7 +328,7 @@ def _followed(root: Mapping[str, Any], name: str, at: Mapping[str, Any]) -> tupl
 
 
 class _Schemas(GenerateJsonSchema):
-    """JSON Schemas of specs: a key with a default may be null, and short forms of keys are there too."""
+    """JSON Schemas of specs: a key with a default can be null, and short forms of keys are included."""
 
     def default_schema(self, schema: Any) -> JsonSchemaValue:
         inner = schema["schema"]
@@ -333,7 +337,7 @@ class _Schemas(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: Any) -> JsonSchemaValue:
         form = super().dataclass_schema(schema)
-        # The rest of a docstring is for readers of the code.
+        # Only the first line of a docstring is meant for users.
         form["description"] = str(schema["cls"].__doc__).partition("\n")[0]
         for name, short in schema["cls"].SHORT:
             form["properties"][short] = dict(_REFERENCE)
@@ -355,12 +359,12 @@ _SCHEMAS: dict[type[Spec], dict[str, Any]] = {}
 
 
 def get_adapter(spec: type[Spec]) -> TypeAdapter[Any]:
-    """Return what pydantic checks mappings with, and builds values of the declaration."""
+    """Return the pydantic adapter of a spec."""
     if spec not in _ADAPTERS:
         _ADAPTERS[spec] = TypeAdapter(spec)
     return _ADAPTERS[spec]
 
 
 def build_schema(spec: type[Spec]) -> dict[str, Any]:
-    """Return the JSON Schema of a declaration."""
+    """Return the JSON Schema of a spec."""
     return get_adapter(spec).json_schema(schema_generator=_Schemas)

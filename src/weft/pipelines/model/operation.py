@@ -1,4 +1,4 @@
-"""Operation: one step of a project; what it does is said by its type and arguments."""
+"""Operation: one step of a project, defined by its type and arguments."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _DATASET = (("dataset_id", "dataset"),)
 
 @dataclass(frozen=True, slots=True)
 class Assignment(Spec):
-    """A column and the expression that gives its value."""
+    """A column and the expression for its value."""
 
     column: NonBlankText
     expression: Annotated[LocatedText, expression_key("expression")]
@@ -65,7 +65,7 @@ class Assignment(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Aggregation(Spec):
-    """A column of summary rows and the aggregate that gives its value."""
+    """A column of summary rows and the aggregate expression for its value."""
 
     column: NonBlankText
     expression: Annotated[LocatedText, expression_key("expression")]
@@ -73,9 +73,9 @@ class Aggregation(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeJoin(Spec):
-    """A dataset that an update reads beside the working set.
+    """A dataset that an update joins to the working set.
 
-    The assignments of the update may read its columns as ``alias.column``.
+    The assignments of the update can read its columns as ``alias.column``.
     """
 
     SHORT: ClassVar = _DATASET
@@ -99,9 +99,9 @@ class RuntimeJoin(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update(Spec):
-    """What an update does.
+    """Arguments of an update, which sets columns of the selected rows.
 
-    It sets columns of the rows that the selector matches, with joined datasets at hand.
+    Expressions can read the joined datasets.
     """
 
     joins: tuple[RuntimeJoin, ...] = ()
@@ -110,7 +110,7 @@ class Update(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping(Spec):
-    """How the rows of an append are summed up first."""
+    """How the rows of an append are aggregated first."""
 
     group_by: Annotated[tuple[NonBlankText, ...], Limits(min_length=1)]
     aggregations: Annotated[tuple[Aggregation, ...], Limits(min_length=1)]
@@ -118,10 +118,7 @@ class Grouping(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate(Grouping):
-    """What an aggregate does.
-
-    It adds one summary row for each group.
-    """
+    """Arguments of an aggregate, which adds one summary row for each group."""
 
     include_summaries: bool = False
 
@@ -155,9 +152,9 @@ def _columns(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, Lo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append(Spec):
-    """What an append does.
+    """Arguments of an append, which adds the rows of another dataset.
 
-    It adds the rows of another dataset, as they are, renamed by `columns`, or aggregated.
+    They are unchanged, mapped by `columns`, or aggregated.
     """
 
     source: Annotated[DatasetRef, ReadAs(DatasetReference, _reference)]
@@ -168,7 +165,7 @@ class Append(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete(Spec):
-    """A delete has no arguments: its selector says which rows."""
+    """Arguments of a delete: none, since its selector chooses the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,10 +183,7 @@ class Destination(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(Spec):
-    """What an output writes, and where.
-
-    It is the only operation that leaves something behind.
-    """
+    """Arguments of an output: what it writes, and where."""
 
     destination: Destination
     columns: tuple[NonBlankText, ...] | None = None
@@ -201,7 +195,7 @@ class Output(Spec):
 
 
 def check_output(output: Output, entries: Entries) -> Output:
-    """Return an output; ``columns:`` with nothing behind it names no column, and does not mean all of them."""
+    """Return an output; ``columns:`` without a value means no column, not all of them."""
     if output.columns is None and entries.node.get("columns") is not None:
         return replace(output, columns=())
     return output
@@ -209,15 +203,15 @@ def check_output(output: Output, entries: Entries) -> Output:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The arguments of an operation that cannot be read; nobody knows which columns it makes.
+    """The arguments of an invalid operation, whose effect on columns is unknown.
 
-    Only projects that are checked hold one, never a project that runs.
+    Only a project that is being checked contains one, never a project that runs.
     """
 
     text: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the file says."""
+        """Return the text of the file."""
         return {"text": self.text}
 
 
@@ -287,10 +281,10 @@ AnyOperation = Annotated[
     UpdateOperation | AggregateOperation | AppendOperation | DeleteOperation | OutputOperation,
     Field(discriminator="type"),
 ]
-"""An operation as files have it: its type says which arguments it takes."""
+"""An operation in a file: its type decides which arguments it takes."""
 
 
 def as_operation(operation: Operation, _entries: Entries) -> Operation:
-    """Return an operation of a file as the one type that plans know, with the id it has when none is written."""
+    """Return an operation of a file as the type that plans use, with a default id."""
     values = {name: getattr(operation, name) for name in Operation.__slots__}
     return Operation(**values | {"id": operation.id or f"op-{operation.seq}"})

@@ -1,4 +1,4 @@
-"""Project: the recipe that a run follows, one operation after another over one input dataset."""
+"""Project: an input dataset and the operations that a run applies to it in order."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ _BEHAVIOUR = (*_STRUCTURE, "selectors", "resolver_overrides", "calendar")
 
 
 def _selectors(_value: Any, written: Any, findings: Findings) -> FrozenMap[str, LocatedText]:
-    named: dict[str, LocatedText] = {}
+    selectors: dict[str, LocatedText] = {}
     for item in written.node.pairs():
         if not WORD.fullmatch(item.name):
             findings.add(
                 "W1021",
-                f"the selector name {item.name!r} cannot be written as {{{{NAME}}}}",
+                f"invalid selector name {item.name!r}: it cannot be used as {{{{NAME}}}}",
                 item.key.place(),
                 "use letters, digits and underscores",
             )
-        named[item.name] = read_expression(item.value, f"selector {item.name!r}", findings)
-    return FrozenMap(named)
+        selectors[item.name] = read_expression(item.value, f"selector {item.name!r}", findings)
+    return FrozenMap(selectors)
 
 
 def _operations(operations: tuple[Operation, ...], written: Any, findings: Findings) -> tuple[Operation, ...]:
-    """Return the operations; a seq or an id that two of them have is noted."""
-    first: dict[int, Operation] = {}
-    named: dict[str, Operation] = {}
+    """Return the operations; report a seq or an id that is used twice."""
+    by_seq: dict[int, Operation] = {}
+    by_id: dict[str, Operation] = {}
     for operation, mapping in zip(operations, written, strict=True):
         part = Entries(mapping.node, findings)
-        other = first.setdefault(operation.seq, operation)
+        other = by_seq.setdefault(operation.seq, operation)
         if other is not operation:
-            help = f"{_shown(other, 'seq')} has it: give each its own"
-            part.find("W1009", f"seq {operation.seq} is used twice", "seq", help)
-        if not part.node.text:  # the store holds projects from before ids were compared
+            help = f"{_describe(other, 'seq')} also has it: choose another"
+            part.report("W1009", f"seq {operation.seq} is used twice", "seq", help)
+        if not part.node.text:  # the store contains projects from before ids had to be unique
             continue
-        other = named.setdefault(operation.id, operation)
+        other = by_id.setdefault(operation.id, operation)
         if other is not operation and (part.node.get("id") is not None or other.seq != operation.seq):
-            help = f"{_shown(other, 'id')} has it: give each its own, or leave `id` out"
-            part.find("W1023", f"operation id {operation.id!r} is used twice", "id", help)
+            help = f"{_describe(other, 'id')} also has it: choose another, or remove `id`"
+            part.report("W1023", f"operation id {operation.id!r} is used twice", "id", help)
     return operations
 
 
-def _shown(operation: Operation, key: str) -> str:
+def _describe(operation: Operation, key: str) -> str:
     place = operation.at.of(key)
     return repr(operation.name) + (f" in line {place.line}" if place is not None else "")
 
@@ -74,7 +74,7 @@ _Operations = Annotated[
 class Project(Spec):
     """A project: an input and the operations on it.
 
-    The operations stand in the order of their seq.
+    The operations are sorted by seq.
     """
 
     SHORT: ClassVar = (("input_dataset_id", "input"),)
@@ -110,7 +110,7 @@ class Project(Spec):
 
     @property
     def input(self) -> DatasetRef:
-        """The dataset that the operations start with, with its version when one is pinned."""
+        """The input dataset, with its version if it is pinned."""
         return DatasetRef(
             self.input_dataset_id, self.input_dataset_version, self.at.values.get("input_dataset_id")
         )
@@ -118,21 +118,21 @@ class Project(Spec):
     @property
     def registers(self) -> tuple[str, ...]:
         """The names under which outputs register datasets."""
-        said = (
+        names = (
             op.arguments.register_as_dataset for op in self.operations if isinstance(op.arguments, Output)
         )
-        return tuple(name.strip() for name in said if name is not None and name.strip())
+        return tuple(name.strip() for name in names if name is not None and name.strip())
 
     def operation(self, seq: int) -> Operation | None:
         """Return the operation with that seq, or None."""
         return next((op for op in self.operations if op.seq == seq), None)
 
     def structure(self) -> dict[str, Any]:
-        """Return what makes a new version: operations, input, materialization."""
+        """Return what requires a new version when it changes: operations, input, materialization."""
         return {name: part for name, part in self.to_dict().items() if name in _STRUCTURE}
 
     def behaviour(self) -> dict[str, Any]:
-        """Return everything that can change a result: the structure, selectors, overrides, the calendar."""
+        """Return everything that can change a result: structure, selectors, overrides, calendar."""
         return {name: part for name, part in self.to_dict().items() if name in _BEHAVIOUR}
 
     def fingerprint(self) -> str:
@@ -141,7 +141,7 @@ class Project(Spec):
 
 
 def check_project(project: Project, entries: Entries) -> Project:
-    """Return a project with its id and name; the name must be one that a folder can have."""
+    """Return a project with its id and name; the name must be usable as a folder name."""
     id, name = read_identity(entries, "project")
     # Drafts write to <sandbox>/<name>.
     check_path_name(entries, name, "name" if entries.located("name") else "id", "the project name")

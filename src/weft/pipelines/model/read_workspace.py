@@ -1,20 +1,25 @@
-"""A workspace from its files: what reads, and everything that is wrong with the rest."""
+"""Load a workspace from its files, and check names and references across them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from weft.core.calendar import GREGORIAN
 from weft.core.findings import MAX_FINDINGS
-from weft.core.source import Source
+from weft.core.names import find_similar, format_list
+from weft.core.source import Source, SourceMap
 from weft.errors import Code, Diagnostic, EntityError
+from weft.io.location import PUBLISHED
 from weft.pipelines.model.build import Entity, ReadResult, read_entity
 from weft.pipelines.model.compose import compose
+from weft.pipelines.model.normalize import Kind
+from weft.pipelines.model.operation import Output
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.references import check_references
-from weft.pipelines.model.sugar import Kind
+from weft.pipelines.model.values import LocatedText
 from weft.pipelines.model.workspace import Settings, Workspace
 
 SETTINGS = "weft.yml"
@@ -26,19 +31,21 @@ FOLDERS: dict[Kind, str] = {
     "project": "projects",
     "scenario": "scenarios",
 }
-"""The folder of each kind of file, in the order in which they are read."""
+"""The folder of each kind of file, in reading order."""
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 LARGEST = 20_000_000
-"""How many bytes a file may have."""
+"""Maximum size of a file in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedWorkspace:
-    """A workspace, and everything found in its files.
+    """A workspace and all findings about its files.
 
-    `workspace` holds the entities without an error.  `readable` also holds those that could be read in
-    part, so that the rest of their mistakes can be found; nothing is run from it.  `unread` are the
-    texts of dataset files that do not read at all.
+    `workspace` contains the entities without errors.  `readable` also contains partially valid ones, so
+    that their other errors can be reported; it is never run.  `unread` are the texts of dataset files
+    that cannot be parsed at all.
     """
 
     workspace: Workspace
@@ -52,22 +59,22 @@ class LoadedWorkspace:
         return tuple(f for f in self.findings if f.severity == "error")
 
     def merge_findings(self, more: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-        """Return these findings and those of later checks, in the order of the files.
+        """Return these findings and those of later checks, sorted by file and position.
 
-        Where a file is already known to be wrong, what follows from it is not told again, and of a file
-        with errors no warnings are told: they may be about what was left out.
+        A later finding at the location of an earlier one is dropped, since it follows from it.  So are
+        warnings about a file with errors, since they may concern parts that were dropped.
         """
         wrong = {f.at.file for f in self.errors if f.at is not None}
-        told = list(self.findings)
-        known = {_spot(f) for f in told}
-        empty = {_spot(f) for f in told if f.code == "W1007"}
+        findings = list(self.findings)
+        known = {_spot(f) for f in findings}
+        empty = {_spot(f) for f in findings if f.code == "W1007"}
         for finding in more:
             file, start, end = _spot(finding)
             inside = any(f == file and s <= start and end <= e for f, s, e in empty)
             follows = inside or (file, start, end) in known or (finding.severity != "error" and file in wrong)
             if finding.at is None or not follows:
-                told.append(finding)
-        return tuple(sorted(dict.fromkeys(told), key=_order))
+                findings.append(finding)
+        return tuple(sorted(dict.fromkeys(findings), key=_order))
 
 
 def find_root(start: Path) -> Path:
@@ -78,10 +85,10 @@ def find_root(start: Path) -> Path:
 
 
 def load_workspace(root: Path, *, only: Path | None = None) -> LoadedWorkspace:
-    """Read the files of a workspace; what is wrong with them is told, not raised.
+    """Read the files of a workspace; errors in them are returned as findings, not raised.
 
-    With `only`, a file or folder, just the findings in it are told; all files are read, because a
-    project means nothing without its datasets.
+    With `only`, a file or folder, only its findings are returned; all files are still read, because a
+    project cannot be checked without its datasets.
     """
     root = root.resolve()
     readings = {path: (kind, _reading(kind, path, root)) for kind, path in _files(root)}
@@ -114,20 +121,20 @@ def _files(root: Path) -> Iterator[tuple[Kind, Path]]:
 
 
 def _reading(kind: Kind, path: Path, root: Path) -> ReadResult:
-    shown = path.relative_to(root).as_posix()
+    file = path.relative_to(root).as_posix()
     try:
         text = path.read_bytes().decode("utf-8-sig") if path.stat().st_size <= LARGEST else None
     except (OSError, UnicodeDecodeError) as cause:
-        why = (
-            "it is not UTF-8 text" if isinstance(cause, UnicodeDecodeError) else cause.strerror or str(cause)
+        why = "it is not UTF-8" if isinstance(cause, UnicodeDecodeError) else cause.strerror or str(cause)
+        return _unread(
+            "W1001", f"the file cannot be read: {why}", "check its encoding and its permissions", file
         )
-        return _unread("W1001", f"the file cannot be read: {why}", "check its encoding and its rights", shown)
     if text is None:
-        return _unread("W1022", f"the file has more than {LARGEST:,} bytes", "split it", shown)
-    if kind == "settings" and not _says_anything(text):
+        return _unread("W1022", f"the file has more than {LARGEST:,} bytes", "split it", file)
+    if kind == "settings" and not _has_content(text):
         return ReadResult(Settings())
     try:
-        root_node = compose(text, shown)
+        root_node = compose(text, file)
     except EntityError as cause:
         return ReadResult(None, cause.diagnostics)
     return read_entity(kind, root_node)
@@ -138,7 +145,7 @@ def _unread(code: Code, message: str, help: str, file: str) -> ReadResult:
 
 
 def _raw(path: Path) -> str:
-    """Return what can be made out of a file that does not read."""
+    """Return the text of an invalid file, as far as it can be decoded."""
     try:
         with path.open("rb") as file:
             return file.read(LARGEST).decode("utf-8", errors="replace")
@@ -146,13 +153,13 @@ def _raw(path: Path) -> str:
         return ""
 
 
-def _says_anything(text: str) -> bool:
+def _has_content(text: str) -> bool:
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def _workspace(root: Path, entities: list[tuple[Kind, Entity]], files: tuple[Path, ...]) -> Workspace:
-    def of(wanted: Kind) -> tuple[Any, ...]:
-        return tuple(entity for kind, entity in entities if kind == wanted)
+    def of(requested: Kind) -> tuple[Any, ...]:
+        return tuple(entity for kind, entity in entities if kind == requested)
 
     calendars = of("calendar")
     default = next((c.name for c in calendars if c.is_default), None)
@@ -170,9 +177,9 @@ def _workspace(root: Path, entities: list[tuple[Kind, Entity]], files: tuple[Pat
 
 
 def _with_calendar(project: Project, default: str | None) -> Project:
-    """Return a project with the calendar of the workspace, unless it names one itself."""
-    said = project.at.values.get("calendar")
-    return project if default is None or said is not None else replace(project, calendar=default)
+    """Return a project with the default calendar of the workspace, unless it names one."""
+    own = project.at.values.get("calendar")
+    return project if default is None or own is not None else replace(project, calendar=default)
 
 
 def _is_within(finding: Diagnostic, only: Path, root: Path) -> bool:
@@ -192,3 +199,142 @@ def _spot(finding: Diagnostic) -> tuple[str | None, tuple[int, int], tuple[int, 
 def _order(finding: Diagnostic) -> tuple[str, int, int, str]:
     file, start, _ = _spot(finding)
     return file or "", *start, finding.code
+
+
+def check_references(workspace: Workspace, unread: Sequence[tuple[str, str]] = ()) -> tuple[Diagnostic, ...]:
+    """Return findings about names, versions and references across the files of a workspace.
+
+    Datasets that projects name are checked with the catalog, since runs register datasets without a file.
+    `unread` are kind and text of the files that cannot be parsed: a missing entity may be in one of them.
+    """
+    kinds: tuple[tuple[str, Sequence[Any]], ...] = (
+        ("dataset", workspace.datasets),
+        ("project", workspace.projects),
+        ("resolver", workspace.resolvers),
+        ("datasource", workspace.datasources),
+    )
+    findings = [finding for kind, entities in kinds for finding in _names(kind, entities)]
+    findings.extend(_duplicate_names("scenario", workspace.scenarios))
+    findings.extend(_duplicate_names("calendar", workspace.calendars))
+    findings.extend(_defaults(workspace))
+    findings.extend(_check_references(workspace, unread))
+    return tuple(findings)
+
+
+def _names(kind: str, entities: Sequence[Any]) -> Iterator[Diagnostic]:
+    ids = {entity.id: entity for entity in entities}
+    versions: dict[tuple[str, int], Any] = {}
+    named: dict[str, Any] = {}
+    for entity in entities:
+        version = getattr(entity, "version", 1)
+        other = versions.setdefault((entity.id, version), entity)
+        if other is not entity:
+            which = (
+                f"version {version} of {kind} {entity.name!r}"
+                if hasattr(entity, "version")
+                else f"{kind} {entity.id!r}"
+            )
+            yield _finding(
+                "W1011", f"{which} is defined in two files", entity.at, "version" if kind == "dataset" else "id",
+                f"the other file is {_file(other.at)}: increase the version in one of them, or remove it"
+                if hasattr(entity, "version")
+                else f"the other file is {_file(other.at)}: change the id in one of them",
+            )  # fmt: skip
+        first = named.setdefault(entity.name, entity)
+        if first.id != entity.id:
+            yield _finding(
+                "W1012", f"two {kind}s have the name {entity.name!r}: {first.id!r} and {entity.id!r}",
+                entity.at, "name", f"the other is in {_file(first.at)}: all versions of a {kind} need the same id",
+            )  # fmt: skip
+        if entity.name in ids and ids[entity.name].id != entity.id:
+            yield _finding(
+                "W1013", f"{entity.name!r} is the name of this {kind} and the id of another", entity.at, "name",
+                f"the id is in {_file(ids[entity.name].at)}: rename one of them",
+            )  # fmt: skip
+
+
+def _duplicate_names(kind: str, entities: Sequence[Any]) -> Iterator[Diagnostic]:
+    first: dict[str, Any] = {}
+    for entity in entities:
+        other = first.setdefault(entity.name, entity)
+        if other is not entity:
+            yield _finding(
+                "W1012", f"two {kind}s have the name {entity.name!r}", entity.at, "name",
+                f"the other is in {_file(other.at)}: rename one of them",
+            )  # fmt: skip
+
+
+def _defaults(workspace: Workspace) -> Iterator[Diagnostic]:
+    resolvers = [r for r in workspace.resolvers if r.is_default]
+    groups: tuple[tuple[str, Sequence[Any], Callable[[Any], object]], ...] = (
+        ("resolver", resolvers, lambda r: r.id),
+        ("calendar", [c for c in workspace.calendars if c.is_default], lambda c: c.name),
+    )
+    for kind, defaults, identity in groups:
+        for other in defaults[1:]:
+            if identity(other) != identity(defaults[0]):
+                yield _finding(
+                    "W1016", f"two {kind}s are marked as default: {defaults[0].name!r} and {other.name!r}",
+                    other.at, "is_default", f"keep `is_default: true` in {_file(defaults[0].at)} or here",
+                )  # fmt: skip
+
+
+def _check_references(workspace: Workspace, unread: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
+    known: dict[str, list[str]] = {
+        "resolver": _known(workspace.resolvers),
+        "datasource": _known(workspace.datasources),
+        "project": _known(workspace.projects),
+        "calendar": [*(c.name for c in workspace.calendars), GREGORIAN.name],
+    }
+    for kind, name, at, path in _list_references(workspace):
+        hidden = any(kind == other and name in text for other, text in unread)
+        if name not in known[kind] and not hidden:
+            yield _missing(kind, name, known[kind], at, path)
+
+
+def _list_references(workspace: Workspace) -> Iterator[tuple[str, str, SourceMap, str]]:
+    """Yield the references in files: kind, name, and location."""
+    if workspace.settings.default_resolver is not None:
+        yield "resolver", workspace.settings.default_resolver, workspace.settings.at, "default_resolver"
+    for dataset in workspace.datasets:
+        if dataset.resolver_id not in (None, PUBLISHED):
+            yield "resolver", str(dataset.resolver_id), dataset.at, "resolver_id"
+    for resolver in workspace.resolvers:
+        for rule in resolver.rules:
+            if rule.strategy.datasource:
+                yield "datasource", rule.strategy.datasource, rule.strategy.at, "datasource_id"
+    for project in workspace.projects:
+        yield "calendar", project.calendar, project.at, "calendar"
+        for operation in project.operations:
+            if isinstance(operation.arguments, Output) and operation.arguments.destination.datasource:
+                to = operation.arguments.destination
+                yield "datasource", str(to.datasource), to.at, "datasource_id"
+    for scenario in workspace.scenarios:
+        if isinstance(scenario.project, LocatedText):
+            yield "project", scenario.project.text, scenario.at, "project"
+        if scenario.calendar is not None:
+            yield "calendar", scenario.calendar, scenario.at, "calendar"
+
+
+def _known(entities: Sequence[Any]) -> list[str]:
+    """Return the names of entities, then their ids, so that a list of them starts with the names."""
+    return list(dict.fromkeys([*(entity.name for entity in entities), *(entity.id for entity in entities)]))
+
+
+def _missing(kind: str, name: str, known: Sequence[str], at: SourceMap, path: str) -> Diagnostic:
+    close = find_similar(name, known, most=1)
+    if close:
+        help = f"did you mean {close[0]!r}?"
+    else:
+        # Ids that Weft generated from names mean nothing to a reader.
+        readable = [name for name in known if not _UUID.fullmatch(name)]
+        help = f"{kind}s are {format_list(readable)}" if readable else f"add one to {kind}s/"
+    return _finding("W1020", f"unknown {kind} {name!r}", at, path, help)
+
+
+def _finding(code: Code, message: str, at: SourceMap, path: str, help: str) -> Diagnostic:
+    return Diagnostic(code, message, help=help, at=at.of(path))
+
+
+def _file(at: SourceMap) -> str:
+    return (at.whole.file if at.whole is not None else None) or "another file"

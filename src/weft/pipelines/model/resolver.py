@@ -1,7 +1,8 @@
-"""Resolver: ordered rules that say where the data of a table and a period lies."""
+"""Datasources and resolvers: ordered rules that locate the data of a table for a period, and checks for secrets."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,14 +12,53 @@ from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.source import NO_SOURCES
 from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, ReadAs, Spec, Text, yaml_key
-from weft.io.datasource import EntityStatus
+from weft.errors import Severity
+from weft.io.datasource import DataSource, EntityStatus
 from weft.io.location import ANY_LEVEL
-from weft.pipelines.model.datasource import check_reference, check_secret
-from weft.pipelines.model.entries import Entries, expression_key, read_identity
+from weft.pipelines.model.entries import Entries, Findings, expression_key, read_identity
 from weft.pipelines.model.values import LocatedText
+from weft.pipelines.model.yaml_nodes import Item
+from weft.redaction import has_secret, is_placeholder, is_secret_name
 
-_IN_SERVICE = "keep it outside: `auth: env:NAME` or `auth: file:path` goes into the Authorization header"
+_REFERENCE = re.compile(r"(?:env|file):\S")
+_OUTSIDE = "store it outside the file: `credential_ref: env:NAME` or `credential_ref: file:path`"
+_IN_SERVICE = "store it outside the file: `auth: env:NAME` or `auth: file:path` sets the Authorization header"
 _DATASOURCE = (("datasource_id", "datasource"),)
+
+
+def check_datasource(source: DataSource, entries: Entries) -> DataSource:
+    """Return a datasource with its id and name; report secrets in its options."""
+    id, name = read_identity(entries, "datasource")
+    # What the store contains was accepted when it was saved, and must stay readable.
+    for item in entries.pairs("options") if entries.node.text else ():
+        check_secret("option", item, _OUTSIDE, entries.findings)
+    check_reference(entries, "credential_ref")
+    return replace(source, id=id, name=name)
+
+
+def check_secret(what: str, item: Item, help: str, findings: Findings, severity: Severity = "error") -> None:
+    """Report a secret in an entry, recognized by its name or its value."""
+    name, key, value = item
+    if value.kind != "scalar":
+        inner = value.pairs() if value.is_mapping else (Item(name, key, part) for part in value.items())
+        for part in inner:
+            check_secret(what, part, help, findings, severity)
+    elif is_secret_name(name):
+        if not is_placeholder(str(value.value)):
+            findings.add(
+                "W1015", f"{what} {name!r} looks like a secret", key.place(), help, severity=severity
+            )
+    elif has_secret(name, str(value.value)):
+        findings.add("W1015", f"{what} {name!r} contains a secret", value.place(), help, severity=severity)
+
+
+def check_reference(entries: Entries, name: str) -> None:
+    """Report a value that is not a reference to a secret: it may be the secret itself."""
+    text = entries.text_or_none(name)
+    if text is not None and entries.node.text and _REFERENCE.match(text.strip()) is None:
+        entries.report(
+            "W1015", f"{name!r} must be env:NAME or file:path", name, "store the secret outside the file"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +85,7 @@ class TableStrategy(Spec):
 
 
 def _texts(_value: Any, written: Any, _reader: Any) -> FrozenMap[str, str]:
-    """Return a mapping with each value as it was written."""
+    """Return a mapping with each value as written."""
     return FrozenMap({item.name: str(item.value.value) for item in written.node.pairs()})
 
 
@@ -54,9 +94,9 @@ Texts = Annotated[FrozenMap[str, str], ReadAs(dict[str, str | int | bool], _text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogStrategy(Spec):
-    """A service that says where the data lies.
+    """A service that locates the data.
 
-    `auth` names a credential, never holds one.
+    `auth` names a credential and never contains one.
     """
 
     SHORT: ClassVar = _DATASOURCE
@@ -71,7 +111,7 @@ class CatalogStrategy(Spec):
 
 
 def check_catalog(strategy: CatalogStrategy, entries: Entries) -> CatalogStrategy:
-    """Return a catalog strategy; secrets in it are noted."""
+    """Return a catalog strategy; report secrets in it."""
     for name in ("endpoint", "params", "headers"):
         for item in entries.node.pairs():
             if item.name == name and entries.node.text:
@@ -85,9 +125,9 @@ Strategy = PathStrategy | TableStrategy | CatalogStrategy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule(Spec):
-    """A rule: when it holds, and where the data lies then.
+    """A condition, and where the data is when it is true.
 
-    `data_level` is the level of the calendar at which the data is cut.
+    `data_level` is the calendar level by which the data is split.
     """
 
     name: Text
@@ -100,9 +140,9 @@ class Rule(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolver(Spec):
-    """Ordered rules that say where data lies.
+    """Ordered rules that locate data.
 
-    The first rule that holds decides.
+    The first rule whose condition is true is used.
     """
 
     FIRST: ClassVar = ("id", "name", "version", "status", "description")
@@ -124,12 +164,12 @@ class Resolver(Spec):
 
 
 def check_resolver(resolver: Resolver, entries: Entries) -> Resolver:
-    """Return a resolver with its id and name; rules with one name are noted."""
+    """Return a resolver with its id and name; report rules that share a name."""
     id, name = read_identity(entries, "resolver")
-    seen: set[str] = set()
+    names: set[str] = set()
     for rule in entries.parts("rules"):
-        named = rule.text("name")
-        if named in seen:
-            rule.find("W1018", f"two rules have the name {named!r}", "name", "rename one of them")
-        seen.add(named)
+        rule_name = rule.text("name")
+        if rule_name in names:
+            rule.report("W1018", f"two rules have the name {rule_name!r}", "name", "rename one of them")
+        names.add(rule_name)
     return replace(resolver, id=id, name=name)

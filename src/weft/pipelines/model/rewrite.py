@@ -1,4 +1,4 @@
-"""Changes to a file that somebody wrote: single keys, with the comments and the order kept."""
+"""Set single keys in a file that a user wrote; comments and order are preserved."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ruamel.yaml.error import YAMLError
 
 from weft.core.source import Source
 from weft.errors import EntityError
-from weft.pipelines.model.sugar import KINDS
+from weft.pipelines.model.normalize import KINDS
 
 
 def set_keys(path: Path, changes: Mapping[str, Any]) -> None:
-    """Set keys of the entity in a file; None removes a key.  The file is replaced whole, or not at all.
+    """Set keys of the entity in a file, atomically; None removes a key.
 
-    Keys stand below the root key (``project:``) where the file has one.  A dot leads further in:
+    Keys are below the root key (``project:``) if the file has one.  A dot separates nested keys:
     ``spark.master``.
     """
     text = path.read_bytes().decode("utf-8-sig")
@@ -32,10 +32,12 @@ def set_keys(path: Path, changes: Mapping[str, Any]) -> None:
         data = yaml.load(text)
     except YAMLError as cause:
         raise EntityError(
-            f"the file is not YAML: {cause}", help="mend it first", at=Source(text, 0, 0, str(path))
+            f"invalid YAML: {cause}", help="correct it first", at=Source(text, 0, 0, str(path))
         ) from cause
     if not isinstance(data, dict):
-        raise EntityError("the file holds no mapping", help="mend it first", at=Source(text, 0, 0, str(path)))
+        raise EntityError(
+            "the file does not contain a mapping", help="correct it first", at=Source(text, 0, 0, str(path))
+        )
     holder = _entity(data)
     for key, value in changes.items():
         _set(holder, key, value)
@@ -67,7 +69,7 @@ _AFTER: Mapping[str, str] = {
     "status": "version",
     "input_dataset_version": "input_dataset_id",
 }
-"""Behind which key a new one belongs."""
+"""The key after which a new key is inserted."""
 
 
 def _place(holder: dict[str, Any], key: str, value: Any) -> None:
@@ -80,7 +82,7 @@ def _place(holder: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _offset(text: str) -> int:
-    """Return how far the dashes of lists stand inside their key in this file."""
+    """Return the indentation of list dashes relative to their key in this file."""
     indent = 0
     for line in text.splitlines():
         bare = line.lstrip(" ")

@@ -1,4 +1,4 @@
-"""JSON Schemas of the files of a workspace, for editors that complete and check as one types.
+"""JSON Schemas of the files of a workspace, for completion and checks in editors.
 
 ::
 
@@ -16,17 +16,17 @@ from typing import Any
 
 from weft.pipelines.model.build import SPECS
 from weft.pipelines.model.findings import build_schema
-from weft.pipelines.model.sugar import KINDS, Kind
+from weft.pipelines.model.normalize import KINDS, Kind
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 COMMENT = "# yaml-language-server: $schema=../.weft/schema/{kind}.json"
-"""The first line of a file that tells an editor which schema it has."""
+"""The first line of a file, which names its schema for editors."""
 
 _OPERATIONS = ("Update", "Aggregate", "Append", "Delete", "Output")
 
 
 def json_schema(kind: Kind) -> dict[str, Any]:
-    """Return the schema of one kind of file, in every form that is read.
+    """Return the schema of one kind of file, with all forms that are accepted.
 
     >>> json_schema("project")["$schema"]
     'https://json-schema.org/draft/2020-12/schema'
@@ -34,19 +34,19 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     own = build_schema(SPECS[kind])
     definitions = own.pop("$defs", {})
     if kind == "project":
-        _second_forms(definitions)
+        _add_alternative_forms(definitions)
     if kind == "scenario":
-        definitions["Catalogue"] = _catalogue()
+        definitions["Catalogue"] = _catalogue_schema()
     title = f"Weft {kind}"
     if kind == "settings":
         return {
             "$schema": DIALECT,
             "title": title,
-            **_without_titles(own),
-            "$defs": _without_titles(definitions),
+            **_drop_titles(own),
+            "$defs": _drop_titles(definitions),
         }
     definitions["Entity"] = own
-    definitions["Named"] = _named(own, kind)
+    definitions["Named"] = _name_in_root_key(own, kind)
     forms: list[dict[str, Any]] = [{"$ref": "#/$defs/Entity"}]
     if kind == "scenario":
         forms.append({"$ref": "#/$defs/Catalogue"})
@@ -62,35 +62,35 @@ def json_schema(kind: Kind) -> dict[str, Any]:
         "title": title,
         "type": "object",
         "anyOf": [wrapped, *forms, {"$ref": "#/$defs/Named"}],
-        "$defs": _without_titles(definitions),
+        "$defs": _drop_titles(definitions),
     }
 
 
 def export(folder: Path) -> tuple[Path, ...]:
-    """Write the schema of every kind of file into a folder; return what was written."""
+    """Write the schema of each kind of file to a folder; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
+    paths: list[Path] = []
     for kind in KINDS:
         path = folder / f"{kind}.json"
         path.write_text(json.dumps(json_schema(kind), indent=2) + "\n", encoding="utf-8")
-        written.append(path)
-    return tuple(written)
+        paths.append(path)
+    return tuple(paths)
 
 
-def _named(own: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Return the flat form in which the root key holds the name."""
+def _name_in_root_key(own: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """Return the flat form, in which the root key contains the name."""
     named = copy.deepcopy(own)
     properties = named["properties"]
     properties.pop("name", None)
-    # A scenario has a key of the name of another kind; its own root key is what counts.
+    # A scenario also has the key `project`; only its own root key contains the name.
     properties[kind] = {"type": "string"}
     required = [key for key in named.get("required", ()) if key != "name"]
     named["required"] = [kind, *(key for key in required if key != kind)]
     return named
 
 
-def _second_forms(definitions: dict[str, Any]) -> None:
-    """Let operations be written with order and parameters too."""
+def _add_alternative_forms(definitions: dict[str, Any]) -> None:
+    """Also accept operations with order and parameters."""
     for name in _OPERATIONS:
         first = definitions[f"{name}Operation"]
         second = copy.deepcopy(first)
@@ -110,7 +110,7 @@ def _with_selector(arguments: dict[str, Any], definitions: dict[str, Any]) -> di
     return inner
 
 
-def _catalogue() -> dict[str, Any]:
+def _catalogue_schema() -> dict[str, Any]:
     """Return the schema of a scenario in the form of a catalogue."""
     rows = {"type": "object"}
     return {
@@ -133,14 +133,14 @@ def _catalogue() -> dict[str, Any]:
     }
 
 
-def _without_titles(value: Any) -> Any:
-    """Return a schema without the titles that are only the names of our classes."""
+def _drop_titles(value: Any) -> Any:
+    """Return a schema without titles, which would only repeat the names of classes."""
     if isinstance(value, dict):
         return {
-            key: _without_titles(inner)
+            key: _drop_titles(inner)
             for key, inner in value.items()
             if not (key == "title" and isinstance(inner, str))
         }
     if isinstance(value, list):
-        return [_without_titles(inner) for inner in value]
+        return [_drop_titles(inner) for inner in value]
     return value

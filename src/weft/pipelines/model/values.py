@@ -1,4 +1,4 @@
-"""Values that several entities share: closed sets of words, Weft's own columns, references with their locations."""
+"""Values that entities share: closed sets of words, system columns, references with their locations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SYSTEM_COLUMNS: tuple[Field, ...] = (
     Field("_deleted", types.BOOLEAN, nullable=False),
     Field("_labels", types.Map(types.STRING, types.STRING)),
 )
-"""The columns that every row of a working set carries behind its own, in this order."""
+"""The columns that Weft adds to every row of a working set, after the business columns."""
 
 PERIOD_FROM = Field("_period_from", types.DATE)
 PERIOD_TO = Field("_period_to", types.DATE)
@@ -54,22 +54,22 @@ RESERVED_TARGETS: frozenset[str] = frozenset(
         "_valid_to",
     }
 )
-"""Columns that no assignment or aggregation may write; ``_labels`` is written by LABEL_SET alone."""
+"""Columns that no assignment or aggregation can write; ``_labels`` is set with LABEL_SET."""
 
 
 def temporal_columns(mode: TemporalMode, *, known: bool = False) -> tuple[Field, ...]:
-    """Return the columns that place a row in time, behind the system columns.
+    """Return the columns that assign a row to a period or a validity range.
 
     >>> [f.name for f in temporal_columns("bitemporal")]
     ['_period_from', '_period_to']
     """
-    placed = (PERIOD_FROM, PERIOD_TO) if mode == "bitemporal" else (PERIOD,)
-    return (*placed, KNOWN_FROM, KNOWN_TO) if known else placed
+    validity = (PERIOD_FROM, PERIOD_TO) if mode == "bitemporal" else (PERIOD,)
+    return (*validity, KNOWN_FROM, KNOWN_TO) if known else validity
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedText:
-    """A text of the user, an expression mostly, and where it stands."""
+    """A string that a user wrote, usually an expression, with its location."""
 
     text: str
     at: Source | None = field(default=None, compare=False, repr=False)
@@ -79,12 +79,12 @@ class LocatedText:
 
 
 MISSING_INPUT = "?"
-"""The dataset of a reference that a file leaves out, while the rest of the file is checked."""
+"""Placeholder for the input dataset that a file does not name, so that the rest can be checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """A dataset by id or name, with its version when one is pinned.
+    """A dataset by id or name, with its version if it is pinned.
 
     >>> str(DatasetRef("gl", 3)), str(DatasetRef("gl"))
     ('gl@3', 'gl')
@@ -98,7 +98,7 @@ class DatasetRef:
         return self.name if self.version is None else f"{self.name}@{self.version}"
 
     def to_dict(self, *, dataset: str = "dataset_id", version: str = "dataset_version") -> dict[str, Any]:
-        """Return the keys that name the dataset, under the names they have where it stands."""
+        """Return the reference as a mapping with the given keys."""
         return {dataset: self.name} | ({} if self.version is None else {version: self.version})
 
 

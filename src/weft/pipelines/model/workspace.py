@@ -1,4 +1,4 @@
-"""Workspace: everything that the files of one folder say; its settings and its calendars."""
+"""Workspace: the entities of one folder, with its settings and calendars."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from weft.errors import PeriodError
 from weft.io.datasource import DataSource
 from weft.io.options import SparkSettings
 from weft.pipelines.model.dataset import Dataset
-from weft.pipelines.model.datasource import check_secret
 from weft.pipelines.model.entries import Entries, Findings, Name, check_path_name, collect_sites
 from weft.pipelines.model.project import Project
-from weft.pipelines.model.resolver import Resolver
+from weft.pipelines.model.resolver import Resolver, check_secret
 from weft.pipelines.model.scenario import Scenario
 from weft.pipelines.model.values import CalendarStatus, Conformance
 from weft.pipelines.model.yaml_nodes import Node, to_python
@@ -53,16 +52,16 @@ class Settings(Spec):
 
 
 def check_settings(settings: Settings, entries: Entries) -> Settings:
-    """Return settings; secrets in them and keys that contradict each other are noted."""
+    """Return settings; report secrets and keys that contradict each other."""
     spark, sandbox = entries.part("spark"), entries.part("sandbox")
     if spark is not None and spark.located("master") is not None and spark.located("remote") is not None:
-        spark.find("W1006", "'master' and 'remote' say different things", "remote", "keep one of them")
+        spark.report("W1006", "'master' and 'remote' cannot both be set", "remote", "keep one of them")
     if sandbox is not None and escapes_folder(sandbox.text("path")):
-        sandbox.find(
+        sandbox.report(
             "W1311",
-            f"the sandbox {sandbox.text('path')!r} leads out of the workspace",
+            f"the sandbox {sandbox.text('path')!r} is outside the workspace",
             "path",
-            "write a folder of the workspace, or an absolute path",
+            "use a folder of the workspace, or an absolute path",
         )
     for item in entries.node.pairs():
         if item.name == "store":
@@ -75,7 +74,7 @@ def check_settings(settings: Settings, entries: Entries) -> Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenLevel(Spec):
-    """A size of period, inside periods of its parent."""
+    """A level of periods, each inside a period of the parent level."""
 
     name: Text
     parent: Text | None = None
@@ -83,7 +82,7 @@ class WrittenLevel(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCalendarPeriod(Spec):
-    """A named stretch of days; the end date is its last day."""
+    """A named range of days; the end date is its last day."""
 
     identifier: Name
     level: Text
@@ -108,7 +107,7 @@ class WrittenCalendar(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarFile:
-    """A calendar that the workspace brings; the periods of a draft cannot be used in runs."""
+    """A calendar of the workspace; the periods of a draft cannot be used in runs."""
 
     name: str
     calendar: Calendar
@@ -118,18 +117,18 @@ class CalendarFile:
 
 
 def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
-    """Return the calendar that a file writes; what breaks a rule is noted at the period it is about."""
+    """Return the calendar of a file; report each broken rule at the period it concerns."""
     node, findings = entries.node, entries.findings
     name = written.name
     if name == GREGORIAN.name:
-        entries.find("W1013", f"the calendar {name!r} is built in", "name", "choose another name")
+        entries.report("W1013", f"the calendar {name!r} is built in", "name", "choose another name")
     for period in entries.parts("periods"):
-        # Outputs in files write to period=<identifier>.
+        # The identifier becomes a folder name: file outputs write to period=<identifier>.
         check_path_name(period, period.text("identifier"), "identifier", "the period", prefix="period=")
     data = to_python(node)
-    said = {"name": name, "levels": data["levels"], "periods": data["periods"]}
+    content = {"name": name, "levels": data["levels"], "periods": data["periods"]}
     try:
-        calendar = calendar_from_dict(said)
+        calendar = calendar_from_dict(content)
     except PeriodError as cause:
         places = _named_places(node)
         for finding in cause.diagnostics[:MAX_FINDINGS]:
@@ -146,25 +145,25 @@ def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
 
 
 def _named_places(node: Node) -> Mapping[str, Source]:
-    """Return where each level and period has its name; of two with one name, the last period."""
+    """Return the location of the name of each level and period; the last one wins for equal names."""
     places: dict[str, Source] = {}
     for part, key in (("levels", "name"), ("periods", "identifier")):
         for inner in Entries(node, Findings()).parts(part):
-            said = inner.node.get(key)
-            if said is not None and said.kind == "scalar":
-                places[said.value] = said.place()
+            name_node = inner.node.get(key)
+            if name_node is not None and name_node.kind == "scalar":
+                places[name_node.value] = name_node.place()
     return places
 
 
 def _calendar_place(message: str, places: Mapping[str, Source], node: Node) -> Source:
-    """Return the place of the first period or level that the message names, else of the calendar."""
+    """Return the location of the first period or level that the message names, else of the calendar."""
     named = re.findall(r"'([^']*)'", message)
     return next((places[name] for name in named if name in places), node.head())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """What the files of a workspace say; `datasets` holds every version that has a file."""
+    """The entities of a workspace; `datasets` contains every version that has a file."""
 
     root: Path
     settings: Settings = Settings()

@@ -1,31 +1,31 @@
-"""YAML 1.2 as nodes that know where they stand; nothing turns into a date or a float by itself.
+"""Nodes of YAML 1.2 with their locations; no value is converted to a date or a float.
 
 ::
 
-    period: 2026-01        the text "2026-01"
+    period: 2026-01        the string "2026-01"
     period: 2026           Whole(2026), whose .text is "2026"
     rate: 1.0920           Exact("1.0920"), whose .text is "1.0920"
-    on: yes                the key "on" and the text "yes"
+    on: yes                the key "on" and the string "yes"
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Self
 
 from weft.core.source import Source
-from weft.pipelines.model.spelling import offsets_of
+from weft.pipelines.model.scalar_offsets import compute_offsets
 
 Style = Literal["", "text", '"', "'", "|", ">"]
-"""How a scalar is written: "" plain, "text" plain but taken as a text whatever it looks like."""
+"""How a scalar is written: "" plain, "text" plain but always read as a string."""
 
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 MOST_DIGITS = 1000
-"""How many digits a number may have, written out without an exponent."""
+"""Maximum number of digits of a number, written without an exponent."""
 
 _SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _SHORT = 4
@@ -36,12 +36,12 @@ _WORDS: Mapping[str, bool | None] = {
 
 
 class Whole(int):
-    """A whole number that remembers how it was written."""
+    """An integer with the text it was written as."""
 
     text: str
 
     def __new__(cls, value: int, text: str = "") -> Self:
-        """Make the number with its text."""
+        """Create the number with its text."""
         number = super().__new__(cls, value)
         number.text = text or str(value)
         return number
@@ -51,12 +51,12 @@ class Whole(int):
 
 
 class Exact(Decimal):
-    """A number with a point or exponent, exactly as it was written."""
+    """A number with a decimal point or exponent, with the text it was written as."""
 
     text: str
 
     def __new__(cls, value: str, text: str = "") -> Self:
-        """Make the number with its text."""
+        """Create the number with its text."""
         number = super().__new__(cls, value)
         number.text = text or value
         return number
@@ -75,9 +75,9 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a document: what it holds and where it stands.
+    """A node of a document with its location.
 
-    `value` is the text of a scalar, the nodes of a list, the items of a mapping.
+    `value` is the text of a scalar, the nodes of a list, or the items of a mapping.
     """
 
     kind: Literal["scalar", "list", "mapping"]
@@ -100,25 +100,25 @@ class Node:
         return self.kind == "list"
 
     def place(self) -> Source:
-        """Return where the node stands."""
+        """Return the location of the node."""
         return Source(self.text, self.start, self.end, self.file)
 
     def head(self) -> Source:
-        """Return where the first line of the node stands, without what follows in it."""
+        """Return the location of the node within its first line, without the entries that follow."""
         stop = self.text.find("\n", self.start, self.end)
         if stop < 0:
             return self.place()
         if self.kind != "scalar" and self.value and self.text[self.start] not in "[{":
             first = self.value[0]
             key, value = (first.key, first.value) if self.is_mapping else (first, first)
-            # The value may start in a later line; then the key is all there is in the first.
+            # If the value starts in a later line, only the key is in the first one.
             end = value.end if value.start < stop else key.end
             return Source(self.text, self.start, max(self.start, min(end, stop)), self.file)
         end = self.start + len(self.text[self.start : stop].rstrip())
         return Source(self.text, self.start, end, self.file)
 
     def block(self) -> Source | None:
-        """Return where the lines of a literal block stand, or None for text written otherwise."""
+        """Return the location of the lines of a literal block, or None for other styles."""
         if self.kind != "scalar" or self.style != "|":
             return None
         start = self.text.find("\n", self.start) + 1 or len(self.text)
@@ -144,6 +144,29 @@ class Node:
             return None
         return next((item.key for item in self.value if item.name == name), None)
 
+    def without(self, name: str) -> Node:
+        """Return a mapping without the entry of that name."""
+        return replace(self, value=tuple(item for item in self.value if item.name != name))
+
+    def rename(self, old: str, new: str) -> Node:
+        """Return a mapping with one key under another name; its location stays that of the old key."""
+        return replace(self, value=tuple(i._replace(name=new) if i.name == old else i for i in self.value))
+
+    def with_value(self, name: str, value: Node) -> Node:
+        """Return a mapping with another value under an existing name."""
+        return replace(
+            self, value=tuple(i._replace(value=value) if i.name == name else i for i in self.value)
+        )
+
+    def map_values(self, change: Callable[[Node], Node], *names: str) -> Node:
+        """Return a mapping with the values under `names`, or all of them, changed; other nodes stay."""
+        if self.kind != "mapping":
+            return self
+        changed = (
+            i._replace(value=change(i.value)) if not names or i.name in names else i for i in self.value
+        )
+        return replace(self, value=tuple(changed))
+
 
 def to_python(node: Node) -> Any:
     """Return the value of a node: dict, list, str, Whole, Exact, bool or None."""
@@ -155,7 +178,7 @@ def to_python(node: Node) -> Any:
 
 
 def parse_scalar(text: str) -> Any:
-    """Return what a scalar without quotes means, by the core schema of YAML 1.2.
+    """Return the value of a scalar without quotes in the core schema of YAML 1.2.
 
     >>> parse_scalar("2026-01-01"), read_plain("yes"), read_plain("0x1F"), read_plain("1.50")
     ('2026-01-01', 'yes', 31, Decimal('1.50'))
@@ -168,13 +191,13 @@ def parse_scalar(text: str) -> Any:
         return Whole(int(text, base=10 if text.lstrip("+-").isdigit() else 0), text)
     if _FLOAT.fullmatch(text):
         return Exact(text, text)
-    if found := _SPECIAL.fullmatch(text):
-        return Exact(f"{found[1] or ''}{'inf' if found[2] else 'nan'}", text)
+    if match := _SPECIAL.fullmatch(text):
+        return Exact(f"{match[1] or ''}{'inf' if match[2] else 'nan'}", text)
     return text
 
 
 def has_too_many_digits(text: str) -> bool:
-    """Whether a text is a number that is longer, or has a greater exponent, than any value can need.
+    """Whether a text is a number with more digits, or a greater exponent, than Weft accepts.
 
     Python refuses to convert such numbers, and some of its operations would take hours on them.
 
@@ -185,17 +208,17 @@ def has_too_many_digits(text: str) -> bool:
         return False
     if _INT.fullmatch(text):
         return len(text.lstrip("+-")) > MOST_DIGITS
-    found = _FLOAT.fullmatch(text)
-    if found is None:
+    match = _FLOAT.fullmatch(text)
+    if match is None:
         return False
-    exponent = (found[3] or "e0")[1:].lstrip("+-").lstrip("0")
-    return len(found[1]) > MOST_DIGITS or len(exponent) > _SHORT or int(exponent or 0) > MOST_DIGITS
+    exponent = (match[3] or "e0")[1:].lstrip("+-").lstrip("0")
+    return len(match[1]) > MOST_DIGITS or len(exponent) > _SHORT or int(exponent or 0) > MOST_DIGITS
 
 
 def scalar_source(node: Node) -> Source:
-    """Return where a scalar stands, so that each part of its text can be pointed at.
+    """Return the location of a scalar, with the offset of each of its characters.
 
-    `Source.inner` of the result is exact for all five ways to write a text.
+    `Source.inner` of the result is exact for all five styles of scalars.
     """
     return Source(node.text, node.start, node.end, node.file, _offsets(node))
 
@@ -203,18 +226,18 @@ def scalar_source(node: Node) -> Source:
 def _offsets(node: Node) -> tuple[int, ...]:
     inside = 1 if node.style in ("'", '"') and node.end - node.start >= 2 else 0
     if node.text[node.start + inside : node.end - inside] == node.value:
-        # Quotes are the only difference: the places follow from the start.
+        # Quotes are the only difference, so the offsets are consecutive.
         return tuple(range(node.start + inside, node.end - inside + 1)) if inside else ()
-    return offsets_of(node.text, node.start, node.end, node.style, node.value)
+    return compute_offsets(node.text, node.start, node.end, node.style, node.value)
 
 
 def as_text(node: Node) -> Node:
-    """Return a plain scalar as the text it was written as, so that ``2026`` can name a period."""
+    """Return a plain scalar as a string, so that ``2026`` can name a period."""
     return replace(node, style="text") if node.kind == "scalar" and node.style == "" and node.value else node
 
 
 def node_from_value(value: Any) -> Node:
-    """Return the node of a value that stands in no file.
+    """Return the node of a value that is not from a file.
 
     >>> to_python(node_from_value({"seq": 10, "columns": ["a"]}))
     {'seq': 10, 'columns': ['a']}

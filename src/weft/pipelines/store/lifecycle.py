@@ -25,9 +25,9 @@ from weft.core.names import quote_for_shell
 from weft.core.source import Source, SourceMap
 from weft.errors import ActivationError, Diagnostic, EntityError
 from weft.pipelines.model.compose import compose
+from weft.pipelines.model.normalize import unwrap_root
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.rewrite import set_keys
-from weft.pipelines.model.sugar import unwrap_root
 from weft.pipelines.model.values import ProjectStatus
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.model.yaml_nodes import to_python

@@ -1,10 +1,10 @@
-r"""Where each character of a YAML scalar stands in the file, for the styles that spell it differently.
+r"""Offsets of the characters of a YAML scalar in its file, for styles that escape or fold them.
 
 ::
 
-    "a \"b\""          the text  a "b"  stands at columns 2 3 4 6 7
-    'it''s'            the text  it's   stands at columns 2 3 4 6
-    >                  folded lines: the blank between two lines stands where the line ends
+    "a \"b\""          the string  a "b"  has columns 2 3 4 6 7
+    'it''s'            the string  it's   has columns 2 3 4 6
+    >                  folded lines: the space between two lines has the offset of the line end
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Spelled = Iterator[tuple[str, int]]
 """Characters of the value with their offsets in the file."""
 
 
-def offsets_of(text: str, start: int, end: int, style: str, value: str) -> tuple[int, ...]:
+def compute_offsets(text: str, start: int, end: int, style: str, value: str) -> tuple[int, ...]:
     r"""Return the offset of each character of `value`, which is written from `start` to `end`, and of its end.
 
-    Nothing is returned when the text there does not spell the value: no place is better than a wrong one.
+    Returns () when the text there does not match the value: no location is better than a wrong one.
 
-    >>> offsets_of("on: 'it''s'", 4, 11, "'", "it's")
+    >>> compute_offsets("on: 'it''s'", 4, 11, "'", "it's")
     (5, 6, 7, 9, 10)
     """
     spelled = list(_STYLES[style](text, start, end))
@@ -58,7 +58,7 @@ def _double(text: str, start: int, end: int) -> Spelled:
             stop = at + 2 + _CODES[mark]
             return chr(int(text[at + 2 : stop], 16)), stop
         if mark in "\r\n":
-            # An escaped line end joins two lines without a blank; lines that follow empty are breaks.
+            # An escaped line end joins two lines without a space; empty lines after it are line breaks.
             return "", _after_blanks(text, _after_break(text, at + 1))
         return _ESCAPES.get(mark, mark), at + 2
 
@@ -66,7 +66,7 @@ def _double(text: str, start: int, end: int) -> Spelled:
 
 
 def _folded(text: str, start: int, end: int, read: Callable[[int], tuple[str, int]]) -> Spelled:
-    """Yield the characters of a flow scalar: one line end is a blank, more are one break less."""
+    """Yield the characters of a flow scalar: one line end is a space, n line ends are n - 1 breaks."""
     at = start
     while at < end:
         stop = at
@@ -126,14 +126,14 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[str, tuple[int, in
     if at == 0:
         return
     header = text[start:at].split("#", 1)[0]
-    said = next((int(c) for c in header if c.isdigit()), None)
+    explicit = next((int(c) for c in header if c.isdigit()), None)
     raw: list[tuple[int, int]] = []
     while at < end:
         stop = text.find("\n", at)
         stop = len(text) if stop < 0 else stop
         raw.append((at, stop - 1 if text[stop - 1 : stop] == "\r" and stop > at else stop))
         at = stop + 1
-    indent = _indent(text, raw) if said is None else _indent_said(text, start, said, raw)
+    indent = _indent(text, raw) if explicit is None else _explicit_indent(text, start, explicit, raw)
     for first, stop in raw:
         inner = min(first + indent, stop) if text[first:stop][:indent].strip(" ") == "" else first
         yield text[inner:stop], (inner, stop)
@@ -147,14 +147,14 @@ def _indent(text: str, lines: list[tuple[int, int]]) -> int:
     return max((stop - first for first, stop in lines), default=0)
 
 
-def _indent_said(text: str, start: int, said: int, lines: list[tuple[int, int]]) -> int:
-    """Return the indent that a header like ``|2`` asks for, which counts from the parent of the scalar."""
+def _explicit_indent(text: str, start: int, explicit: int, lines: list[tuple[int, int]]) -> int:
+    """Return the indent of a header like ``|2``, which is relative to the parent of the scalar."""
     least = min(
         (len(t) - len(t.lstrip(" ")) for t in (text[a:b] for a, b in lines) if t.strip(" ")), default=0
     )
     head = text[text.rfind("\n", 0, start) + 1 : start]
     parent = len(head) - len(head.lstrip(" -?"))
-    return min(least, parent + said)
+    return min(least, parent + explicit)
 
 
 def _chomped(spelled: list[tuple[str, int]], value: str) -> list[tuple[str, int]]:
