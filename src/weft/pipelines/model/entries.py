@@ -224,7 +224,9 @@ def read_identity(entries: Entries, kind: str) -> tuple[str, str]:
 def build_entity_id(kind: str, name: str) -> str:
     """Return the id of an entity that only has a name; equal names have equal ids.
 
-    >>> build_entity_id("dataset", "gl") == entity_id("dataset", "gl") != entity_id("project", "gl")
+    >>> build_entity_id("dataset", "gl") == build_entity_id("dataset", "gl") != build_entity_id(
+    ...     "project", "gl"
+    ... )
     True
     """
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"weft:{kind}/{name}"))

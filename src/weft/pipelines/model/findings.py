@@ -241,8 +241,13 @@ _FIXES: Mapping[str, str] = {
 def describe_node(node: Node) -> str:
     """Return a description of the value of a node, for a message.
 
-    >>> from weft.pipelines.model.yaml_nodes import made
-    >>> describe_node(node_from_value("ten")), described(made(10)), described(made(None)), described(made([]))
+    >>> from weft.pipelines.model.yaml_nodes import node_from_value
+    >>> (
+    ...     describe_node(node_from_value("ten")),
+    ...     describe_node(node_from_value(10)),
+    ...     describe_node(node_from_value(None)),
+    ...     describe_node(node_from_value([])),
+    ... )
     ("the string 'ten'", 'the integer 10', 'null', 'an empty list')
     """
     if node.kind != "scalar":

@@ -180,7 +180,7 @@ def to_python(node: Node) -> Any:
 def parse_scalar(text: str) -> Any:
     """Return the value of a scalar without quotes in the core schema of YAML 1.2.
 
-    >>> parse_scalar("2026-01-01"), read_plain("yes"), read_plain("0x1F"), read_plain("1.50")
+    >>> parse_scalar("2026-01-01"), parse_scalar("yes"), parse_scalar("0x1F"), parse_scalar("1.50")
     ('2026-01-01', 'yes', 31, Decimal('1.50'))
     """
     if text in _WORDS:

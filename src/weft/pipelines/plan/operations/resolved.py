@@ -29,7 +29,7 @@ ACTIVE = f"{HIDDEN}_active"
 def join_column_name(kind: Literal["j", "l"], alias: str, column: str = "") -> str:
     """Return the name that a column of a join or lookup has while the operation runs; without one, the mark's.
 
-    >>> join_column_name("j", "fx", "rate"), joined_name("l", "customer.country")
+    >>> join_column_name("j", "fx", "rate"), join_column_name("l", "customer.country")
     ('__weft_j$fx$rate', '__weft_l$customer/country')
     """
     return f"{HIDDEN}_{kind}${alias.replace('.', '/')}" + (f"${column}" if column else "")
