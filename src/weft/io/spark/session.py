@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from weft.errors import RunError
 from weft.io.options import SparkSettings
@@ -59,6 +59,23 @@ LOG = Path(".weft") / "logs" / "spark.log"
 JVM_GONE: tuple[type[Exception], ...] = (Py4JError, ConnectionError)
 """What calls of a classic session raise when its JVM was killed."""
 
+
+def is_jvm_gone(failure: BaseException) -> bool:
+    """Return whether a call into the JVM failed because its process has ended.
+
+    A JVM that is alive answers with an exception (`Py4JJavaError`) or with the trace of why the call is invalid.  One
+    that was killed ends whichever call is under way, so the messages of py4j vary with the moment.
+    """
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, ConnectionError):
+            return True
+        if isinstance(cause, Py4JError) and not isinstance(cause, Py4JJavaError):
+            return "Trace:" not in str(cause)
+        cause = cause.__cause__
+    return False
+
+
 _POLL_SECONDS = 0.2
 _STDERR, _LONG_LOG = 2, 10_000_000
 _NO_JAVA = ("JAVA_GATEWAY_EXITED", "JAVA_HOME", "No such file or directory: 'java'")
@@ -97,10 +114,12 @@ class Session:
         try:
             yield
         finally:
-            self.spark.removeTag(tag)
-            if not self.is_connect:
-                for name in ("spark.jobGroup.id", "spark.job.description"):
-                    self.spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
+            # A JVM that was killed has no tags left, and the failure that it caused must not be replaced by this one.
+            with suppress(*JVM_GONE):
+                self.spark.removeTag(tag)
+                if not self.is_connect:
+                    for name in ("spark.jobGroup.id", "spark.job.description"):
+                        self.spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
 
     def interrupt(self, tag: str) -> None:
         """Stop the jobs that carry a tag."""

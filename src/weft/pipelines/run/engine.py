@@ -29,7 +29,7 @@ from weft.pipelines.plan.operations.resolved import (
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.stages import list_stages
-from weft.pipelines.run.failing import OperationFailedError, operation_of, told
+from weft.pipelines.run.failing import OperationFailedError, explain_failure, operation_of
 from weft.pipelines.run.moving import (
     Listing,
     crash_point,
@@ -306,7 +306,7 @@ class _Walk:
             self.work.heartbeat.check()
             seq = operations[-1].seq if operations else 0
             name = f"operation {seq} {operations[-1].name!r}" if operations else "reading"
-            error = told(failure, name, self.env)
+            error = explain_failure(failure, name, self.env)
             raise OperationFailedError(
                 operation_of(error, operations), error, [op.seq for op in operations]
             ) from failure

@@ -31,7 +31,7 @@ from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.resolver.locate import measure_bytes
 from weft.pipelines.plan.stages import list_stages
 from weft.pipelines.run.engine import Kept, Work, carry_out, keep_rows_seen
-from weft.pipelines.run.failing import OperationFailedError, told
+from weft.pipelines.run.failing import OperationFailedError, explain_errors, explain_failure
 from weft.pipelines.run.moving import Move, crash_point, remove_stage
 from weft.pipelines.run.prepare import Prepared, locations_of, prepare
 from weft.pipelines.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # asked for together with a run
@@ -75,10 +75,11 @@ def run_project(
     prepared = prepare(workspace, project, period, store=store, options=options)
     # Only a session can complete outputs that are tables of Spark's catalog.
     opened = session() if callable(session) else session
-    recovered = recover(store, root, session=opened.spark)
-    prepared = replace(prepared, warnings=(*(r.note for r in recovered), *prepared.warnings))
-    # One transaction writes the snapshot and takes the lock of project and period: from here on the run exists.
-    run = create_run(prepared, store, opened, options)
+    with explain_errors("starting the run"):
+        recovered = recover(store, root, session=opened.spark)
+        prepared = replace(prepared, warnings=(*(r.note for r in recovered), *prepared.warnings))
+        # One transaction writes the snapshot and takes the lock of project and period: from here on the run exists.
+        run = create_run(prepared, store, opened, options)
     with (
         open_work(prepared, run, root, store, opened, progress or Silent()) as work,
         record_end(work) as findings,
@@ -212,7 +213,7 @@ def record_end(work: Work) -> Iterator[list[Diagnostic]]:
         elif isinstance(problem, WeftError) and problem.code == "W1516":
             raise
         else:
-            error = told(problem, "the run")
+            error = explain_failure(problem, "the run")
             failure = RunFailure(
                 operation_order=None, code=error.code, message=error.message, detail=str(error)
             )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import RunError, RuntimeJoinError, WeftError
 from weft.io.spark.failures import data_failure
+from weft.io.spark.session import is_jvm_gone
 from weft.joins.spark.failures import Condition, explain_job_failure, find_conditions, find_disk_full_message
 from weft.joins.spark.workers import diagnose_worker
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
@@ -49,8 +51,8 @@ class OperationFailedError(Exception):
         )
 
 
-def told(failure: BaseException, where: str, env: Lowering | None = None) -> WeftError:
-    """Return what an exception means to a user."""
+def explain_failure(failure: BaseException, where: str, env: Lowering | None = None) -> WeftError:
+    """Return the error that an exception means to a user."""
     if isinstance(failure, WeftError):
         return failure
     text = str(failure)
@@ -58,8 +60,26 @@ def told(failure: BaseException, where: str, env: Lowering | None = None) -> Wef
         return no_space(where, full)
     if problem := diagnose_worker(text):
         return RunError(f"{where} failed: {problem.message}", code="W1809", help=problem.help)
+    if is_jvm_gone(failure):
+        return RunError(
+            f"{where} failed: Spark's JVM has ended",
+            code="W1513",
+            help="start it again; `weft run --resume LAST` continues a run. If the JVM ran out of memory, raise "
+            "`spark.driver.memory` in `spark: {conf: ...}` of weft.yml",
+        )
     known = multiple_matches(failure, env) if env is not None else None
     return known or data_failure(failure) or explain_job_failure(failure) or _wrapped(failure, where)
+
+
+@contextmanager
+def explain_errors(where: str) -> Iterator[None]:
+    """Raise what fails in the block as an error with a code."""
+    try:
+        yield
+    except WeftError:
+        raise
+    except Exception as failure:
+        raise explain_failure(failure, where) from failure
 
 
 def _wrapped(failure: BaseException, where: str) -> RunError:

@@ -20,7 +20,7 @@ from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput, W
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.plan.scopes import OperationScope
 from weft.pipelines.run.execute import Opener, RunOptions
-from weft.pipelines.run.failing import told
+from weft.pipelines.run.failing import explain_failure
 from weft.pipelines.spark.frame import DELETED, Lowering, RunMoment, WorkingFrame, holds
 from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 from weft.pipelines.spark.read import read_table
@@ -213,7 +213,7 @@ def preview(
             return _written(frame, op, env, plan, rows, typed)
         return _changed(frame, plan, position, env, rows, typed)
     except Exception as failure:
-        error = told(failure, f"operation {op.seq} {op.name!r}", env)
+        error = explain_failure(failure, f"operation {op.seq} {op.name!r}", env)
         raise error from failure
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Protocol
 
-from weft.io.spark.session import Session
+from weft.io.spark.session import JVM_GONE, Session
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.stages import Stage
 from weft.pipelines.spark.counts import OperationCounts
@@ -113,16 +113,17 @@ def watched(
 
     def look() -> None:
         since, rounds = -1 if session.is_connect else first, 0
-        while not over.wait(every):
-            if lost():
-                # Again and again: a query that is between two of its jobs would go on with the next one.
-                session.interrupt(tag)
-                rounds += 1
-                if rounds == PATIENCE:
-                    give_up()
-                continue
-            if not session.is_connect:
-                tell(*session.done_tasks(tag, since))
+        # When the JVM is killed, the thread that waits for the action reports it; this one just ends.
+        with suppress(*JVM_GONE):
+            while not over.wait(every):
+                if lost():
+                    # Repeatedly: a query that is between two of its jobs would continue with the next one.
+                    session.interrupt(tag)
+                    rounds += 1
+                    if rounds == PATIENCE:
+                        give_up()
+                elif not session.is_connect:
+                    tell(*session.done_tasks(tag, since))
 
     handler: Any = heard
     first = -1 if session.is_connect else session.last_job(tag)

@@ -21,7 +21,7 @@ from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.engine import Kept, whole_steps
 from weft.pipelines.run.execute import Opener, carry_on, create_run
-from weft.pipelines.run.failing import told
+from weft.pipelines.run.failing import explain_errors, explain_failure
 from weft.pipelines.run.moving import Move, move_back, verify
 from weft.pipelines.run.prepare import (
     Prepared,
@@ -75,7 +75,8 @@ def resume(
         rows_of=origin_of(run, store),
     )
     opened = open_session()
-    recover(store, root, session=opened.spark)
+    with explain_errors("resuming the run"):
+        recover(store, root, session=opened.spark)
     resumed = store.resume(run.id)
     _put_back(resumed, store)
     return carry_on(
@@ -179,8 +180,9 @@ def rerun(
     if not same:
         _check_appended(plan, run, store)
     opened = open_session()
-    recover(store, root, session=opened.spark)
-    created = create_run(prepared, store, opened, options)
+    with explain_errors("starting the run"):
+        recover(store, root, session=opened.spark)
+        created = create_run(prepared, store, opened, options)
     return carry_on(prepared, created, root, store, opened, progress or Silent())
 
 
@@ -268,7 +270,7 @@ def _same_rows(
         try:
             now = rows_seen(open_session().spark, reads[name], catalog, root, run_at=run_at)
         except Exception as failure:
-            raise told(failure, f"reading {name!r}") from failure
+            raise explain_failure(failure, f"reading {name!r}") from failure
         return bool(now == before)
 
     return unchanged

@@ -19,7 +19,7 @@ from weft.pipelines.model.scenario import Expect, Scenario
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
-from weft.pipelines.run.failing import told
+from weft.pipelines.run.failing import explain_failure
 from weft.pipelines.run.preview import Event, changed_rows, events_of, rows_of
 from weft.pipelines.scenarios.compare import (
     Comparing,
@@ -136,7 +136,7 @@ def produce(
     try:
         return _computed(scenario, made, env)
     except Exception as failure:
-        raise told(failure, f"scenario {scenario.name!r}", env) from failure
+        raise explain_failure(failure, f"scenario {scenario.name!r}", env) from failure
 
 
 def _computed(scenario: Scenario, made: PlannedScenario, env: Lowering) -> Produced:

@@ -21,7 +21,7 @@ from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedAppend, ResolvedOutput, ResolvedUpdate
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
-from weft.pipelines.run.failing import told
+from weft.pipelines.run.failing import explain_failure
 from weft.pipelines.run.prepare import inputs_of
 from weft.pipelines.run.preview import rows_of
 from weft.pipelines.run.publish import replay_plan
@@ -80,7 +80,7 @@ def record(
     try:
         given, expected, output = _cut(plan, catalog, keys, workspace.root, run.run_at, session, run.id)
     except Exception as failure:
-        raise told(failure, "recording") from failure
+        raise explain_failure(failure, "recording") from failure
     text = _text(called, run.project_name, plan, given, expected, output, snapshot)
     scenario = entity_from_node(Scenario, compose(text, file.as_posix()))
     result = run_scenario(scenario, workspace, reader=reader, session=session)

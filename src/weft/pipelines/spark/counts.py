@@ -247,9 +247,19 @@ class Counts:
 def _asked(observation: Any) -> Mapping[str, Any]:
     """Return the numbers of an observation; none when Spark found that there are no rows to look at."""
     answers: list[Mapping[str, Any]] = []
-    asking = threading.Thread(target=lambda: answers.append(dict(observation.get)), daemon=True)
+    failures: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            answers.append(dict(observation.get))
+        except Exception as failure:  # noqa: BLE001  # raised by the thread that waits
+            failures.append(failure)
+
+    asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(_PATIENCE)
+    if failures:
+        raise failures[0]
     return answers[0] if answers else {}
 
 
