@@ -31,7 +31,7 @@ def main(point: str, seconds: float, words: list[str]) -> int:
                 timer.join()
 
     # Modules of a run take the function by name when they are imported, which the command below does first.
-    crash.crash_point = crash_point  # type: ignore[assignment]
+    crash.crash_point = crash_point
     from weft.cli.main import run_command
 
     return run_command(words)

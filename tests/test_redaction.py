@@ -200,7 +200,7 @@ def test_a_store_repeats_no_secret_of_its_address(tmp_path: Path) -> None:
     from sqlalchemy.exc import OperationalError
 
     cause = OperationalError("SELECT 1", {}, Exception(f"connection with {SECRET} failed"))
-    assert SECRET not in str(database.told(cause))
+    assert SECRET not in str(database.explain(cause))
     for broken in (f"postgresql:/{SECRET}", f"://ann:{SECRET}@db", f"postgresql://ann:{SECRET}@db:x/gl"):
         with pytest.raises(StoreError) as caught:
             address_of(broken, tmp_path)

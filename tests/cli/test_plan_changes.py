@@ -97,7 +97,7 @@ def test_missing_inputs_are_reported(tmp_path: Path) -> None:
     assert (ran.code, ran.codes) == (0, ["W1309"])
     (found,) = ran.document["diagnostics"]
     assert found["severity"] == "warning"
-    assert found["message"].startswith("10.fx: there is no data for '2026-01': ")
+    assert found["message"].startswith("10.fx: no data for '2026-01': ")
     assert "exchange_rates.csv" in found["message"]
     # Without a period nobody knows where the data is.
     assert weft("plan", "--json", root=root).codes == []

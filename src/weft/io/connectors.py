@@ -5,7 +5,7 @@
     here, without pyspark       kind, options, sink               weft.io.connectors
     below, with DataFrames      scan, stage, current              the module that `Connector.spark` names
 
-Validation and planning ask this registry; `weft.io.spark.connector` imports the Spark part when rows are needed.
+Validation and planning use this registry; `weft.io.spark.connector` imports the Spark part when rows are needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Sink = Literal["files", "jdbc", "table"]
 
 
 class Problem(NamedTuple):
-    """What is wrong with a datasource, and the entry of its file that says so."""
+    """An invalid datasource: the finding, and the entry of its file that it is about."""
 
     code: Code
     message: str
@@ -41,8 +41,8 @@ class Connector:
     """A type of datasource: its options, the module that reads and writes it, and how outputs are published.
 
     `spark` names a module with ``scan(Scan) -> list[Part]`` and, when there is a `sink`, ``stage(rows, Staging) -> Staged``
-    and ``current(rows, Staging) -> list[Part]``.  `check` returns what is wrong with the options together, `refuses`
-    why outputs cannot go to a datasource.
+    and ``current(rows, Staging) -> list[Part]``.  `check` returns a problem of the options as a whole, `refuses`
+    the reason why outputs cannot be written to a datasource.
     """
 
     kind: str
@@ -70,14 +70,14 @@ def find_connector(kind: str) -> Connector:
     >>> find_connector("delta").options
     ('path_prefix', 'storage_options')
     """
-    found = _REGISTERED.get(kind)
-    if found is None:
+    connector = _REGISTERED.get(kind)
+    if connector is None:
         raise ResolutionError(
-            f"there is no connector for datasources of type {kind!r}",
+            f"no connector for datasources of type {kind!r}",
             code="W1004",
             help=f"types are {format_list(_REGISTERED)}",
         )
-    return found
+    return connector
 
 
 def connectors() -> tuple[Connector, ...]:
@@ -95,7 +95,7 @@ def file_kinds() -> tuple[str, ...]:
 
 
 def check_datasource(source: DataSource) -> tuple[Diagnostic, ...]:
-    """Return what is wrong with the options of a datasource.
+    """Return the findings about the options of a datasource.
 
     >>> from weft.core.frozen import FrozenMap
     >>> files = DataSource(id="files", name="files", type="csv", options=FrozenMap(delimeter=";"))
@@ -104,47 +104,49 @@ def check_datasource(source: DataSource) -> tuple[Diagnostic, ...]:
      = help: did you mean 'delimiter'?
     """
     connector = find_connector(source.type)
-    found = []
+    findings = []
     for name, value in source.options.items():
         if name not in connector.options:
             close = find_similar(name, connector.options, most=1)
             help = f"did you mean {close[0]!r}?" if close else f"options are {format_list(connector.options)}"
             message = f"a datasource of type {source.type} has no option {name!r}"
-            found.append(Diagnostic("W1002", message, help=help, at=source.at.key(f"options.{name}")))
+            findings.append(Diagnostic("W1002", message, help=help, at=source.at.key(f"options.{name}")))
         elif (problem := _value_problem(name, value)) is not None:
             what, help = problem
             at = source.at.of(f"options.{name}")
-            found.append(Diagnostic("W1004", f"option {name!r} is {value!r}, {what}", help=help, at=at))
+            findings.append(
+                Diagnostic("W1004", f"option {name!r} is {value!r}; it must be {what}", help=help, at=at)
+            )
     if (wrong := connector.check(source)) is not None:
-        found.append(Diagnostic(wrong.code, wrong.message, help=wrong.help, at=source.at.of(wrong.entry)))
-    return tuple(found)
+        findings.append(Diagnostic(wrong.code, wrong.message, help=wrong.help, at=source.at.of(wrong.entry)))
+    return tuple(findings)
 
 
 _FLAGS = ("has_header", "multiline", "escape_formulas")
-_ONE_SIGN = ("delimiter", "quote")
+_ONE_CHARACTER = ("delimiter", "quote")
 
 
 def _value_problem(name: str, value: Any) -> tuple[str, str] | None:
-    """Return what is wrong with the value of an option; an option means the same in every type of datasource."""
+    """Return what the value of an option must be, and how to write it; None when it is valid."""
     if name in _FLAGS and not isinstance(value, bool):
-        return "true or false is wanted", "write true or false"
-    if name in _ONE_SIGN and (not isinstance(value, str) or len(value) != 1):
-        return "one sign is wanted", 'write one character, a tab as "\\t"'
+        return "true or false", "write true or false"
+    if name in _ONE_CHARACTER and (not isinstance(value, str) or len(value) != 1):
+        return "one character", 'write one character, a tab as "\\t"'
     if name == "encoding" and not is_encoding(value):
-        return "which is no encoding", "write UTF-8, ISO-8859-1, windows-1252 or another known name"
+        return "the name of an encoding", "write UTF-8, ISO-8859-1, windows-1252 or another known name"
     if name == "fetch_size" and not (isinstance(value, int) and value > 0):
-        return "a number of rows is wanted", "write for example 10000"
+        return "a positive number of rows", "write for example 10000"
     if name in ("properties", "storage_options") and not isinstance(value, Mapping):
-        return "a mapping is wanted", "write names and values below it"
+        return "a mapping", "write names and values below it"
     return None
 
 
-def _check_signs(source: DataSource) -> Problem | None:
+def _check_characters(source: DataSource) -> Problem | None:
     options = csv_options(source)
     if options.delimiter != options.quote:
         return None
     message = f"options 'delimiter' and 'quote' are both {options.quote!r}"
-    return Problem("W1004", message, "choose another sign for one of them", "options.delimiter")
+    return Problem("W1004", message, "choose another character for one of them", "options.delimiter")
 
 
 def _check_url(source: DataSource) -> Problem | None:
@@ -159,7 +161,7 @@ def _refuse_documents(source: DataSource) -> Problem | None:
         return None
     return Problem(
         "W1422",
-        f"datasource {source.id!r} has `multiline: true`, one JSON document in a file, and outputs write one object a line",
+        f"datasource {source.id!r} has `multiline: true`, one JSON document per file; outputs write one object per line",
         "name a datasource without `multiline`",
     )
 
@@ -169,7 +171,7 @@ def _refuse_other_databases(source: DataSource) -> Problem | None:
         return None
     return Problem(
         "W1509",
-        f"datasource {source.id!r} is a database that Weft reads and does not write",
+        f"datasource {source.id!r} is a database that Weft can read but not write",
         "write to jdbc:postgresql://host:5432/database, or write files",
     )
 
@@ -192,7 +194,7 @@ for _connector in (
         ),
         spark=_FILES,
         sink="files",
-        check=_check_signs,
+        check=_check_characters,
     ),
     Connector(kind="parquet", options=("path_prefix",), spark=_FILES, sink="files"),
     Connector(

@@ -1,4 +1,9 @@
-"""DataSource: a place that holds data, without its secrets; the words that sources and sinks share."""
+"""DataSource: a place that holds data, and its credentials, which are stored by reference only.
+
+::
+
+    credential_ref: env:GL_DATABASE        GL_DATABASE='reader:s3cret'   or   '{"user": "reader", "password": "s3cret"}'
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ FileFormat = Literal["parquet", "csv", "json"]
 WriteMode = Literal["replace_period", "append", "merge", "fail_if_exists"]
 
 PERIOD = Field("_period", types.STRING)
-"""The column with the period of a row, by which a sink replaces rows."""
+"""The column with the period of a row; sinks replace rows by it."""
 
 
 class _ConnectorKind:
@@ -46,7 +51,7 @@ class _ConnectorKind:
         return core_schema.no_info_before_validator_function(check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Return the types in the form that a Literal has."""
+        """Return the types as an enum, as for a Literal."""
         return {"enum": self.kinds(), **handler(schema)}
 
 
@@ -54,7 +59,7 @@ class _ConnectorKind:
 class DataSource(Spec):
     """A place that holds data, without its secrets.
 
-    `type` is the kind of a connector, `credential_ref` says where its secret is kept.
+    `type` is the kind of a connector, `credential_ref` names the place of its secret.
     """
 
     FIRST: ClassVar = ("id", "name", "type", "status", "description")
@@ -74,7 +79,7 @@ class DataSource(Spec):
         return self.name
 
 
-_FORMS = "write `env:NAME` or `file:path`; what it names holds `user:password` or a JSON object"
+_FORMS = "write `env:NAME` or `file:path`; the variable or file holds `user:password` or a JSON object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +99,14 @@ def credentials_of(source: DataSource, root: Path) -> Credentials:
 
 
 def read_credentials(reference: str, root: Path, owner: str, *, at: Source | None = None) -> Credentials:
-    """Return what a reference holds; a text without a colon is a password or token alone."""
+    """Return what a reference holds; a string without a colon is a password or token alone."""
     text = read_secret(reference, root, owner, at=at)
     if not text.startswith("{"):
         user, colon, password = text.partition(":")
         return Credentials(user, password) if colon else Credentials("", text)
     try:
-        found = json.loads(text)
-        return Credentials(str(found.get("user", "")), str(found["password"]))
+        values = json.loads(text)
+        return Credentials(str(values.get("user", "")), str(values["password"]))
     except (ValueError, KeyError, AttributeError, RecursionError) as cause:
         raise ResolutionError(
             f"the credential {reference!r} of {owner} is not a JSON object with a password",
@@ -112,10 +117,10 @@ def read_credentials(reference: str, root: Path, owner: str, *, at: Source | Non
 
 
 def read_secret(reference: str, root: Path, owner: str, *, at: Source | None = None) -> str:
-    """Return the text that ``env:NAME`` or ``file:path`` holds, without the line end of a file."""
+    """Return the secret that ``env:NAME`` or ``file:path`` holds, without the line end of a file."""
     kind, _, name = reference.partition(":")
     if kind not in ("env", "file") or not name:
-        # What stands here instead of a reference may be the secret itself: it is not repeated.
+        # The value may be the secret itself instead of a reference: the message does not repeat it.
         raise ResolutionError(
             f"the credential reference of {owner} is neither env:NAME nor file:path",
             code="W1318",
@@ -126,7 +131,7 @@ def read_secret(reference: str, root: Path, owner: str, *, at: Source | None = N
         text = os.environ.get(name, "")
         what = f"the environment variable {name}, which is not set"
     else:
-        text, what = _file_text(root / name), f"the file {name!r}, which does not read"
+        text, what = _file_text(root / name), f"the file {name!r}, which cannot be read"
     if not text.strip():
         raise ResolutionError(f"{owner} takes its credential from {what}", code="W1318", help=_FORMS, at=at)
     return text.strip("\r\n")

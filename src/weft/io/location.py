@@ -1,4 +1,10 @@
-"""Location: one place that holds data of one period."""
+"""Location: one place that holds data of one period, and the path that it means.
+
+A path is below the prefix of its datasource and never leaves it::
+
+    path_prefix: data                  2026/orders.csv   ->  <workspace>/data/2026/orders.csv
+    path_prefix: s3a://bucket/gl       2026/*.parquet    ->  s3a://bucket/gl/2026/*.parquet
+"""
 
 from __future__ import annotations
 
@@ -31,8 +37,8 @@ PUBLISHED = "weft:published"
 class Location(Document):
     """One place that holds data of one period.
 
-    `path` is as the rule renders it, below the prefix of the datasource.  `catalog` is the request to a
-    service that knows the place; of something a run published it holds the format.  Where `data_level`
+    `path` is the rendered path of the rule, below the prefix of the datasource.  `catalog` is the request to a
+    service that returns the location; for data that a run published it holds the format.  Where `data_level`
     is not ``any``, all rows are of `period_identifier`.
     """
 
@@ -68,20 +74,20 @@ class Location(Document):
 
 
 def missing_data_error(missing: Sequence[tuple[Location, str]]) -> ResolutionError:
-    """Return the error for locations, with their whole paths, that have no data."""
+    """Return the error for locations without data, each with its full path."""
     lines = [f"{at.period_identifier}: {path}" for at, path in missing]
     periods = format_list(dict.fromkeys(at.period_identifier for at, _ in missing))
     return ResolutionError(
-        f"there is no data for {periods}: {', '.join(path for _, path in missing)}",
+        f"no data for {periods}: {', '.join(path for _, path in missing)}",
         code="W1309",
         help="\n".join(lines)
-        + "\nput the data there, or say `missing: skip` in the rule when a period may have none",
+        + "\nput the data there, or set `missing: skip` in the rule if a period may have no data",
     )
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _HIDDEN = ("_", ".")
-_PATTERN_SIGNS = re.compile(r"[*?\[]")
+_WILDCARDS = re.compile(r"[*?\[]")
 
 
 def is_local(path: str) -> bool:
@@ -96,8 +102,8 @@ def is_local(path: str) -> bool:
 def full_path(location: Location, source: DataSource | None, root: Path, *, at: Source | None = None) -> str:
     """Return the whole path of a location: absolute on this machine, or with its scheme.
 
-    Links are followed, and a path that leads out of the prefix is refused with W1311.  What a run published
-    may lie anywhere.
+    Links are followed, and a path that leads out of the prefix is refused with W1311.  Data that a run published
+    may be anywhere.
     """
     path = location.path or ""
     prefix = "" if source is None else str(source.options.get("path_prefix") or "")
@@ -133,15 +139,15 @@ def _confined(base: Path, whole: Path, path: str, at: Source | None) -> None:
     if escapes_folder(path.lstrip("/")) or not Path(os.path.normpath(whole)).is_relative_to(inside):
         raise _outside(path, str(base), at)
     real = base.resolve()
-    # A pattern is followed as far as it has no sign; what it finds is looked at one by one.
-    found = (whole, *map(Path, glob.glob(str(whole)))) if _has_pattern(whole) else (whole,)  # noqa: PTH207
-    for entry in found:
+    # Links in a pattern are followed up to its first wildcard; each file that it matches is checked on its own.
+    entries = (whole, *map(Path, glob.glob(str(whole)))) if _has_pattern(whole) else (whole,)  # noqa: PTH207
+    for entry in entries:
         if not _certain(entry).resolve().is_relative_to(real):
             raise _outside(path, str(base), at)
 
 
 def _has_pattern(path: Path) -> bool:
-    return _PATTERN_SIGNS.search(str(path)) is not None
+    return _WILDCARDS.search(str(path)) is not None
 
 
 def _certain(path: Path) -> Path:
@@ -150,7 +156,7 @@ def _certain(path: Path) -> Path:
         return path
     parts = []
     for part in path.parts:
-        if _PATTERN_SIGNS.search(part):
+        if _WILDCARDS.search(part):
             break
         parts.append(part)
     return Path(*parts)
@@ -160,24 +166,24 @@ def _outside(path: str, base: str, at: Source | None) -> ResolutionError:
     return ResolutionError(
         f"the path {path!r} leads out of {base!r}",
         code="W1311",
-        help="write a path below the `path_prefix` of the datasource, without '..' and links that leave it",
+        help="write a path below the `path_prefix` of the datasource, without '..' or links that leave it",
         at=at,
     )
 
 
 def list_data_files(path: str) -> tuple[Path, ...]:
-    """Return the files that a local path means: itself, those in a folder, or those a pattern finds.
+    """Return the files of a local path: the file itself, those in a folder, or those that match a pattern.
 
-    Names that start with ``_`` or ``.`` are no data, as Spark has it; a file that is named itself is.
+    Names that start with ``_`` or ``.`` are not data, as in Spark, unless the path names the file itself.
     """
     entry = Path(plain_path(path))
     if entry.is_file():
         return (entry,)
     if entry.is_dir():
         return tuple(sorted(_below(entry)))
-    found = (Path(p) for p in glob.glob(str(entry)))  # noqa: PTH207  # Path.glob takes no absolute pattern
-    shown = (e for e in found if not e.name.startswith(_HIDDEN))
-    return tuple(sorted(f for e in shown for f in ((e,) if e.is_file() else _below(e))))
+    matches = (Path(p) for p in glob.glob(str(entry)))  # noqa: PTH207  # Path.glob takes no absolute pattern
+    visible = (e for e in matches if not e.name.startswith(_HIDDEN))
+    return tuple(sorted(f for e in visible for f in ((e,) if e.is_file() else _below(e))))
 
 
 def _below(folder: Path) -> list[Path]:

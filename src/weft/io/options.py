@@ -1,4 +1,4 @@
-"""Options of datasources in the form in which readers and writers get them, and the first line of CSV files."""
+"""Options of datasources as readers and writers use them, the header of CSV files, and the settings of Spark."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ POSTGRES_BYTES = 63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvOptions:
-    """How a CSV file is written down; empty fields are NULL.
+    """The format of a CSV file; empty fields are NULL.
 
-    `multiline` is None where nobody says it: then lines are rows when reading, and a text may hold line
+    `multiline` is None where it is not set: then each line is a row when reading, and a string may hold line
     ends when writing.  `escape_formulas` is for writing only.
     """
 
@@ -35,22 +35,22 @@ class CsvOptions:
 
 
 PLAIN_CSV = CsvOptions()
-"""How CSV files are written that belong to no datasource."""
+"""The format of CSV files that do not belong to a datasource."""
 
 
 def csv_options(source: DataSource | None, *, published: bool = False) -> CsvOptions:
-    """Return the options of a CSV datasource; None is the form that Weft writes without one.
+    """Return the options of a CSV datasource; None is the format that Weft writes without one.
 
-    A published file may hold line ends inside a text, so it is read by whole records.
+    A published file may hold line ends inside a string, so it is read by whole records.
     """
     if source is None or source.type != "csv":
         return CsvOptions(multiline=True if source is None or published else None)
-    said = source.options
+    options = source.options
     return CsvOptions(
-        delimiter=str(said.get("delimiter", ",")),
+        delimiter=str(options.get("delimiter", ",")),
         has_header=is_set(source, "has_header", default=True),
-        encoding=str(said.get("encoding", "UTF-8")),
-        quote=str(said.get("quote", '"')),
+        encoding=str(options.get("encoding", "UTF-8")),
+        quote=str(options.get("quote", '"')),
         multiline=True if published else _flag(source, "multiline"),
         escape_formulas=is_set(source, "escape_formulas", default=False),
     )
@@ -84,38 +84,38 @@ def is_encoding(value: Any) -> bool:
 
 
 def jdbc_url(source: DataSource) -> str:
-    """Return the address of a database; `connection_string` is its older name."""
+    """Return the address of a database; `connection_string` is its former name."""
     return str(source.options.get("url") or source.options.get("connection_string") or "")
 
 
 def read_header(file: Path, options: CsvOptions) -> tuple[str, ...]:
-    """Return the fields of the first line; raise `ResolutionError` W1318 when there is none that reads."""
+    """Return the fields of the first line; raise `ResolutionError` W1318 when it cannot be read."""
     encoding = (
         "utf-8-sig" if options.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else options.encoding
     )
     try:
         with file.open(encoding=encoding, newline="") as lines:
-            found = next(csv.reader(lines, delimiter=options.delimiter, quotechar=options.quote), [])
+            header = next(csv.reader(lines, delimiter=options.delimiter, quotechar=options.quote), [])
     except (OSError, UnicodeError, LookupError, csv.Error) as cause:
         raise ResolutionError(
-            f"{str(file)!r} does not read: {cause}",
+            f"cannot read {str(file)!r}: {cause}",
             code="W1318",
-            help="see the permissions of the file and the encoding of its datasource",
+            help="check the permissions of the file and the encoding of its datasource",
         ) from cause
-    if not found:
+    if not header:
         raise ResolutionError(
             f"{str(file)!r} is empty: it has no line with the names of its columns",
             code="W1318",
             help="write the names of the columns into the first line",
         )
-    twice = sorted({name for name in found if found.count(name) > 1})
-    if options.has_header and twice:
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if options.has_header and repeated:
         raise ResolutionError(
-            f"{str(file)!r} has two columns {format_list(twice)}",
+            f"{str(file)!r} has two columns {format_list(repeated)}",
             code="W1318",
             help="give each column a name of its own",
         )
-    return tuple(found)
+    return tuple(header)
 
 
 _Value = Annotated[str, WithJsonSchema({"type": ["string", "number", "boolean"]})]
@@ -123,7 +123,7 @@ _Value = Annotated[str, WithJsonSchema({"type": ["string", "number", "boolean"]}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings(Spec):
-    """Where Spark runs, and how it is set.
+    """Where Spark runs, and its configuration.
 
     It runs at a master, at a Connect server (`remote`), or, with neither, on this machine.
     """

@@ -1,4 +1,4 @@
-"""What a sink wrote before it is published, and the exchange of two paths that publishes files.
+"""The rows that a sink wrote before they are published, and the exchange of two paths that publishes files.
 
 Two paths change places in one step of the file system, so that neither is ever absent::
 
@@ -23,7 +23,7 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _RENAME_SWAP = 2
 _NOT_POSSIBLE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV)
-"""What a file system says that cannot exchange two paths; each of them leaves both as they were."""
+"""Errors of file systems that cannot exchange two paths; both stay as they were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """What an output wrote before it is published."""
+    """The rows of an output that are written and not yet published."""
 
     location: str
     rows: int
@@ -55,17 +55,17 @@ def file_hash(file: Path) -> str:
 
 
 def broken_files(staged: Staged) -> tuple[str, ...]:
-    """Return what is wrong with staged files: one that is gone, new, or no longer what was written."""
+    """Return a sentence for each staged file that is missing, unexpected, or changed since it was written."""
     folder = Path(staged.location)
     there = {f.name for f in folder.iterdir()} if folder.is_dir() else set()
-    told = [f"{name} was not written" for name in sorted(there - {f.path for f in staged.files})]
+    problems = [f"{name} was not written" for name in sorted(there - {f.path for f in staged.files})]
     for file in staged.files:
         path = folder / file.path
         if file.path not in there:
-            told.append(f"{file.path} is gone")
+            problems.append(f"{file.path} is gone")
         elif path.stat().st_size != file.bytes or file_hash(path) != file.sha256:
-            told.append(f"{file.path} is not what was written")
-    return tuple(told)
+            problems.append(f"{file.path} is not what was written")
+    return tuple(problems)
 
 
 def exchange(one: Path, other: Path) -> bool:
@@ -82,7 +82,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def _call(one: bytes, other: bytes) -> int | None:
-    """Return what the system call answers, None where there is no such call."""
+    """Return the result of the system call, None where it does not exist."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         if sys.platform.startswith("linux"):

@@ -11,7 +11,7 @@ import pytest
 
 from weft.core import crash
 from weft.errors import ResolutionError, RunError
-from weft.pipelines.run.failing import OperationFailedError, told
+from weft.pipelines.run.failing import OperationFailedError
 from weft.pipelines.run.progress import Meter, cancellable
 
 
@@ -93,14 +93,14 @@ def test_progress_never_goes_back_and_ends_last() -> None:
     ],
 )
 def test_failures_of_spark_are_told_in_our_words(text: str, code: str, message: str) -> None:
-    error = told(Exception(text), "operation 10")
+    error = explain_failure(Exception(text), "operation 10")
     assert error.code == code
     assert message in error.message
 
 
 def test_our_own_errors_stay_as_they_are() -> None:
     error = ResolutionError("no", code="W1309")
-    assert told(error, "operation 10") is error
+    assert explain_failure(error, "operation 10") is error
     failure = OperationFailedError(20, RunError("it broke", code="W1513"), [10, 20]).failure()
     assert (failure.operation_order, failure.code, failure.message) == (20, "W1513", "it broke")
     assert failure.detail.startswith("operations 10, 20 ran as one step")

@@ -360,7 +360,7 @@ def test_paths_that_cannot_change_places_stay_as_they_are(
 def test_a_move_that_cannot_be_taken_back_is_left_to_the_next_command(
     root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second output does not move, and the first does not come back: nothing is removed, and nothing failed yet."""
+    """The second output does not move, and the first does not come back: nothing is removed, but nothing failed yet."""
     staged_run(root, store, "old", number=1).publish()
     run = staged_run(root, store, "new", number=2)
     real, calls = moving.exchange, []

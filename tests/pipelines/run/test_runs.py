@@ -211,7 +211,7 @@ def test_fewer_rows_written_than_counted_fail_the_run(
     monkeypatch.setattr("weft.pipelines.run.engine.stage_output", stage)
     code, seq, message = failed(root, store, spark)
     assert (code, seq) == ("W1512", 20)
-    assert "9 rows were written and 10 were counted" in message
+    assert "9 rows were written, but 10 were counted" in message
 
 
 class Watching(Silent):

@@ -15,7 +15,7 @@ from weft.core.frozen import FrozenMap
 from weft.io.options import SparkSettings
 from weft.io.spark.session import worker_python
 from weft.joins.spark.workers import WORKERS_NEED, diagnose_worker
-from weft.pipelines.run.failing import told
+from weft.pipelines.run.failing import explain_failure
 from weft.pipelines.run.workers import local_workers
 
 # What Spark 4.3 says, shortened where "..." is.
@@ -49,7 +49,7 @@ OLD = (
 def test_a_worker_that_cannot_run_a_job_is_an_error_with_the_setting_to_paste(
     text: str, message: str
 ) -> None:
-    error = told(RuntimeError(text), "operation 10 'prices'")
+    error = explain_failure(RuntimeError(text), "operation 10 'prices'")
     assert (error.code, error.message) == ("W1809", f"operation 10 'prices' failed: {message}")
     assert f"export PYSPARK_PYTHON={shlex.quote(sys.executable)} " in error.help
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from weft.core import types
 from weft.errors import ScenarioError
-from weft.pipelines.scenarios.compare import Comparing, compare_rows, described, metadata_mismatches
+from weft.pipelines.scenarios.compare import Comparing, compare_rows, describe_mismatch, metadata_mismatches
 from weft.pipelines.scenarios.values import cell_text, equal, fits, typed_value
 
 Rows = list[dict[str, Any]]
@@ -104,12 +104,12 @@ def test_a_difference_reads_well() -> None:
         [{"id": 1, "amount": Decimal("9282.00")}],
         Comparing(key=("id",)),
     )
-    assert described(mismatch, ("id",)) == [
+    assert describe_mismatch(mismatch, ("id",)) == [
         "value_mismatch  id 1",
         "    amount   expected 9282.01   actual 9282.00",
     ]
     (missing,) = compare_rows([{"id": 1, "amount": None}], [], Comparing())
-    assert described(missing, ("id",)) == ["missing_row     id 1", "    amount null"]
+    assert describe_mismatch(missing, ("id",)) == ["missing_row     id 1", "    amount null"]
 
 
 @pytest.mark.parametrize(

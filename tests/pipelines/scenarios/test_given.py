@@ -75,7 +75,7 @@ def test_every_mistake_of_every_table_is_told(root: Path, tmp_path: Path) -> Non
         with_given(said, catalog.workspace.projects[0], catalog, PERIOD, tmp_path, no_parquet)
     told = [d.message for d in caught.value.diagnostics]
     assert told == [
-        "project 'fx_reporting' reads no table 'transations'",
+        "project 'fx_reporting' does not read a table 'transations'",
         "row 1 of table 'transactions', column 'amount_local': 'x' is no decimal(18,2)",
         "table 'transactions' has no column 'colour'",
     ]
@@ -129,8 +129,8 @@ def test_files_are_read_by_their_ending(root: Path) -> None:
     [
         ("a.csv", "", "no line with column names"),
         ("a.csv", "x,x\n1,2\n", "has the column 'x' twice"),
-        ("a.json", "{", "is no JSON"),
-        ("a.json", "1\n", "holds something else than rows"),
+        ("a.json", "{", "is not valid JSON"),
+        ("a.json", "1\n", "does not hold rows"),
     ],
 )
 def test_files_that_are_no_tables(root: Path, name: str, content: str, message: str) -> None:

@@ -76,10 +76,10 @@ def begin(process: subprocess.Popen[str]) -> None:
     ("host", "alive", "silent", "why"),
     [
         ("build-3", living, 60, ""),
-        ("build-3", living, 61, "nothing was heard of it for 61 s"),
+        ("build-3", living, 61, "it was not renewed for 61 s"),
         ("build-3", dead, 0, "its process 7 is gone"),
         ("build-4", dead, 60, ""),  # nobody can see a process of another host
-        ("build-4", dead, 75, "nothing was heard of it for 75 s"),
+        ("build-4", dead, 75, "it was not renewed for 75 s"),
     ],
 )
 def test_a_lease_is_stale_when_its_process_is_gone_or_silent(
@@ -147,7 +147,7 @@ def test_a_silent_run_is_given_up_and_its_lock_taken_over(store: Store) -> None:
     assert (given_up.status, given_up.completed_at) == ("failed", later(61)())
     assert given_up.failure is not None
     assert given_up.failure.code == "W1502"
-    assert given_up.failure.message == "the run was given up: nothing was heard of it for 61 s"
+    assert given_up.failure.message == "the run was abandoned: it was not renewed for 61 s"
     held = store.lock(LOCK)
     assert held is not None
     assert held.run_id == new.id
@@ -178,7 +178,7 @@ def test_who_lost_the_lock_can_write_nothing_any_more(store: Store) -> None:
         lambda: store.begin_publish(old.id, [output(old.id)]),
         lambda: store.set_running(old.id),
     ):
-        with pytest.raises(RunError, match="is not ours any more: it has failed meanwhile") as refused:
+        with pytest.raises(RunError, match="was taken over: it has failed meanwhile") as refused:
             late()
         assert refused.value.code == "W1502"
     assert store.complete(old.id).status == "failed"
@@ -237,7 +237,7 @@ def test_one_of_two_who_take_over_gets_the_run(store: Store, url: str, tmp_path:
         assert taken is not None
         assert (taken.host, taken.pid) == (a.host, a.pid)
         assert b.take_over(run.id) is None
-        with pytest.raises(RunError, match="is not ours any more: it is running under"):
+        with pytest.raises(RunError, match="was taken over: it is running under"):
             store.operation_done(run.id, 10, Counts())
         assert a.complete(run.id).status == "completed"
 
@@ -301,7 +301,7 @@ def test_a_killed_process_blocks_nobody(url: str, tmp_path: Path) -> None:
         new = store.create_run(new_run())
         old = store.run(first)
         assert old.failure is not None
-        assert old.failure.message == f"the run was given up: its process {process.pid} is gone"
+        assert old.failure.message == f"the run was abandoned: its process {process.pid} is gone"
         assert store.run("LAST").id == new.id
 
 

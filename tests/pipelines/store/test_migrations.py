@@ -78,7 +78,7 @@ def test_a_team_store_is_upgraded_by_hand(postgres: Server, tmp_path: Path) -> N
     [
         ("UPDATE store_version SET version_num = '9999'", "W1604", "tables of version 9999"),
         ("DROP TABLE locks", "W1602", "has no table 'locks'"),
-        ("DELETE FROM store_version", "W1602", "says 0 versions"),
+        ("DELETE FROM store_version", "W1602", "has 0 versions"),
     ],
 )
 def test_a_store_that_does_not_fit_is_told(tmp_path: Path, change: str, code: str, told: str) -> None:

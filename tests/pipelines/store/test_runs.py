@@ -180,7 +180,7 @@ def test_a_cancelled_run_starts_over_as_the_same_run(store: Store) -> None:
     store.operation_done(run.id, 10, Counts())
     store.output_staged(output(run.id))
     store.cancel(run.id)
-    store.let_go(run.id)
+    store.mark_stopped(run.id)
     resumed = store.resume(run.id)
     assert (resumed.status, resumed.attempt, resumed.last_completed_operation) == ("running", 2, None)
     # What it had staged is thrown away, so nothing of it counts as done.
@@ -201,7 +201,7 @@ def test_a_cancelled_run_waits_for_its_process_to_stop(store: Store, *, own: boo
     with pytest.raises(RunError, match="has not stopped yet") as refused:
         other.resume(run.id)
     assert refused.value.code == "W1504"
-    store.let_go(run.id)
+    store.mark_stopped(run.id)
     assert not other.is_stopping(run.id)
     assert other.resume(run.id).attempt == 2
 

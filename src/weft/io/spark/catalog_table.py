@@ -1,8 +1,8 @@
 """Tables of Spark's own catalog; outputs are staged as Parquet files, then inserted, a period at a time.
 
 A table that Weft makes is partitioned by ``_period``, so that a period is replaced without touching another.
-Spark's own tables know no transaction: each period is swapped whole or not at all, but several periods or
-outputs are not swapped together.
+Spark's own tables have no transactions: each period is replaced as a whole or not at all, but several periods or
+outputs are not replaced together.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def scan(asked: Scan) -> list[Part]:
+def scan(request: Scan) -> list[Part]:
     """Return the rows of the tables that the locations name."""
     return [
         Part(
-            frame=asked.session.table(table_name(location.table, location.schema, asked.source)),
+            frame=request.session.table(table_name(location.table, location.schema, request.source)),
             period=location.period,
-            shown=f"table {location}",
+            label=f"table {location}",
         )
-        for location in asked.locations
+        for location in request.locations
     ]
 
 
-def stage(rows: DataFrame, asked: Staging) -> Staged:
+def stage(rows: DataFrame, request: Staging) -> Staged:
     """Write the rows into Parquet files."""
-    return stage_files(rows, asked.folder, format="parquet", run_id=asked.rows_of)
+    return stage_files(rows, request.folder, format="parquet", run_id=request.rows_of)
 
 
-def current(rows: DataFrame, asked: Staging) -> list[Part]:
+def current(rows: DataFrame, request: Staging) -> list[Part]:
     """Return the rows of the table, which a merge replaces as a whole."""
     session = rows.sparkSession
-    name = table_name(asked.table, asked.schema, asked.source)
+    name = table_name(request.table, request.schema, request.source)
     there = session.catalog.tableExists(name)
-    return [Part(frame=session.table(name), period=None, shown=f"table {name}")] if there else []
+    return [Part(frame=session.table(name), period=None, label=f"table {name}")] if there else []
 
 
 def table_name(table: str | None, schema: str | None, source: DataSource | None) -> str:
-    """Return catalog, schema and table in backticks; the datasource says what the location leaves out."""
+    """Return catalog, schema and table in backticks; the datasource supplies what the location leaves out."""
     if table is None:
         raise ResolutionError(
-            f"datasource {source and source.id!r} is a catalog of tables, and the rule names a path",
+            f"datasource {source and source.id!r} is a catalog of tables, but the rule names a path",
             code="W1318",
             help="give the rule a strategy of `type: table`",
         )
@@ -70,7 +70,7 @@ def publish_table(
     periods: Sequence[str] = (),
     again: bool = False,
 ) -> None:
-    """Move staged rows into the table of that quoted name; the table is made when it is not there.
+    """Move staged rows into the table of that quoted name; the table is created if it does not exist.
 
     A merge has staged the whole table, so it replaces all of it.  Rows that are appended `again` are added only as
     far as the table does not have them.
@@ -89,7 +89,7 @@ def publish_table(
     missing = [c for c in columns if c not in rows.columns] + [c for c in rows.columns if c not in columns]
     if missing:
         raise RunError(
-            f"table {name} and the rows for it do not have the same columns: {', '.join(missing)}",
+            f"table {name} and the rows for it have different columns: {', '.join(missing)}",
             code="W1509",
             help="name the columns of the table in `columns` of the output, or write to another table",
         )
@@ -107,7 +107,7 @@ def _missing(rows: DataFrame, table: DataFrame) -> DataFrame:
     maps = {f.name for f in rows.schema.fields if f.dataType.typeName() == "map"}
 
     def comparable(frame: DataFrame) -> DataFrame:
-        # Spark compares no maps: a sorted list of their entries stands for them.
+        # Spark cannot compare maps, so sorted lists of their entries are compared.
         columns = (F.col(quote(n)) for n in rows.columns)
         return frame.select(
             *(
@@ -159,11 +159,11 @@ def _replace_periods(
             f"INSERT OVERWRITE TABLE {name} PARTITION ({PERIOD.name} = {_text(period)}) "  # noqa: S608
             f"SELECT {columns} FROM {files} WHERE {PERIOD.name} = {_text(period)}"
         )
-    # A period that has no rows any more has no partition that could replace the old one.
+    # A period without rows has no partition that could replace the old one.
     for period in (p for p in periods if p not in kept):
         session.sql(f"ALTER TABLE {name} DROP IF EXISTS PARTITION ({PERIOD.name} = {_text(period)})")
 
 
 def _text(value: str) -> str:
-    """Return a text as a literal of Spark's SQL."""
+    """Return a string as a literal of Spark SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

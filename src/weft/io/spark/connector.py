@@ -1,4 +1,4 @@
-"""The Spark part of connectors: what they are asked to read and to write, and the rows that they return.
+"""The Spark part of connectors: requests to read and to write, and the rows that they return.
 
 A connector is a module, named by `weft.io.connectors.Connector.spark`, with these functions::
 
@@ -37,13 +37,13 @@ FILE = f"{_METADATA}.file_path"
 class Part:
     """Rows of one or several locations.
 
-    `period` is the period of all of them, None when each row says its own.  `shown` is what messages call
-    the part; in files the file of the row is told instead.
+    `period` is the period of all of them, None when each row has its own.  `label` is the name of
+    the part in messages; for files the file of the row is named instead.
     """
 
     frame: DataFrame
     period: str | None
-    shown: str
+    label: str
     in_files: bool = False
 
     @property
@@ -53,9 +53,9 @@ class Part:
         return {f.name: _known(f.dataType) for f in fields if f.name != _METADATA}
 
     def place(self) -> Any:
-        """Return a column that says where a row lies."""
+        """Return a column with the place of a row: its file or the label of the part."""
         F = functions_of(self.frame)
-        return F.col(FILE) if self.in_files else F.lit(self.shown)
+        return F.col(FILE) if self.in_files else F.lit(self.label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,8 @@ class ByPosition:
 class Scan:
     """Locations that a connector reads.
 
-    `source` says where paths start, and also how files are written unless `written_as` does: what a run published has
-    a whole path, and the form of the datasource it was published to.
+    `source` has the prefix of paths, and the file format unless `written_as` has it: data that a run published has
+    a full path, and the format of the datasource it was published to.
     """
 
     session: SparkSession
@@ -99,7 +99,7 @@ class Scan:
 class Staging:
     """Rows on their way to a target: files go to `folder`, rows of a database to a stage table beside the target.
 
-    Names of files carry `rows_of`, the run that a rerun repeats; `file_name` is set when the target is one file.
+    File names contain `rows_of`, the run that a rerun repeats; `file_name` is set when the target is one file.
     """
 
     kind: str
@@ -120,13 +120,13 @@ class Staging:
 class SparkConnector(Protocol):
     """The functions of a connector's module; one without a sink has `scan` alone."""
 
-    def scan(self, asked: Scan) -> list[Part]:
+    def scan(self, request: Scan) -> list[Part]:
         """Return the rows at the locations."""
 
-    def stage(self, rows: DataFrame, asked: Staging) -> Staged:
+    def stage(self, rows: DataFrame, request: Staging) -> Staged:
         """Write the rows beside their target and return what was written."""
 
-    def current(self, rows: DataFrame, asked: Staging) -> list[Part]:
+    def current(self, rows: DataFrame, request: Staging) -> list[Part]:
         """Return what the target holds, for a merge with `rows`."""
 
 
@@ -144,12 +144,14 @@ def _known(dtype: Any) -> DType | None:
 
 def missing_columns(part: Part, names: list[str], declared: str) -> ResolutionError:
     """Return the error about declared columns that the data does not have."""
-    there = list(part.types)
+    available = list(part.types)
     close = [
-        f"{name!r} could be {found[0]!r}" for name in names if (found := find_similar(name, there, most=1))
+        f"{name!r} could be {similar[0]!r}"
+        for name in names
+        if (similar := find_similar(name, available, most=1))
     ]
     return ResolutionError(
-        f"{part.shown} has no column {format_list(names)}, which {declared} declares",
+        f"{part.label} has no column {format_list(names)}, which {declared} declares",
         code="W1316",
-        help=(", ".join(close) + "; " if close else "") + f"it has {format_list(there, most=30)}",
+        help=(", ".join(close) + "; " if close else "") + f"it has {format_list(available, most=30)}",
     )

@@ -87,22 +87,25 @@ def connect(source: DataSource, root: Path) -> Any:
             at=source.at.of("options.url"),
         )
     secret = credentials_of(source, root)
-    asked = dict(parse_qsl(at.query))
-    said = {k: v for k, v in asked.items() if k in _PASSED_ON}
-    if "currentSchema" in asked and "options" not in said:
-        # Spark's driver stages in that schema: the tables must be looked for where it puts them.
-        said["options"] = f"-c search_path={asked['currentSchema']}"
-    said |= {k: v for k, v in (("user", secret.user), ("password", secret.password)) if v}
+    query = dict(parse_qsl(at.query))
+    options = {k: v for k, v in query.items() if k in _PASSED_ON}
+    if "currentSchema" in query and "options" not in options:
+        # Spark's driver stages in that schema: the tables must be found where it puts them.
+        options["options"] = f"-c search_path={query['currentSchema']}"
+    options |= {k: v for k, v in (("user", secret.user), ("password", secret.password)) if v}
     try:
         return psycopg.connect(
-            host=at.hostname or "localhost", port=at.port or 5432, dbname=unquote(at.path.lstrip("/")), **said
+            host=at.hostname or "localhost",
+            port=at.port or 5432,
+            dbname=unquote(at.path.lstrip("/")),
+            **options,
         )
     except psycopg.Error as cause:
         raise RunError(
-            f"the database of datasource {source.id!r} is not reachable: "
+            f"the database of datasource {source.id!r} cannot be reached: "
             f"{redact(str(cause).strip(), (secret.password,))}",
             code="W1509",
-            help="see the url and the credential_ref of the datasource, then resume the run",
+            help="check the url and the credential_ref of the datasource, then resume the run",
         ) from cause
 
 
@@ -126,7 +129,7 @@ def has_rows(connection: Any, swap: TableSwap) -> bool:
 def publish(connection: Any, swap: TableSwap, *, added: bool = False) -> bool:
     """Move staged rows to their target inside the open transaction; False when that was done before.
 
-    `added` says that an earlier try of the run has appended them: then the stage is dropped alone.
+    With `added` an earlier attempt of the run has appended them: then the stage is only dropped.
     """
     with _answered(swap):
         if added:
@@ -147,20 +150,20 @@ def publish(connection: Any, swap: TableSwap, *, added: bool = False) -> bool:
 
 @contextmanager
 def _answered(swap: TableSwap) -> Iterator[None]:
-    """Turn what the database refuses into an error of ours."""
+    """Turn errors of the database into errors of Weft."""
     try:
         yield
     except importlib.import_module("psycopg").Error as cause:
         if cause.sqlstate == _DISK_FULL:
             raise RunError(
-                f"there is no room for table {swap.target} in its database: {str(cause).strip()}",
+                f"no space for table {swap.target} in its database: {str(cause).strip()}",
                 code="W1508",
-                help="make room on the disk of the database, then resume the run",
+                help="free space on the disk of the database, then resume the run",
             ) from cause
         raise RunError(
-            f"the rows staged in {swap.stage} do not go into table {swap.target}: {str(cause).strip()}",
+            f"the rows staged in {swap.stage} cannot be written to table {swap.target}: {str(cause).strip()}",
             code="W1509",
-            help="see the columns of the table, then resume the run",
+            help="check the columns of the table, then resume the run",
         ) from cause
 
 
@@ -197,7 +200,7 @@ def _missing(connection: Any, swap: TableSwap, columns: str) -> str:
 
 
 def is_out_of_reach(problem: BaseException) -> bool:
-    """Whether an error came from a server that gave no answer, so that nobody knows what it did."""
+    """Whether an error came from a server that did not answer, so that the outcome is unknown."""
     cause = problem.__cause__
     return type(cause).__module__.startswith("psycopg") and getattr(cause, "sqlstate", None) is None
 

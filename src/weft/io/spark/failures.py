@@ -1,4 +1,4 @@
-"""Failures of Spark that are about data, turned back into ours."""
+"""Failures of Spark jobs that are about data, as errors of Weft."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.joins.spark.failures import FailureRule, explain_failure
 
 
 def _own(code: Code, help: str) -> FailureRule:
-    """Return the rule for values that `weft.io.spark` refuses inside of a query."""
+    """Return the rule for values that `weft.io.spark` rejects inside a query."""
     text = re.compile(rf"{re.escape(MARK)} {code} (.*?)(?: SQLSTATE: \w+|\n|$)", re.DOTALL)
     return FailureRule(error=ResolutionError, code=code, message="{0}", help=help, text=text, clean=_readable)
 
@@ -24,14 +24,14 @@ DATA = (
     _own("W1317", "correct the value, or declare the column in a type that holds it"),
     _own(
         "W1318",
-        "correct the line; a text with a line end needs `multiline: true` in the options of the datasource",
+        "correct the line; a string with a line end needs `multiline: true` in the options of the datasource",
     ),
     _own("W1320", "correct the data, or the `natural_key_columns` of the dataset"),
     FailureRule(
         error=ResolutionError,
         code="W1309",
         message="{message}",
-        help="see where the data should lie: `weft resolver test`",
+        help="check where the data is expected: `weft resolver test`",
         conditions=("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND"),
     ),
     # Java looks for the class of the driver, and java.sql for one that takes the url: neither has a condition.
@@ -45,8 +45,8 @@ DATA = (
     FailureRule(
         error=ResolutionError,
         code="W1318",
-        message="the data does not read: {message} ({condition})",
-        help="see that the file is whole and has the format of its datasource",
+        message="cannot read the data: {message} ({condition})",
+        help="check that the file is complete and has the format of its datasource",
         conditions=(
             "FAILED_READ_FILE",
             "CANNOT_READ_FILE",
@@ -60,19 +60,19 @@ DATA = (
             "JSON_",
         ),
     ),
-    # What a database answers is an exception of its driver.
+    # Errors of a database are exceptions of its driver, which have no condition.
     FailureRule(
         error=ResolutionError,
         code="W1318",
-        message="the database says: {0}",
-        help="see the url, the schema and the credential_ref of the datasource",
+        message="the database reported: {0}",
+        help="check the url, the schema and the credential_ref of the datasource",
         text=re.compile(r"(?:PSQLException|SQLException): (.*?)(?:\n|$)"),
     ),
 )
 
 
 def data_failure(failure: BaseException) -> ResolutionError | None:
-    """Return what a failed Spark job tells of the data it read, or None when it tells of something else.
+    """Return the error about the data that a failed Spark job read, or None for other failures.
 
     ::
 

@@ -43,14 +43,14 @@ _MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _CLOCK = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 _TEXT_OPTIONS: dict[str, Any] = {"timestampFormat": _MOMENT, "timestampNTZFormat": _CLOCK, "timeZone": "UTC"}
 _FORMULA = "=+-@\t\r\n"
-"""What the text of a cell starts with that a spreadsheet would run as a formula."""
+"""First characters of strings that a spreadsheet would run as a formula."""
 
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A location that is there: its whole path, and the files it means when they lie on this machine."""
+    """A location that is there: its full path, and its files when they are on this machine."""
 
     location: Location
     path: str
@@ -58,12 +58,12 @@ class Place:
 
     @property
     def paths(self) -> list[str]:
-        """What Spark is told to read; names of files are no patterns."""
+        """The paths for Spark to read; wildcards in file names are escaped."""
         return [escaped(str(f)) for f in self.files] if self.files else [self.path]
 
 
 def escaped(path: str) -> str:
-    r"""Return a path in which no sign is a pattern.
+    r"""Return a path with its wildcards escaped.
 
     >>> print(escaped("/data/a[1].csv"))
     /data/a\[1\].csv
@@ -86,33 +86,33 @@ def places(locations: Iterable[Location], source: DataSource | None, root: Path)
     return tuple(found)
 
 
-def scan(asked: Scan) -> list[Part]:
+def scan(request: Scan) -> list[Part]:
     """Return the rows of the files that the locations mean."""
-    session, source = asked.session, asked.source
-    there = places(asked.locations, source, asked.root)
-    form = asked.written_as or source
-    if asked.kind == "csv":
-        return _csv(session, there, csv_options(form, published=source is None), asked.columns)
-    if asked.kind == "json":
+    session, source = request.session, request.source
+    there = places(request.locations, source, request.root)
+    form = request.written_as or source
+    if request.kind == "csv":
+        return _csv(session, there, csv_options(form, published=source is None), request.columns)
+    if request.kind == "json":
         return [_json(session, place, form) for place in there]
     return [
         Part(
             frame=session.read.parquet(*place.paths),
             period=place.location.period,
-            shown=repr(place.path),
+            label=repr(place.path),
             in_files=True,
         )
         for place in there
     ]
 
 
-def current(rows: DataFrame, asked: Staging) -> list[Part]:
+def current(rows: DataFrame, request: Staging) -> list[Part]:
     """Return the rows of the files at a target, written as its datasource says."""
-    if not list_data_files(str(asked.target)):
+    if not list_data_files(str(request.target)):
         return []
     at = Location(
         datasource_id=PUBLISHED,
-        path=str(asked.target),
+        path=str(request.target),
         period_identifier="",
         data_level=PUBLISHED,
         resolver_id=PUBLISHED,
@@ -123,11 +123,11 @@ def current(rows: DataFrame, asked: Staging) -> list[Part]:
     return scan(
         Scan(
             session=rows.sparkSession,
-            kind=asked.kind,
+            kind=request.kind,
             locations=(at,),
-            root=asked.target.parent,
-            columns=ByPosition(table=asked.target.name, names=names, needed=len(rows.columns)),
-            written_as=asked.source,
+            root=request.target.parent,
+            columns=ByPosition(table=request.target.name, names=names, needed=len(rows.columns)),
+            written_as=request.source,
         )
     )
 
@@ -138,14 +138,14 @@ def _csv(
     """Return one part for all files with the same first line, and the same period where they do not say it."""
     groups: dict[tuple[tuple[str, ...], str | None], dict[str, str]] = {}
     for place in there:
-        for path, told, names in _headers(session, place, options, columns):
+        for path, label, names in _headers(session, place, options, columns):
             period = None if PERIOD.name in names else place.location.period
-            groups.setdefault((names, period), {})[path] = told
+            groups.setdefault((names, period), {})[path] = label
     return [
         Part(
             frame=_whole_lines(_csv_frame(session, names, list(paths), options)),
             period=period,
-            shown=", ".join(map(repr, paths.values())),
+            label=", ".join(map(repr, paths.values())),
             in_files=True,
         )
         for (names, period), paths in groups.items()
@@ -156,8 +156,8 @@ def _headers(
     session: SparkSession, place: Place, options: CsvOptions, columns: ByPosition
 ) -> Iterable[tuple[str, str, tuple[str, ...]]]:
     if not place.files:
-        said = session.read.options(**_csv_said(options)).csv(place.path).columns
-        names = tuple(said) if options.has_header else _named(columns, len(said), place.path)
+        header = session.read.options(**_csv_reader_options(options)).csv(place.path).columns
+        names = tuple(header) if options.has_header else _named(columns, len(header), place.path)
         yield place.path, place.path, names
     for file in place.files:
         line = read_header(file, options)
@@ -170,13 +170,13 @@ def _named(columns: ByPosition, count: int, path: str) -> tuple[str, ...]:
     if columns.needed <= count <= len(columns.names):
         return columns.names[:count]
     raise ResolutionError(
-        f"{path!r} has {count} columns and no line with their names; table {columns.table!r} has {columns.needed}",
+        f"{path!r} has {count} columns and no header; table {columns.table!r} has {columns.needed}",
         code="W1316",
         help=f"without a header the columns are {format_list(columns.names)}, in this order",
     )
 
 
-def _csv_said(options: CsvOptions) -> dict[str, str | bool]:
+def _csv_reader_options(options: CsvOptions) -> dict[str, str | bool]:
     return {
         "header": options.has_header,
         "sep": options.delimiter,
@@ -190,12 +190,12 @@ def _csv_said(options: CsvOptions) -> dict[str, str | bool]:
 def _csv_frame(
     session: SparkSession, names: Sequence[str], paths: list[str], options: CsvOptions
 ) -> DataFrame:
-    said = _csv_said(options) | {
+    reader_options = _csv_reader_options(options) | {
         "columnNameOfCorruptRecord": _CORRUPT,
         # A parser that skips columns does not see that a line has too many or too few.
         "columnPruning": False,
     }
-    return session.read.options(**said).schema(_texts((*names, _CORRUPT))).csv(paths)
+    return session.read.options(**reader_options).schema(_texts((*names, _CORRUPT))).csv(paths)
 
 
 def _texts(names: Iterable[str]) -> StructType:
@@ -203,30 +203,30 @@ def _texts(names: Iterable[str]) -> StructType:
 
 
 def _json(session: SparkSession, place: Place, source: DataSource | None) -> Part:
-    said: dict[str, Any] = {
+    reader_options: dict[str, Any] = {
         "multiLine": is_set(source, "multiline", default=False),
         "columnNameOfCorruptRecord": _CORRUPT,
     }
     encoding = "" if source is None else str(source.options.get("encoding") or "")
     if not is_utf8(encoding or "UTF-8"):
-        # Spark finds the ends of lines by itself in UTF-8 alone.
-        said |= {"encoding": encoding, "lineSep": "\n"}
-    keys = session.read.options(**said, primitivesAsString=True).json(place.paths).columns
+        # Spark detects the ends of lines only in UTF-8.
+        reader_options |= {"encoding": encoding, "lineSep": "\n"}
+    keys = session.read.options(**reader_options, primitivesAsString=True).json(place.paths).columns
     names = [*(key for key in keys if key != _CORRUPT), _CORRUPT]
-    frame = session.read.options(**said).schema(_texts(names)).json(place.paths)
+    frame = session.read.options(**reader_options).schema(_texts(names)).json(place.paths)
     return Part(
-        frame=_whole_lines(frame), period=place.location.period, shown=repr(place.path), in_files=True
+        frame=_whole_lines(frame), period=place.location.period, label=repr(place.path), in_files=True
     )
 
 
 def _whole_lines(frame: DataFrame) -> DataFrame:
-    """Return the rows of a text format, failing on a line that is no row.
+    """Return the rows of a text format, failing on an invalid line.
 
-    The check is not deterministic, for a filter on a period would otherwise run first and drop the line.
+    The check is marked as not deterministic; otherwise a filter on a period could run first and drop the line.
     """
     F: Any = functions_of(frame)
     message = F.concat(
-        F.lit(f"{MARK} W1318 a line is no row of the table: "),
+        F.lit(f"{MARK} W1318 invalid line: "),
         F.substring(F.col(_CORRUPT), 1, _SHOWN),
         F.lit(" in "),
         F.col(FILE),
@@ -239,7 +239,7 @@ def _whole_lines(frame: DataFrame) -> DataFrame:
 
 
 def _options(format: str, csv: CsvOptions) -> dict[str, Any]:
-    """Return what Spark's writer is told."""
+    """Return the options of Spark's writer."""
     if format == "json":
         return {**_TEXT_OPTIONS, "ignoreNullFields": False}
     if format != "csv":
@@ -251,22 +251,22 @@ def _options(format: str, csv: CsvOptions) -> dict[str, Any]:
         "quote": csv.quote,
         "escape": csv.quote,
         "emptyValue": csv.quote * 2,
-        # Spark would cut blanks off both ends of a text.
+        # Spark would strip whitespace from both ends of a string.
         "ignoreLeadingWhiteSpace": False,
         "ignoreTrailingWhiteSpace": False,
     }
 
 
-def stage(rows: DataFrame, asked: Staging) -> Staged:
-    """Write the rows into files of the kind that is asked for."""
+def stage(rows: DataFrame, request: Staging) -> Staged:
+    """Write the rows into files of the requested kind."""
     return stage_files(
         rows,
-        asked.folder,
-        format=asked.kind,
-        run_id=asked.rows_of,
-        file_name=asked.file_name,
-        csv=asked.csv,
-        encoding=asked.encoding,
+        request.folder,
+        format=request.kind,
+        run_id=request.rows_of,
+        file_name=request.file_name,
+        csv=request.csv,
+        encoding=request.encoding,
     )
 
 
@@ -291,7 +291,7 @@ def stage_files(
     footers = _footers() if format == "parquet" else None
     counted, count = counting(written) if footers is None else (written, None)
     counted.write.format(format).options(**_options(format, csv)).save(str(folder))
-    files = _settled(folder, run_id, format, file_name, "UTF-8" if format == "parquet" else encoding)
+    files = _finish_files(folder, run_id, format, file_name, "UTF-8" if format == "parquet" else encoding)
     if footers is not None:
         found = sum(footers(str(folder / file.path)).num_rows for file in files)
     else:
@@ -337,7 +337,7 @@ def _as_cells(df: DataFrame, csv: CsvOptions) -> DataFrame:
         column = F.col(quote(name))
         shown = name
         if is_text and csv.multiline is False:
-            message = f"{MARK} W1318 column '{name}' holds a text with a line end, which lines without `multiline` cannot hold"
+            message = f"{MARK} W1318 column '{name}' holds a string with a line end, which files without `multiline` cannot hold"
             column = F.when(column.rlike("[\r\n]"), F.raise_error(F.lit(message))).otherwise(column)
         if csv.escape_formulas:
             shown = f"'{name}" if name.startswith(tuple(_FORMULA)) else name
@@ -349,7 +349,7 @@ def _as_cells(df: DataFrame, csv: CsvOptions) -> DataFrame:
     return as_texts(df).select(*(cell(name, is_text=name in texts) for name in df.columns))
 
 
-def _settled(
+def _finish_files(
     folder: Path, run_id: str, format: str, file_name: str | None, encoding: str
 ) -> tuple[StagedFile, ...]:
     """Give the data files their names, drop what Spark keeps for itself, and return the manifest."""
@@ -368,7 +368,7 @@ def _settled(
 
 
 def _recode(file: Path, encoding: str) -> None:
-    """Write a file of UTF-8 again in another encoding; Spark would write `?` for what that cannot hold."""
+    """Write a file of UTF-8 again in another encoding; Spark would write `?` for characters that it lacks."""
     other = file.with_name(f".{file.name}.recoded")
     try:
         with (

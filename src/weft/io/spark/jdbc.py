@@ -20,45 +20,45 @@ from weft.io.spark.files import as_texts, counting
 from weft.io.staged import Staged
 
 DRIVERS = {"postgresql": "org.postgresql.Driver"}
-"""Drivers that a url stands for; others are named by the option `driver`."""
+"""Drivers by the kind of url; others are named by the option `driver`."""
 
 _FETCH_SIZE = 10_000
 
 
-def scan(asked: Scan) -> list[Part]:
+def scan(request: Scan) -> list[Part]:
     """Return the rows of the tables that the locations name."""
-    source = asked.datasource
-    options = connection_options(source, asked.root)
-    reader = asked.session.read.format("jdbc").options(**options)
+    source = request.datasource
+    options = connection_options(source, request.root)
+    reader = request.session.read.format("jdbc").options(**options)
     return [
         Part(
             frame=reader.option("dbtable", quoted_name(location, source)).load(),
             period=location.period,
-            shown=f"table {location} of {source.id!r}",
+            label=f"table {location} of {source.id!r}",
         )
-        for location in asked.locations
+        for location in request.locations
     ]
 
 
-def stage(rows: DataFrame, asked: Staging) -> Staged:
+def stage(rows: DataFrame, request: Staging) -> Staged:
     """Write the rows into a stage table of the target's schema, or of that of the datasource."""
-    source = asked.source
+    source = request.source
     assert source is not None  # noqa: S101  # a target in a database names its datasource
-    schema = asked.schema or str(source.options.get("schema") or "")
-    name = quoted(schema, stage_name(asked.run_id, asked.seq))
+    schema = request.schema or str(source.options.get("schema") or "")
+    name = quoted(schema, stage_name(request.run_id, request.seq))
     counted, count = counting(as_texts(rows))
-    options = connection_options(source, asked.root)
+    options = connection_options(source, request.root)
     counted.write.format("jdbc").options(**options, dbtable=name).mode("overwrite").save()
     return Staged(location=name, rows=count(), columns=tuple(rows.columns), files=())
 
 
-def current(rows: DataFrame, asked: Staging) -> list[Part]:  # noqa: ARG001  # the signature of every connector
+def current(rows: DataFrame, request: Staging) -> list[Part]:  # noqa: ARG001  # the signature of every connector
     """Return nothing: new rows are staged alone, and the database merges them when they are published."""
     return []
 
 
 def connection_options(source: DataSource, root: Path) -> dict[str, Any]:
-    """Return what Spark's JDBC source is told: address, driver, user and password."""
+    """Return the options of Spark's JDBC source: address, driver, user and password."""
     url = jdbc_url(source)
     kind = url.removeprefix("jdbc:").partition(":")[0]
     driver = str(source.options.get("driver") or DRIVERS.get(kind, ""))
@@ -69,23 +69,23 @@ def connection_options(source: DataSource, root: Path) -> dict[str, Any]:
             help="write jdbc:postgresql://host:5432/database, or name the `driver` class in the options",
             at=source.at.of("options.url"),
         )
-    said: dict[str, Any] = {
+    options: dict[str, Any] = {
         "url": url,
         "driver": driver,
         "fetchsize": int(source.options.get("fetch_size") or _FETCH_SIZE),
         "preferTimestampNTZ": True,
     }
     secret = credentials_of(source, root)
-    return said | {
+    return options | {
         key: value for key, value in (("user", secret.user), ("password", secret.password)) if value
     }
 
 
 def quoted_name(location: Location, source: DataSource) -> str:
-    """Return schema and table in quotes; the schema of the datasource stands in for one that is not said."""
+    """Return schema and table in quotes; the schema of the datasource is the default."""
     if location.table is None:
         raise ResolutionError(
-            f"rule {location.rule_name!r} names a path, and {source.id!r} is a database",
+            f"rule {location.rule_name!r} names a path, but {source.id!r} is a database",
             code="W1318",
             help="give the rule a strategy of `type: table`",
         )

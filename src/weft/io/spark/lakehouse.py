@@ -15,17 +15,17 @@ from weft.io.spark.connector import Part, Scan
 _EXTRAS = {"deltalake": "delta", "pyiceberg.catalog": "iceberg", "pyiceberg.table": "iceberg"}
 
 
-def scan(asked: Scan) -> list[Part]:
+def scan(request: Scan) -> list[Part]:
     """Return the rows of the tables that the locations mean; they pass through this process as Arrow."""
-    source = asked.datasource
+    source = request.datasource
     read = _delta if source.type == "delta" else _iceberg
     return [
         Part(
-            frame=asked.session.createDataFrame(_read(read, source, location, asked.root)),
+            frame=request.session.createDataFrame(_read(read, source, location, request.root)),
             period=location.period,
-            shown=f"{source.type} table {str(location)!r}",
+            label=f"{source.type} table {str(location)!r}",
         )
-        for location in asked.locations
+        for location in request.locations
     ]
 
 
@@ -49,9 +49,9 @@ def _read(read: Any, source: DataSource, location: Location, root: Path) -> Any:
         raise
     except Exception as cause:  # two libraries, each with errors of its own
         raise ResolutionError(
-            f"{source.type} table {str(location)!r} does not read: {cause}",
+            f"cannot read {source.type} table {str(location)!r}: {cause}",
             code="W1318",
-            help="see the path or name of the table and the options of the datasource",
+            help="check the path or name of the table and the options of the datasource",
         ) from cause
 
 

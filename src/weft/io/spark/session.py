@@ -1,7 +1,7 @@
 """Session: where a run finds Spark, and the only module that starts one.
 
-Sessions of ours compare names by case, count time in UTC and refuse values that do not fit.  A session
-that somebody hands in is used as it is and is not stopped.
+Sessions that Weft starts compare names by case, use UTC and reject values that do not fit.  A session of the
+caller is used as it is and is not stopped.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _START: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # PySpark would tell the JVM where each column expression was written: several messages for each.
+    # PySpark would send the JVM the place of each column expression: several messages for each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Spark's default is a format of 96 bits that other readers take for nanoseconds: they end in 2262.
+    # Spark's default of 96 bits is read as nanoseconds by other readers, which end in the year 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 LOG = Path(".weft") / "logs" / "spark.log"
-"""What Spark says itself, below the workspace."""
+"""The log of Spark, below the workspace."""
 
 JVM_GONE: tuple[type[Exception], ...] = (Py4JError, ConnectionError)
 """What calls of a classic session raise when its JVM was killed."""
@@ -94,7 +94,7 @@ class Session:
         return type(self.spark).__module__.startswith("pyspark.sql.connect.")
 
     def described(self) -> dict[str, Any]:
-        """Return what snapshots say of the session: what can change a result first."""
+        """Return the settings of the session that snapshots keep; those that can change a result come first."""
         conf = self.spark.conf
         return {
             "timeZone": conf.get("spark.sql.session.timeZone"),
@@ -144,7 +144,7 @@ class Session:
     def close(self) -> None:
         """Stop a session that is ours; one that was handed in stays."""
         if self.owned:
-            with suppress(*JVM_GONE):  # there is nothing left to stop, and what ended it is raised already
+            with suppress(*JVM_GONE):  # a JVM that has ended needs no stop, and its failure is raised already
                 self.spark.stop()
 
     def _is_at_work(self, tag: str) -> bool:
@@ -158,7 +158,7 @@ class Session:
     def done_tasks(self, tag: str, since: int = -1) -> tuple[int, int]:
         """Return how many tasks of the jobs of a tag are done, and how many there are; classic sessions only.
 
-        Jobs up to number `since` are left out.
+        Jobs up to the number `since` are excluded.
         """
         tracker = self.spark.sparkContext.statusTracker()
         stages = {
@@ -184,7 +184,7 @@ def count_cores(spark: SparkSession) -> int:
 def session_for(
     settings: SparkSettings, root: Path, *, spark: SparkSession | None = None
 ) -> Iterator[Session]:
-    """Give a session as ``weft.yml`` asks for it; one that is handed in is used as it is."""
+    """Open the session that ``weft.yml`` configures; a session of the caller is used as it is."""
     if spark is not None:
         yield Session(spark)
         return
@@ -236,7 +236,7 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
 
     active = Classic.getActiveSession()
     if active is not None and not type(active).__module__.startswith("pyspark.sql.connect."):
-        # Somebody runs Spark in this process: a session beside theirs leaves their settings alone.
+        # The process already runs Spark: a second session leaves the settings of the first one alone.
         beside = active.newSession()
         for key, value in OURS.items():
             beside.conf.set(key, value)
@@ -245,14 +245,14 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
     os.environ[PYTHON] = worker_python(settings)
     master = settings.master or "local[*]"
     builder = Classic.builder.master(master).appName("weft")
-    wanted = dict(_START) | {"spark.sql.warehouse.dir": str(root / ".weft" / "warehouse")}
+    conf = dict(_START) | {"spark.sql.warehouse.dir": str(root / ".weft" / "warehouse")}
     if jars := installed_jars():
-        wanted |= {"spark.jars": ",".join(map(str, jars))}
+        conf |= {"spark.jars": ",".join(map(str, jars))}
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        wanted |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        wanted |= {"spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1))}
-    for key, value in {**wanted, **dict(settings.conf), **OURS}.items():
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        conf |= {"spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1))}
+    for key, value in {**conf, **dict(settings.conf), **OURS}.items():
         builder = builder.config(key, value)
     with _logged(root / LOG):
         return Session(builder.getOrCreate(), owned=True)
@@ -290,20 +290,20 @@ def _first_line(cause: Exception) -> str:
 
 
 def _not_started(settings: SparkSettings, remote: str | None, cause: Exception) -> RunError:
-    said = _first_line(cause)
+    reason = _first_line(cause)
     if remote or settings.master:
         where = remote or settings.master
         return RunError(
-            f"Spark at {where} is not reachable: {said}",
+            f"Spark at {where} cannot be reached: {reason}",
             code="W1808",
-            help="see that it runs, or leave `spark` out of weft.yml to use this machine; `weft doctor` checks it",
+            help="check that it runs, or leave `spark` out of weft.yml to use this machine; `weft doctor` checks it",
         )
     if any(mark in f"{type(cause).__name__} {cause}" for mark in _NO_JAVA):
         return RunError(
-            f"Spark does not start: {said}",
+            f"Spark does not start: {reason}",
             code="W1807",
-            help="Spark needs Java 17 or newer; `weft doctor` says which one there is",
+            help="Spark needs Java 17 or newer; `weft doctor` shows the installed version",
         )
     return RunError(
-        f"Spark does not start: {said}", code="W1808", help=f"see {LOG}; `weft doctor` looks for the reason"
+        f"Spark does not start: {reason}", code="W1808", help=f"see {LOG}; `weft doctor` looks for the cause"
     )

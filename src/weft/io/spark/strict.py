@@ -1,4 +1,4 @@
-"""Values in the type that a dataset declares, exactly or not at all.
+"""Values converted to the type that a dataset declares, exactly or not at all.
 
 ::
 
@@ -33,18 +33,18 @@ from weft.expr.literals import TEXT_FORMS, text_form
 from weft.expr.spark.types import to_spark
 
 MARK = "[WEFT_DATA]"
-"""What the message of a value that does not read starts with."""
+"""Prefix of the messages about invalid values."""
 
 _BLANKS = " \t\r\n"
 _DAY_MICROS = 86_400_000_000
-_SHOWN = 100
+_EXCERPT = 100
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})$"
 
 
 def strict(F: ModuleType, column: Any, source: DType, target: DType, *, name: str, place: Any) -> Column:
     """Return the column in the type `target`; a value that has no exact place there fails the query.
 
-    `place` is a column or constant that says where the value lies.
+    `place` is a column or constant with the place of the value.
     """
     read = exact(F, column, source, target)
     if read is None:
@@ -56,15 +56,15 @@ def strict(F: ModuleType, column: Any, source: DType, target: DType, *, name: st
     value, fits = read
     if fits is None:
         return value  # type: ignore[no-any-return]
-    shown = F.substring(column.cast("string"), 1, _SHOWN)
+    excerpt = F.substring(column.cast("string"), 1, _EXCERPT)
     message = F.concat(
         F.lit(f"{MARK} W1317 column '{name}' holds '"),
-        shown,
-        F.lit(f"', which is no {target} exactly, in "),
+        excerpt,
+        F.lit(f"', which is not exactly a {target}, in "),
         place,
     )
-    found: Column = F.when(column.isNull() | fits, value).otherwise(F.raise_error(message))
-    return found
+    checked: Column = F.when(column.isNull() | fits, value).otherwise(F.raise_error(message))
+    return checked
 
 
 def exact(F: ModuleType, column: Any, source: DType, target: DType) -> tuple[Any, Any] | None:
@@ -99,7 +99,7 @@ def _from_text(F: ModuleType, column: Any, target: DType) -> tuple[Any, Any] | N
         # More digits than the scale has would be rounded; zeros behind them change nothing.
         rounded = trimmed.rlike(rf"\.[0-9]{{{target.scale}}}[0-9]*[1-9]") & ~trimmed.rlike("[eE]")
         scientific = trimmed.rlike("[eE]") & (value.cast("double") != trimmed.try_cast("double"))
-        # Most texts have no more digits than the type, which one look tells.
+        # Most strings have no more digits than the type, which one pattern can tell.
         fits = F.when(column.rlike(_plain(target)), value.isNotNull()).otherwise(
             fits & ~rounded & ~scientific
         )
@@ -142,7 +142,7 @@ def utc_moment(F: ModuleType, column: Any, source: DType) -> Any:
 
 
 def utc_day(F: ModuleType, column: Any, source: DType) -> Any:
-    """Return the day of UTC on which a moment lies."""
+    """Return the UTC day of a moment."""
     if source == DATE:
         return column
     micros = F.unix_micros(utc_moment(F, column, source))

@@ -1,6 +1,6 @@
-"""The stages of a run carried out: rows read, operations chained, outputs and steps written, each with its counts.
+"""Execution of the stages of a run: read rows, chain operations, write outputs and steps, record counts.
 
-A step is the working set written to disk between two operations, so that later ones and a resume start from there.
+A step is the working set written to disk between two operations; later operations and a resume start from it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from weft.pipelines.run.progress import Interrupts, Progress, watched
 from weft.pipelines.spark.counts import Counts
 from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame, started
 from weft.pipelines.spark.lower import lower_checkpoint, lower_operation, lower_output, opened
-from weft.pipelines.spark.read import read_table, rows_seen
+from weft.pipelines.spark.read import fingerprint_rows, read_table
 from weft.pipelines.spark.stage import stage as stage_output
 from weft.pipelines.store.locks import Heartbeat
 from weft.pipelines.store.records import OutputRecord, RunRecord
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def write_step(df: DataFrame, root: Path, run_id: str, seq: int) -> Staged:
-    """Write the working set after an operation; the list of its files comes last and says that it is whole."""
+    """Write the working set after an operation; the list of its files is written last and marks it as complete."""
     folder = steps_folder(root, run_id) / str(seq)
     staged = stage_files(df, folder, format="parquet", run_id=run_id)
     listing = folder.with_suffix(".json.part")
@@ -64,11 +64,11 @@ def write_step(df: DataFrame, root: Path, run_id: str, seq: int) -> Staged:
 
 
 def whole_steps(root: Path, run_id: str) -> tuple[int, ...]:
-    """Return the operations after which the working set lies on the disk as it was written, newest first."""
+    """Return the operations whose working set is complete on disk, newest first."""
     folder = steps_folder(root, run_id)
     listings = folder.glob("*.json") if folder.is_dir() else ()
-    found = [int(listing.stem) for listing in listings if listing.stem.isdigit() and _is_whole(listing)]
-    return tuple(sorted(found, reverse=True))
+    steps = [int(listing.stem) for listing in listings if listing.stem.isdigit() and _is_whole(listing)]
+    return tuple(sorted(steps, reverse=True))
 
 
 def _is_whole(listing: Path) -> bool:
@@ -105,7 +105,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What an earlier try of the run left: outputs that are staged, and the step to go on from."""
+    """What an earlier attempt of the run left: staged outputs, and the step to continue from."""
 
     outputs: tuple[OutputRecord, ...] = ()
     step: int | None = None
@@ -113,7 +113,7 @@ class Kept:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """A run at work: its plan, where it lives, and who is told."""
+    """A run in progress: its plan, session, store and observers."""
 
     plan: ProjectPlan
     catalog: Catalog
@@ -122,7 +122,7 @@ class Work:
     store: Store
     run: RunRecord
     rows_of: str
-    """The run whose name files carry: of a rerun the one it repeats, so that it replaces its files."""
+    """The run id in file names: for a rerun the run that it repeats, whose files it replaces."""
     moment: RunMoment
     progress: Progress
     heartbeat: Heartbeat
@@ -152,23 +152,23 @@ class Work:
             self.warnings.append(finding)
 
 
-def keep_rows_seen(work: Work) -> None:
-    """Keep a fingerprint of the rows of every read whose data says when they became known."""
-    seen: dict[str, str] = {}
+def record_row_fingerprints(work: Work) -> None:
+    """Record a fingerprint of the rows of every read whose data has times of knowledge."""
+    fingerprints: dict[str, str] = {}
     for read in work.plan.reads:
         work.heartbeat.check()
-        # Whatever is wrong with the data is reported by the operation that reads it.
+        # The operation that reads the data reports its errors.
         with suppress(Exception):
             spark, moment = work.session.spark, work.moment
-            found = rows_seen(spark, read, work.catalog, work.root, run_at=moment.at)
-            if found is not None:
-                seen[read.name] = found
-    if seen:
+            rows = fingerprint_rows(spark, read, work.catalog, work.root, run_at=moment.at)
+            if rows is not None:
+                fingerprints[read.name] = rows
+    if fingerprints:
         work.heartbeat.check()
-        work.store.rows_seen(work.run.id, seen)
+        work.store.record_row_fingerprints(work.run.id, fingerprints)
 
 
-def carry_out(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, ...]:
+def execute_stages(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, ...]:
     """Run every operation up to the last output and return the staged outputs.
 
     Raises `OperationFailedError` with the operation that failed.
@@ -220,7 +220,7 @@ class _Walk:
     def operation(self, op: ResolvedOperation) -> None:
         self.work.heartbeat.check()
         self.pending.append(op)
-        self._frame = self._guarded((op,), lambda: lower_operation(self.frame(), op, self.env))
+        self._frame = self._explain((op,), lambda: lower_operation(self.frame(), op, self.env))
 
     def checkpoint(self, op: ResolvedOperation) -> None:
         work = self.work
@@ -232,7 +232,7 @@ class _Walk:
         self._frame = read_step(work.session, work.plan, work.root, work.run.id, op.seq)
 
     def output(self, op: ResolvedOperation) -> None:
-        assert isinstance(op, ResolvedOutput)  # noqa: S101  # the kind of the stage says so
+        assert isinstance(op, ResolvedOutput)  # noqa: S101  # the kind of the stage
         if op.seq in self.staged:
             return
         work, target = self.work, op.target
@@ -280,29 +280,29 @@ class _Walk:
         self.staged[op.seq] = record
 
     def _act(self, operations: Sequence[ResolvedOperation], action: Callable[[], Staged]) -> Staged:
-        """Run one action of Spark for several operations and tell what it counted."""
+        """Run one action of Spark for several operations and record their counts."""
         work, seqs = self.work, [op.seq for op in operations]
         work.heartbeat.check()
         for seq in seqs:
             work.store.operation_started(work.run.id, seq)
         with watched(work.session, work.run.id, seqs, work.progress, lambda: work.heartbeat.is_lost):
             crash_point("operation")
-            staged = self._guarded(operations, action)
-        found = self.env.counts.result() if self.env.counts is not None else {}
+            staged = self._explain(operations, action)
+        counts = self.env.counts.result() if self.env.counts is not None else {}
         for seq in seqs:
-            if seq in found:
-                work.store.operation_done(work.run.id, seq, found[seq])
-            work.progress.operation(seq, 1.0, found.get(seq))
+            if seq in counts:
+                work.store.operation_done(work.run.id, seq, counts[seq])
+            work.progress.operation(seq, 1.0, counts.get(seq))
         self.pending = []
         return staged
 
-    def _guarded(self, operations: Sequence[ResolvedOperation], action: Callable[[], T]) -> T:
+    def _explain(self, operations: Sequence[ResolvedOperation], action: Callable[[], T]) -> T:
         try:
             return action()
         except Exception as failure:
             if self.env.counts is not None:
                 self.env.counts.forget()
-            # A job that was interrupted because the run is lost fails for that reason.
+            # A job that was interrupted because the run lost its locks fails for that reason.
             self.work.heartbeat.check()
             seq = operations[-1].seq if operations else 0
             name = f"operation {seq} {operations[-1].name!r}" if operations else "reading"
@@ -312,16 +312,16 @@ class _Walk:
             ) from failure
 
     def _verify(self, op: ResolvedOutput, staged: Staged) -> None:
-        """Raise unless the columns of the plan were written, and as many rows as were counted on the way."""
+        """Raise W1512 unless the planned columns and the counted number of rows were written."""
         counts = self.env.counts.result().get(op.seq) if self.env.counts is not None else None
         problem = ""
         if staged.columns != op.columns:
-            problem = f"columns {', '.join(staged.columns)} were written, {', '.join(op.columns)} are planned"
+            problem = f"columns {', '.join(staged.columns)} were written instead of {', '.join(op.columns)}"
         elif op.mode != "merge" and counts is not None and counts.rows_changed != staged.rows:
-            problem = f"{staged.rows} rows were written and {counts.rows_changed} were counted before"
+            problem = f"{staged.rows} rows were written, but {counts.rows_changed} were counted"
         if problem:
             error: WeftError = RunError(
-                f"what output {op.seq} wrote is not what was planned: {problem}",
+                f"output {op.seq} differs from its plan: {problem}",
                 code="W1512",
                 help="nothing was published; run it again",
             )

@@ -4,8 +4,8 @@
 
     recover -> admit -> plan -> fingerprint inputs -> snapshot + lock -> operations -> staged -> published
 
-Until the snapshot is written nothing exists of the run, and what prevents it is raised.  From then on
-a run ends as completed, failed or cancelled, and its report says which.
+Until the snapshot is written the run does not exist, and errors are raised.  From then on
+a run ends as completed, failed or cancelled, which its report shows.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.resolver.locate import measure_bytes
 from weft.pipelines.plan.stages import list_stages
-from weft.pipelines.run.engine import Kept, Work, carry_out, keep_rows_seen
+from weft.pipelines.run.engine import Kept, Work, execute_stages, record_row_fingerprints
 from weft.pipelines.run.failing import OperationFailedError, explain_errors, explain_failure
 from weft.pipelines.run.moving import Move, crash_point, remove_stage
 from weft.pipelines.run.prepare import Prepared, locations_of, prepare
-from weft.pipelines.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # asked for together with a run
+from weft.pipelines.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # imported together with run_project
 from weft.pipelines.run.progress import Progress, Silent, cancellable
 from weft.pipelines.run.publish import first_of, moves_of, publish, recover, registrations
 from weft.pipelines.run.report import RunReport, report_of
@@ -52,7 +52,7 @@ STOP_SECONDS = 60
 """How long a cancelled run waits for the tasks it stopped before it removes what they wrote."""
 
 Opener = Callable[[], Session]
-"""Gives the session when a run needs it: what is wrong with a project is told before Spark starts."""
+"""Opens the session when a run needs it: errors of a project are reported before Spark starts."""
 
 
 def run_project(
@@ -65,9 +65,9 @@ def run_project(
     options: RunOptions = RunOptions(),  # noqa: B008  # a frozen value
     progress: Progress | None = None,
 ) -> RunReport:
-    """Run a project for a period and return what became of it; a draft writes into the sandbox only.
+    """Run a project for a period and return its report; a draft writes into the sandbox only.
 
-    Raises what prevents the run before it exists: `ActivationError`, `ResolutionError`, `RunError`
+    Errors that prevent the run are raised before it exists: `ActivationError`, `ResolutionError`, `RunError`
     with W1501, W1505, W1506, W1507 or W1514.
     """
     root = workspace.root
@@ -91,7 +91,7 @@ def run_project(
     return report_run(work, prepared, findings)
 
 
-def carry_on(
+def continue_run(
     prepared: Prepared,
     run: RunRecord,
     root: Path,
@@ -100,7 +100,7 @@ def carry_on(
     progress: Progress,
     kept: Kept | None = None,
 ) -> RunReport:
-    """Carry out a run that exists, a rerun or one that is resumed from what an earlier try has kept."""
+    """Execute a run that exists: a rerun, or one that is resumed from what an earlier attempt kept."""
     with open_work(prepared, run, root, store, session, progress) as work, record_end(work) as findings:
         publish_outputs(work, run_operations(work, kept))
     return report_run(work, prepared, findings)
@@ -143,11 +143,11 @@ def create_run(prepared: Prepared, store: Store, session: Session, options: RunO
 
 
 def _record(plan: ProjectPlan, catalog: Catalog, store: Store) -> None:
-    """Keep the versions that the run takes, so that they can be had when their files have changed."""
+    """Record the versions that the run reads, so that they are available when their files change."""
     for pin in plan.pins:
-        found = catalog.dataset(DatasetRef(pin.dataset_id, pin.dataset_version))
-        if isinstance(found, ResolvedDataset) and found.dataset.origin == "file":
-            store.record(found.dataset)
+        dataset = catalog.dataset(DatasetRef(pin.dataset_id, pin.dataset_version))
+        if isinstance(dataset, ResolvedDataset) and dataset.dataset.origin == "file":
+            store.record(dataset.dataset)
         resolver = catalog.resolver(pin.resolver_id)
         if resolver is not None and resolver.version == pin.resolver_version:
             store.record(resolver)
@@ -193,7 +193,7 @@ def open_work(
 def record_end(work: Work) -> Iterator[list[Diagnostic]]:
     """Record a failure or a cancellation in the store; the list holds what the run failed with.
 
-    Errors of the store itself are raised, and so is W1516: such a run has not ended, the next command completes it.
+    Errors of the store are raised, and so is W1516: such a run has not ended, and the next command completes it.
     """
     findings: list[Diagnostic] = []
     try:
@@ -206,9 +206,8 @@ def record_end(work: Work) -> Iterator[list[Diagnostic]]:
     except StoreError:
         raise
     except Exception as problem:
-        if (
-            work.interrupts.count
-        ):  # py4j replaces KeyboardInterrupt by an error of its own when the JVM has gone
+        # py4j replaces KeyboardInterrupt by an error of its own when the JVM has ended.
+        if work.interrupts.count:
             findings += _cancelled(work)
         elif isinstance(problem, WeftError) and problem.code == "W1516":
             raise
@@ -230,8 +229,8 @@ def run_operations(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, 
     work.progress.opened(work.run, work.plan)
     work.progress.started(list_stages(work.plan))
     with work.session.tagged(work.run.id):
-        keep_rows_seen(work)
-        return carry_out(work, kept)
+        record_row_fingerprints(work)
+        return execute_stages(work, kept)
 
 
 def publish_outputs(work: Work, outputs: Sequence[OutputRecord]) -> None:
@@ -244,19 +243,19 @@ def publish_outputs(work: Work, outputs: Sequence[OutputRecord]) -> None:
 def _publish(work: Work, outputs: Sequence[OutputRecord]) -> None:
     plan, catalog, store = work.plan, work.catalog, work.store
     modes = {op.seq: op.mode for op in plan.operations if isinstance(op, ResolvedOutput)}
-    wanted = registrations(plan, catalog, work.run.id, work.root)
+    new_datasets = registrations(plan, catalog, work.run.id, work.root)
     publish(
         moves_of(outputs, modes, work.run, store),
         store,
         work.run.id,
         root=work.root,
         tables=database_tables(plan, catalog, work.root, work.session.spark),
-        registrations=wanted,
+        registrations=new_datasets,
         merged=work.merged,
     )
-    if wanted:
+    if new_datasets:
         fresh = build_catalog(catalog.workspace, store)
-        for new in wanted:
+        for new in new_datasets:
             newest = fresh.versions(new.dataset.id)[-1]
             work.warnings += assess_impact(newest, fresh, store).notes
 
@@ -264,7 +263,7 @@ def _publish(work: Work, outputs: Sequence[OutputRecord]) -> None:
 def _failed(work: Work, failure: RunFailure, error: WeftError) -> tuple[Diagnostic, ...]:
     if failure.code == "W1508":
         remove_stage(work.root, work.run.id, work.store.outputs(work.run.id))
-    if failure.code != "W1502":  # a run that is not ours any more was ended by somebody else
+    if failure.code != "W1502":  # another process has ended a run whose locks were lost
         work.store.fail(work.run.id, failure)
     elif work.store.run(work.run.id).status == "cancelled":
         _stopped(work)
@@ -273,7 +272,7 @@ def _failed(work: Work, failure: RunFailure, error: WeftError) -> tuple[Diagnost
 
 
 def _cancelled(work: Work) -> tuple[Diagnostic, ...]:
-    """End a run that was interrupted by its user, or because it is not ours any more."""
+    """End a run that its user interrupted, or whose locks were lost."""
     try:
         work.heartbeat.check()
     except WeftError as problem:
@@ -285,18 +284,18 @@ def _cancelled(work: Work) -> tuple[Diagnostic, ...]:
 
 
 def _stopped(work: Work) -> None:
-    """Remove what a cancelled run has staged, and say that nothing works on it any more."""
+    """Remove the staged data of a cancelled run, and record that its process has stopped."""
     work.session.stop_jobs(work.run.id, STOP_SECONDS)
     outputs = work.store.outputs(work.run.id)
     tables = database_tables(work.plan, work.catalog, work.root, work.session.spark)
     tables.discard([Move(o, "append") for o in outputs])
     work.session.close()  # a query that was being planned would write again
     remove_stage(work.root, work.run.id, outputs)
-    work.store.let_go(work.run.id)
+    work.store.mark_stopped(work.run.id)
 
 
 def report_run(work: Work, prepared: Prepared, diagnostics: Sequence[Diagnostic]) -> RunReport:
-    """Return what the store holds of a run, with what it failed with."""
+    """Return the report of a run from the store, with its findings."""
     store, run_id = work.store, work.run.id
     return report_of(
         store.run(run_id),

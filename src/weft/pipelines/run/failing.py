@@ -1,4 +1,4 @@
-"""What a failure in the middle of a run means: Spark's exceptions turned into ours, and into what the store keeps."""
+"""Failures during a run: exceptions of Spark as errors of Weft and as records of the store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _HELP = {
     "ARITHMETIC_OVERFLOW": "give the column a wider type, or ROUND the value",
     "NUMERIC_VALUE_OUT_OF_RANGE": "give the column a wider type, or ROUND the value",
-    "CAST_INVALID_INPUT": "correct the value, or leave its row out before the CAST: a DELETE operation, or a selector",
+    "CAST_INVALID_INPUT": "correct the value, or exclude its row before the CAST: a DELETE operation, or a selector",
 }
 _ALIAS = re.compile(r"Join '([^']+)'")
 
@@ -39,7 +39,7 @@ class OperationFailedError(Exception):
         self.seqs = tuple(seqs)
 
     def failure(self) -> RunFailure:
-        """Return what the store keeps of it."""
+        """Return the record for the store."""
         together = (
             f"operations {', '.join(map(str, self.seqs))} ran as one step\n" if len(self.seqs) > 1 else ""
         )
@@ -89,12 +89,12 @@ def _wrapped(failure: BaseException, where: str) -> RunError:
     return RunError(
         f"{where} failed: {_SQLSTATE.sub('', message).strip()}" + (f" ({condition})" if condition else ""),
         code="W1513",
-        help=help or "see the detail of the failure: `weft runs show LAST`",
+        help=help or "`weft runs show LAST` shows the details",
     )
 
 
 def operation_of(error: WeftError, operations: Sequence[ResolvedOperation]) -> int | None:
-    """Return the operation that a failed step of several blames: the one with the join, else the last."""
+    """Return the operation that a failed step of several is attributed to: the one with the join, else the last."""
     if isinstance(error, RuntimeJoinError) and (found := _ALIAS.search(error.message)):
         for op in operations:
             steps: tuple[Any, ...] = () if not hasattr(op, "lookups") else op.lookups

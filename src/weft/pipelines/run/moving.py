@@ -1,10 +1,10 @@
-"""How staged files take the place of what is at their target, so that it can be done again after a crash.
+"""How staged files replace the content of their target, so that the move can be repeated after a crash.
 
 Before::
 
     stage/20/part-0          target/part-old
 
-After; the mark says which folder is the new one, so that each state tells what is left to do::
+After; the mark names the new folder, so that each state shows what is left to do::
 
     20.mark  stage/20/part-0      target/part-old                             (marked)
     20.mark  stage/20/part-old    target/part-0                               (exchanged in one step)
@@ -13,9 +13,7 @@ After; the mark says which folder is the new one, so that each state tells what 
 Whoever lists the target sees the old files or the new ones, never none.  On a disk that cannot exchange two paths
 (NFS) the target is renamed away and the stage renamed in, and is absent for a moment in between.
 
-Where a run keeps what it has not published yet.
-
-::
+Where a run keeps data that is not published yet::
 
     <workspace>/.weft/stage/<run>/20/        the files of output 20, when its target is on that disk
     <workspace>/.weft/stage/<run>/20.before  what was at the target, while it is exchanged
@@ -37,7 +35,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.core.crash import VARIABLE as VARIABLE  # noqa: PLC0414  # the steps of a run ask here
+from weft.core.crash import VARIABLE as VARIABLE  # noqa: PLC0414  # re-exported for the steps of a run
 from weft.core.crash import CrashPoint as CrashPoint  # noqa: PLC0414
 from weft.core.crash import crash_point as crash_point  # noqa: PLC0414
 from weft.errors import RunError
@@ -106,7 +104,7 @@ def remove_stage(root: Path, run_id: str, outputs: Iterable[OutputRecord] = ()) 
 def keep_for_readers(backup: Path, root: Path, run_id: str, seq: int) -> None:
     """Put the old content of a target where the next commands remove it.
 
-    A reader that opened the folder just before the exchange lists it just after: it must not find it empty.
+    A reader that opened the folder just before the exchange may list it just after and must not see it empty.
     """
     if not backup.exists():
         return
@@ -138,15 +136,15 @@ def format_location(path: str | os.PathLike[str], root: Path) -> str:
 
 
 Listing = tuple[tuple[str, int, int], ...]
-"""What lies at a target: path, size and time of change of every file."""
+"""The content of a target: path, size and time of change of every file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An output on its way, and how it meets what is there.
+    """An output on its way to its target, and its mode.
 
-    `rows_of` are the runs whose rows it replaces where rows are added: itself, and of a rerun all that it repeats.  `again` says
-    that one of them was published, so that a table has the rows already.
+    `rows_of` are the runs whose rows it replaces where rows are appended: itself, and for a rerun all runs that it
+    repeats.  With `again` one of them was published, so a table has the rows already.
     """
 
     output: OutputRecord
@@ -189,17 +187,17 @@ def move_in(move: Move) -> None:
     if not source.exists():
         if target.exists():
             return
-        raise _broken(move, "it is neither staged nor at its target")
+        raise _unpublishable(move, "it is neither staged nor at its target")
     if move.mode == "fail_if_exists" and target.exists():
         raise already_there(target)
     with _no_space(move):
         if move.mode == "append" and target.is_dir():
-            _take_along(move)
+            _link_kept_files(move)
         _sync(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         backup.parent.mkdir(parents=True, exist_ok=True)
         if target.exists() and backup.exists():
-            raise _broken(move, f"{target} has come back while it was exchanged")
+            raise _unpublishable(move, f"{target} reappeared while it was exchanged")
         _write_mark(move)
         crash_point("marked")
         if not target.exists():
@@ -256,12 +254,12 @@ def _is_marked(move: Move, path: Path) -> bool:
 
 
 def _identity(path: Path) -> str:
-    found = path.lstat()
-    return f"{found.st_dev}:{found.st_ino}"
+    stat = path.lstat()
+    return f"{stat.st_dev}:{stat.st_ino}"
 
 
 def _write_mark(move: Move) -> None:
-    """Write down which folder is the new one; it is on the disk before the folder moves."""
+    """Write the identity of the new folder to the disk before the folder moves."""
     part = move.mark.with_suffix(".part")
     part.write_text(_identity(move.source), encoding="utf-8")
     _sync(part)
@@ -269,8 +267,8 @@ def _write_mark(move: Move) -> None:
     _sync_folder(part.parent)
 
 
-def _take_along(move: Move) -> None:
-    """Link the files that stay into the staged folder; those of an earlier try, or of the run that is repeated, do not."""
+def _link_kept_files(move: Move) -> None:
+    """Link the files to keep into the staged folder; files of an earlier attempt or of the repeated run are left out."""
     own = tuple(f"part-{run}-" for run in (move.output.run_id, *move.rows_of))
     for file in sorted(p for p in move.target.rglob("*") if p.is_file()):
         beside = move.source / file.relative_to(move.target)
@@ -289,17 +287,17 @@ def verify(move: Move) -> None:
     """Raise W1512 unless every staged file is there as it was written."""
     folder = Path(move.output.stage)
     if not move.source.exists():
-        raise _broken(move, f"{move.source} is not there")
+        raise _unpublishable(move, f"{move.source} is missing")
     for file in move.output.manifest:
         path = folder / file.path
         if not path.is_file():
-            raise _broken(move, f"the file {file.path} is not there")
+            raise _unpublishable(move, f"the file {file.path} is missing")
         if path.stat().st_size != file.bytes or file_hash(path) != file.sha256:
-            raise _broken(move, f"the file {file.path} is not what was written")
+            raise _unpublishable(move, f"the file {file.path} has changed since it was written")
 
 
 def listing(target: Path) -> Listing:
-    """Return what lies at a target: every file with its size and time of change."""
+    """Return the content of a target: every file with its size and time of change."""
     files = (p for p in target.rglob("*") if p.is_file()) if target.is_dir() else (target,)
     return tuple(sorted((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in files if p.is_file()))
 
@@ -309,7 +307,9 @@ def is_whole(move: Move) -> bool:
     if _is_in(move):
         return True
     try:
-        if _is_marked(move, move.backup):  # taking it back was interrupted: the new files are still put aside
+        if _is_marked(
+            move, move.backup
+        ):  # undoing the move was interrupted: the new files are still in the backup
             _renamed(move, move.backup, move.source)
         verify(move)
     except RunError:
@@ -320,17 +320,17 @@ def is_whole(move: Move) -> bool:
 def already_there(target: Path | str) -> RunError:
     """Return the error for a target that must not exist yet."""
     return RunError(
-        f"{target} already exists, and the output says `mode: fail_if_exists`",
+        f"{target} already exists, and the output has `mode: fail_if_exists`",
         code="W1507",
         help="remove it, or write with `mode: replace_period`",
     )
 
 
-def _broken(move: Move, why: str) -> RunError:
+def _unpublishable(move: Move, why: str) -> RunError:
     return RunError(
         f"output {move.output.seq} of run {short_id(move.output.run_id)} cannot be published: {why}",
         code="W1512",
-        help=f"`weft rerun {short_id(move.output.run_id)}` makes it again from the snapshot",
+        help=f"`weft rerun {short_id(move.output.run_id)}` computes it again from the snapshot",
     )
 
 
@@ -344,7 +344,7 @@ def _no_space(move: Move) -> Iterator[None]:
         raise RunError(
             f"output {move.output.seq} cannot be moved to {move.target}: {cause.strerror or cause}",
             code="W1512",
-            help="see the rights of the folder, then `weft run --resume RUN`",
+            help="check the permissions of the folder, then `weft run --resume RUN`",
         ) from cause
 
 
@@ -354,21 +354,21 @@ def unfinished(run_id: str, why: str) -> RunError:
     return RunError(
         f"run {short} was interrupted while it published: {why}",
         code="W1516",
-        help=f"solve the cause; then `weft runs show {short}` completes it",
+        help=f"remove the cause; then `weft runs show {short}` completes it",
     )
 
 
 def no_space(where: str, why: str) -> RunError:
     """Return the error for a disk that is full."""
     return RunError(
-        f"there is no room for {where}: {why}",
+        f"no space for {where}: {why}",
         code="W1508",
-        help="make room on the disk; nothing was published",
+        help="free space on the disk; nothing was published",
     )
 
 
 def _sync(path: Path) -> None:
-    """Have the disk hold what was written, so that a rename is never older than its content."""
+    """Flush files to the disk, so that a rename never becomes durable before its content."""
     for file in (p for p in path.rglob("*") if p.is_file()) if path.is_dir() else (path,):
         descriptor = os.open(file, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""prepare: everything about a run that can be known before Spark starts, and what stands against it."""
+"""prepare: everything about a run that is known before Spark starts, and every reason to refuse it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from weft.pipelines.store.writer import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What a user may say about one run.
+    """Options of one run.
 
-    `known_at` is the moment up to which facts are known, `today` what TODAY() gives; both come from the
-    start of the run when nobody says.  `plan` is a file of ``weft plan --out`` that the run must still fit.
+    `known_at` is the moment up to which facts are known, `today` the value of TODAY(); both default to the
+    start of the run.  `plan` is a file of ``weft plan --out`` that must still hold.
     `sandbox` writes into the sandbox and registers nothing, whatever the status of the project.
     """
 
@@ -47,9 +47,9 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A run that may begin: its plan, what it reads, and everything that its snapshot says.
+    """A run that may start: its plan, the fingerprints of its inputs, and the other values of its snapshot.
 
-    `rows_of` is the run whose id its rows carry: of a rerun the one that made them first.
+    `rows_of` is the run id in its rows: for a rerun the run that first computed them.
     """
 
     project: Project
@@ -74,18 +74,20 @@ def prepare(
     store: Store,
     options: RunOptions = RunOptions(),  # a frozen value
 ) -> Prepared:
-    """Plan a run and look at its inputs, without Spark."""
+    """Plan a run and fingerprint its inputs, without Spark."""
     recovered = recover(store, workspace.root)
     catalog = build_catalog(workspace, store)
-    standing = admit(project, catalog, store, sandbox=options.sandbox)
-    draft = standing.status == "draft" or options.sandbox
+    status = admit(project, catalog, store, sandbox=options.sandbox)
+    draft = status.status == "draft" or options.sandbox
     calendar = catalog.calendar(project.calendar)
-    wanted = calendar.parse(period) if isinstance(period, str) else period
+    requested = calendar.parse(period) if isinstance(period, str) else period
     if not draft:
-        check_open(wanted, correction=options.correction)
+        check_open(requested, correction=options.correction)
     run_at = options.run_at or dt.datetime.now(dt.UTC)
     known_at = options.known_at or run_at
-    plan = resolve_project(project, catalog, period=wanted, calendar=calendar, known_at=known_at, draft=draft)
+    plan = resolve_project(
+        project, catalog, period=requested, calendar=calendar, known_at=known_at, draft=draft
+    )
     check_outputs(plan, catalog)
     if options.plan is not None:
         check_plan(options.plan, plan, catalog)
@@ -94,46 +96,46 @@ def prepare(
         project=project,
         plan=plan,
         catalog=catalog,
-        period=wanted,
+        period=requested,
         inputs=inputs_of(plan, catalog, workspace.root),
         known_at=known_at,
         run_at=run_at,
         today=options.today or run_at.date(),
-        warnings=(*(r.note for r in recovered), *standing.warnings, *plan.warnings, *undeclared(plan)),
+        warnings=(*(r.note for r in recovered), *status.warnings, *plan.warnings, *undeclared(plan)),
     )
 
 
 def check_open(period: Period, *, correction: bool) -> None:
     """Raise when a period takes no runs: a closed one only corrections, a locked one none."""
     if period.status == "locked":
-        raise RunError(
-            f"period {period} is locked", code="W1506", help="nothing is published for it any more"
-        )
+        raise RunError(f"period {period} is locked", code="W1506", help="nothing can be published for it")
     if period.status == "closed" and not correction:
-        raise RunError(f"period {period} is closed", code="W1505", help="`--correction` runs it nevertheless")
+        raise RunError(
+            f"period {period} is closed", code="W1505", help="pass `--correction` to run it anyway"
+        )
 
 
 def check_plan(file: Path, plan: ProjectPlan, catalog: Catalog) -> None:
-    """Raise W1514 unless a saved plan is what would be done now."""
+    """Raise W1514 when a saved plan differs from the current one."""
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
-        saved = said.get("data", said)["fingerprint"]
+        document = json.loads(file.read_text(encoding="utf-8"))
+        saved = document.get("data", document)["fingerprint"]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as cause:
         raise RunError(
-            f"the plan {file} does not read: {cause}",
+            f"cannot read the plan {file}: {cause}",
             code="W1514",
             help="`weft plan PROJECT -p PERIOD --out FILE` writes one",
         ) from cause
     if saved != plan_fingerprint(plan, catalog):
         raise RunError(
-            f"the plan {file} is not what would be done now: files of the workspace have changed since",
+            f"the plan {file} is stale: files of the workspace have changed since",
             code="W1514",
-            help=f"see what `weft plan {quote_for_shell(plan.project.name)}` says now, and save it again",
+            help=f"check the output of `weft plan {quote_for_shell(plan.project.name)}`, and save it again",
         )
 
 
 def check_targets(plan: ProjectPlan, root: Path) -> None:
-    """Raise W1507 when an output must not find anything at its target, and does."""
+    """Raise W1507 when the target of a `fail_if_exists` output exists."""
     for op in plan.operations:
         if isinstance(op, ResolvedOutput) and op.mode == "fail_if_exists":
             target = root / op.target.location
@@ -142,7 +144,7 @@ def check_targets(plan: ProjectPlan, root: Path) -> None:
 
 
 def inputs_of(plan: ProjectPlan, catalog: Catalog, root: Path) -> dict[str, InputPrint]:
-    """Return the fingerprint of what each read of a plan finds now."""
+    """Return the current fingerprint of the data of each read."""
     return {read.name: fingerprint_inputs(read.locations, catalog, root) for read in plan.reads}
 
 

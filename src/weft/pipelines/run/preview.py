@@ -1,4 +1,11 @@
-"""preview: what one operation would do to the rows of a period, without writing anything."""
+"""preview: the effect of one operation on the rows of a period, without writing anything.
+
+The rows before and after an operation, joined on ``_row_id``::
+
+    after only                      created
+    deleted after, not before       deleted
+    a column differs                updated, with the old and the new value of each
+"""
 
 from __future__ import annotations
 
@@ -40,7 +47,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What became of a row; `row` is the row after it, `diff` the old and the new value of what changed."""
+    """A change of a row; `row` is the row after it, `diff` has the old and the new value of each changed column."""
 
     operation: int
     change: ChangeKind
@@ -50,7 +57,7 @@ class Event:
 
 
 def traced(fields: Schema) -> tuple[Field, ...]:
-    """Return the columns whose change counts: those of the user, and the labels."""
+    """Return the columns whose changes are traced: those of the user, and the labels."""
     return tuple(f for f in fields.fields if f.name not in OWN_NAMES or f.name == LABELS)
 
 
@@ -113,7 +120,7 @@ def _event(values: Mapping[str, Any], seq: int, before: Schema, after: Schema) -
 
 
 def plain_column(column: Column, field: Field, F: Any) -> Column:
-    """Return a column in a form that every client gives back the same: times as microseconds since 1970."""
+    """Return a column that every client returns alike: times as microseconds since 1970."""
     found: Column = F.unix_micros(column) if field.dtype == TIMESTAMP else column
     return found
 
@@ -125,7 +132,7 @@ def plain_value(value: Any, field: Field) -> Any:
     return value
 
 
-def rows_of(df: DataFrame, fields: Sequence[Field]) -> Iterator[dict[str, Any]]:
+def collect_rows(df: DataFrame, fields: Sequence[Field]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a frame as Python values."""
     F: Any = functions_of(df)
     wanted = df.select(
@@ -221,9 +228,9 @@ def _condition(text: str, working: WorkingSet) -> Any:
     typed = check(parse(text), OperationScope(working=working))
     if typed.dtype not in (BOOLEAN, NULL):
         raise ExpressionError(
-            f"the condition gives {typed.dtype}, true or false is wanted",
+            f"the condition has type {typed.dtype}; it must be boolean",
             code="W1406",
-            help="compare it with something, as in ... = 1",
+            help="compare it with a value, for example ... = 1",
         )
     return typed
 
@@ -255,7 +262,7 @@ def _written(
         frame = frame.with_rows(frame.df.filter(holds(typed, frame.F, env)))
     written = lower_output(frame, op, env).limit(most)
     fields = tuple(Field(name, op.before.schema[name].dtype) for name in op.columns)
-    rows = tuple(rows_of(written, fields))
+    rows = tuple(collect_rows(written, fields))
     return Preview(
         seq=op.seq,
         name=op.name,

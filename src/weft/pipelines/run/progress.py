@@ -1,8 +1,7 @@
-"""Progress: who is told how far a run is, and the thread that finds it out while Spark works.
+"""Progress of a run: its observers, the thread that polls Spark, and Ctrl-C.
 
-Ctrl-C: the first stops the jobs of the run and cancels it, the second ends the process at once.
-
-While outputs are moved to their targets the first is held back until they are committed.
+The first Ctrl-C stops the jobs of the run and cancels it, the second ends the process at once.  While outputs are moved
+to their targets, the first is held back until they are committed.
 """
 
 from __future__ import annotations
@@ -23,46 +22,46 @@ from weft.pipelines.spark.counts import OperationCounts
 from weft.pipelines.store.records import RunRecord
 
 EVERY = 0.4
-"""Seconds between two looks at Spark."""
+"""Seconds between two polls of Spark."""
 
 PATIENCE = 8
-"""How often the jobs of a lost run are interrupted before the query is left alone."""
+"""How often the jobs of a lost run are interrupted before the query is abandoned."""
 
 
 class Progress(Protocol):
-    """Who is told how far a run is."""
+    """Observer of the progress of a run."""
 
     def opened(self, run: RunRecord, plan: ProjectPlan) -> None:
-        """Say that a run exists, with the versions it took."""
+        """Take a run that has started, with its plan."""
 
     def started(self, stages: tuple[Stage, ...]) -> None:
-        """Say what the run will do."""
+        """Take the stages of the run."""
 
     def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
-        """Say how much of an operation is done, from 0 to 1; its counts come with the 1."""
+        """Take the completed fraction of an operation, from 0 to 1; its counts come with 1."""
 
     def finished(self) -> None:
-        """Say that nothing more comes."""
+        """Take the end of the run."""
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores all progress."""
 
     def opened(self, run: RunRecord, plan: ProjectPlan) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def started(self, stages: tuple[Stage, ...]) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def finished(self) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 class Meter:
-    """The share of the tasks of an action that are done; it never goes back.
+    """The fraction of the tasks of an action that are done; it never decreases.
 
     >>> meter = Meter()
     >>> meter.seen(1, 4), meter.seen(2, 16), meter.seen(16, 16)
@@ -73,7 +72,7 @@ class Meter:
         self.fraction = 0.0
 
     def seen(self, done: int, total: int) -> float:
-        """Return the share after a look; 1 is kept for the end, because more stages may come."""
+        """Return the fraction after a poll; 1 is reserved for the end, because more stages may follow."""
         if total > 0:
             self.fraction = max(self.fraction, min(done / total, 0.99))
         return self.fraction
@@ -88,10 +87,10 @@ def watched(
     lost: Callable[[], bool],
     every: float = EVERY,
 ) -> Iterator[None]:
-    """Tell how far the operations of one action are; interrupt it when the run is `lost`.
+    """Report the progress of the operations of one action; interrupt it when the run is `lost`.
 
-    A query whose jobs were stopped at a bad moment may wait for them for ever inside Spark's adaptive
-    planning.  Then the thread that waits for Spark is interrupted as by Ctrl-C: the query is left alone.
+    A query whose jobs were stopped at a bad moment may wait for them forever inside Spark's adaptive
+    planning.  Then the thread that waits for Spark is interrupted as by Ctrl-C, and the query is abandoned.
     """
     waiting = threading.current_thread()
 
@@ -101,17 +100,17 @@ def watched(
 
     over, meter = threading.Event(), Meter()
 
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         before = meter.fraction
         if meter.seen(done, total) != before:
             for seq in seqs:
                 progress.operation(seq, meter.fraction, None)
 
-    def heard(stages: Any, **_: Any) -> None:
+    def on_progress(stages: Any, **_: Any) -> None:
         known = list(stages or ())
-        tell(sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known))
+        report(sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known))
 
-    def look() -> None:
+    def poll() -> None:
         since, rounds = -1 if session.is_connect else first, 0
         # When the JVM is killed, the thread that waits for the action reports it; this one just ends.
         with suppress(*JVM_GONE):
@@ -123,13 +122,13 @@ def watched(
                     if rounds == PATIENCE:
                         give_up()
                 elif not session.is_connect:
-                    tell(*session.done_tasks(tag, since))
+                    report(*session.done_tasks(tag, since))
 
-    handler: Any = heard
+    handler: Any = on_progress
     first = -1 if session.is_connect else session.last_job(tag)
     for seq in seqs:
         progress.operation(seq, 0.0, None)
-    thread = threading.Thread(target=look, name="weft progress", daemon=True)
+    thread = threading.Thread(target=poll, name="weft progress", daemon=True)
     if session.is_connect:
         session.spark.registerProgressHandler(handler)
     thread.start()
@@ -144,12 +143,12 @@ def watched(
 
 INTERRUPTED = 130
 """Exit code of a process that was interrupted."""
-_TALKERS = (None, "py4j.clientserver", "py4j.java_gateway")
+_PY4J_LOGGERS = (None, "py4j.clientserver", "py4j.java_gateway")
 """The loggers that py4j writes to."""
 
 
 class Interrupts:
-    """What Ctrl-C does to a run."""
+    """The effect of Ctrl-C on a run."""
 
     def __init__(self, session: Session | None, tag: str) -> None:
         self.session = session
@@ -158,29 +157,29 @@ class Interrupts:
         self._held = False
 
     def __call__(self, _number: int = signal.SIGINT, _frame: FrameType | None = None) -> None:
-        """Take a Ctrl-C."""
+        """Handle a Ctrl-C."""
         self.count += 1
         if self.count > 1:
             os._exit(INTERRUPTED)
         if self._held:
             return
         if self.session is not None:
-            # The jobs are told by another thread: this one may be in the middle of a call to Spark.
-            threading.Thread(target=self._tell, args=(self.session,), daemon=True).start()
+            # Another thread stops the jobs: this one may be in the middle of a call to Spark.
+            threading.Thread(target=self._interrupt, args=(self.session,), daemon=True).start()
         raise KeyboardInterrupt
 
-    def _tell(self, session: Session) -> None:
-        # Ctrl-C of a terminal goes to the JVM too: when it has ended, no job is left to stop.
+    def _interrupt(self, session: Session) -> None:
+        # Ctrl-C in a terminal also ends the JVM: then no job is left to stop.
         with suppress(Exception):
             session.interrupt(self.tag)
 
     def is_news(self, record: logging.LogRecord) -> bool:
-        """Whether a record is worth showing: py4j tells of every call that Ctrl-C ends."""
+        """Whether a log record is worth showing: py4j logs every call that Ctrl-C ends."""
         return not (self.count or str(record.msg).startswith("KeyboardInterrupt while sending command"))
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold a Ctrl-C back until the end of the block; then it is as if it had come too late."""
+        """Ignore a first Ctrl-C until the end of the block: the run completes."""
         self._held = True
         try:
             yield
@@ -190,13 +189,13 @@ class Interrupts:
 
 @contextmanager
 def cancellable(session: Session | None, run_id: str) -> Iterator[Interrupts]:
-    """Let Ctrl-C cancel a run; outside of the main thread signals do not come and nothing changes."""
+    """Let Ctrl-C cancel a run; outside the main thread there are no signals and nothing changes."""
     interrupts = Interrupts(session, run_id)
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
     before = signal.signal(signal.SIGINT, interrupts)
-    loggers = [logging.getLogger(name) for name in _TALKERS]
+    loggers = [logging.getLogger(name) for name in _PY4J_LOGGERS]
     for logger in loggers:
         logger.addFilter(interrupts.is_news)
     try:

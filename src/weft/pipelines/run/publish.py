@@ -1,10 +1,10 @@
-"""Publishing: all outputs of a run come to their targets together, or none; a crash on the way is finished later.
+"""Publishing: all outputs of a run are moved to their targets together, or none; after a crash the move is completed.
 
 ::
 
-    staged      every output is written and verified; nothing of it can be seen
-    publishing  one transaction says so of all of them; from here a run only goes forward
-                folders are exchanged, tables are changed; each step can be done again
+    staged      every output is written and verified, but not visible
+    publishing  set for all outputs in one transaction; from here a run only moves forward
+                folders are exchanged, tables are changed; each step can be repeated
     published   one transaction: outputs published, datasets registered, run completed, locks freed
                 what was at the targets before, and the stage, are removed
 
@@ -70,7 +70,7 @@ def registrations(plan: ProjectPlan, catalog: Catalog, run_id: str, root: Path) 
 def _location(target: Target, period: str, run_id: str, root: Path) -> PublishedLocation:
     if target.kind in ("files", "file"):
         path = format_location(root / target.location, root)
-        # The datasource says how texts are written, so that they are read the same way.
+        # The datasource has the format of text files, so that they are read as they were written.
         return PublishedLocation(
             period=period,
             path=path,
@@ -93,13 +93,13 @@ def _location(target: Target, period: str, run_id: str, root: Path) -> Published
 
 def undeclared(plan: ProjectPlan) -> tuple[Diagnostic, ...]:
     """Return a warning for each registered output whose columns a dataset cannot declare."""
-    found = []
+    findings = []
     for op in plan.operations:
         if not isinstance(op, ResolvedOutput) or op.register_as is None:
             continue
         hidden = [c for c in op.columns if c.startswith("_") and c not in OWN_NAMES]
         if hidden:
-            found.append(
+            findings.append(
                 Diagnostic(
                     "W1017",
                     f"operation {op.seq} writes {', '.join(hidden)}, which dataset {op.register_as!r} cannot declare",
@@ -107,7 +107,7 @@ def undeclared(plan: ProjectPlan) -> tuple[Diagnostic, ...]:
                     severity="warning",
                 )
             )
-    return tuple(found)
+    return tuple(findings)
 
 
 _ALL = 1_000_000
@@ -118,7 +118,7 @@ Outcome = Literal["completed", "failed", "waiting"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """A run whose process died, and what became of it; a ``waiting`` one needs a Spark session to go on."""
+    """A run whose process died, and its outcome; a ``waiting`` one needs a Spark session to continue."""
 
     run_id: str
     outcome: Outcome
@@ -135,25 +135,25 @@ def publish(
     registrations: Iterable[Registration] = (),
     merged: Mapping[int, Listing] | None = None,
 ) -> RunRecord:
-    """Bring every staged output to its target and complete the run.
+    """Move every staged output to its target and complete the run.
 
-    What stands against it is found before anything moves; then nothing has changed and the outputs stay
-    staged.  `merged` says what was at the target of a merge when it was read: it must be the same now.
+    All checks come before the first move; when one fails, nothing has changed and the outputs stay
+    staged.  `merged` is the content of the target of a merge when it was read: it must be the same now.
     """
-    wanted, read = tuple(registrations), merged or {}
+    new_datasets, read = tuple(registrations), merged or {}
     tables.verify([move for move in moves if not move.is_files])
     crash_point("before_publish")
     store.begin_publish(run_id, [move.output for move in moves])
     try:
         for move in moves:
             _check(move, read.get(move.output.seq))
-        _check_places(moves, root)
+        _check_inside_workspace(moves, root)
         _move_all(moves, tables)
     except WeftError as problem:
         if problem.code != "W1516":
-            _staged_again(moves, store)
+            _mark_staged(moves, store)
         raise
-    return _finished(moves, store, run_id, root, wanted)
+    return _complete(moves, store, run_id, root, new_datasets)
 
 
 def _check(move: Move, read: Listing | None) -> None:
@@ -170,24 +170,24 @@ def _check(move: Move, read: Listing | None) -> None:
         raise already_there(move.target)
 
 
-def _check_places(moves: Sequence[Move], root: Path) -> None:
-    """Raise W1311 when a target in the workspace has come to lead out of it since the run was planned."""
+def _check_inside_workspace(moves: Sequence[Move], root: Path) -> None:
+    """Raise W1311 when a link now leads a target out of the workspace."""
     for move in moves:
         if move.is_files and move.target.is_relative_to(root):
-            led = resolve_outside(root, move.target)
-            if led is not None:
+            outside_path = resolve_outside(root, move.target)
+            if outside_path is not None:
                 raise RunError(
-                    f"the output {str(move.target)!r} leads out of the workspace, to {str(led)!r}",
+                    f"the output {str(move.target)!r} leads out of the workspace, to {str(outside_path)!r}",
                     code="W1311",
                     help="remove the link, or write an absolute path where the data may go; then resume the run",
                 )
 
 
 def _move_all(moves: Sequence[Move], tables: Tables) -> None:
-    """Move files, then tables: an exchange can be taken back, the commit of a database cannot.
+    """Move files, then tables: an exchange can be undone, the commit of a database cannot.
 
-    Raises W1516 when neither all targets are new nor all are old: then nothing more may be undone or removed, and
-    `recover` goes forward.
+    Raises W1516 when neither all targets are new nor all are old: then nothing may be undone or removed, and
+    `recover` moves forward.
     """
     done: list[Move] = []
     try:
@@ -207,16 +207,16 @@ def _move_all(moves: Sequence[Move], tables: Tables) -> None:
         raise
 
 
-def _staged_again(moves: Sequence[Move], store: Store) -> None:
+def _mark_staged(moves: Sequence[Move], store: Store) -> None:
     for move in moves:
         store.output_staged(replace(move.output, state="staged"))
 
 
-def _finished(
-    moves: Sequence[Move], store: Store, run_id: str, root: Path, wanted: tuple[Registration, ...]
+def _complete(
+    moves: Sequence[Move], store: Store, run_id: str, root: Path, new_datasets: tuple[Registration, ...]
 ) -> RunRecord:
     crash_point("before_commit")
-    run = store.complete(run_id, wanted)
+    run = store.complete(run_id, new_datasets)
     crash_point("after_commit")
     crash_point("before_cleanup")
     with suppress(OSError):  # the run is complete; old content that cannot be kept is removed with the stage
@@ -230,7 +230,7 @@ def _finished(
 def moves_of(
     outputs: Iterable[OutputRecord], modes: Mapping[int, WriteMode], run: RunRecord, store: Store
 ) -> tuple[Move, ...]:
-    """Return outputs with the modes that the project gives them, and of a rerun with what it repeats."""
+    """Return the moves of outputs with their modes, and for a rerun with the runs that it repeats."""
     first = first_of(run, store)
     known = store.runs(run.project_id, run.period, "completed", _ALL) if run.rerun_of is not None else ()
     family = [other for other in known if other.id != run.id and first_of(other, store) == first]
@@ -244,7 +244,7 @@ def moves_of(
 
 
 def first_of(run: RunRecord, store: Store) -> str:
-    """Return the run that a rerun repeats, through all reruns in between; of any other run itself."""
+    """Return the run that a rerun repeats, through all reruns in between; for any other run its own id."""
     while run.rerun_of is not None:
         try:
             run = store.run(run.rerun_of)
@@ -254,42 +254,44 @@ def first_of(run: RunRecord, store: Store) -> str:
 
 
 def recover(store: Store, root: Path, *, session: Any = None) -> tuple[Recovered, ...]:
-    """Finish or end the runs whose process died, and remove what nobody needs any more.
+    """Complete or fail the runs whose process died, and remove data that is no longer needed.
 
-    A run that was publishing is completed: its data is whole and verified.  Any other has failed; what it
-    staged stays, so that it can be resumed.
+    A run that was publishing is completed: its data is complete and verified.  Any other run fails; its staged
+    data stays, so that it can be resumed.
     """
-    found = [recovered for run in store.abandoned() if (recovered := _recovered(run, store, root, session))]
+    results = [
+        recovered for run in store.abandoned() if (recovered := _recover_run(run, store, root, session))
+    ]
     _sweep(store, root)
-    return tuple(found)
+    return tuple(results)
 
 
-def _recovered(run: RunRecord, store: Store, root: Path, session: Any) -> Recovered | None:
+def _recover_run(run: RunRecord, store: Store, root: Path, session: Any) -> Recovered | None:
     outputs = store.outputs(run.id)
     publishing = any(output.state == "publishing" for output in outputs)
     if publishing and session is None and any(output.kind == "table" for output in outputs):
-        return _waiting(run, "it goes to a table of Spark")
+        return _waiting(run, "an output is a table of Spark")
     if store.take_over(run.id) is None:
         return None
     if publishing:
-        return _rolled_forward(run, outputs, store, root, session)
+        return _roll_forward(run, outputs, store, root, session)
     failure = RunFailure(
         operation_order=None,
         code="W1502",
         message=f"its process {run.pid} on {run.host} died",
-        detail="nothing was published; what it staged is kept for a resume",
+        detail="nothing was published; its staged data is kept for a resume",
     )
     store.fail(run.id, failure)
     return Recovered(run_id=run.id, outcome="failed", note=_note(run, "its process died", resume=True))
 
 
 def _waiting(run: RunRecord, why: str) -> Recovered:
-    text = f"run {short_id(run.id)} died while it published, and is not complete yet: {why}"
+    text = f"run {short_id(run.id)} died while it published and is not complete yet: {why}"
     note = Diagnostic("W1502", text, help="the next run completes it", severity="warning")
     return Recovered(run_id=run.id, outcome="waiting", note=note)
 
 
-def _rolled_forward(
+def _roll_forward(
     run: RunRecord, outputs: Sequence[OutputRecord], store: Store, root: Path, session: Any
 ) -> Recovered:
     snapshot = store.snapshot(run.id)
@@ -299,20 +301,20 @@ def _rolled_forward(
     files = [move for move in moves if move.is_files]
     if all(is_whole(move) for move in files):
         try:
-            _check_places(moves, root)
+            _check_inside_workspace(moves, root)
             _move_all(moves, database_tables(plan, catalog, root, session))
-            _finished(moves, store, run.id, root, registrations(plan, catalog, run.id, root))
+            _complete(moves, store, run.id, root, registrations(plan, catalog, run.id, root))
         except WeftError as problem:
             if problem.code == "W1516" or is_out_of_reach(problem):
-                # Whether the database has the rows is not known: putting files back could tear them apart.
+                # It is unknown whether the database has the rows, so moving files back could separate them.
                 return _waiting(run, problem.message)
-            return _given_up(run, moves, store, problem.message)
+            return _abandon(run, moves, store, problem.message)
         return Recovered(run_id=run.id, outcome="completed", note=_note(run, "it was publishing"))
-    return _given_up(run, moves, store, "a staged file is gone or is not what was written")
+    return _abandon(run, moves, store, "a staged file is missing or has changed")
 
 
-def _given_up(run: RunRecord, moves: Sequence[Move], store: Store, why: str) -> Recovered:
-    """End a run that cannot be published any more, with every target as it was before."""
+def _abandon(run: RunRecord, moves: Sequence[Move], store: Store, why: str) -> Recovered:
+    """End a run that cannot be published any more, with every target as before."""
     for move in reversed([m for m in moves if m.is_files]):
         move_back(move)
     for move in moves:
@@ -333,14 +335,14 @@ def _note(run: RunRecord, why: str, *, resume: bool = False) -> Diagnostic:
         return Diagnostic(
             "W1502",
             f"run {short} of {run.project_name} for {run.period} has failed: {why}",
-            help=f"`weft run --resume {short}` goes on with it",
+            help=f"`weft run --resume {short}` continues it",
             severity="warning",
         )
     return Diagnostic(
         "W1502",
         f"run {short} of {run.project_name} for {run.period} was completed: {why} when its process died",
         severity="note",
-        help=f"`weft runs show {short}` tells what it published",
+        help=f"`weft runs show {short}` shows what it published",
     )
 
 
@@ -359,7 +361,7 @@ def replay_plan(snapshot: Mapping[str, Any], root: Path) -> tuple[ProjectPlan, C
 
 
 def discard(store: Store, root: Path, run_id: str) -> tuple[Diagnostic, ...]:
-    """Remove what a run has staged and nobody publishes any more; what a database keeps of it is told."""
+    """Remove what a run has staged and will not be published; return a warning for what stays in a database."""
     outputs = store.outputs(run_id)
     notes: tuple[Diagnostic, ...] = ()
     staged = [o for o in outputs if o.kind == "jdbc" and o.state != "published"]
@@ -374,7 +376,7 @@ def discard(store: Store, root: Path, run_id: str) -> tuple[Diagnostic, ...]:
 
 
 def _sweep(store: Store, root: Path) -> None:
-    """Remove staged data of runs that are over and cannot be resumed, or that nobody knows, and old content."""
+    """Remove staged data of runs that have ended and cannot be resumed or are unknown, and old content."""
     remove_old(root / OLD)
     for run_id in staged_runs(root):
         try:

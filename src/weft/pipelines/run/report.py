@@ -1,4 +1,4 @@
-"""RunReport: what a run did, as users and ``--json`` see it."""
+"""RunReport: the result of a run for users and ``--json``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OutputReport(Document):
 
     @classmethod
     def of(cls, output: OutputRecord, location: str, **more: Any) -> Self:
-        """Return the report of an output that the store knows, with its place as users see it."""
+        """Return the report of an output with its location as users see it."""
         return cls(
             seq=output.seq,
             location=location,
@@ -54,7 +54,7 @@ class OutputReport(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedOutput(OutputReport):
-    """An output of a run and how far it is on its way from the stage to its target."""
+    """An output of a run and its state between stage and target."""
 
     DOCUMENT: ClassVar = (
         "seq", "state", "location", "format", "rows", "columns", "dataset", "dataset_version"
@@ -67,7 +67,7 @@ class RecordedOutput(OutputReport):
 class RunReport(Document):
     """A run that has ended.
 
-    `diagnostics` are what it failed with; `identical` says of a rerun whether it read the same inputs.
+    `diagnostics` are its findings; `identical` tells for a rerun whether it read the same inputs.
     """
 
     DOCUMENT: ClassVar[tuple[str, ...]] = (*_KEYS, "failure")
@@ -101,7 +101,7 @@ class RunReport(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunReport(RunReport):
-    """A run that did another one again; `identical` says whether it read the same inputs."""
+    """A run that repeated another one; `identical` tells whether it read the same inputs."""
 
     DOCUMENT: ClassVar = (*_KEYS, "rerun_of", "identical", "failure")
 
@@ -111,7 +111,7 @@ class RerunReport(RunReport):
 def output_reports(
     outputs: tuple[OutputRecord, ...], locations: Mapping[int, str]
 ) -> tuple[OutputReport, ...]:
-    """Return the outputs that are published; `locations` gives each its place as users see it."""
+    """Return the outputs that are published; `locations` are the locations as users see them."""
     return tuple(
         OutputReport.of(output, locations.get(output.seq, output.target))
         for output in outputs
@@ -130,7 +130,7 @@ def report_of(
     diagnostics: tuple[Diagnostic, ...] = (),
     identical: bool | None = None,
 ) -> RunReport:
-    """Return the report of a run from what the store holds of it."""
+    """Return the report of a run from its records."""
     kind = RunReport if run.rerun_of is None else RerunReport
     return kind(
         run_id=run.id,

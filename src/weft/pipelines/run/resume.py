@@ -1,7 +1,6 @@
-"""resume and rerun: a run done further, or done again, from its snapshot alone.
+"""resume and rerun: continue or repeat a run from its snapshot alone.
 
-Files of the workspace may have changed since; what decides is the snapshot, and whether the data it read is
-still the same.
+Files of the workspace may have changed since; only the snapshot counts, and whether the input data is still the same.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.engine import Kept, whole_steps
-from weft.pipelines.run.execute import Opener, carry_on, create_run
+from weft.pipelines.run.execute import Opener, continue_run, create_run
 from weft.pipelines.run.failing import explain_errors, explain_failure
 from weft.pipelines.run.moving import Move, move_back, verify
 from weft.pipelines.run.prepare import (
@@ -35,10 +34,10 @@ from weft.pipelines.run.progress import Progress, Silent
 from weft.pipelines.run.publish import recover, replay_plan
 from weft.pipelines.run.report import RunReport, report_of
 from weft.pipelines.spark.inputs import InputPrint, changes
-from weft.pipelines.spark.read import rows_seen
+from weft.pipelines.spark.read import fingerprint_rows
 from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.records import OutputRecord, RunRecord, short_id
-from weft.pipelines.store.run_rows import not_resumable, stopping
+from weft.pipelines.store.run_rows import not_resumable_error, stopping_error
 from weft.pipelines.store.snapshot import period_from_snapshot
 from weft.pipelines.store.writer import Store
 
@@ -52,10 +51,10 @@ def resume(
     progress: Progress | None = None,
     allow_changed_inputs: bool = False,
 ) -> RunReport:
-    """Let a failed run go on after the last operation whose rows are on the disk; it keeps its id.
+    """Continue a failed run after the last operation whose rows are on disk; it keeps its id.
 
-    A cancelled run has kept nothing and starts over, with its snapshot.  A completed run is left alone and
-    its report says so.  A run that is at work, or whose process has not stopped yet, is refused (W1504).
+    A cancelled run has kept nothing and starts over with its snapshot.  A completed run stays as it is, with a note
+    in its report.  A run that is in progress, or whose process has not stopped yet, is refused (W1504).
     """
     recover(store, root)
     run = store.run(run_id)
@@ -64,9 +63,9 @@ def resume(
     if run.status == "completed":
         return _as_it_is(run, plan, store, snapshot, root)
     if run.status not in ("failed", "cancelled"):
-        raise not_resumable(run)
+        raise not_resumable_error(run)
     if store.is_stopping(run.id):
-        raise stopping(run)
+        raise stopping_error(run)
     open_session = _once(session)
     unchanged = _same_rows(plan, catalog, snapshot, root, store.inputs(run.id), open_session)
     prepared = replace(
@@ -78,14 +77,14 @@ def resume(
     with explain_errors("resuming the run"):
         recover(store, root, session=opened.spark)
     resumed = store.resume(run.id)
-    _put_back(resumed, store)
-    return carry_on(
+    _undo_publishing(resumed, store)
+    return continue_run(
         prepared, resumed, root, store, opened, progress or Silent(), kept_of(resumed, plan, store, root)
     )
 
 
-def _put_back(run: RunRecord, store: Store) -> None:
-    """Undo what a try that failed in the middle of publishing left at targets, before outputs are staged again."""
+def _undo_publishing(run: RunRecord, store: Store) -> None:
+    """Undo the moves of an attempt that failed while it published, before outputs are staged again."""
     for output in store.outputs(run.id):
         if output.state == "publishing":
             if output.kind in ("files", "file"):
@@ -98,8 +97,8 @@ def _as_it_is(
 ) -> RunReport:
     note = Diagnostic(
         "W1503",
-        f"run {short_id(run.id)} is completed: there is nothing to resume",
-        help=f"`weft rerun {short_id(run.id)}` does it again",
+        f"run {short_id(run.id)} is completed and cannot be resumed",
+        help=f"`weft rerun {short_id(run.id)}` repeats it",
         severity="note",
     )
     return report_of(
@@ -113,10 +112,10 @@ def _as_it_is(
 
 
 def kept_of(run: RunRecord, plan: ProjectPlan, store: Store, root: Path) -> Kept:
-    """Return what an earlier try left that is still as it was written.
+    """Return the steps and outputs of an earlier attempt that are still as they were written.
 
-    The run goes on from the newest step before which every output is staged.  A merge is made again, with
-    what is at its target now.
+    The run continues from the newest step before which every output is staged.  A merge is repeated with
+    the current rows of its target.
     """
     merges = {op.seq for op in plan.operations if isinstance(op, ResolvedOutput) and op.mode == "merge"}
     outputs = tuple(
@@ -130,7 +129,7 @@ def kept_of(run: RunRecord, plan: ProjectPlan, store: Store, root: Path) -> Kept
 
 
 def _is_staged(output: OutputRecord) -> bool:
-    if output.kind == "jdbc":  # a stage table is made anew: nobody says here whether it is whole
+    if output.kind == "jdbc":  # a stage table is written again: whether it is complete cannot be checked here
         return False
     try:
         verify(Move(output, "replace_period"))
@@ -149,10 +148,10 @@ def rerun(
     progress: Progress | None = None,
     allow_changed_inputs: bool = False,
 ) -> RunReport:
-    """Do a run again from its snapshot and publish the same rows; a new record tells of it.
+    """Repeat a run from its snapshot and publish the same rows, under a new run id.
 
     Inputs that changed are refused with W1510 unless they are allowed.  With ``options.known_at`` the run
-    is done with what is known at another moment.
+    is repeated with the data known at another moment.
     """
     root = workspace.root
     recover(store, root)
@@ -166,7 +165,7 @@ def rerun(
         _check_period(plan, workspace, store, correction=options.correction)
     check_targets(plan, root)
     open_session = _once(session)
-    # With other knowledge other rows are read: those of the run tell nothing.
+    # With another time of knowledge other rows are read, so the fingerprints of the run do not apply.
     kept = store.inputs(run.id) if options.known_at is None else {}
     unchanged = _same_rows(plan, catalog, snapshot, root, kept, open_session)
     prepared = _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs)
@@ -183,7 +182,7 @@ def rerun(
     with explain_errors("starting the run"):
         recover(store, root, session=opened.spark)
         created = create_run(prepared, store, opened, options)
-    return carry_on(prepared, created, root, store, opened, progress or Silent())
+    return continue_run(prepared, created, root, store, opened, progress or Silent())
 
 
 def _check_appended(plan: ProjectPlan, run: RunRecord, store: Store) -> None:
@@ -192,9 +191,9 @@ def _check_appended(plan: ProjectPlan, run: RunRecord, store: Store) -> None:
     for op in plan.operations:
         if isinstance(op, ResolvedOutput) and op.mode == "append" and op.seq in outputs:
             if op.target.kind in ("files", "file"):
-                continue  # names of files say the run
+                continue  # file names contain the run
             raise RunError(
-                f"run {short_id(run.id)} added its rows to {op.target.location}, and this rerun makes other rows",
+                f"run {short_id(run.id)} added its rows to {op.target.location}, and this rerun computes other rows",
                 code="W1515",
                 help="delete the rows of the run and start a new one with `weft run`, or write with `mode: replace_period`",
             )
@@ -240,13 +239,13 @@ def _files(kept: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _once(session: Session | Opener) -> Opener:
-    """Return what opens a session when it is first needed, and gives the same one after that."""
-    found: list[Session] = []
+    """Return a function that opens a session on its first call and returns the same one afterwards."""
+    sessions: list[Session] = []
 
     def opened() -> Session:
-        if not found:
-            found.append(session() if callable(session) else session)
-        return found[0]
+        if not sessions:
+            sessions.append(session() if callable(session) else session)
+        return sessions[0]
 
     return opened
 
@@ -259,7 +258,7 @@ def _same_rows(
     kept: Mapping[str, Any],
     open_session: Opener,
 ) -> Callable[[str], bool]:
-    """Return what says of a read whether it gives the rows that the run has read, whatever its files are."""
+    """Return a function that tells whether a read still has the rows that the run read, even if its files differ."""
     run_at = dt.datetime.fromisoformat(snapshot["run_at"])
     reads = {read.name: read for read in plan.reads}
 
@@ -268,7 +267,7 @@ def _same_rows(
         if before is None or name not in reads:
             return False
         try:
-            now = rows_seen(open_session().spark, reads[name], catalog, root, run_at=run_at)
+            now = fingerprint_rows(open_session().spark, reads[name], catalog, root, run_at=run_at)
         except Exception as failure:
             raise explain_failure(failure, f"reading {name!r}") from failure
         return bool(now == before)
@@ -288,9 +287,9 @@ def _prepared(
     check_outputs(plan, catalog)
     inputs = inputs_of(plan, catalog, root)
     changed = changed_inputs(snapshot["inputs"], inputs)
-    found = tuple(finding for name, finding in changed.items() if not unchanged(name))
-    if found and not allow_changed:
-        raise RunError(found)
+    findings = tuple(finding for name, finding in changed.items() if not unchanged(name))
+    if findings and not allow_changed:
+        raise RunError(findings)
     return Prepared(
         project=plan.project,
         plan=plan,
@@ -300,20 +299,20 @@ def _prepared(
         known_at=dt.datetime.fromisoformat(snapshot["known_at"]),
         run_at=dt.datetime.fromisoformat(snapshot["run_at"]),
         today=dt.date.fromisoformat(snapshot["today"]),
-        warnings=(*plan.warnings, *(replace(d, severity="warning") for d in found)),
-        identical=not found,
+        warnings=(*plan.warnings, *(replace(d, severity="warning") for d in findings)),
+        identical=not findings,
     )
 
 
 def changed_inputs(before: Mapping[str, Any], now: Mapping[str, InputPrint]) -> dict[str, Diagnostic]:
-    """Return a finding for every read whose files are not what they were, by the name of the read."""
-    found = {}
-    for name, said in before.items():
-        differs = changes(InputPrint.from_dict(said), now.get(name, InputPrint()))
+    """Return a finding for every read whose files have changed, by the name of the read."""
+    findings = {}
+    for name, fingerprint in before.items():
+        differs = changes(InputPrint.from_dict(fingerprint), now.get(name, InputPrint()))
         if differs:
-            found[name] = Diagnostic(
+            findings[name] = Diagnostic(
                 "W1510",
-                f"what {name!r} reads has changed since the run: {'; '.join(differs)}",
-                help="put the old data back, or say --allow-changed-inputs",
+                f"the input {name!r} has changed since the run: {'; '.join(differs)}",
+                help="restore the old data, or pass --allow-changed-inputs",
             )
-    return found
+    return findings

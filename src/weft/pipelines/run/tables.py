@@ -1,4 +1,4 @@
-"""Outputs that are tables: exchanged by their database in one transaction, or by Spark one after another."""
+"""Outputs that are tables: changed by their database in one transaction, or by Spark one after another."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from weft.pipelines.run.moving import Move, crash_point, table_stage, unfinished
 
 
 class Tables(Protocol):
-    """What brings staged rows into tables."""
+    """Moves staged rows into tables."""
 
     def verify(self, moves: Sequence[Move]) -> None:
-        """Raise unless what is staged in databases is there."""
+        """Raise unless the stage tables exist."""
 
     def publish(self, moves: Sequence[Move]) -> None:
-        """Bring every one to its table; what was brought before stays as it is."""
+        """Move every output to its table; outputs that were moved before stay as they are."""
 
     def discard(self, moves: Sequence[Move]) -> None:
-        """Remove what is staged in databases."""
+        """Remove the stage tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Tables:
     session: Any
 
     def verify(self, moves: Sequence[Move]) -> None:
-        """Raise W1512 unless every stage table is there; later a missing one means that it was published."""
+        """Raise W1512 unless every stage table exists; later a missing one means that it was published."""
         for source_id, found in self._servers(moves).items():
             with closing(database.connect(self._source(source_id), self.root)) as connection:
                 for move in found:
@@ -51,20 +51,20 @@ class _Tables:
                             f"output {move.output.seq} cannot be published: its rows were staged in "
                             f"{move.output.stage}, which datasource {source_id!r} does not have",
                             code="W1512",
-                            help="say the schema as `schema` of the datasource, not in its url; then resume the run",
+                            help="set the schema as `schema` of the datasource, not in its url; then resume the run",
                         )
 
     def publish(self, moves: Sequence[Move]) -> None:
-        """Change every table: databases get ready first, then tables of Spark, then databases commit.
+        """Change every table: databases prepare first, then tables of Spark change, then databases commit.
 
-        What a database refuses is known before anything can be seen.
+        Errors of a database occur before any change is visible.
         """
         outputs = self._outputs()
         with ExitStack() as open_ones:
             ready: list[tuple[Any, list[Move]]] = []
             for source_id, found in self._servers(moves).items():
                 connection = database.connect(self._source(source_id), self.root)
-                open_ones.callback(connection.close)  # without a commit everything is taken back
+                open_ones.callback(connection.close)  # without a commit everything is rolled back
                 for move in found:
                     swap = self._swap(move, outputs[move.output.seq])
                     database.publish(connection, swap, added=self._was_added(move))
@@ -97,7 +97,7 @@ class _Tables:
         return table_stage(self.root, move.output.run_id, move.output.seq).with_suffix(".added")
 
     def _was_added(self, move: Move) -> bool:
-        """Whether rows that are added to a table are there: a run that goes on must not add them again."""
+        """Whether appended rows are in the table: a run that continues must not append them again."""
         return move.mode == "append" and self._marker(move).exists()
 
     def _mark(self, moves: Sequence[Move]) -> None:
@@ -114,7 +114,7 @@ class _Tables:
     def _publish_table(self, move: Move, op: ResolvedOutput) -> None:
         if self.session is None:
             raise RunError(
-                f"output {op.seq} goes to a table of Spark, and there is no session",
+                f"output {op.seq} is a table of Spark and needs a session",
                 code="W1512",
                 help="start a run: it completes this one first",
             )
@@ -128,9 +128,9 @@ class _Tables:
         sink.publish_table(self.session, stage, name, mode=op.mode, periods=self._periods(), again=again)
 
     def _may_have_added(self, move: Move, name: str) -> bool:
-        """Whether an earlier try may have added rows to a table of Spark before its process died.
+        """Whether an earlier attempt may have added rows to a table of Spark before its process died.
 
-        It wrote down how many rows there were before; with as many now, none of its own are there.
+        It wrote down the number of rows before; with the same number now, it added none.
         """
         note = self._marker(move).with_suffix(".adding")
         there = self.session.table(name).count() if self.session.catalog.tableExists(name) else 0
@@ -157,15 +157,15 @@ class _Tables:
         assert isinstance(period, Period)  # noqa: S101  # a plan of a run has one
         return list_period_identifiers(period, self.catalog.calendar(self.plan.calendar))
 
-    def _source(self, said: str) -> DataSource:
-        found = self.catalog.datasource(said)
-        if found is None:
+    def _source(self, name: str) -> DataSource:
+        source = self.catalog.datasource(name)
+        if source is None:
             raise RunError(
-                f"the output goes to the datasource {said!r}, which is not there",
+                f"unknown datasource {name!r} of the output",
                 code="W1512",
-                help="put its file back into datasources/",
+                help="restore its file in datasources/",
             )
-        return found
+        return source
 
 
 def _commit(connection: Any, moves: Sequence[Move], *, final: bool) -> None:
@@ -177,14 +177,14 @@ def _commit(connection: Any, moves: Sequence[Move], *, final: bool) -> None:
         if final or cause.sqlstate is None:
             raise unfinished(moves[0].output.run_id, f"the database did not commit: {why}") from cause
         raise RunError(
-            f"the database refuses the rows of output {moves[0].output.seq}: {why}",
+            f"the database rejected the rows of output {moves[0].output.seq}: {why}",
             code="W1509",
-            help="see the constraints of the table, then resume the run",
+            help="check the constraints of the table, then resume the run",
         ) from cause
 
 
 def _written(marker: Path, text: str, move: Move) -> None:
-    """Write a marker beside the stage; a table that was changed before cannot be put back, so nothing is undone."""
+    """Write a marker beside the stage; a failure cannot be undone, because a table may have changed already."""
     try:
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.write_text(text, encoding="utf-8")
@@ -193,5 +193,5 @@ def _written(marker: Path, text: str, move: Move) -> None:
 
 
 def database_tables(plan: ProjectPlan, catalog: Catalog, root: Path, session: Any = None) -> Tables:
-    """Return what publishes the tables of a plan; only tables of Spark need a session."""
+    """Return the publisher of the tables of a plan; only tables of Spark need a session."""
     return _Tables(plan, catalog, root, session)

@@ -1,4 +1,4 @@
-"""Workers: whether their Python can run what a run sends them; `weft doctor` asks."""
+"""Workers: whether their Python can run the functions of a run; used by `weft doctor`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.joins.spark.workers import WORKERS_NEED, diagnose_worker, format_worke
 _SECONDS = 60.0
 _TAG = "weft-doctor"
 # Runs in Pythons that may have nothing installed: the standard library alone.
-_ASK = """
+_SCRIPT = """
 import importlib, json, platform, sys
 found = {}
 for name in sys.argv[1:]:
@@ -48,7 +48,11 @@ def local_workers(python: str) -> WorkerPython:
     try:
         # The program that Spark itself would start.
         ran = subprocess.run(  # noqa: S603
-            [python, "-c", _ASK, *WORKERS_NEED], capture_output=True, text=True, check=False, timeout=_SECONDS
+            [python, "-c", _SCRIPT, *WORKERS_NEED],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
         )
     except OSError as cause:
         return _unable(python, f"{python} does not start: {cause.strerror}")
@@ -57,8 +61,8 @@ def local_workers(python: str) -> WorkerPython:
     try:
         answer = json.loads(ran.stdout)
     except ValueError:
-        return _unable(python, f"{python} is not a Python that works: {_last_line(ran.stderr)}")
-    return _judged(f"Python {answer['python']} at {python}", answer["python"], answer["packages"])
+        return _unable(python, f"{python} is not a working Python: {_last_line(ran.stderr)}")
+    return _check(f"Python {answer['python']} at {python}", answer["python"], answer["packages"])
 
 
 def session_workers(session: Session) -> WorkerPython:
@@ -79,11 +83,11 @@ def session_workers(session: Session) -> WorkerPython:
     try:
         with session.tagged(_TAG):
             row = session.spark.range(1).mapInArrow(ask, "p string, n string, a string").collect()[0]
-    except Exception as failure:  # noqa: BLE001  # whatever it is, the check answers
+    except Exception as failure:  # noqa: BLE001  # any failure is the result of the check
         return _failed(failure)
     finally:
         limit.cancel()
-    return _judged(f"Python {row['p']}", row["p"], {"numpy": row["n"], "pyarrow": row["a"]})
+    return _check(f"Python {row['p']}", row["p"], {"numpy": row["n"], "pyarrow": row["a"]})
 
 
 def _failed(failure: Exception) -> WorkerPython:
@@ -92,15 +96,15 @@ def _failed(failure: Exception) -> WorkerPython:
     known = diagnose_worker(str(failure))
     if known is not None:
         return WorkerPython("", problem=known.message, help=known.help)
-    said = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
+    reason = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
     return WorkerPython(
         "",
-        problem=f"no worker ran a task within {_SECONDS:.0f} seconds: {said}",
-        help="see that the cluster has a free core and memory for an executor",
+        problem=f"no worker ran a task within {_SECONDS:.0f} seconds: {reason}",
+        help="check that the cluster has a free core and memory for an executor",
     )
 
 
-def _judged(name: str, version: str, packages: Mapping[str, str | None]) -> WorkerPython:
+def _check(name: str, version: str, packages: Mapping[str, str | None]) -> WorkerPython:
     has = {package: found for package, found in packages.items() if found is not None}
     missing = [package for package in WORKERS_NEED if package not in has]
     old = [
@@ -112,8 +116,8 @@ def _judged(name: str, version: str, packages: Mapping[str, str | None]) -> Work
     if missing:
         return _unable(name, f"{name} has no {' and no '.join(missing)}", has)
     if old:
-        told = " and ".join(f"{p} {has[p]}, older than {WORKERS_NEED[p]}" for p in old)
-        return _unable(name, f"{name} has {told}", has)
+        versions = " and ".join(f"{p} {has[p]}, older than {WORKERS_NEED[p]}" for p in old)
+        return _unable(name, f"{name} has {versions}", has)
     return WorkerPython(name, has)
 
 

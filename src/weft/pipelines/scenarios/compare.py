@@ -1,7 +1,7 @@
-"""Expected rows against actual ones: rows that are missing, rows too many, values that differ.
+"""Comparison of expected and actual rows, and of expected and actual changes.
 
-Rows of one kind are equal as often as they occur; the order counts only when the scenario says so.  An
-expected row names the columns it is about; others are not looked at.
+Equal rows must occur equally often; their order counts only with `ordered`.  An expected row names the columns to
+compare; others are ignored.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Mismatch(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparing:
-    """How rows are compared; `key` tells which columns identify a row for the user."""
+    """How rows are compared; `key` are the columns that identify a row for the user."""
 
     match: Literal["exact", "subset"] = "exact"
     ordered: bool = False
@@ -65,18 +65,18 @@ class Comparing:
 def compare_rows(
     expected: Sequence[Values], actual: Sequence[Values], how: Comparing
 ) -> tuple[Mismatch, ...]:
-    """Return how the rows that came out differ from those expected."""
+    """Return the differences between the actual and the expected rows."""
     if how.ordered:
         return _in_order(expected, actual, how)
-    wanted, left = _without_equal(expected, actual, how)
-    found, others = _paired(wanted, left, how)
+    missing, left = _without_equal(expected, actual, how)
+    found, others = _paired(missing, left, how)
     if how.match == "exact":
         found += [Mismatch(kind="extra_row", actual=_cut(row, expected)) for row in others]
     return tuple(found)
 
 
 def _cut(row: Values, expected: Sequence[Values]) -> Values:
-    """Return the columns of a row that the scenario speaks of, or all when it speaks of none."""
+    """Return the columns of a row that the scenario names, or all when it names none."""
     names = dict.fromkeys(name for e in expected for name in e)
     return {n: row[n] for n in names if n in row} or row
 
@@ -92,13 +92,13 @@ def _differing(expected: Values, actual: Values, how: Comparing) -> tuple[str, .
 def _without_equal(
     expected: Sequence[Values], actual: Sequence[Values], how: Comparing
 ) -> tuple[list[Values], list[Values]]:
-    """Return what is left on both sides once equal rows are taken away, pair by pair."""
+    """Return the rows of both sides that remain after equal rows are removed in pairs."""
     left: dict[int, Values] = dict(enumerate(actual))
     missing: list[tuple[int, Values]] = []
     groups: dict[tuple[str, ...], list[tuple[int, Values]]] = defaultdict(list)
     for i, row in enumerate(expected):
         groups[tuple(sorted(row))].append((i, row))
-    # A row that names more columns fits fewer rows: it chooses first.
+    # A row that names more columns matches fewer rows, so it is matched first.
     for names in sorted(groups, key=len, reverse=True):
         known: dict[Any, list[int]] = defaultdict(list)
         for i, row in left.items():
@@ -122,7 +122,7 @@ def _within(row: Values, left: Mapping[int, Values], how: Comparing) -> int | No
 def _paired(
     expected: Sequence[Values], actual: Sequence[Values], how: Comparing
 ) -> tuple[list[Mismatch], list[Values]]:
-    """Return which rows are the same but for some values, and the actual rows that belong to none."""
+    """Return the rows that differ in some values, and the actual rows that belong to none."""
     left = list(actual)
     found: list[Mismatch] = []
     for row in expected:
@@ -169,14 +169,14 @@ def _subsequence(
     for row in expected:
         here = next((i for i in range(start, len(actual)) if not _differing(row, actual[i], how)), None)
         if here is None:
-            found.append(Mismatch(kind="missing_row", expected=row, text="not there, or not in this order"))
+            found.append(Mismatch(kind="missing_row", expected=row, text="missing, or not in this order"))
         else:
             start = here + 1
     return tuple(found)
 
 
 def metadata_mismatches(rows: Sequence[Values]) -> tuple[Mismatch, ...]:
-    """Return the rows whose system columns do not have the shape they should have."""
+    """Return the rows with invalid system columns."""
     found = []
     for row in rows:
         wrong = [name for name in _MOMENTS if name in row and row[name] is None]
@@ -190,8 +190,8 @@ def metadata_mismatches(rows: Sequence[Values]) -> tuple[Mismatch, ...]:
     return tuple(found)
 
 
-def described(mismatch: Mismatch, key: tuple[str, ...] = ()) -> list[str]:
-    """Return a difference as lines for people."""
+def describe_mismatch(mismatch: Mismatch, key: tuple[str, ...] = ()) -> list[str]:
+    """Return a difference as lines of text."""
     row = mismatch.expected if mismatch.expected is not None else mismatch.actual or {}
     named = [k for k in key if k in row] or [n for n in row if n not in mismatch.columns][:3]
     who = ", ".join(f"{name} {cell_text(row[name])}" for name in named)
@@ -204,12 +204,12 @@ def described(mismatch: Mismatch, key: tuple[str, ...] = ()) -> list[str]:
         lines += [f"    {', '.join(rest)}"] if rest else []
     for column in mismatch.columns:
         was = (
-            "(not there)"
+            "(missing)"
             if column not in (mismatch.expected or {})
             else cell_text((mismatch.expected or {})[column])
         )
         now = (
-            "(not there)"
+            "(missing)"
             if column not in (mismatch.actual or {})
             else cell_text((mismatch.actual or {})[column])
         )
@@ -226,22 +226,22 @@ def compare_trace(
     """
     left = list(events)
     found: list[Mismatch] = []
-    for wanted in expect.trace or ():
-        match, diff = typed_trace(wanted, types)
-        near = [e for e in left if _is_about(e, wanted, match, expect.tolerance)]
+    for expected_event in expect.trace or ():
+        match, diff = typed_trace(expected_event, types)
+        near = [e for e in left if _is_about(e, expected_event, match, expect.tolerance)]
         hit = next((e for e in near if not _wrong(e, diff, expect.tolerance)), None)
         if hit is not None:
             left.remove(hit)
         elif near:
             left.remove(near[0])
-            found.append(_diff_mismatch(wanted, match, diff, near[0], expect.tolerance))
+            found.append(_diff_mismatch(expected_event, match, diff, near[0], expect.tolerance))
         else:
             found.append(
                 Mismatch(
                     kind="missing_event",
-                    operation=wanted.operation,
+                    operation=expected_event.operation,
                     expected=match,
-                    text=f"no row was {wanted.change}",
+                    text=f"no row was {expected_event.change}",
                 )
             )
     if expect.trace_match == "exact":
@@ -255,38 +255,43 @@ def compare_trace(
 
 
 def typed_trace(
-    wanted: TraceExpected, types: Mapping[int, Mapping[str, DType]]
+    expected_event: TraceExpected, types: Mapping[int, Mapping[str, DType]]
 ) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
     """Return the match and the diff of an expected event in the types of their columns."""
-    columns = types.get(wanted.operation)
+    columns = types.get(expected_event.operation)
     if columns is None:
         raise ScenarioError(
-            f"the trace names operation {wanted.operation}, which changes no rows",
+            f"the trace names operation {expected_event.operation}, which changes no rows",
             code="W1705",
             help=f"operations with a trace are {format_list(str(seq) for seq in types)}; outputs make no events",
-            at=wanted.at.of("operation"),
+            at=expected_event.at.of("operation"),
         )
-    match = {name: _typed(value, name, columns, wanted) for name, value in wanted.match.items()}
-    diff = {name: tuple(_typed(v, name, columns, wanted) for v in pair) for name, pair in wanted.diff.items()}
+    match = {
+        name: _typed(value, name, columns, expected_event) for name, value in expected_event.match.items()
+    }
+    diff = {
+        name: tuple(_typed(v, name, columns, expected_event) for v in pair)
+        for name, pair in expected_event.diff.items()
+    }
     return match, diff
 
 
-def _typed(value: Any, name: str, columns: Mapping[str, DType], wanted: TraceExpected) -> Any:
+def _typed(value: Any, name: str, columns: Mapping[str, DType], expected_event: TraceExpected) -> Any:
     if name not in columns:
         raise ScenarioError(
-            f"operation {wanted.operation} has no column {name!r}",
+            f"operation {expected_event.operation} has no column {name!r}",
             code="W1705",
             help=f"it has {format_list(columns)}",
-            at=wanted.at.whole,
+            at=expected_event.at.whole,
         )
-    return typed_value(value, columns[name], wanted.at.whole)
+    return typed_value(value, columns[name], expected_event.at.whole)
 
 
 def _is_about(
-    event: Event, wanted: TraceExpected, match: Mapping[str, Any], tolerance: Decimal | None
+    event: Event, expected_event: TraceExpected, match: Mapping[str, Any], tolerance: Decimal | None
 ) -> bool:
     """Whether an event is of the operation and the kind, and its row, before or after, is the one meant."""
-    if (event.operation, event.change) != (wanted.operation, wanted.change):
+    if (event.operation, event.change) != (expected_event.operation, expected_event.change):
         return False
     rows = [event.row] if event.before is None else [event.row, event.before]
     return any(all(equal(v, row.get(n), tolerance) for n, v in match.items()) for row in rows)
@@ -302,7 +307,7 @@ def _wrong(event: Event, diff: Mapping[str, tuple[Any, ...]], tolerance: Decimal
 
 
 def _diff_mismatch(
-    wanted: TraceExpected,
+    expected_event: TraceExpected,
     match: Mapping[str, Any],
     diff: Mapping[str, tuple[Any, ...]],
     event: Event,
@@ -311,7 +316,7 @@ def _diff_mismatch(
     columns = tuple(_wrong(event, diff, tolerance))
     return Mismatch(
         kind="diff_mismatch",
-        operation=wanted.operation,
+        operation=expected_event.operation,
         expected={**match, **{c: list(diff[c]) for c in columns}},
         actual={c: list(event.diff[c]) for c in columns if c in event.diff},
         columns=columns,

@@ -1,4 +1,4 @@
-"""Scenarios run by the real engine: planned, read and computed as a run would, but nothing is written."""
+"""Execution of scenarios by the real engine: planned, read and computed like a run, without writing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.failing import explain_failure
-from weft.pipelines.run.preview import Event, changed_rows, events_of, rows_of
+from weft.pipelines.run.preview import Event, changed_rows, collect_rows, events_of
 from weft.pipelines.scenarios.compare import (
     Comparing,
     Mismatch,
@@ -46,7 +47,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """What a scenario made: the rows of the output it looks at, and what each operation did to each row."""
+    """The result of a scenario: the rows of its output, and the changes of each operation."""
 
     plan: ProjectPlan
     fields: tuple[Field, ...]
@@ -62,24 +63,24 @@ def run_scenarios(
     session: Session | Callable[[], Session],
     on_result: Callable[[ScenarioResult], None] | None = None,
 ) -> tuple[ScenarioResult, ...]:
-    """Run scenarios one after another on one session and return what became of each."""
+    """Run scenarios one after another on one session and return their results."""
     opened_session: Session | None = None if callable(session) else session
-    found = []
+    results = []
     for scenario in scenarios:
         if opened_session is None:
-            assert callable(session)  # noqa: S101  # it was no session
+            assert callable(session)  # noqa: S101  # it is not a session
             opened_session = session()
         result = run_scenario(scenario, workspace, reader=reader, session=opened_session)
-        found.append(result)
+        results.append(result)
         if on_result is not None:
             on_result(result)
-    return tuple(found)
+    return tuple(results)
 
 
 def run_scenario(
     scenario: Scenario, workspace: Workspace, *, reader: StoreReader | None, session: Session
 ) -> ScenarioResult:
-    """Run one scenario and say whether what it expects came out."""
+    """Run one scenario and compare the result with its expectations."""
     started = time.monotonic()
     key: tuple[str, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
@@ -91,7 +92,7 @@ def run_scenario(
             produced = produce(scenario, workspace, reader, session, Path(folder))
         actual, warnings = produced.rows, produced.plan.warnings
         key = produced.plan.input.dataset.natural_key_columns
-        mismatches = judged(scenario, produced, workspace.root, session)
+        mismatches = compare_result(scenario, produced, workspace.root, session)
     except WeftError as problem:
         if scenario.expect.errors and not isinstance(problem, ScenarioError):
             mismatches = _errors_expected(scenario.expect, problem)
@@ -113,14 +114,11 @@ def run_scenario(
 def produce(
     scenario: Scenario, workspace: Workspace, reader: StoreReader | None, session: Session, folder: Path
 ) -> Produced:
-    """Compute what a scenario looks at."""
-
-    def read_parquet(path: Path) -> Sequence[Row]:
-        frame = session.spark.read.parquet(str(path))
-        return tuple(rows_of(frame, schema_of(frame).fields))
-
-    made = plan_scenario(scenario, build_catalog(workspace, reader), folder, read_parquet)
-    plan, catalog, period = made.plan, made.catalog, made.period
+    """Compute the output and the changes of a scenario."""
+    planned = plan_scenario(
+        scenario, build_catalog(workspace, reader), folder, partial(_read_parquet, session)
+    )
+    plan, catalog, period = planned.plan, planned.catalog, planned.period
     moment = RunMoment(
         run_id=TEST_RUN,
         project_id=plan.project.id,
@@ -134,17 +132,17 @@ def produce(
         run=moment,
     )
     try:
-        return _computed(scenario, made, env)
+        return _compute(scenario, planned, env)
     except Exception as failure:
         raise explain_failure(failure, f"scenario {scenario.name!r}", env) from failure
 
 
-def _computed(scenario: Scenario, made: PlannedScenario, env: Lowering) -> Produced:
-    plan, wanted = made.plan, made.output
+def _compute(scenario: Scenario, planned: PlannedScenario, env: Lowering) -> Produced:
+    plan, target = planned.plan, planned.output
     frame = opened(plan, env)
     events: list[Event] = []
     for op in plan.operations:
-        if op is wanted:
+        if op is target:
             break
         if isinstance(op, ResolvedOutput):
             continue
@@ -152,27 +150,34 @@ def _computed(scenario: Scenario, made: PlannedScenario, env: Lowering) -> Produ
         if scenario.expect.trace is not None:
             events += events_of(changed_rows(frame, after), op.seq, frame.schema, after.schema)
         frame = after
-    return Produced(plan=plan, fields=made.fields, rows=_rows(frame, made, env), events=tuple(events))
+    return Produced(plan=plan, fields=planned.fields, rows=_rows(frame, planned, env), events=tuple(events))
 
 
-def _rows(frame: WorkingFrame, made: PlannedScenario, env: Lowering) -> tuple[Row, ...]:
-    if made.output is None:
-        return tuple(rows_of(frame.clean().filter(~frame.F.col(DELETED)), made.fields))
-    return tuple(rows_of(lower_output(frame, made.output, env), made.fields))
+def _rows(frame: WorkingFrame, planned: PlannedScenario, env: Lowering) -> tuple[Row, ...]:
+    if planned.output is None:
+        return tuple(collect_rows(frame.clean().filter(~frame.F.col(DELETED)), planned.fields))
+    return tuple(collect_rows(lower_output(frame, planned.output, env), planned.fields))
 
 
-def judged(scenario: Scenario, produced: Produced, root: Path, session: Session) -> tuple[Mismatch, ...]:
-    """Return how what came out differs from what the scenario expects."""
+def _read_parquet(session: Session, path: Path) -> Sequence[Row]:
+    frame = session.spark.read.parquet(str(path))
+    return tuple(collect_rows(frame, schema_of(frame).fields))
+
+
+def compare_result(
+    scenario: Scenario, produced: Produced, root: Path, session: Session
+) -> tuple[Mismatch, ...]:
+    """Return the differences between the result and the expectations."""
     return tuple(_mismatches(scenario, produced, root, session))
 
 
 def _mismatches(scenario: Scenario, produced: Produced, root: Path, session: Session) -> Iterator[Mismatch]:
     expect, rows = scenario.expect, produced.rows
     if expect.errors:
-        codes = ", ".join(said.text for said in expect.errors)
-        yield Mismatch(kind="missing_error", text=f"expected {codes}, and nothing failed")
+        codes = ", ".join(code.text for code in expect.errors)
+        yield Mismatch(kind="missing_error", text=f"expected {codes}, but nothing failed")
     if expect.count is not None and expect.count != len(rows):
-        yield Mismatch(kind="row_count", text=f"expected {expect.count} rows, {len(rows)} came out")
+        yield Mismatch(kind="row_count", text=f"expected {expect.count} rows, found {len(rows)}")
     yield from _pins(expect, produced.plan)
     if expect.metadata:
         yield from metadata_mismatches(rows)
@@ -184,13 +189,9 @@ def _mismatches(scenario: Scenario, produced: Produced, root: Path, session: Ses
 
 def _data(scenario: Scenario, produced: Produced, root: Path, session: Session) -> Iterator[Mismatch]:
     expect = scenario.expect
-    assert expect.data is not None  # noqa: S101  # the caller looked
+    assert expect.data is not None  # noqa: S101  # checked by the caller
 
-    def read_parquet(path: Path) -> Sequence[Row]:
-        frame = session.spark.read.parquet(str(path))
-        return tuple(rows_of(frame, schema_of(frame).fields))
-
-    written = written_rows(expect.data, scenario, root, read_parquet)
+    written = written_rows(expect.data, scenario, root, partial(_read_parquet, session))
     types: dict[str, DType] = {f.name: f.dtype for f in produced.fields}
     named = dict.fromkeys(name for row in written for name in row)
     missing = [name for name in named if name not in types]
@@ -223,7 +224,7 @@ def _pins(expect: Expect, plan: ProjectPlan) -> Iterator[Mismatch]:
 
 
 def _errors_expected(expect: Expect, problem: WeftError) -> tuple[Mismatch, ...]:
-    """Return the expected codes that did not come."""
+    """Return the expected codes that are missing."""
     missing, codes = missing_codes(expect, problem)
     if not missing:
         return ()

@@ -1,4 +1,4 @@
-"""given: the tables of a scenario take the place of those of the workspace, for this run only.
+"""given: the tables of a scenario replace those of the workspace, for this run only.
 
 Before::
 
@@ -7,7 +7,7 @@ Before::
 After::
 
     gl -> resolver weft:given -> <temporary>/0_0.csv      transactions
-                              -> what files said          tables that the scenario does not give
+                              -> the rules of files       tables that the scenario does not give
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.resolver.locate import choose_resolver
 from weft.pipelines.scenarios.values import ReadParquet, cell_text, typed_rows, written_rows
-from weft.pipelines.store.snapshot import reached
+from weft.pipelines.store.snapshot import collect_requirements
 
 GIVEN = "weft:given"
-"""Id of the datasource that the tables of a scenario lie in."""
+"""Id of the datasource of the tables of a scenario."""
 
 GIVEN_JSON = "weft:given.json"
 """Id of the datasource of those tables that a CSV file cannot hold."""
@@ -72,23 +72,23 @@ def with_given(
         return workspace, project
     chosen: dict[str, dict[str, str]] = {}
     datasets: dict[str, Dataset] = {}
-    problems: list[Diagnostic] = []
-    for number, (name, said) in enumerate(scenario.given.items()):
+    findings: list[Diagnostic] = []
+    for number, (name, source) in enumerate(scenario.given.items()):
         tables = _tables(name, project, catalog)
         if not tables:
-            problems.append(_unknown(name, project, catalog, scenario))
+            findings.append(_unknown(name, project, catalog, scenario))
             continue
         for i, table in enumerate(tables):
             try:
-                rows = given_rows(said, table, scenario, period, workspace.root, read_parquet)
+                rows = given_rows(source, table, scenario, period, workspace.root, read_parquet)
             except ScenarioError as error:
-                problems += error.diagnostics
+                findings += error.diagnostics
                 continue
             file = write_table(folder / f"{number}_{i}", rows, table).name
             chosen.setdefault(table.dataset.id, {})[table.table.name] = file
             datasets[table.dataset.id] = table.dataset
-    if problems:
-        raise ScenarioError(dict.fromkeys(problems))
+    if findings:
+        raise ScenarioError(dict.fromkeys(findings))
     resolvers = [_resolver(datasets[id], files, project, catalog) for id, files in chosen.items()]
     prefix = str(folder)
     sources = (
@@ -114,7 +114,7 @@ def _tables(name: str, project: Project, catalog: Catalog) -> list[Table]:
 
 def named_tables(project: Project, catalog: Catalog) -> Iterator[tuple[str, Table]]:
     """Yield every table that a project reads, under each of its names."""
-    for dataset in reached(project, catalog).datasets:
+    for dataset in collect_requirements(project, catalog).datasets:
         main = Table(dataset, dataset.main_table)
         yield from ((name, main) for name in (dataset.name, dataset.id, dataset.main_table.name))
         for lookup in dataset.lookups:
@@ -128,28 +128,28 @@ def _unknown(name: str, project: Project, catalog: Catalog, scenario: Scenario) 
     close = find_similar(name, names, most=1)
     return Diagnostic(
         "W1702",
-        f"project {project.name!r} reads no table {name!r}",
+        f"project {project.name!r} does not read a table {name!r}",
         help=f"did you mean {close[0]!r}?" if close else f"it reads {format_list(dict.fromkeys(names))}",
         at=scenario.at.key(f"given.{name}") or scenario.at.of("given"),
     )
 
 
 def given_rows(
-    said: Rows, table: Table, scenario: Scenario, period: Period, root: Path, read_parquet: ReadParquet
+    source: Rows, table: Table, scenario: Scenario, period: Period, root: Path, read_parquet: ReadParquet
 ) -> tuple[dict[str, Any], ...]:
-    """Return the rows of a given table with their types; a temporal column that nobody wrote is the period's."""
-    written = written_rows(said, scenario, root, read_parquet)
-    rows = typed_rows(written, table.columns, said, f"table {table.table.name!r}", given=True)
-    problems = []
+    """Return the rows of a given table with their types; missing temporal columns are those of the period."""
+    written = written_rows(source, scenario, root, read_parquet)
+    rows = typed_rows(written, table.columns, source, f"table {table.table.name!r}", given=True)
+    findings = []
     for i, row in enumerate(rows):
-        at = said.at.of(f"rows.{i}") if said.rows is not None else said.at.whole
+        at = source.at.of(f"rows.{i}") if source.rows is not None else source.at.whole
         for column in table.table.columns:
             if not column.nullable and row.get(column.name) is None:
                 text = f"row {i + 1} of table {table.table.name!r} has no {column.name!r}"
                 help = "the column is not nullable: give it a value"
-                problems.append(Diagnostic("W1702", text, help=help, at=at))
-    if problems:
-        raise ScenarioError(problems)
+                findings.append(Diagnostic("W1702", text, help=help, at=at))
+    if findings:
+        raise ScenarioError(findings)
     filled = _temporal(table.table, period)
     return tuple({**{n: v for n, v in filled.items() if n not in row}, **row} for row in rows)
 
@@ -161,7 +161,7 @@ def _temporal(table: TableDef, period: Period) -> dict[str, Any]:
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], table: Table) -> Path:
-    """Write rows to a file and return it: CSV, or JSON when a text is empty, which in CSV is NULL."""
+    """Write rows to a file and return it: CSV, or JSON when a string is empty, which would be NULL in CSV."""
     empty = any(value == "" for row in rows for value in row.values())
     file = path.with_suffix(".json" if empty else ".csv")
     file.write_text(json_text(rows, table) if empty else csv_text(rows, table), encoding="utf-8")
@@ -169,7 +169,7 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]], table: Table) -> 
 
 
 def json_text(rows: Sequence[Mapping[str, Any]], table: Table) -> str:
-    """Return rows as one object a line, in which every value is a text."""
+    """Return rows as one object per line, with every value as a string."""
     names = _names(rows, table)
     lines = (
         json.dumps({n: None if row.get(n) is None else cell_text(row[n]) for n in names}) for row in rows
@@ -178,10 +178,10 @@ def json_text(rows: Sequence[Mapping[str, Any]], table: Table) -> str:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], table: Table) -> str:
-    """Return rows as CSV: NULL is an empty field, every text is quoted."""
+    """Return rows as CSV: NULL is an empty field, every string is quoted."""
     names = [*_names(rows, table), _MARK]
     lines = [",".join(names)]
-    # The last column keeps a row of nothing but NULLs from being an empty line.
+    # The last column keeps a row of NULLs from being an empty line.
     lines += [",".join([*(_field(row.get(n)) for n in names[:-1]), "1"]) for row in rows]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""What a scenario comes to before any row is computed: `weft test` starts from it, `weft validate` ends with it."""
+"""Planning of scenarios, without computing rows: the first part of `weft test`, and the check of `weft validate`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from weft.pipelines.scenarios.values import ReadParquet, typed_rows, written_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedScenario:
-    """The plan of a scenario, and the output it looks at; None is the final working set."""
+    """The plan of a scenario, and the output to compare; None is the final working set."""
 
     plan: ProjectPlan
     catalog: Catalog
@@ -45,7 +45,7 @@ class PlannedScenario:
 def plan_scenario(
     scenario: Scenario, base: Catalog, folder: Path, read_parquet: ReadParquet
 ) -> PlannedScenario:
-    """Plan the project of a scenario on what is given, which is written into a folder."""
+    """Plan the project of a scenario on its given tables, which are written into a folder."""
     project = replace(project_of(scenario, base), status="draft")
     calendar = calendar_of(scenario, project, base)
     project = replace(project, calendar=calendar.name)
@@ -66,20 +66,20 @@ def _others(workspace: Workspace, calendar: Calendar) -> tuple[CalendarFile, ...
 
 def project_of(scenario: Scenario, catalog: Catalog) -> Project:
     """Return the project that a scenario names or brings."""
-    said = scenario.project
-    if isinstance(said, Project):
-        return said
-    found = catalog.project(said.text)
-    if found is None:
+    reference = scenario.project
+    if isinstance(reference, Project):
+        return reference
+    project = catalog.project(reference.text)
+    if project is None:
         names = [p.name for p in catalog.workspace.projects]
-        close = find_similar(said.text, names, most=1)
+        close = find_similar(reference.text, names, most=1)
         raise ScenarioError(
-            f"there is no project {said.text!r}",
+            f"unknown project {reference.text!r}",
             code="W1701",
             help=f"did you mean {close[0]!r}?" if close else f"projects are {format_list(names)}",
-            at=said.at,
+            at=reference.at,
         )
-    return found
+    return project
 
 
 def calendar_of(scenario: Scenario, project: Project, catalog: Catalog) -> Calendar:
@@ -97,7 +97,7 @@ def calendar_of(scenario: Scenario, project: Project, catalog: Catalog) -> Calen
 def _period(scenario: Scenario, calendar: Calendar) -> Period:
     if not scenario.period.text:
         raise ScenarioError(
-            "the scenario names no period", code="W1701", help="write period: 2026-01", at=scenario.at.whole
+            "the scenario has no period", code="W1701", help="write period: 2026-01", at=scenario.at.whole
         )
     try:
         return calendar.parse(scenario.period.text)
@@ -106,25 +106,25 @@ def _period(scenario: Scenario, calendar: Calendar) -> Period:
 
 
 def _output(scenario: Scenario, plan: ProjectPlan) -> ResolvedOutput | None:
-    """Return the output that a scenario looks at; None is the final working set."""
+    """Return the output that a scenario compares; None is the final working set."""
     outputs = {op.seq: op for op in plan.operations if isinstance(op, ResolvedOutput)}
-    said = scenario.expect.output
-    if said == "working" or (said is None and not outputs):
+    requested = scenario.expect.output
+    if requested == "working" or (requested is None and not outputs):
         return None
-    if said is None:
+    if requested is None:
         return outputs[max(outputs)]
-    if said not in outputs:
+    if requested not in outputs:
         raise ScenarioError(
-            f"operation {said} is no output of project {plan.project.name!r}",
+            f"operation {requested} of project {plan.project.name!r} is not an output",
             code="W1701",
             help=f"outputs are {format_list(map(str, outputs)) or 'none'}; `working` is the final working set",
             at=scenario.expect.at.of("output"),
         )
-    return outputs[said]
+    return outputs[requested]
 
 
 def traced_types(plan: ProjectPlan) -> Mapping[int, Mapping[str, DType]]:
-    """Return the columns after each operation that makes events."""
+    """Return the columns after each operation that can change rows."""
     return {
         op.seq: {f.name: f.dtype for f in op.after.schema.fields}
         for op in plan.operations
@@ -135,22 +135,22 @@ def traced_types(plan: ProjectPlan) -> Mapping[int, Mapping[str, DType]]:
 def missing_codes(expect: Expect, problem: WeftError) -> tuple[list[str], set[str]]:
     """Return the expected codes that an error does not have, and those it has.
 
-    Rule names of the mandate stand for their codes.
+    Rule names such as VR-001 are accepted for their codes.
     """
     rules = {failure.rule for failure in getattr(problem, "failures", ())}
     codes = {d.code for d in problem.diagnostics} | rules
     codes |= {f"VR-{code[3:]:0>3}" for code in codes if code.startswith("W120") and code != "W1209"}
-    return [said.text for said in expect.errors if said.text not in codes], codes
+    return [code.text for code in expect.errors if code.text not in codes], codes
 
 
 def check_scenarios(catalog: Catalog, wrong: Collection[str | None] = ()) -> Iterator[Diagnostic]:
-    """Yield what `weft test` would find wrong with scenarios before it computes a row; nothing is started.
+    """Yield the errors of scenarios that `weft test` would report before it computes rows; Spark is not started.
 
-    Scenarios and projects in files that are known to be `wrong` are left out: their errors are reported.
+    Scenarios and projects in `wrong` files are skipped: their errors are reported already.
     """
     for scenario in catalog.workspace.scenarios:
-        said = scenario.project
-        project = said if isinstance(said, Project) else catalog.project(said.text)
+        reference = scenario.project
+        project = reference if isinstance(reference, Project) else catalog.project(reference.text)
         if project is None or {_file(scenario), _file(project)} & set(wrong):
             continue
         with tempfile.TemporaryDirectory(prefix="weft-scenario-") as folder:
@@ -164,34 +164,34 @@ def _file(entity: Scenario | Project) -> str | None:
 def _checked(scenario: Scenario, catalog: Catalog, folder: Path) -> Iterator[Diagnostic]:
     expect = scenario.expect
     try:
-        made = plan_scenario(scenario, catalog, folder, _no_rows)
+        planned = plan_scenario(scenario, catalog, folder, _no_rows)
     except WeftError as problem:
         missing, codes = missing_codes(expect, problem)
         if not expect.errors or isinstance(problem, ScenarioError):
-            # Data that is not there yet is no mistake of a file.
+            # Missing data is not an error of a file.
             yield from (d for d in problem.diagnostics if d.code != "W1309")
         elif missing:
             yield Diagnostic(
                 "W1703",
-                f"the scenario expects {', '.join(missing)}, and its project fails with {', '.join(sorted(codes))}",
-                help="correct the project, or expect what it fails with",
+                f"the scenario expects {', '.join(missing)}, but its project fails with {', '.join(sorted(codes))}",
+                help="correct the project, or the expected errors",
                 at=expect.errors[0].at,
             )
         return
-    types = {f.name: f.dtype for f in made.fields}
+    types = {f.name: f.dtype for f in planned.fields}
     if expect.data is not None:
         try:
             written = written_rows(expect.data, scenario, catalog.workspace.root, _no_rows)
             typed_rows(written, types, expect.data, "the expected output", given=False)
         except ScenarioError as problem:
             yield from problem.diagnostics
-    for wanted in expect.trace or ():
+    for event in expect.trace or ():
         try:
-            typed_trace(wanted, traced_types(made.plan))
+            typed_trace(event, traced_types(planned.plan))
         except ScenarioError as problem:
             yield from problem.diagnostics
 
 
 def _no_rows(_: Path) -> Sequence[Mapping[str, Any]]:
-    """Stand for the rows of a Parquet file: values in it have types, and reading it would start Spark."""
+    """Skip a Parquet file: its values have types, and reading it would start Spark."""
     return ()

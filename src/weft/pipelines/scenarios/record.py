@@ -1,4 +1,4 @@
-"""record: a run, cut down to a few rows, as a scenario that anybody can run again."""
+"""record: a run, reduced to a few rows, as a scenario that can be repeated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.run.failing import explain_failure
 from weft.pipelines.run.prepare import inputs_of
-from weft.pipelines.run.preview import rows_of
+from weft.pipelines.run.preview import collect_rows
 from weft.pipelines.run.publish import replay_plan
 from weft.pipelines.run.resume import changed_inputs
 from weft.pipelines.scenarios.execute import run_scenario
@@ -44,7 +44,7 @@ MOST = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A scenario that was written, and what came of running it."""
+    """A recorded scenario and its result."""
 
     file: Path
     rows: int
@@ -63,7 +63,7 @@ def record(
 ) -> Recorded:
     """Write a scenario with the input rows of a run whose columns have the given values.
 
-    The rows that these rows join come along.  The scenario is run once, and must pass.
+    The rows that these rows join are included.  The scenario is run once and must pass.
     """
     run = reader.run(run_id)
     snapshot = reader.snapshot(run.id)
@@ -71,17 +71,17 @@ def record(
     changed = changed_inputs(snapshot["inputs"], inputs_of(plan, catalog, workspace.root))
     if changed:
         raise RunError(changed.values())
-    called = name or f"{run.project_name} {run.period} from run {short_id(run.id)}"
-    file = out or Path("scenarios") / f"{kebab(called)}.yml"
+    scenario_name = name or f"{run.project_name} {run.period} from run {short_id(run.id)}"
+    file = out or Path("scenarios") / f"{kebab(scenario_name)}.yml"
     if (workspace.root / file).exists():
         raise ScenarioError(
-            f"{file} is already there", code="W1704", help="give it another name: --name or --out"
+            f"{file} already exists", code="W1704", help="choose another name with --name or --out"
         )
     try:
         given, expected, output = _cut(plan, catalog, keys, workspace.root, run.run_at, session, run.id)
     except Exception as failure:
         raise explain_failure(failure, "recording") from failure
-    text = _text(called, run.project_name, plan, given, expected, output, snapshot)
+    text = _text(scenario_name, run.project_name, plan, given, expected, output, snapshot)
     scenario = entity_from_node(Scenario, compose(text, file.as_posix()))
     result = run_scenario(scenario, workspace, reader=reader, session=session)
     if result.status == "error":
@@ -100,7 +100,7 @@ def _cut(
     session: Session,
     run_id: str,
 ) -> tuple[dict[str, tuple[Read, list[dict[str, Any]]]], list[dict[str, Any]], ResolvedOutput | None]:
-    """Return the tables that the chosen rows need, and what the last output makes of them."""
+    """Return the tables that the chosen rows need, and the rows of the last output."""
     spark = session.spark
     period = plan.period
     assert isinstance(period, Period)  # noqa: S101  # a run has one
@@ -113,9 +113,9 @@ def _cut(
     rows = _chosen(env.read(plan.input), plan.input, keys)
     given = {plan.input.table.name: (plan.input, _collected(rows, plan.input))}
     if not given[plan.input.table.name][1]:
-        told_keys = ", ".join(f"{k}={'|'.join(v)}" for k, v in keys.items())
+        key_text = ", ".join(f"{k}={'|'.join(v)}" for k, v in keys.items())
         raise ScenarioError(
-            f"the run read no row with {told_keys}", code="W1706", help="see the values in the input"
+            f"the run read no row with {key_text}", code="W1706", help="check the values in the input"
         )
     frame = started(rows, plan.operations[0].before)
     last: ResolvedOutput | None = None
@@ -127,7 +127,7 @@ def _cut(
         if isinstance(op, ResolvedOutput):
             last = op
             fields = tuple(op.before.schema[n] for n in op.columns if not n.startswith("_"))
-            expected = list(rows_of(lower_output(frame, op, env), fields))
+            expected = list(collect_rows(lower_output(frame, op, env), fields))
         else:
             frame = lower_operation(frame, op, env)
     return given, expected, last
@@ -145,13 +145,13 @@ def _chosen(rows: DataFrame, read: Read, keys: Mapping[str, Sequence[str]]) -> D
             close = find_similar(name, schema, most=1)
             hint = f"did you mean {close[0]!r}?" if close else f"it has {format_list(schema)}"
             raise ScenarioError(f"the input has no column {name!r}", code="W1706", help=hint)
-        wanted = [typed_value(v, schema[name]) for v in values]
-        rows = rows.filter(F.col(quote(name)).isin(*wanted))
+        typed = [typed_value(v, schema[name]) for v in values]
+        rows = rows.filter(F.col(quote(name)).isin(*typed))
     return rows
 
 
 def _needed(op: Any, frame: Any, env: Lowering) -> list[tuple[Read, DataFrame]]:
-    """Return the rows of other tables that an operation meets with the rows at hand."""
+    """Return the rows of other tables that an operation joins with the chosen rows."""
     if isinstance(op, ResolvedAppend):
         return [(op.read, env.read(op.read))]
     found = []
@@ -164,7 +164,7 @@ def _needed(op: Any, frame: Any, env: Lowering) -> list[tuple[Read, DataFrame]]:
         found.append((step.read, right))
     for step in op.joins if isinstance(op, ResolvedUpdate) else ():
         right = env.read(step.read)
-        if not step.extension:  # a condition on an earlier join is not followed: all rows come along
+        if not step.extension:  # a condition on an earlier join is not evaluated: all rows are included
             keys = [compiled(typed, F, env).alias(f"__k{i}") for i, (_, typed) in enumerate(step.keys)]
             right = _meeting(right, list(step.right_keys), frame.df.select(*keys), F)
         found.append((step.read, right))
@@ -186,10 +186,10 @@ def _collected(rows: DataFrame, read: Read) -> list[dict[str, Any]]:
         if f.name in rows.columns
     ]
     fields = [*(f for f in read.table.schema.fields if f.name in rows.columns), *own]
-    found = list(rows_of(rows.limit(MOST + 1), fields))
+    found = list(collect_rows(rows.limit(MOST + 1), fields))
     if len(found) > MOST:
         raise ScenarioError(
-            f"table {read.table.name!r} would bring more than {MOST} rows",
+            f"table {read.table.name!r} would have more than {MOST} rows",
             code="W1706",
             help="name fewer keys",
         )

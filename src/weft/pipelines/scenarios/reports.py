@@ -1,4 +1,4 @@
-"""Results of scenarios for people, for programs and for build servers."""
+"""Results of scenarios, as text, as JSON and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from weft.core.documents import Document, round_seconds
 from weft.errors import Diagnostic, ScenarioError
-from weft.pipelines.scenarios.compare import Mismatch, described
+from weft.pipelines.scenarios.compare import Mismatch, describe_mismatch
 from weft.pipelines.scenarios.values import plain
 
 Status = Literal["pass", "fail", "error"]
@@ -21,7 +21,7 @@ Status = Literal["pass", "fail", "error"]
 class ScenarioResult(Document):
     """One scenario after it ran: ``pass``, ``fail`` with mismatches, ``error`` with diagnostics.
 
-    `key` are the columns by which reports name a row; `actual` the rows that came out.
+    `key` are the columns by which reports name a row; `actual` the actual rows.
     """
 
     DOCUMENT: ClassVar = (
@@ -48,12 +48,12 @@ class ScenarioResult(Document):
 
     @property
     def error(self) -> Diagnostic | None:
-        """The first finding of a scenario that did not run."""
+        """The first finding of a scenario that could not run."""
         return self.diagnostics[0] if self.diagnostics else None
 
 
-def counted(results: Sequence[ScenarioResult]) -> dict[str, int]:
-    """Return how many scenarios passed, failed, or could not be judged."""
+def count_results(results: Sequence[ScenarioResult]) -> dict[str, int]:
+    """Return the number of scenarios that passed, failed, or ended in an error."""
     status = [r.status for r in results]
     return {"passed": status.count("pass"), "failed": status.count("fail"), "errors": status.count("error")}
 
@@ -68,7 +68,7 @@ _WIDTH = 78
 
 
 def format_results(results: Sequence[ScenarioResult], *, verbose: bool = False) -> str:
-    """Return a line for each scenario, its differences below it, and the sum."""
+    """Return a line for each scenario, its differences below it, and a summary."""
     lines: list[str] = []
     for result in results:
         lines += format_result_lines(result, verbose=verbose)
@@ -77,19 +77,19 @@ def format_results(results: Sequence[ScenarioResult], *, verbose: bool = False) 
 
 
 def format_result_lines(result: ScenarioResult, *, verbose: bool = False) -> list[str]:
-    """Return one scenario as lines for people."""
+    """Return one scenario as lines of text."""
     head = f"{_WORDS[result.status]:<5} {result.name}"
     lines = [f"{head:<{_WIDTH}} {result.seconds:.1f} s"]
     shown = result.mismatches if verbose else result.mismatches[:SHOWN]
     for mismatch in shown:
-        lines += [f"  {line}" for line in described(mismatch, result.key)]
+        lines += [f"  {line}" for line in describe_mismatch(mismatch, result.key)]
     rest = len(result.mismatches) - len(shown)
     if rest:
         lines.append(f"  and {rest} more")
     for diagnostic in result.diagnostics:
         lines += [f"  {line}" for line in str(diagnostic).splitlines()]
     if result.snapshot is not None:
-        lines.append(f"  what came out: {result.snapshot.as_posix()}")
+        lines.append(f"  actual rows: {result.snapshot.as_posix()}")
     return lines
 
 
@@ -101,7 +101,7 @@ def summary(results: Sequence[ScenarioResult]) -> str:
     """
     if not results:
         return "no scenarios"
-    numbers = counted(results)
+    numbers = count_results(results)
     parts = [f"{numbers['passed']} passed"]
     parts += [f"{numbers['failed']} failed"] if numbers["failed"] else []
     parts += [f"{numbers['errors']} with errors"] if numbers["errors"] else []
@@ -110,12 +110,12 @@ def summary(results: Sequence[ScenarioResult]) -> str:
 
 def to_json(results: Sequence[ScenarioResult]) -> dict[str, Any]:
     """Return the `data` of the document that ``weft test --json`` prints."""
-    return {"scenarios": [r.to_dict() for r in results], **counted(results)}
+    return {"scenarios": [r.to_dict() for r in results], **count_results(results)}
 
 
 def format_junit(results: Sequence[ScenarioResult]) -> str:
-    """Return the results in the form that build servers read."""
-    numbers = counted(results)
+    """Return the results as JUnit XML."""
+    numbers = count_results(results)
     total = sum(r.seconds for r in results)
     head = f'<testsuite name="weft" tests="{len(results)}" failures="{numbers["failed"]}"'
     lines = [
@@ -154,7 +154,7 @@ def kebab(name: str) -> str:
 
 
 def write_snapshot(result: ScenarioResult, root: Path) -> Path | None:
-    """Write the rows that came out of a failed scenario beside the others; return the file."""
+    """Write the actual rows of a failed scenario to a file and return it."""
     if result.actual is None or result.status == "pass":
         return None
     file = SNAPSHOTS / f"{kebab(result.name)}-actual.yml"
@@ -163,7 +163,9 @@ def write_snapshot(result: ScenarioResult, root: Path) -> Path | None:
         (root / file).write_text(rows_yaml(result.actual), encoding="utf-8")
     except OSError as cause:
         raise ScenarioError(
-            f"{file} cannot be written: {cause.strerror}", code="W1704", help="`--no-snapshot` writes nothing"
+            f"{file} cannot be written: {cause.strerror}",
+            code="W1704",
+            help="pass `--no-snapshot` to write nothing",
         ) from cause
     return file
 
@@ -180,7 +182,7 @@ def row_yaml(row: Mapping[str, Any]) -> str:
 
 
 def yaml_cell(value: Any) -> str:
-    """Return a value as YAML in one line; what is no number, truth or NULL is a quoted text.
+    """Return a value as YAML in one line; everything but numbers, booleans and NULL is a quoted string.
 
     >>> yaml_cell(None), yaml_cell(3), yaml_cell("JE-1"), yaml_cell({"a": "b"})
     ('null', '3', '"JE-1"', '{"a": "b"}')

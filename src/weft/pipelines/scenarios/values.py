@@ -1,4 +1,7 @@
-"""Values of scenarios in the types of their columns: what is written, what comes out, and when they are equal."""
+"""Rows and values of scenarios: read from the scenario or a file, converted to the types of their columns, compared.
+
+A file is relative to the scenario; a path that is absolute or leads out of the workspace is rejected.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ from weft.pipelines.model.scenario import Rows, Scenario
 from weft.pipelines.model.values import LocatedText
 
 _WHOLE: Mapping[DType, int] = {types.INTEGER: 32, types.LONG: 64}
-_TRUTH = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False}
 
 
 def typed_value(value: Any, dtype: DType, at: Source | None = None) -> Any:
-    """Return what was written as a value of a column; raise `ScenarioError` when it is none.
+    """Return a value in the type of a column; raise `ScenarioError` when it is invalid.
 
     >>> typed_value("1.50", types.Decimal(18, 2)), typed_value("2026-01-31", types.DATE)
     (Decimal('1.50'), datetime.date(2026, 1, 31))
@@ -39,12 +42,15 @@ def typed_value(value: Any, dtype: DType, at: Source | None = None) -> Any:
         found = NotImplemented
     if found is NotImplemented:
         raise ScenarioError(
-            f"{_shown(value)} is no {dtype}", code="W1702", help=f"write a value of type {dtype}", at=at
+            f"{_format(value)} is not a valid {dtype}",
+            code="W1702",
+            help=f"write a value of type {dtype}",
+            at=at,
         )
     return found
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     return repr(str(value)) if isinstance(value, str) else str(getattr(value, "text", value))
 
 
@@ -70,7 +76,7 @@ def _simple(value: Any, dtype: DType) -> Any:
     if dtype == types.STRING:
         return _text(value)
     if dtype == types.BOOLEAN:
-        return value if isinstance(value, bool) else _TRUTH.get(_text(value).lower(), NotImplemented)
+        return value if isinstance(value, bool) else _BOOLEANS.get(_text(value).lower(), NotImplemented)
     if dtype == types.DATE:
         return value if type(value) is dt.date else dt.date.fromisoformat(_text(value))
     if dtype in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
@@ -128,7 +134,7 @@ def equal(expected: Any, actual: Any, tolerance: Decimal | None = None) -> bool:
 
 
 def key_of(value: Any) -> Any:
-    """Return a value that can be looked up: equal values have equal keys."""
+    """Return a hashable key of a value: equal values have equal keys."""
     if isinstance(value, Mapping):
         return tuple(sorted((k, key_of(v)) for k, v in value.items()))
     if isinstance(value, list | tuple):
@@ -137,7 +143,7 @@ def key_of(value: Any) -> Any:
 
 
 def cell_text(value: Any) -> str:
-    """Return a value as a file or a report has it."""
+    """Return a value as text for a file or a report."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -154,7 +160,7 @@ def cell_text(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it; decimals, days and times are texts."""
+    """Return a value as JSON; decimals, dates and times are strings."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
@@ -177,54 +183,56 @@ ReadParquet = Callable[[Path], Sequence[Mapping[str, Any]]]
 
 
 def written_rows(
-    said: Rows, scenario: Scenario, root: Path, read_parquet: ReadParquet
+    source: Rows, scenario: Scenario, root: Path, read_parquet: ReadParquet
 ) -> tuple[Mapping[str, Any], ...]:
-    """Return rows as they are written: in the scenario, as CSV text, or in a file."""
-    if said.rows is not None:
-        return tuple(dict(row) for row in said.rows)
-    if said.csv is not None:
-        return _csv_rows(said.csv.text, said.csv.at)
-    assert said.file is not None  # noqa: S101  # one of the three is there
-    path = file_of(said.file, scenario, root)
+    """Return rows as written: in the scenario, as CSV text, or in a file."""
+    if source.rows is not None:
+        return tuple(dict(row) for row in source.rows)
+    if source.csv is not None:
+        return _csv_rows(source.csv.text, source.csv.at)
+    assert source.file is not None  # noqa: S101  # one of the three is set
+    path = file_of(source.file, scenario, root)
     if path.suffix == ".parquet":
         return tuple(read_parquet(path))
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as cause:
         raise _path_error(
-            said.file, f"cannot be read: {cause}", "check its rights and its encoding"
+            source.file, f"cannot be read: {cause}", "check its permissions and its encoding"
         ) from cause
-    return _csv_rows(text, said.file.at) if path.suffix == ".csv" else _json_rows(text, said.file)
+    return _csv_rows(text, source.file.at) if path.suffix == ".csv" else _json_rows(text, source.file)
 
 
-def file_of(said: LocatedText, scenario: Scenario, root: Path) -> Path:
-    """Return the file that a scenario names; raise W1704 when it may not be read or is not there."""
-    name = said.text
+def file_of(source: LocatedText, scenario: Scenario, root: Path) -> Path:
+    """Return the file that a scenario names; raise W1704 when it may not be read or does not exist."""
+    name = source.text
     if scenario.file is None:
-        raise _path_error(said, "has no folder to start from", "a scenario without a file has rows only")
+        raise _path_error(source, "has no folder to start from", "a scenario without a file has rows only")
     if Path(name).is_absolute():
-        raise _path_error(said, "is absolute", "write it relative to the scenario")
+        raise _path_error(source, "is absolute", "write it relative to the scenario")
     path = (root / scenario.file).parent / name
     if not path.resolve().is_relative_to(root.resolve()):
-        raise _path_error(said, "leads out of the workspace", "put the file into the workspace")
+        raise _path_error(source, "leads out of the workspace", "put the file into the workspace")
     if path.suffix not in FILES:
-        raise _path_error(said, f"ends in {path.suffix!r}", f"files are {format_list(FILES)}")
+        raise _path_error(source, f"ends in {path.suffix!r}", f"files are {format_list(FILES)}")
     if not path.is_file():
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         close = find_similar(path.name, beside, most=1)
         hint = f"did you mean {close[0]!r}?" if close else "write it relative to the scenario"
-        raise _path_error(said, "is not there", hint)
+        raise _path_error(source, "does not exist", hint)
     return path
 
 
-def _path_error(said: LocatedText, why: str, help: str) -> ScenarioError:
-    return ScenarioError(f"the file {said.text!r} {why}", code="W1704", help=help, at=said.at)
+def _path_error(source: LocatedText, why: str, help: str) -> ScenarioError:
+    return ScenarioError(f"the file {source.text!r} {why}", code="W1704", help=help, at=source.at)
 
 
 def _csv_rows(text: str, at: Source | None) -> tuple[Mapping[str, Any], ...]:
     lines = list(csv.reader(io.StringIO(text.strip("\n")), skipinitialspace=True))
     if not lines or not any(lines[0]):
-        raise ScenarioError("the CSV has no line with column names", code="W1702", help="write one", at=at)
+        raise ScenarioError(
+            "the CSV has no header", code="W1702", help="write the column names in the first line", at=at
+        )
     names = [name.strip() for name in lines[0]]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -237,16 +245,16 @@ def _csv_rows(text: str, at: Source | None) -> tuple[Mapping[str, Any], ...]:
             continue
         if len(line) != len(names):
             raise ScenarioError(
-                f"line {number} of the CSV has {len(line)} fields, its head has {len(names)}",
+                f"line {number} of the CSV has {len(line)} fields, its header has {len(names)}",
                 code="W1702",
-                help="an empty field is NULL; quote a text that holds a comma",
+                help="an empty field is NULL; quote a string that contains a comma",
                 at=at,
             )
         rows.append({name: value if value != "" else None for name, value in zip(names, line, strict=True)})
     return tuple(rows)
 
 
-def _json_rows(text: str, said: LocatedText) -> tuple[Mapping[str, Any], ...]:
+def _json_rows(text: str, source: LocatedText) -> tuple[Mapping[str, Any], ...]:
     try:
         whole = text.strip()
         found = (
@@ -256,22 +264,25 @@ def _json_rows(text: str, said: LocatedText) -> tuple[Mapping[str, Any], ...]:
         )
     except ValueError as cause:
         raise ScenarioError(
-            f"the file {said.text!r} is no JSON: {cause}", code="W1702", help="one object a line", at=said.at
+            f"the file {source.text!r} is not valid JSON: {cause}",
+            code="W1702",
+            help="write one object per line",
+            at=source.at,
         ) from cause
     if not all(isinstance(row, dict) for row in found):
         raise ScenarioError(
-            f"the file {said.text!r} holds something else than rows",
+            f"the file {source.text!r} does not hold rows",
             code="W1702",
-            help="one object a line",
-            at=said.at,
+            help="write one object per line",
+            at=source.at,
         )
     return tuple(found)
 
 
 def typed_rows(
-    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, DType], said: Rows, what: str, *, given: bool
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, DType], source: Rows, what: str, *, given: bool
 ) -> tuple[dict[str, Any], ...]:
-    """Return rows with values in the types of their columns; raise W1702 with everything that does not fit.
+    """Return rows with values in the types of their columns; raise W1702 with every invalid value.
 
     Given rows must fit as they are; an expected value may have more digits than any actual one.
     """
@@ -280,7 +291,7 @@ def typed_rows(
     for i, row in enumerate(rows):
         values = {}
         for name, value in row.items():
-            at = said.at.of(f"rows.{i}.{name}") if said.rows is not None else _place(said)
+            at = source.at.of(f"rows.{i}.{name}") if source.rows is not None else _location(source)
             if name not in columns:
                 close = find_similar(name, columns, most=1)
                 hint = f"did you mean {close[0]!r}?" if close else f"columns are {format_list(columns)}"
@@ -295,7 +306,7 @@ def typed_rows(
                 problems[name, str(i)] = Diagnostic("W1702", text, help=error.help, at=at)
                 continue
             if given and not fits(values[name], columns[name]):
-                text = f"row {i + 1} of {what}, column {name!r}: {value} does not fit into {columns[name]}"
+                text = f"row {i + 1} of {what}, column {name!r}: {value} does not fit {columns[name]}"
                 problems[name, str(i)] = Diagnostic("W1702", text, help="nothing is rounded", at=at)
         found.append(values)
     if problems:
@@ -303,6 +314,6 @@ def typed_rows(
     return tuple(found)
 
 
-def _place(said: Rows) -> Source | None:
-    part = said.file or said.csv
-    return said.at.whole if part is None else part.at
+def _location(source: Rows) -> Source | None:
+    part = source.file or source.csv
+    return source.at.whole if part is None else part.at

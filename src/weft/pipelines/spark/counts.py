@@ -1,10 +1,10 @@
-"""Row counts of operations, taken while their outputs are written.
+"""Row counts of operations, collected while their outputs are written.
 
 Before::
 
     update 10 (selector), aggregate 20, delete 30, output 40          no count() anywhere
 
-After: rows carry what became of them, and one observe in front of the writing counts it::
+After: hidden columns record the changes of a row, and one observe before the write counts them::
 
     __weft_c10   the selector of 10 matched       count_if(__weft_c10)
     __weft_born  20 on the rows that 20 added     count_if(__weft_born = 20)
@@ -66,7 +66,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is counted of one operation."""
+    """The counts of one operation."""
 
     seq: int
     rows_in: Key
@@ -90,9 +90,9 @@ class Tally:
         *,
         fan: str = "",
     ) -> Tally:
-        """Return the tally with an update; without a flag it changes every row it sees."""
+        """Return the tally with an update; without a flag it changes every visible row."""
         events = (*self.events, Event("fan", seq, fan)) if fan else self.events
-        changed = _seen_after(self.events) if flag is None else ("flag", flag)
+        changed = _visible_after(self.events) if flag is None else ("flag", flag)
         return self._with(seq, events, changed, joins)
 
     def added(self, seq: int) -> Tally:
@@ -114,7 +114,7 @@ class Tally:
         changed: Key,
         joins: tuple[tuple[str, Key, Key | None], ...] = (),
     ) -> Tally:
-        entry = Entry(seq, _seen_after(self.events), _seen_after(events), changed, joins)
+        entry = Entry(seq, _visible_after(self.events), _visible_after(events), changed, joins)
         return Tally(events, (*self.entries, entry))
 
     def keys(self, *, out: bool) -> tuple[Key, ...]:
@@ -161,7 +161,7 @@ class Tally:
                 return None
 
     def _no_copies(self, seq: int, F: ModuleType, *, itself: bool = False) -> list[Column]:
-        """Return the conditions that a row is no copy that a join made later."""
+        """Return the conditions that exclude copies that later joins made."""
         fans = [e for e in self.events if e.kind == "fan"]
         return [_not(F, e.flag) for e in fans if e.seq > seq or (itself and e.seq == seq)]
 
@@ -170,7 +170,7 @@ def _counted(event: Event) -> Key:
     return ("copies", event.seq, event.flag) if event.kind == "fan" else (event.kind, event.seq)
 
 
-def _seen_after(events: tuple[Event, ...]) -> Key:
+def _visible_after(events: tuple[Event, ...]) -> Key:
     return ("visible", len(events))
 
 
@@ -208,7 +208,7 @@ class Counts:
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Any, Tally, dict[Key, str]]] = []
-        self._found: dict[int, OperationCounts] = {}
+        self._counts: dict[int, OperationCounts] = {}
 
     def observed(self, df: DataFrame, tally: Tally, out: Column | None = None) -> DataFrame:
         """Return the rows with their counts taken on the way; `out` says which of them are written."""
@@ -229,23 +229,23 @@ class Counts:
     def result(self) -> Mapping[int, OperationCounts]:
         """Return the counts of every operation whose rows went through a finished action, by seq.
 
-        Call it after an action; asking before one has run waits for it.
+        Call it after an action; before one has run, the call waits for it.
         """
         while self._waiting:
             observation, tally, names = self._waiting.pop(0)
-            numbers = _asked(observation)
+            numbers = _read_observation(observation)
             counted = {key: int(numbers.get(name) or 0) for key, name in names.items()}
             for counts in _read(tally, tally.numbers(counted)):
-                self._found[counts.seq] = counts
-        return dict(sorted(self._found.items()))
+                self._counts[counts.seq] = counts
+        return dict(sorted(self._counts.items()))
 
     def forget(self) -> None:
-        """Drop what waits for an action that failed."""
+        """Drop the observations of a failed action."""
         self._waiting.clear()
 
 
-def _asked(observation: Any) -> Mapping[str, Any]:
-    """Return the numbers of an observation; none when Spark found that there are no rows to look at."""
+def _read_observation(observation: Any) -> Mapping[str, Any]:
+    """Return the numbers of an observation; empty when Spark skipped the action because there are no rows."""
     answers: list[Mapping[str, Any]] = []
     failures: list[Exception] = []
 

@@ -1,4 +1,4 @@
-"""The working set on Spark, and what operations need to change it."""
+"""The working set on Spark, and the context in which operations are lowered."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RunMoment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A joined side as it was read, for the job that looks for keys it has more than once."""
+    """A joined side, kept for the job that finds repeated keys."""
 
     alias: str
     right: DataFrame
@@ -51,7 +51,7 @@ class Opened:
 class Lowering:
     """What lowering needs: the session, how tables are read, the run, and where rows are counted.
 
-    `size_of` tells the bytes of a read, for choosing a broadcast.  Lookups are opened once when `eager`.
+    `size_of` returns the bytes of a read, to choose a broadcast.  Lookups are opened once when `eager`.
     Without `counts` nothing is counted.
     """
 
@@ -63,7 +63,7 @@ class Lowering:
     eager: bool = True
     opened: dict[str, list[Opened]] = field(default_factory=dict)
     columns: dict[str, Column] = field(default_factory=dict)
-    """Columns by name, made once: an expression costs a message to the JVM for each part."""
+    """Columns by name, cached: each part of an expression costs a message to the JVM."""
     _frames: dict[str, DataFrame] = field(default_factory=dict)
     _now: Column | None = None
 
@@ -78,13 +78,13 @@ class Lowering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingFrame:
-    """The rows that operations hand on: columns of `schema` under their own names, and `hidden` ones.
+    """The rows that operations pass on: columns of `schema` under their own names, and `hidden` ones.
 
     The frame may have them in another order; `clean` gives those of the schema as it says.  `pending` are
     columns that updates have changed and that no projection computes yet: updates that do not read each
     other's columns become one projection.
 
-    `deleted` says whether rows may be deleted.  `tally` says what the hidden columns count.
+    `deleted` tells whether rows may be deleted.  `tally` defines what the hidden columns count.
     """
 
     base: DataFrame
@@ -134,7 +134,7 @@ def started(df: DataFrame, working: WorkingSet, *, deleted: bool = False) -> Wor
     if not deleted:
         return WorkingFrame(base=df.select(*names), schema=working.schema)
     F = functions_of(df)
-    # Rows that were deleted before count for no operation that comes now.
+    # Rows that were deleted earlier are not counted by later operations.
     died = F.when(F.col(DELETED), F.lit(0).cast("long")).alias(DIED.name)
     tally = Tally(events=(Event("died", 0),))
     return WorkingFrame(
@@ -156,14 +156,14 @@ def compiled(typed: Typed, F: ModuleType, env: Lowering) -> Column:
 
 
 def holds(typed: Typed, F: ModuleType, env: Lowering) -> Column:
-    """Return whether a condition holds; NULL is no."""
+    """Return whether a condition is true; NULL counts as false."""
     found: Column = F.coalesce(compiled(typed, F, env), F.lit(False))
     return found
 
 
 def run_time(F: ModuleType, env: Lowering) -> Column:
     """Return the time of the run as a column."""
-    if env._now is None:  # noqa: SLF001  # each operation writes it, so it is made once
+    if env._now is None:  # noqa: SLF001  # each operation writes it, so it is cached
         env._now = literal(F, env.run.at, TIMESTAMP)  # noqa: SLF001
     return env._now  # noqa: SLF001
 

@@ -1,6 +1,6 @@
-"""Fingerprints of what a run reads, so that a rerun knows whether it reads the same.
+"""Fingerprints of the inputs of a run, so that a rerun can tell whether they have changed.
 
-No job is needed: local files are hashed here, large ones are told by size and time of change.
+No job is needed: local files are hashed here, large ones are identified by size and time of change.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from weft.pipelines.plan.resolver.locate import find_datasource
 from weft.pipelines.plan.resolver.service import needs_service, request_location
 
 HASHED_UP_TO = 64 * 1024 * 1024
-"""Files of more bytes are told by their size and time of change."""
+"""Larger files are identified by their size and time of change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePrint(Document):
-    """A file as it was read; the hash is None of one that is too large, the time of one that is hashed."""
+    """A file as it was read; a hashed file has no time, a large file no hash."""
 
     path: str
     bytes: int
@@ -32,7 +32,7 @@ class FilePrint(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPrint(Document):
-    """What one read finds: local files, and tables or remote paths by name, which nobody can vouch for."""
+    """The data of one read: local files, and the names of tables or remote paths, whose content is not checked."""
 
     files: tuple[FilePrint, ...] = ()
     tables: tuple[str, ...] = ()
@@ -44,11 +44,11 @@ class InputPrint(Document):
 
 
 def fingerprint_inputs(locations: Iterable[Location], catalog: Catalog, root: Path) -> InputPrint:
-    """Return the fingerprint of what lies at the locations now; data that is missing has none."""
+    """Return the fingerprint of the data at the locations; missing data has none."""
     files: dict[str, FilePrint] = {}
     tables: dict[str, None] = {}
-    for said in locations:
-        location = request_location(said, root) if needs_service(said) else said
+    for planned in locations:
+        location = request_location(planned, root) if needs_service(planned) else planned
         source = find_datasource(location, catalog)
         if location.path is None:
             tables[f"{location.datasource_id}:{location}"] = None
@@ -58,20 +58,20 @@ def fingerprint_inputs(locations: Iterable[Location], catalog: Catalog, root: Pa
             tables[path] = None
             continue
         for file in list_data_files(path):
-            shown = _shown(file, root)
-            files[shown] = _print(file, shown)
+            path_text = _relative(file, root)
+            files[path_text] = _print(file, path_text)
     return InputPrint(files=tuple(files[p] for p in sorted(files)), tables=tuple(sorted(tables)))
 
 
-def _shown(file: Path, root: Path) -> str:
+def _relative(file: Path, root: Path) -> str:
     return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
 
 
-def _print(file: Path, shown: str) -> FilePrint:
+def _print(file: Path, path_text: str) -> FilePrint:
     stat = file.stat()
     if stat.st_size > HASHED_UP_TO:
-        return FilePrint(path=shown, bytes=stat.st_size, mtime_ns=stat.st_mtime_ns)
-    return FilePrint(path=shown, bytes=stat.st_size, sha256=file_hash(file))
+        return FilePrint(path=path_text, bytes=stat.st_size, mtime_ns=stat.st_mtime_ns)
+    return FilePrint(path=path_text, bytes=stat.st_size, sha256=file_hash(file))
 
 
 def changes(before: InputPrint, now: InputPrint) -> tuple[str, ...]:
@@ -83,18 +83,18 @@ def changes(before: InputPrint, now: InputPrint) -> tuple[str, ...]:
     """
     old = {file.path: file for file in before.files}
     new = {file.path: file for file in now.files}
-    told = [f"{path} is gone" for path in old if path not in new]
-    told += [f"{path} is new" for path in new if path not in old]
-    told += [
-        f"{path} changed: {_told(old[path])} -> {_told(new[path])}"
+    sentences = [f"{path} is missing" for path in old if path not in new]
+    sentences += [f"{path} is new" for path in new if path not in old]
+    sentences += [
+        f"{path} changed: {_describe(old[path])} -> {_describe(new[path])}"
         for path in old
         if path in new and old[path] != new[path]
     ]
-    told += [f"{name} is read no more" for name in before.tables if name not in now.tables]
-    told += [f"{name} is read now" for name in now.tables if name not in before.tables]
-    return tuple(told)
+    sentences += [f"{name} is no longer read" for name in before.tables if name not in now.tables]
+    sentences += [f"{name} is newly read" for name in now.tables if name not in before.tables]
+    return tuple(sentences)
 
 
-def _told(file: FilePrint) -> str:
+def _describe(file: FilePrint) -> str:
     mark = file.sha256[:12] if file.sha256 else f"changed at {file.mtime_ns}"
     return f"{file.bytes} bytes, {mark}"

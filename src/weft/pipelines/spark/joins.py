@@ -68,11 +68,11 @@ def with_lookup(left: Joined, step: LookupStep, env: Lowering) -> Joined:
     """Return the rows with the columns of a lookup; more than one match fails the job."""
     prefix = join_column_name("l", step.alias)
     right = _right(step, prefix, env, step.columns)
-    return _made(left, right, step, env, [(target, target.rpartition("$")[2]) for _, target in step.keys])
+    return _join(left, right, step, env, [(target, target.rpartition("$")[2]) for _, target in step.keys])
 
 
 def with_join(left: Joined, step: ResolvedJoinStep, env: Lowering) -> Joined:
-    """Return the rows with the columns of a join; its mark is NULL where nothing matches."""
+    """Return the rows with the columns of a join; its mark is NULL on unmatched rows."""
     F = functions_of(left.df)
     for name, typed in step.keys:
         if name not in (f.name for f in left.fields):
@@ -84,19 +84,19 @@ def with_join(left: Joined, step: ResolvedJoinStep, env: Lowering) -> Joined:
         right = _numbered(right, prefix)
     keys = [(f"{prefix}${k}", k) for k in step.right_keys]
     if step.on_multiple == "error":
-        return _made(left, right, step, env, keys)
+        return _join(left, right, step, env, keys)
     if step.late:
         numbered = left.with_column(ROW, F.monotonically_increasing_id())
-        joined = _made(numbered, right, step, env, keys)
-        return _told_apart(joined, step, prefix, [F.col(ROW.name)])
-    right = _told_apart(right, step, prefix, [F.col(quote(name)) for name, _ in keys])
-    return _made(left, right, step, env, keys)
+        joined = _join(numbered, right, step, env, keys)
+        return _number_matches(joined, step, prefix, [F.col(ROW.name)])
+    right = _number_matches(right, step, prefix, [F.col(quote(name)) for name, _ in keys])
+    return _join(left, right, step, env, keys)
 
 
 def has_match(step: ResolvedJoinStep, F: ModuleType) -> Column:
     """Return whether a row has a match.
 
-    A key that meets is not NULL, and every reader of the joined side carries the keys: with the mark
+    A matched key is not NULL, and every reader of the joined side has the keys.  With the mark
     instead, two readers of one join would differ in a column, and Spark would build its side twice.
     """
     prefix = join_column_name("j", step.alias)
@@ -162,16 +162,16 @@ def _right(
     return Joined(df, (*fields, Field(prefix, BOOLEAN, nullable=False)))
 
 
-def _made(
+def _join(
     left: Joined,
     right: Joined,
     step: ResolvedJoinStep | LookupStep,
     env: Lowering,
     keys: list[tuple[str, str]],
 ) -> Joined:
-    """Return the join that was planned, and remember the right side for its errors.
+    """Return the planned join, and keep the right side for error messages.
 
-    The sides also have columns that the plan does not know, such as counts of matches: they pass through.
+    Columns that the plan does not have, such as counts of matches, pass through.
     """
     planned = step.resolved
     join = planned.carrying(left.beside(planned.left), right.beside(planned.right))
@@ -183,36 +183,36 @@ def _made(
 
 
 def _numbered(right: Joined, prefix: str) -> Joined:
-    """Return the joined side with equal row ids told apart by a number."""
+    """Return the joined side with a number that distinguishes equal row ids."""
     F = functions_of(right.df)
     own = [F.col(f.name) for f in right.fields if f.dtype.is_orderable]
     window = window_of(right.df).partitionBy(F.col(f"{prefix}${ROW_ID}")).orderBy(*own)
     return right.with_column(Field(_occurrence(prefix), LONG), F.row_number().over(window).cast("long"))
 
 
-def _told_apart(rows: Joined, step: ResolvedJoinStep, prefix: str, partition: list[Column]) -> Joined:
+def _number_matches(rows: Joined, step: ResolvedJoinStep, prefix: str, partition: list[Column]) -> Joined:
     """Return rows that match numbered and counted; of a join that takes the first, only that one."""
     F = functions_of(rows.df)
     window = window_of(rows.df).partitionBy(*partition)
     count = F.count(F.col(prefix)).over(window)
     number = F.row_number().over(window.orderBy(*_order(rows, step, prefix, F)))
-    told = rows.with_column(Field(count_name(prefix), LONG), count)
-    told = told.with_column(Field(number_name(prefix), LONG), number.cast("long"))
+    numbered = rows.with_column(Field(count_name(prefix), LONG), count)
+    numbered = numbered.with_column(Field(number_name(prefix), LONG), number.cast("long"))
     if step.on_multiple == "first":
-        return Joined(told.df.filter(F.col(number_name(prefix)) == F.lit(1)), told.fields)
-    return told
+        return Joined(numbered.df.filter(F.col(number_name(prefix)) == F.lit(1)), numbered.fields)
+    return numbered
 
 
 def _order(rows: Joined, step: ResolvedJoinStep, prefix: str, F: ModuleType) -> list[Column]:
-    """Return the order of matches: as asked for, then by every column, so that nothing is left to chance."""
-    asked = {
+    """Return the order of matches: as requested, then by every column, so that it is deterministic."""
+    requested = {
         f"{prefix}${name}": F.col(f"{prefix}${name}").asc_nulls_last()
         if up
         else F.col(f"{prefix}${name}").desc_nulls_last()
         for name, up in step.order_by
     }
     own = [f for f in rows.fields if f.name.startswith(f"{prefix}$") and f.dtype.is_orderable]
-    return [*asked.values(), *(F.col(f.name).asc_nulls_last() for f in own if f.name not in asked)]
+    return [*requested.values(), *(F.col(f.name).asc_nulls_last() for f in own if f.name not in requested)]
 
 
 MOST_KEYS = 20
@@ -243,7 +243,7 @@ def _error(alias: str, keys: str, *, more: bool) -> RuntimeJoinError:
     return RuntimeJoinError(
         f"Join {alias!r} matches more than one row: {keys}" + (" and more" if more else ""),
         code="W1209",
-        help="correct the data, add a term to `on`, or say on_multiple: first or all",
+        help="correct the data, add a term to `on`, or set on_multiple to first or all",
     )
 
 

@@ -55,7 +55,7 @@ class Origin:
     table: str
 
 
-def made_id(
+def added_row_id(
     F: ModuleType, word: str, seq: int, env: Lowering, values: Sequence[tuple[Column, DType]]
 ) -> Column:
     """Return the id of an added row: it depends on the project, the operation, the period and the values."""
@@ -94,7 +94,7 @@ def with_rows(
 ) -> WorkingFrame:
     """Return the working set with rows added behind its own.
 
-    `columns` gives the columns of the added rows; what it leaves out is NULL on them.  Columns that are
+    `columns` gives the columns of the added rows; missing ones are NULL on them.  Columns that are
     new to the working set are NULL on the rows that were there.
     """
     F = frame.F
@@ -129,7 +129,7 @@ def lower_aggregate(frame: WorkingFrame, op: ResolvedAggregate, env: Lowering) -
     dataset = op.before.dataset
     origin = Origin(kind="summary", seq=op.seq, dataset_id=dataset.id, table=op.before.table)
     columns = own_columns(F, origin, env)
-    columns["_row_id"] = made_id(F, "agg", op.seq, env, key_values(op.keys, F))
+    columns["_row_id"] = added_row_id(F, "agg", op.seq, env, key_values(op.keys, F))
     columns |= group_columns(op.keys, op.values, F)
     return with_rows(frame, op.after.schema, grouped, columns, origin, env)
 
@@ -143,16 +143,16 @@ def groups(
 ) -> DataFrame:
     """Return one row for each group, its columns under names of their own."""
     by = [compiled(typed, F, env).alias(f"{HIDDEN}_g{i}") for i, (_, typed) in enumerate(keys)]
-    made = [compiled(typed, F, env).alias(f"{HIDDEN}_v{i}") for i, (_, typed, _) in enumerate(values)]
-    return rows.groupBy(*by).agg(*made)
+    aggregates = [compiled(typed, F, env).alias(f"{HIDDEN}_v{i}") for i, (_, typed, _) in enumerate(values)]
+    return rows.groupBy(*by).agg(*aggregates)
 
 
 def group_columns(
     keys: tuple[tuple[str, Typed], ...], values: tuple[tuple[str, Typed, DType], ...], F: ModuleType
 ) -> dict[str, Column]:
     """Return the columns of a group under the names they are stored in."""
-    found = {name: F.col(f"{HIDDEN}_g{i}") for i, (name, _) in enumerate(keys)}
-    return found | {name: F.col(f"{HIDDEN}_v{i}") for i, (name, _, _) in enumerate(values)}
+    columns = {name: F.col(f"{HIDDEN}_g{i}") for i, (name, _) in enumerate(keys)}
+    return columns | {name: F.col(f"{HIDDEN}_v{i}") for i, (name, _, _) in enumerate(values)}
 
 
 def key_values(keys: tuple[tuple[str, Typed], ...], F: ModuleType) -> list[tuple[Column, DType]]:
@@ -171,11 +171,11 @@ def lower_append(frame: WorkingFrame, op: ResolvedAppend, env: Lowering) -> Work
     columns = own_columns(F, origin, env)
     if op.keys is not None:
         rows = groups(rows, op.keys, op.values, F, env)
-        columns["_row_id"] = made_id(F, "app", op.seq, env, key_values(op.keys, F))
+        columns["_row_id"] = added_row_id(F, "app", op.seq, env, key_values(op.keys, F))
         columns |= group_columns(op.keys, op.values, F)
     else:
         columns |= _placed(op, F)
-        columns["_row_id"] = made_id(F, "app", op.seq, env, [(F.col("_row_id"), STRING)])
+        columns["_row_id"] = added_row_id(F, "app", op.seq, env, [(F.col("_row_id"), STRING)])
         columns |= {name: compiled(typed, F, env) for name, typed, _ in op.values}
     return with_rows(frame, op.after.schema, rows, columns, origin, env)
 

@@ -1,18 +1,16 @@
-"""A read of a plan as a DataFrame: found, typed, filtered, with system columns.
+"""A read of a plan as a DataFrame: located, typed, filtered, with system columns.
 
 ::
 
     locations -> parts (as the source has them) -> declared types -> period or as-of filter -> not deleted
               -> one frame: columns of the read, system columns, temporal columns
 
-A fingerprint of the rows that a read gives, for data that says when each row became known.
-
-::
+Data with times of knowledge has a fingerprint of the rows that a run reads::
 
     data/rates.csv   EUR 1.0850  _known_from 2026-01-02      a run with known_at 2026-02-01 reads this row,
                      EUR 1.0870  _known_from 2026-03-15      and this correction changes none of its rows
 
-The file is not what it was, but the rows of the run are: a rerun may go on.
+The file has changed, but the rows of the run have not, so a rerun is possible.
 """
 
 from __future__ import annotations
@@ -59,12 +57,12 @@ _MOST_SHOWN = 20
 
 
 def repeated_keys(frame: DataFrame, read: Read) -> Diagnostic | None:
-    """Return the finding about keys that more than one row of a read has, None when there is none or nobody asks.
+    """Return the finding about keys that more than one row of a read has, None when there are none or no check is requested.
 
-    ``check_keys`` of a dataset asks for its main table, ``overlap`` of a bitemporal table for rows that are
-    valid on the same day.  It costs a job of its own.  W1320 is raised when the dataset says ``fail``.
+    ``check_keys`` of a dataset checks its main table, ``overlap`` of a bitemporal table checks rows that are
+    valid on the same day.  It costs a job of its own.  W1320 is raised when the check is ``fail``.
     """
-    how = _asked(read)
+    how = _requested_check(read)
     keys = read.dataset.natural_key_columns
     if how == "off" or not keys or read.table != read.dataset.main_table:
         return None
@@ -92,8 +90,8 @@ def repeated_keys(frame: DataFrame, read: Read) -> Diagnostic | None:
     return finding
 
 
-def _asked(read: Read) -> Check:
-    """Return the stricter of what the dataset and its table ask for."""
+def _requested_check(read: Read) -> Check:
+    """Return the stricter check of the dataset and its table."""
     overlap: Check = read.table.overlap if read.table.temporal_mode == "bitemporal" else "off"
     order: tuple[Check, ...] = ("off", "warn", "fail")
     return max((read.dataset.check_keys, overlap), key=order.index)
@@ -106,7 +104,7 @@ def as_condition(filter: TemporalFilter, F: ModuleType, types: Mapping[str, DTyp
     """Return the condition on the temporal columns of a frame.
 
     `types` are the temporal columns that the frame has, dates or timestamps; without them ranges are dates
-    and there is no knowledge.  Timestamps are compared at 00:00 UTC of the day.
+    and there are no times of knowledge.  Timestamps are compared at 00:00 UTC of the day.
     """
     known = _RANGES if types is None else types
     conditions: list[Any] = []
@@ -152,9 +150,8 @@ def read_table(
 ) -> DataFrame:
     """Return the rows of a read: its columns, then the system columns, then the temporal ones.
 
-    Rows of other periods and deleted rows are left out.  `notice` is told what is worth a warning.  What is
-    wrong with the data raises `ResolutionError` here, or in the job that meets the value; `data_failure`
-    turns the error of that job back into one.
+    Rows of other periods and deleted rows are left out.  `notice` receives warnings.  Errors of the data
+    raise `ResolutionError` here, or fail the job that reads the value; `data_failure` explains the failure of that job.
     """
     try:
         parts = parts_of(session, read, catalog, root)
@@ -162,10 +159,10 @@ def read_table(
     except ResolutionError:
         raise
     except Exception as failure:
-        told = data_failure(failure)
-        if told is None and not isinstance(failure, PySparkException):
+        known = data_failure(failure)
+        if known is None and not isinstance(failure, PySparkException):
             raise
-        raise told or _unreadable(read, failure) from failure
+        raise known or _unreadable(read, failure) from failure
     frame = reduce(lambda a, b: a.union(b), typed) if typed else _empty(session, read)
     if notice is not None or read.dataset.check_keys == "fail" or read.table.overlap == "fail":
         finding = repeated_keys(frame, read)
@@ -176,9 +173,9 @@ def read_table(
 
 def _unreadable(read: Read, failure: Exception) -> ResolutionError:
     return ResolutionError(
-        f"table {read.table.name!r} of {read.dataset} does not read: {str(failure).splitlines()[0]}",
+        f"cannot read table {read.table.name!r} of {read.dataset}: {str(failure).splitlines()[0]}",
         code="W1318",
-        help="see where the data lies: `weft resolver test`",
+        help="check where the data is expected: `weft resolver test`",
     )
 
 
@@ -213,7 +210,7 @@ def _by_position(table: TableDef) -> ByPosition:
 
 
 def _kind(location: Location, source: DataSource | None) -> str:
-    """Return what reads a location: a kind of datasource, or the format that its publisher or service said."""
+    """Return what reads a location: a kind of datasource, or the format that its publisher or service reported."""
     if source is not None:
         return source.type
     if location.table is not None:
@@ -229,7 +226,7 @@ def _typed(part: Part, read: Read, run_at: dt.datetime, notice: Notice | None) -
     missing = [name for name in declared if name not in there]
     if missing:
         raise missing_columns(part, missing, f"table {table.name!r} of {read.dataset}")
-    _tell_of_extra(part, declared, read, notice)
+    _report_extra_columns(part, declared, read, notice)
     temporal = _temporal(part, read)
     system = {f.name: f.dtype for f in SYSTEM_COLUMNS if f.name in there}
     place = part.place()
@@ -274,7 +271,7 @@ def _finished(
 
 
 def _temporal(part: Part, read: Read) -> dict[str, DType]:
-    """Return the temporal columns of a part with the types they are compared in; W1319 when one is not there."""
+    """Return the temporal columns of a part with the types they are compared in; raise W1319 when one is missing."""
     there = part.types
     mode = read.table.temporal_mode
     found: dict[str, DType] = {}
@@ -302,20 +299,20 @@ def _no_temporal(part: Part, read: Read, missing: list[str]) -> ResolutionError:
         else "add the columns: the first day, and the day after the last one or NULL"
     )
     return ResolutionError(
-        f"{part.shown} has no column {format_list(missing)}, which places the rows of the {mode} table "
+        f"{part.label} has no column {format_list(missing)}, which places the rows of the {mode} table "
         f"{read.table.name!r} in time",
         code="W1319",
         help=", ".join([*close, next_step]),
     )
 
 
-def _tell_of_extra(part: Part, declared: dict[str, DType], read: Read, notice: Notice | None) -> None:
+def _report_extra_columns(part: Part, declared: dict[str, DType], read: Read, notice: Notice | None) -> None:
     extra = [name for name in part.types if name not in declared and name not in _OWN]
     if extra and notice is not None:
         notice(
             Diagnostic(
                 "W1316",
-                f"{part.shown} has columns that table {read.table.name!r} of {read.dataset} does not declare: "
+                f"{part.label} has columns that table {read.table.name!r} of {read.dataset} does not declare: "
                 f"{format_list(extra)}",
                 help="declare them in a new version of the dataset to use them",
                 severity="note",
@@ -337,12 +334,12 @@ def _empty(session: SparkSession, read: Read) -> DataFrame:
     return session.createDataFrame([], schema)
 
 
-def rows_seen(
+def fingerprint_rows(
     session: SparkSession, read: Read, catalog: Catalog, root: Path, *, run_at: dt.datetime
 ) -> str | None:
-    """Return number and hash of the rows that a read gives, in any order.
+    """Return number and hash of the rows of a read, independent of their order.
 
-    None when the data does not say when its rows became known: then any change of it may change the rows.
+    None for data without times of knowledge: then any change of it may change the rows.
     One small job reads the table once.
     """
     if read.filter.known_at is None or read.filter.mode == "snapshot":

@@ -1,4 +1,4 @@
-"""stage: what an output writes goes beside its target first; a run publishes all its outputs together.
+"""stage: the rows of an output are written beside its target first; a run publishes all its outputs together.
 
 A merge keeps the rows of the target whose key the new rows do not have, and adds the new rows::
 
@@ -37,7 +37,7 @@ def stage(
     root: Path,
     rows_of: str | None = None,
 ) -> Staged:
-    """Write the rows of an output into `folder`, or into a stage table of its database, and say what is there.
+    """Write the rows of an output into `folder`, or into a stage table of its database, and return what was written.
 
     A merge of files or of a table of Spark's catalog stages the whole result; one of a database stages the
     new rows, and the database merges them.  Names of files carry `rows_of`, the run that a rerun repeats.
@@ -73,7 +73,7 @@ def _source(target: Target, catalog: Catalog) -> DataSource | None:
     found = catalog.datasource(target.datasource_id)
     if found is None:
         raise RunError(
-            f"the output goes to the datasource {target.datasource_id!r}, which is not there",
+            f"unknown datasource {target.datasource_id!r} of the output",
             code="W1509",
             help="name a datasource of the workspace in the destination",
         )
@@ -83,16 +83,16 @@ def _source(target: Target, catalog: Catalog) -> DataSource | None:
 def merged(new: DataFrame, current: DataFrame, key: Sequence[str]) -> DataFrame:
     """Return the new rows and those of `current` with other keys; NULL is a key like any other."""
     F: Any = functions_of(new)
-    wanted = new.select(*(F.col(quote(k)).alias(f"__weft_k{i}") for i, k in enumerate(key))).distinct()
+    keys = new.select(*(F.col(quote(k)).alias(f"__weft_k{i}") for i, k in enumerate(key))).distinct()
     same = reduce(
         lambda a, b: a & b,
         (F.col(quote(k)).eqNullSafe(F.col(f"__weft_k{i}")) for i, k in enumerate(key)),
     )
-    return new.unionByName(current.join(wanted, same, "left_anti").select(*map(quote, new.columns)))
+    return new.unionByName(current.join(keys, same, "left_anti").select(*map(quote, new.columns)))
 
 
 def fitted(part: Part, like: DataFrame) -> DataFrame:
-    """Return the rows of a part in the columns and types of another frame; a column that is not there is NULL."""
+    """Return the rows of a part in the columns and types of another frame; a missing column is NULL."""
     F: Any = functions_of(part.frame)
     types = part.types
     columns = []

@@ -36,7 +36,7 @@ _ROW_ID = "_row_id"
 
 
 def identity(F: ModuleType, parts: Sequence[tuple[Column, DType]]) -> Column:
-    """Return an id as a text of UUID form: a hash of the values, in this order, told apart from each other."""
+    """Return an id in the form of a UUID: a hash of the values, in this order, each with its length."""
     hashed = F.sha2(F.concat_ws(_SEPARATOR, *(_part(F, *part) for part in parts)).cast("binary"), 256)
     pieces = (
         F.substring(hashed, start, size) for start, size in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))

@@ -1,4 +1,4 @@
-"""How the store writes what databases write differently: times and JSON; the one text of a snapshot and its hash."""
+"""Column types of the store that are the same in every database: times and JSON; the canonical text of a snapshot."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ class Json(TypeDecorator[Any]):
         return None if value is None else json_text(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002
-        """Return the value that the text says."""
+        """Return the value of the text."""
         return None if value is None else json.loads(value)
 
 
 def first_of(column: ColumnElement[dt.datetime | None], now: dt.datetime) -> ColumnElement[Any]:
     """Return the instant that a column holds, or `now` where it holds none."""
-    # The type has to be said: on its own the value would be written as SQLite's dialect writes times.
+    # The explicit type keeps SQLAlchemy from writing the value in SQLite's own format of times.
     return func.coalesce(column, literal(now, Moment()))
 
 
 def utc(moment: dt.datetime) -> dt.datetime:
-    """Return the instant in UTC; one without a zone is refused, because nobody knows when it was."""
+    """Return the instant in UTC; one without a zone is rejected as ambiguous."""
     if moment.tzinfo is None:
         raise ArgumentError(
             f"the time {moment.isoformat()} has no zone", help="give it one: datetime.now(datetime.UTC)"
@@ -71,7 +71,7 @@ def utc(moment: dt.datetime) -> dt.datetime:
 
 
 def moment_text(moment: dt.datetime) -> str:
-    """Return the one text of an instant.
+    """Return the canonical text of an instant.
 
     >>> moment_text(dt.datetime(2026, 11, 15, 12, 40, 2, tzinfo=dt.timezone(dt.timedelta(hours=1))))
     '2026-11-15T11:40:02.000000Z'
@@ -80,7 +80,7 @@ def moment_text(moment: dt.datetime) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return the one JSON text of a plain value: keys sorted, no blanks, nothing that JSON has not.
+    """Return the canonical JSON text of a value: keys sorted, no whitespace, valid JSON only.
 
     >>> json_text({"b": (1, 2), "a": None})
     '{"a":null,"b":[1,2]}'
@@ -90,7 +90,7 @@ def json_text(value: Any) -> str:
     except (TypeError, ValueError) as cause:
         raise ArgumentError(
             f"the store cannot keep this value: {cause}",
-            help="use texts, whole numbers, booleans, None, lists and mappings with texts as keys",
+            help="use strings, integers, booleans, None, lists and mappings with string keys",
         ) from cause
 
 
@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
         return dict(value)
     raise ArgumentError(
         f"the store cannot keep a value of type {type(value).__name__}",
-        help="use texts, whole numbers, booleans, None, lists and mappings with texts as keys",
+        help="use strings, integers, booleans, None, lists and mappings with string keys",
     )
 
 

@@ -1,4 +1,4 @@
-"""Connections to the database of a store: its address, its manners, what its failures mean."""
+"""Connections to the database of a store: its address, its settings, its errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SQLITE_OPTIONS = frozenset(
 )
 # Connection lost, server going down or starting, out of connections, serialization, deadlock, lock wait.
 _PASSING_STATES = ("08", "57P", "53300", "40001", "40P01", "55P03")
-# A server that refuses a connection says why in words alone; these pass by themselves.
+# A refused connection has no state, only a message; these refusals are temporary.
 _REFUSED = "FATAL:"
 _PASSING_REFUSALS = ("starting up", "shutting down", "recovery mode", "too many clients", "connection slots")
 _PASSING_WORDS = ("database is locked", "database table is locked", "database schema is locked")
@@ -42,8 +42,8 @@ _BROKEN_WORDS = ("no such table", "no such column", "has no column", "not a data
 class Database:
     """A database that holds a store; every piece of work is one transaction.
 
-    A connection that drops is tried again until `patience` seconds are over, so the work must come
-    to the same when it is done twice: the first try may have been committed before the line broke.
+    A dropped connection is retried for `patience` seconds, so the work must be idempotent: the first attempt may
+    have been committed before the connection broke.
     """
 
     engine: Engine
@@ -52,7 +52,7 @@ class Database:
 
     @property
     def address(self) -> str:
-        """Where it is, without its password, whichever part of the address holds it."""
+        """The address without its password, whichever part holds it."""
         url = self.engine.url
         plain = url.set(drivername=url.drivername.partition("+")[0])
         return redact(plain.render_as_string(hide_password=True))
@@ -68,7 +68,7 @@ class Database:
         return self._attempt(work, {})
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Return what `work` gives, once everything it wrote is committed."""
+        """Return the result of `work` after everything it wrote is committed."""
         return self._attempt(work, WRITE)
 
     def _attempt(self, work: Callable[[Connection], T], options: Mapping[str, Any]) -> T:
@@ -80,37 +80,37 @@ class Database:
             except DBAPIError as cause:
                 spent = time.monotonic() - started
                 if not _is_passing(cause) or spent + pause > self.patience:
-                    raise self.told(cause) from cause
+                    raise self.explain(cause) from cause
             self.sleep(pause)
             pause *= 3
 
-    def told(self, cause: DBAPIError) -> StoreError:
-        """Return what a failure of the database means to a user."""
-        said = (
+    def explain(self, cause: DBAPIError) -> StoreError:
+        """Return the error that a failure of the database means to a user."""
+        message = (
             str(cause.orig).strip().splitlines()[0] if str(cause.orig).strip() else type(cause.orig).__name__
         )
-        said = redact(said, self._secrets)
+        message = redact(message, self._secrets)
         state = getattr(cause.orig, "sqlstate", None) or ""
         if isinstance(cause, IntegrityError):
             return StoreError(
-                f"the store {self.address} refuses what was to be written: {said}",
+                f"the store {self.address} rejects the write: {message}",
                 code="W1602",
                 help="another program wrote into its tables, or they were changed by hand",
             )
-        if state in _BROKEN_STATES or any(word in said for word in _BROKEN_WORDS):
+        if state in _BROKEN_STATES or any(word in message for word in _BROKEN_WORDS):
             return StoreError(
-                f"the store {self.address} does not have the tables it should have: {said}",
+                f"the store {self.address} has missing or damaged tables: {message}",
                 code="W1602",
                 help="restore it from a copy, or name another store in weft.yml",
             )
         return StoreError(
-            f"the store {self.address} cannot be reached: {said}",
+            f"the store {self.address} cannot be reached: {message}",
             code="W1601",
-            help=_remedy(said, state),
+            help=_remedy(message, state),
         )
 
     def close(self) -> None:
-        """Give every connection back."""
+        """Close all connections."""
         self.engine.dispose()
 
 
@@ -122,38 +122,38 @@ def _is_passing(cause: DBAPIError) -> bool:
     state = getattr(cause.orig, "sqlstate", None)
     if state:
         return bool(state.startswith(_PASSING_STATES))
-    said = str(cause.orig)
-    return _REFUSED not in said or any(word in said for word in _PASSING_REFUSALS)
+    message = str(cause.orig)
+    return _REFUSED not in message or any(word in message for word in _PASSING_REFUSALS)
 
 
-def _remedy(said: str, state: str) -> str:
-    if "locked" in said:
-        return "another process is writing to it for a long time: try again when that one has ended"
-    if "readonly" in said or "unable to open" in said or state == "42501":
-        return "give the user of this process the right to write there, or name another store in weft.yml"
-    if "full" in said:
-        return "make room on its disk"
-    if _REFUSED in said and "database" in said and "does not exist" in said:
+def _remedy(message: str, state: str) -> str:
+    if "locked" in message:
+        return "another process has been writing to it for a long time: try again when it has ended"
+    if "readonly" in message or "unable to open" in message or state == "42501":
+        return "give the user of this process write permission, or name another store in weft.yml"
+    if "full" in message:
+        return "free space on its disk"
+    if _REFUSED in message and "database" in message and "does not exist" in message:
         return "create the database first: createdb"
-    if _REFUSED in said and not any(word in said for word in _PASSING_REFUSALS):
+    if _REFUSED in message and not any(word in message for word in _PASSING_REFUSALS):
         return "check the user and the password (PGPASSWORD, ~/.pgpass, or store: env:NAME in weft.yml)"
     return "check that the server runs and that `store` in weft.yml names it"
 
 
 def address_of(url: str, root: Path) -> URL:
-    """Return where a store is; relative SQLite files lie below the workspace, ``env:NAME`` is looked up."""
-    said = url.strip()
-    if said.startswith(_FROM_ENVIRONMENT):
-        name = said.removeprefix(_FROM_ENVIRONMENT)
-        said = os.environ.get(name, "")
-        if not said:
+    """Return where a store is; relative SQLite files are below the workspace, ``env:NAME`` is looked up."""
+    text = url.strip()
+    if text.startswith(_FROM_ENVIRONMENT):
+        name = text.removeprefix(_FROM_ENVIRONMENT)
+        text = os.environ.get(name, "")
+        if not text:
             raise StoreError(
                 f"the store is named by the variable {name!r}, which is not set", help=f"export {name}=..."
             )
     try:
-        address = make_url(said)
+        address = make_url(text)
     except (BadAddress, ValueError):
-        # The text may hold a password: neither the message nor the cause repeats it.
+        # The address may hold a password: neither the message nor the cause repeats it.
         raise StoreError("the store's address is not a database URL", help=_EXAMPLES) from None
     if address.port is not None and not 0 < address.port < _PORTS:
         raise StoreError(f"the store's address has the port {address.port}", help="ports are 1 to 65535")
@@ -161,7 +161,7 @@ def address_of(url: str, root: Path) -> URL:
     if kind in ("postgresql", "postgres"):
         return address.set(drivername="postgresql+psycopg")
     if kind != "sqlite":
-        raise StoreError(f"a store in {kind!r} is not possible", help=_EXAMPLES)
+        raise StoreError(f"unsupported store {kind!r}", help=_EXAMPLES)
     if unknown := sorted(set(address.query) - _SQLITE_OPTIONS):
         raise StoreError(
             f"a store in SQLite has no option {unknown[0]!r}", help="leave it out of the address"
@@ -172,7 +172,7 @@ def address_of(url: str, root: Path) -> URL:
 
 
 def engine_of(address: URL) -> Engine:
-    """Return an engine with the manners of the store: short waits, real transactions, foreign keys."""
+    """Return an engine with the settings of the store: short waits, real transactions, foreign keys."""
     try:
         if address.drivername == "sqlite":
             return _sqlite(address)

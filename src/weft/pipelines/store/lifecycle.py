@@ -1,13 +1,21 @@
-"""The lives of projects and datasets: what moves them from one state to another.
+"""The life cycle of projects: their effective status, and the transitions between states.
 
 ::
 
     draft -> active        activate: every check holds, the input is pinned, the version goes up
-    active -> draft        a change of behaviour, seen by `effective_status`
+    active -> draft        a change of behaviour, detected by `resolve_status`
     active -> inactive     deactivate
     inactive -> draft      reopen
     active -> conflict     a dataset is published that breaks it
     conflict -> draft      resolve_conflict
+
+The effective status is the one of the file, corrected by the records of the store::
+
+    file       store                                        effective status
+    any        an open conflict                             conflict
+    active     the same version with another behaviour      draft     (W1103)
+    active     unknown                                      active, once every check of activation passes
+    other      -                                            the status of the file
 """
 
 from __future__ import annotations
@@ -44,7 +52,7 @@ from weft.pipelines.store.writer import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedStatus:
-    """The status that counts, why it is not the one of the file, and whether the store knows the version."""
+    """The effective status of a project, why it differs from the file, and whether the store has the version."""
 
     status: ProjectStatus
     recorded: bool
@@ -53,10 +61,9 @@ class ResolvedStatus:
 
 
 def build_catalog(workspace: Workspace, reader: StoreReader | None) -> Catalog:
-    """Return what names mean in a workspace: its files, what runs registered, older versions the store kept.
+    """Return the catalog of a workspace: its files, registered datasets, and older versions in the store.
 
-    A dataset file that moves on to version 2 leaves version 1 to the store; projects that are pinned to
-    it go on.
+    When a dataset file moves on to version 2, the store keeps version 1 for the projects that are pinned to it.
     """
     if reader is None:
         return Catalog.of(workspace)
@@ -68,7 +75,7 @@ def build_catalog(workspace: Workspace, reader: StoreReader | None) -> Catalog:
 
 
 def resolve_status(project: Project, reader: StoreReader | None) -> ResolvedStatus:
-    """Return where a project stands."""
+    """Return the effective status of a project."""
     if reader is None:
         return ResolvedStatus(status=project.status, recorded=False)
     known = {v.version: v for v in reader.project_versions(project.id)}.get(project.version)
@@ -90,15 +97,15 @@ def resolve_status(project: Project, reader: StoreReader | None) -> ResolvedStat
 
 
 def effective_status(project: Project, reader: StoreReader | None) -> ProjectStatus:
-    """Return the status that counts."""
+    """Return the effective status."""
     return resolve_status(project, reader).status
 
 
 def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = False) -> ResolvedStatus:
-    """Return where a project stands that is about to run; raise `ActivationError` when it may not.
+    """Return the status of a project that is about to run; raise `ActivationError` when it may not.
 
-    An active project that the store meets for the first time is checked as for activation and recorded.
-    One that was edited only runs where it was asked to run into the `sandbox`: a scheduler that expects new
+    An active project that is new to the store is checked as for activation and recorded.
+    One that was edited runs only into the `sandbox`: a scheduler that expects new
     data at the targets must not take such a run for a success.
     """
     found = resolve_status(project, store)
@@ -113,7 +120,7 @@ def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = F
         )
     if found.status == "inactive":
         raise ActivationError(
-            f"project {project.name!r} is inactive and does not run",
+            f"project {project.name!r} is inactive and cannot run",
             code="W1104",
             help=f"`weft project reopen {quote_for_shell(project.name)}` makes it a draft, which runs into the sandbox",
             at=project.at.of("status"),
@@ -132,12 +139,12 @@ def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = F
 def in_conflict(project: Project, report: ConflictReport | None) -> ActivationError:
     """Return the error for a project that a new dataset version breaks."""
     if report is None:
-        why = "its file says so"
+        why = "its file has this status"
     else:
         columns = ", ".join(f"{c.column} {c.change_type}" for c in report.breaking_changes)
         why = f"version {report.dataset_version_to} of dataset {report.dataset_id!r} breaks it: {columns}"
     return ActivationError(
-        f"project {project.name!r} is in conflict and does not run: {why}",
+        f"project {project.name!r} is in conflict and cannot run: {why}",
         code="W1105",
         help=f"`weft project resolve {quote_for_shell(project.name)} --adapt` takes the new version, `--pin` keeps the old one",
         at=project.at.of("status"),
@@ -150,7 +157,7 @@ def not_activated(project: Project, failures: tuple[Failure, ...]) -> Activation
     first = Diagnostic(
         "W1101",
         f"project {project.name!r} cannot be activated: {count}",
-        help="mend what follows; nothing was changed",
+        help="correct the errors below; nothing was changed",
         at=project.at.of("status"),
     )
     error = ActivationError((first, *(failure.diagnostic for failure in failures)))
@@ -160,7 +167,7 @@ def not_activated(project: Project, failures: tuple[Failure, ...]) -> Activation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activated:
-    """A project as it is active now, and the file that says so."""
+    """An activated project and its file."""
 
     project: Project
     file: Path
@@ -169,7 +176,7 @@ class Activated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """A conflict that is over: the project is a draft again; `notes` say what is left to do by hand."""
+    """A resolved conflict: the project is a draft again; `notes` list what is left to do by hand."""
 
     project: Project
     report: ConflictReport
@@ -213,15 +220,15 @@ def _pinned(project: Project, catalog: Catalog) -> Project:
 
 
 def deactivate(workspace: Workspace, project: Project, store: Store) -> Project:
-    """Take an active project out of use; nothing runs it until it is opened again."""
+    """Deactivate a project; it cannot run until it is reopened."""
     _expect(project, store, "active", "deactivated")
-    return _moved(workspace, project, store, "inactive")
+    return _set_status(workspace, project, store, "inactive")
 
 
 def reopen(workspace: Workspace, project: Project, store: Store) -> Project:
     """Make an inactive project a draft."""
-    _expect(project, store, "inactive", "opened again")
-    return _moved(workspace, project, store, "draft")
+    _expect(project, store, "inactive", "reopened")
+    return _set_status(workspace, project, store, "draft")
 
 
 def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: Resolution) -> Resolved:
@@ -232,20 +239,20 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
     report = store.conflict(project.id)
     if report is None:
         raise ActivationError(
-            f"project {project.name!r} is {effective_status(project, store)}, there is no conflict to resolve",
+            f"project {project.name!r} is {effective_status(project, store)} and has no conflict to resolve",
             code="W1102",
-            help=f"`weft project show {quote_for_shell(project.name)}` says where it stands",
+            help=f"`weft project show {quote_for_shell(project.name)}` shows its status",
             at=project.at.of("status"),
         )
-    wanted = report.dataset_version_to if how == "adapted" else report.dataset_version_from
+    version = report.dataset_version_to if how == "adapted" else report.dataset_version_from
     catalog = build_catalog(workspace, store)
     named = {d.name for d in catalog.versions(report.dataset_id)} | {report.dataset_id}
     file = file_of(workspace, project.at, f"project {project.name!r}")
     keys: dict[str, object] = {"status": "draft"}
     after = replace(project, status="draft")
     if project.input.name in named:
-        keys |= pinned_keys(file, project, wanted)
-        after = replace(after, input_dataset_version=wanted)
+        keys |= pinned_keys(file, project, version)
+        after = replace(after, input_dataset_version=version)
 
     def work(connection: Connection) -> None:
         put_state(connection, project.id, "draft", store.now(connection))
@@ -253,29 +260,29 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
     change_both(store.database, file, keys, work)
     changes = tuple(replace(change, resolution=how) for change in report.breaking_changes)
     done = replace(report, breaking_changes=changes)
-    return Resolved(project=after, report=done, notes=tuple(_by_hand(after, named, wanted, how)))
+    return Resolved(project=after, report=done, notes=tuple(_by_hand(after, named, version, how)))
 
 
-def _by_hand(project: Project, named: set[str], wanted: int, how: Resolution) -> list[Diagnostic]:
+def _by_hand(project: Project, named: set[str], version: int, how: Resolution) -> list[Diagnostic]:
     """Return what a resolution cannot write itself: pins inside operations."""
-    found = []
+    notes = []
     for seq, ref in list_dataset_references(project):
         pinned = how == "adapted" and ref.version is None  # the newest is taken anyway
-        if seq is None or ref.name not in named or ref.version == wanted or pinned:
+        if seq is None or ref.name not in named or ref.version == version or pinned:
             continue
-        found.append(
+        notes.append(
             Diagnostic(
                 "W1105",
                 f"operation {seq} reads {str(ref)!r}",
-                help=f"write `dataset_version: {wanted}` there",
+                help=f"write `dataset_version: {version}` there",
                 severity="note",
                 at=ref.at,
             )
         )
-    return found
+    return notes
 
 
-def _moved(workspace: Workspace, project: Project, store: Store, status: ProjectStatus) -> Project:
+def _set_status(workspace: Workspace, project: Project, store: Store, status: ProjectStatus) -> Project:
     file = file_of(workspace, project.at, f"project {project.name!r}")
 
     def work(connection: Connection) -> None:
@@ -287,21 +294,21 @@ def _moved(workspace: Workspace, project: Project, store: Store, status: Project
 
 _NEXT = {
     "draft": "`weft project activate {name}` makes it active",
-    "active": "`weft project deactivate {name}` takes it out of use; a changed file makes it a draft",
+    "active": "`weft project deactivate {name}` deactivates it; a changed file makes it a draft",
     "inactive": "`weft project reopen {name}` makes it a draft",
 }
 
 
-def _expect(project: Project, store: Store, wanted: ProjectStatus, done: str) -> None:
-    found = resolve_status(project, store)
-    if found.status == wanted:
+def _expect(project: Project, store: Store, required: ProjectStatus, done: str) -> None:
+    current = resolve_status(project, store)
+    if current.status == required:
         return
-    if found.status == "conflict":
-        raise in_conflict(project, found.conflict)
+    if current.status == "conflict":
+        raise in_conflict(project, current.conflict)
     raise ActivationError(
-        f"project {project.name!r} is {found.status} and cannot be {done}: that needs a project that is {wanted}",
+        f"project {project.name!r} is {current.status} and cannot be {done}: only a project that is {required} can be",
         code="W1102",
-        help=_NEXT[found.status].format(name=quote_for_shell(project.name)),
+        help=_NEXT[current.status].format(name=quote_for_shell(project.name)),
         at=project.at.of("status"),
     )
 
@@ -310,7 +317,7 @@ def file_of(workspace: Workspace, at: SourceMap, what: str) -> Path:
     """Return the file that an entity was read from."""
     if at.whole is None or at.whole.file is None:
         raise EntityError(
-            f"{what} stands in no file of the workspace",
+            f"{what} is not in a file of the workspace",
             code="W1020",
             help="write it into a file; `weft init` shows the folders",
         )
@@ -318,12 +325,12 @@ def file_of(workspace: Workspace, at: SourceMap, what: str) -> Path:
 
 
 def pinned_keys(file: Path, project: Project, version: int) -> dict[str, Any]:
-    """Return the keys that pin the input of a project; ``input: gl@3`` loses the version it says."""
+    """Return the keys that pin the input of a project; ``input: gl@3`` loses its version."""
     root = unwrap_root(compose(file.read_bytes().decode("utf-8-sig"), str(file)), "project", [])
     changes: dict[str, Any] = {"input_dataset_version": version}
     for key in ("input", "input_dataset_id"):
-        said = root.get(key)
-        if said is not None and to_python(said) != project.input.name:
+        node = root.get(key)
+        if node is not None and to_python(node) != project.input.name:
             changes[key] = project.input.name
     return changes
 
@@ -331,7 +338,7 @@ def pinned_keys(file: Path, project: Project, version: int) -> dict[str, Any]:
 def change_both(
     database: Database, file: Path, keys: Mapping[str, Any], work: Callable[[Connection], None]
 ) -> None:
-    """Write to the store and set keys of a file; when either fails, both stay as they were."""
+    """Write to the store and set keys of a file; when either fails, neither changes."""
     before = file.read_bytes()
 
     def together(connection: Connection) -> None:

@@ -1,13 +1,13 @@
-"""Leases: one process at a time works on a project and period, and a dead one blocks nobody.
+"""Leases: one process at a time works on a project and period, and the lock of a dead process can be taken over.
 
 ::
 
     run/<project id>/<period>       a run of an active project
     sandbox/<project id>/<period>   a run of a draft
-    publish/<target>                the moment in which a run publishes there
+    publish/<target>                a run that is publishing to the target
 
-The row is the lock: who inserts it has it.  Its holder moves `heartbeat_at` on; a lease whose process
-is gone, or that was not heard of for a minute, may be taken over.
+The row is the lock: the process that inserts it holds it.  The holder renews `heartbeat_at`; a lease whose process
+has ended, or that was not renewed for a minute, may be taken over.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A lock that a process asks for."""
+    """A lock that a process requests."""
 
     name: str
     run_id: str
@@ -83,17 +83,17 @@ def is_alive(pid: int) -> bool:
 
 
 def stale(lease: LeaseRecord, now: dt.datetime, host: str, alive: Callable[[int], bool] = is_alive) -> str:
-    """Return why a lease may be taken over, or an empty text when its holder is to be waited for."""
+    """Return why a lease may be taken over, or an empty string when its holder is alive."""
     if lease.host == host and not alive(lease.pid):
-        return f"its process {lease.pid} is gone"
+        return f"its process {lease.pid} has ended"
     silent = (now - lease.heartbeat_at).total_seconds()
     if silent > LEASE_SECONDS:
-        return f"nothing was heard of it for {silent:.0f} s"
+        return f"it was not renewed for {silent:.0f} s"
     return ""
 
 
 def acquire(connection: Connection, lease: Lease, now: dt.datetime) -> LeaseRecord | None:
-    """Take a lock; return None when it is ours now, else who holds it."""
+    """Take a lock; return None on success, else the holder."""
     values = {
         "name": lease.name,
         "run_id": lease.run_id,
@@ -115,7 +115,7 @@ def acquire(connection: Connection, lease: Lease, now: dt.datetime) -> LeaseReco
 
 
 def take(connection: Connection, seen: LeaseRecord, lease: Lease, now: dt.datetime) -> bool:
-    """Take over a stale lease as it was seen; False when somebody was faster or it came back to life."""
+    """Take over a stale lease as it was seen; False when another process was faster or the lease was renewed."""
     taken = connection.execute(
         update(LOCKS)
         .where(
@@ -136,7 +136,7 @@ def take(connection: Connection, seen: LeaseRecord, lease: Lease, now: dt.dateti
 
 
 def beat(connection: Connection, run_id: str, host: str, pid: int, now: dt.datetime) -> bool:
-    """Say that the holder of a run's locks is alive; False when it holds none any more."""
+    """Renew the locks of a run; False when the process no longer holds any."""
     moved = connection.execute(
         update(LOCKS)
         .where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
@@ -169,11 +169,11 @@ def release(connection: Connection, run_id: str) -> None:
 
 
 LOOK_SECONDS = 1.0
-"""How often a process looks whether its run was cancelled; a look only reads."""
+"""Seconds between two checks whether the run was cancelled; a check only reads."""
 
 
 class Heartbeat:
-    """Beats until its context ends; `check` raises once the run is lost or the store is gone.
+    """Renews the locks of a run until its context ends; `check` raises once the run is lost or the store is unreachable.
 
     `look` is called more often than `beat`: it raises when the run is lost, so that a run that is cancelled
     from elsewhere stops within seconds.
@@ -209,11 +209,11 @@ class Heartbeat:
 
     @property
     def is_lost(self) -> bool:
-        """Whether a beat has failed: the run belongs to somebody else, or the store is gone."""
+        """Whether a renewal has failed: the run was taken over, or the store is unreachable."""
         return self._failure is not None
 
     def check(self) -> None:
-        """Raise what a beat met, when it met something."""
+        """Raise the failure of a renewal, if there was one."""
         if self._failure is not None:
             raise self._failure
 
@@ -228,7 +228,7 @@ class Heartbeat:
                 elif self._look is not None:
                     self._look()
             except StoreError as failure:
-                # A store that does not answer a look may answer the next beat.
+                # A store that does not answer a check may answer the next renewal.
                 if waited == 0.0:
                     self._failure = failure
                     return

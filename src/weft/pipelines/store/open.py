@@ -1,4 +1,4 @@
-"""Open the store of a workspace, to write or only to read, when its tables have the version of this program."""
+"""Open the store of a workspace for writing or reading, and migrate its tables."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def version_of(connection: Connection) -> str | None:
     """Return the version that a store's tables have, or None when it has none."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    found = (
+    versions = (
         connection.execute(select(column("version_num", Text)).select_from(table(VERSION_TABLE)))
         .scalars()
         .all()
     )
-    if len(found) != 1:
+    if len(versions) != 1:
         raise StoreError(
-            f"the store says {len(found)} versions of its tables",
+            f"the store has {len(versions)} versions of its tables",
             code="W1602",
             help="restore it from a copy, or name another store in weft.yml",
         )
-    return str(found[0])
+    return str(versions[0])
 
 
 def is_current(connection: Connection, address: str) -> bool:
@@ -47,9 +47,9 @@ def is_current(connection: Connection, address: str) -> bool:
         return False
     if version > HEAD:
         raise StoreError(
-            f"the store {address} has tables of version {version}, this program knows {HEAD}",
+            f"the store {address} has tables of version {version}, this release supports {HEAD}",
             code="W1604",
-            help="use the newer release of Weft that the others use: pip install --upgrade weft",
+            help="install a newer release: pip install --upgrade weft",
         )
     missing = set(METADATA.tables) - set(inspect(connection).get_table_names())
     if missing:
@@ -62,17 +62,17 @@ def is_current(connection: Connection, address: str) -> bool:
 
 
 def too_old(address: str, version: str | None) -> StoreError:
-    """Return the error for a shared store whose tables somebody has to bring up to date."""
+    """Return the error for a shared store whose tables must be migrated by hand."""
     found = "no tables yet" if version is None else f"tables of version {version}"
     return StoreError(
-        f"the store {address} has {found}, this program needs {HEAD}",
+        f"the store {address} has {found}, this release needs {HEAD}",
         code="W1603",
         help="run `weft doctor --upgrade-store` once, when no run is under way",
     )
 
 
 def open_store(url: str, root: Path, *, patience: float = PATIENCE) -> Store:
-    """Return the store at `url`; a SQLite file is made and brought up to date when it has to be."""
+    """Return the store at `url`; a SQLite file is created and migrated as needed."""
     return Store(_opened(url, root, patience))
 
 
@@ -85,7 +85,7 @@ def open_reader(url: str, root: Path, *, patience: float = PATIENCE) -> StoreRea
 
 
 def upgrade_store(url: str, root: Path, *, patience: float = PATIENCE) -> str:
-    """Bring the tables of a store up to date and return their version; for stores that a team shares."""
+    """Migrate the tables of a shared store and return their version."""
     database = _database(url, root, patience)
     try:
         if not database.read(lambda connection: is_current(connection, database.address)):
@@ -145,7 +145,7 @@ def _database(url: str, root: Path, patience: float) -> Database:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as cause:
             raise StoreError(
-                f"the folder {str(folder)!r} of the store cannot be made: {cause.strerror}",
-                help="give the user of this process the right to write there, or name another store in weft.yml",
+                f"the folder {str(folder)!r} of the store cannot be created: {cause.strerror}",
+                help="give the user of this process write permission, or name another store in weft.yml",
             ) from cause
     return Database(engine_of(address), patience)

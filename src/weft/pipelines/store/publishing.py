@@ -1,7 +1,4 @@
-"""New versions of datasets, what they do to the projects that read them, and taking versions out of use.
-
-A file of the workspace and the store change together, or not at all.
-"""
+"""New versions of datasets, their impact on the projects that read them, and disabling versions."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import list_dataset_references
 from weft.pipelines.plan.impact import ConflictReport, describe_conflict, find_breaking_changes
 from weft.pipelines.store.lifecycle import build_catalog, change_both, file_of, resolve_status
-from weft.pipelines.store.snapshot import reached
+from weft.pipelines.store.snapshot import collect_requirements
 from weft.pipelines.store.version_rows import put_version, set_dataset_status
 from weft.pipelines.store.writer import Store
 
@@ -31,7 +28,7 @@ _PINNED = re.compile(r"(.*\S)@([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """What a new dataset version does: projects that are in conflict now, and notes about the others."""
+    """The impact of a new dataset version: projects in conflict, and notes about the others."""
 
     conflicts: tuple[tuple[Project, ConflictReport], ...] = ()
     notes: tuple[Diagnostic, ...] = ()
@@ -39,7 +36,7 @@ class Impact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A dataset version that the store keeps now; `is_new` is False when it kept it already."""
+    """A published dataset version; `is_new` is False when the store had it already."""
 
     dataset: Dataset
     is_new: bool
@@ -47,24 +44,26 @@ class Published:
     impact: Impact = Impact()
 
 
-def publish_dataset(workspace: Workspace, said: str | Path, store: Store) -> Published:
-    """Make what a dataset file says a version that the store keeps, and find out what that breaks.
+def publish_dataset(workspace: Workspace, source: str | Path, store: Store) -> Published:
+    """Publish a dataset file as a version of the store, and find the projects that it breaks.
 
-    A file that was changed but still says a version which the store knows gets the next one.
+    A changed file whose version is already in the store gets the next version.
     """
-    found = _found(workspace, said, store)
-    kept = {d.version: d for d in store.dataset_versions(found.id)}
-    known = kept.get(found.version)
-    raised = known is not None and known.fingerprint() != found.fingerprint()
+    dataset = _find_dataset(workspace, source, store)
+    kept = {d.version: d for d in store.dataset_versions(dataset.id)}
+    known = kept.get(dataset.version)
+    raised = known is not None and known.fingerprint() != dataset.fingerprint()
     if raised:
-        last = max([*kept, *(d.version for d in workspace.datasets if d.id == found.id)])
-        found = replace(found, version=last + 1)
-    _keep(workspace, found, store, raised=raised)
+        last = max([*kept, *(d.version for d in workspace.datasets if d.id == dataset.id)])
+        dataset = replace(dataset, version=last + 1)
+    _keep(workspace, dataset, store, raised=raised)
     if known is not None and not raised:
-        return Published(dataset=found, is_new=False, raised=False)
-    files = (*(d for d in workspace.datasets if (d.id, d.version) != (found.id, found.version)), found)
-    catalog = build_catalog(replace(workspace, datasets=_without_old_text(files, found, kept)), store)
-    return Published(dataset=found, is_new=True, raised=raised, impact=assess_impact(found, catalog, store))
+        return Published(dataset=dataset, is_new=False, raised=False)
+    files = (*(d for d in workspace.datasets if (d.id, d.version) != (dataset.id, dataset.version)), dataset)
+    catalog = build_catalog(replace(workspace, datasets=_without_old_text(files, dataset, kept)), store)
+    return Published(
+        dataset=dataset, is_new=True, raised=raised, impact=assess_impact(dataset, catalog, store)
+    )
 
 
 def _keep(workspace: Workspace, dataset: Dataset, store: Store, *, raised: bool) -> None:
@@ -81,7 +80,7 @@ def _keep(workspace: Workspace, dataset: Dataset, store: Store, *, raised: bool)
 def _without_old_text(
     files: tuple[Dataset, ...], new: Dataset, kept: dict[int, Dataset]
 ) -> tuple[Dataset, ...]:
-    """Return the datasets of the files without the one whose file now says the new version."""
+    """Return the datasets of the files without the one whose file has the new version now."""
     return tuple(
         d
         for d in files
@@ -93,7 +92,7 @@ def _without_old_text(
 
 
 def assess_impact(new: Dataset, catalog: Catalog, store: Store) -> Impact:
-    """Find what a new dataset version breaks; active projects that it breaks are in conflict from now on."""
+    """Find what a new dataset version breaks; active projects that it breaks are set to conflict."""
     conflicts: list[tuple[Project, ConflictReport]] = []
     notes: list[Diagnostic] = []
     for project in catalog.workspace.projects:
@@ -115,9 +114,9 @@ def assess_impact(new: Dataset, catalog: Catalog, store: Store) -> Impact:
 
 
 def _read_before(project: Project, new: Dataset, catalog: Catalog) -> Iterator[Dataset]:
-    """Yield the version of a dataset that a project read until now: the oldest, of several."""
+    """Yield the version of a dataset that a project has read so far; the oldest of several."""
     older = [d for d in catalog.versions(new.id) if d.version < new.version]
-    if not older or all(d.id != new.id for d in reached(project, catalog).datasets):
+    if not older or all(d.id != new.id for d in collect_requirements(project, catalog).datasets):
         return
     named = {new.id, *(d.name for d in (*older, new))}
     pins = {
@@ -146,7 +145,7 @@ def _upgrade(project: Project, old: Dataset, new: Dataset) -> tuple[Diagnostic, 
 def _not_checked(project: Project, new: Dataset, problem: WeftError) -> Diagnostic:
     return Diagnostic(
         "W1105",
-        f"whether version {new.version} of {new.name!r} breaks project {project.name!r} cannot be said: "
+        f"cannot check whether version {new.version} of {new.name!r} breaks project {project.name!r}: "
         f"the project has errors of its own ({problem.code}: {problem.message})",
         help="`weft validate` lists them",
         severity="note",
@@ -154,26 +153,28 @@ def _not_checked(project: Project, new: Dataset, problem: WeftError) -> Diagnost
     )
 
 
-def disable_dataset(workspace: Workspace, said: str, store: Store) -> tuple[Dataset, ...]:
-    """Take a version (``gl@2``) or every version (``gl``) of a dataset out of use; return them."""
-    return _set_status(workspace, said, store, "disabled")
+def disable_dataset(workspace: Workspace, reference: str, store: Store) -> tuple[Dataset, ...]:
+    """Disable a version (``gl@2``) or every version (``gl``) of a dataset; return them."""
+    return _set_status(workspace, reference, store, "disabled")
 
 
-def enable_dataset(workspace: Workspace, said: str, store: Store) -> tuple[Dataset, ...]:
-    """Take a version (``gl@2``) or every version (``gl``) of a dataset back into use; return them."""
-    return _set_status(workspace, said, store, "active")
+def enable_dataset(workspace: Workspace, reference: str, store: Store) -> tuple[Dataset, ...]:
+    """Enable a version (``gl@2``) or every version (``gl``) of a dataset; return them."""
+    return _set_status(workspace, reference, store, "active")
 
 
-def _set_status(workspace: Workspace, said: str, store: Store, status: EntityStatus) -> tuple[Dataset, ...]:
+def _set_status(
+    workspace: Workspace, reference: str, store: Store, status: EntityStatus
+) -> tuple[Dataset, ...]:
     catalog = build_catalog(workspace, store)
-    pinned = _PINNED.fullmatch(said)
-    name, version = (pinned[1], int(pinned[2])) if pinned else (said, None)
+    pinned = _PINNED.fullmatch(reference)
+    name, version = (pinned[1], int(pinned[2])) if pinned else (reference, None)
     versions = catalog.versions(name)
-    wanted = [d for d in versions if version in (None, d.version)]
-    if not wanted:
+    selected = [d for d in versions if version in (None, d.version)]
+    if not selected:
         raise _unknown(catalog, name, version)
     changed = []
-    for dataset in wanted:
+    for dataset in selected:
         if dataset.status != status:
             _change_status(workspace, replace(dataset, status=status), store)
             changed.append(replace(dataset, status=status))
@@ -191,9 +192,9 @@ def _change_status(workspace: Workspace, dataset: Dataset, store: Store) -> None
         store.database.write(work)
 
 
-def _found(workspace: Workspace, said: str | Path, store: Store) -> Dataset:
+def _find_dataset(workspace: Workspace, source: str | Path, store: Store) -> Dataset:
     """Return the dataset of a file, or the newest version of a name."""
-    path = Path(said)
+    path = Path(source)
     for dataset in workspace.datasets:
         place = dataset.at.whole
         if place is not None and place.file is not None and (workspace.root / path).resolve() == (
@@ -201,9 +202,9 @@ def _found(workspace: Workspace, said: str | Path, store: Store) -> Dataset:
         ).resolve():  # fmt: skip
             return dataset
     catalog = Catalog.of(workspace)
-    versions = catalog.versions(str(said))
+    versions = catalog.versions(str(source))
     if not versions:
-        raise _unknown(build_catalog(workspace, store), str(said), None)
+        raise _unknown(build_catalog(workspace, store), str(source), None)
     return versions[-1]
 
 
@@ -212,13 +213,13 @@ def _unknown(catalog: Catalog, name: str, version: int | None) -> StoreError:
     if known and version is not None:
         versions = ", ".join(str(d.version) for d in known)
         return StoreError(
-            f"there is no version {version} of {name!r}", code="W1608", help=f"there is {versions}"
+            f"dataset {name!r} has no version {version}", code="W1608", help=f"versions are {versions}"
         )
     datasets = (*catalog.workspace.datasets, *(v.dataset for v in catalog.registered))
     names = list(dict.fromkeys(d.name for d in datasets))
     close = find_similar(name, names, most=1)
     return StoreError(
-        f"there is no dataset {name!r}",
+        f"unknown dataset {name!r}",
         code="W1608",
         help=f"did you mean {close[0]!r}?" if close else f"datasets are {format_list(names)}",
     )

@@ -1,4 +1,4 @@
-"""StoreReader: everything that a store can tell."""
+"""StoreReader: read access to a store."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ LAST = "LAST"
 
 
 class StoreReader:
-    """What a store holds, read-only."""
+    """A store, read-only."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def close(self) -> None:
-        """Give every connection back."""
+        """Close all connections."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -53,8 +53,8 @@ class StoreReader:
     # runs
 
     def run(self, run_id_or_prefix: str) -> RunRecord:
-        """Return the run of that id, of the only id that starts so, or, for ``LAST``, the newest."""
-        return self.database.read(lambda connection: found_run(connection, run_id_or_prefix))
+        """Return the run of an id, of a unique prefix of an id, or, for ``LAST``, the newest."""
+        return self.database.read(lambda connection: find_run(connection, run_id_or_prefix))
 
     def runs(
         self,
@@ -75,13 +75,13 @@ class StoreReader:
         return tuple(run_of(row) for row in self._rows(wanted))
 
     def snapshot(self, run_id: str) -> Mapping[str, Any]:
-        """Return what the run was made of, as it was when it started."""
+        """Return the snapshot of a run."""
         run = self.run(run_id)
         bodies = tables.RUN_SNAPSHOTS
         row = self._rows(select(bodies.c.body).where(bodies.c.sha == run.snapshot_sha))[0]
         if hashlib.sha256(row.body.encode()).hexdigest() != run.snapshot_sha:
             raise StoreError(
-                f"the snapshot of run {run.id} is not what was written: its hash differs",
+                f"the snapshot of run {run.id} has changed since it was written: its hash differs",
                 code="W1602",
                 help="restore the store from a copy",
             )
@@ -103,7 +103,7 @@ class StoreReader:
         )
 
     def inputs(self, run_id: str) -> Mapping[str, Any]:
-        """Return the fingerprints of what a run read, by the name of the read."""
+        """Return the fingerprints of the inputs of a run, by the name of the read."""
         inputs = tables.INPUTS
         rows = self._rows(select(inputs).where(inputs.c.run_id == run_id).order_by("name"))
         return {row.name: row._mapping["print"] for row in rows}  # noqa: SLF001
@@ -150,13 +150,13 @@ class StoreReader:
         return next((row.body for row in rows), None)
 
     def file_datasets(self) -> tuple[Dataset, ...]:
-        """Return every dataset version that a file once declared, whatever the file says today."""
+        """Return every dataset version that came from a file, whatever the file contains today."""
         datasets = tables.DATASETS
         rows = self._rows(select(datasets).where(datasets.c.origin == "file").order_by("id", "version"))
         return tuple(entity_from_dict(Dataset, row.body) for row in rows)
 
     def registered(self) -> tuple[RegisteredVersion, ...]:
-        """Return every dataset version that a run registered, with what it published."""
+        """Return every dataset version that a run registered, with its published locations."""
         datasets, places = tables.DATASETS, tables.DATASET_LOCATIONS
         rows = self._rows(select(datasets).where(datasets.c.origin == "registered").order_by("id", "version"))
         published: dict[tuple[str, int], list[Any]] = {}
@@ -173,7 +173,7 @@ class StoreReader:
     # the state of projects
 
     def state(self, project_id: str) -> ProjectState | None:
-        """Return what the store remembers of a project's life, or None when it never met it."""
+        """Return the recorded state of a project, or None when it is unknown."""
         states = tables.PROJECT_STATE
         rows = self._rows(select(states).where(states.c.project_id == project_id))
         if not rows:
@@ -185,57 +185,59 @@ class StoreReader:
         )
 
     def conflict(self, project_id: str) -> ConflictReport | None:
-        """Return what stands between a project and the newest version of a dataset, or None."""
+        """Return the conflict of a project with the newest version of a dataset, or None."""
         state = self.state(project_id)
         return None if state is None else state.conflict
 
     def _rows(self, wanted: Select[Any]) -> Sequence[Row[Any]]:
         return self.database.read(lambda connection: connection.execute(wanted).all())
 
-    def _version(self, table: Table, kind: str, said: str, version: int) -> Row[Any]:
-        rows = self._rows(_versions(table, said))
+    def _version(self, table: Table, kind: str, name: str, version: int) -> Row[Any]:
+        rows = self._rows(_versions(table, name))
         for row in rows:
             if row.version == version:
                 return row
         if rows:
             kept = ", ".join(str(row.version) for row in rows)
             raise StoreError(
-                f"the store has no version {version} of {kind} {said!r}",
+                f"the store has no version {version} of {kind} {name!r}",
                 code="W1608",
                 help=f"it keeps {kept}",
             )
         names = [name for row in self._rows(select(table)) for name in _names(row)]
-        close = find_similar(said, names, most=1)
+        close = find_similar(name, names, most=1)
         raise StoreError(
-            f"the store has no {kind} {said!r}",
+            f"the store has no {kind} {name!r}",
             code="W1608",
             help=f"did you mean {close[0]!r}?" if close else f"it knows {format_list(dict.fromkeys(names))}",
         )
 
 
-def found_run(connection: Connection, said: str) -> RunRecord:
-    """Return the run that an id, the start of an id, or ``LAST`` means."""
+def find_run(connection: Connection, run_id: str) -> RunRecord:
+    """Return the run of an id, of a prefix of an id, or the newest run for ``LAST``."""
     runs = tables.RUNS
     newest = _newest_first()
-    if said == LAST:
+    if run_id == LAST:
         rows = connection.execute(newest.limit(1)).all()
     else:
-        wanted = newest.where(runs.c.id.startswith(said, autoescape=True))
-        rows = connection.execute(wanted).all() if said else []
-    exact = [row for row in rows if row.id == said]
+        matching = newest.where(runs.c.id.startswith(run_id, autoescape=True))
+        rows = connection.execute(matching).all() if run_id else []
+    exact = [row for row in rows if row.id == run_id]
     if len(rows) > 1 and not exact:
         raise StoreError(
-            f"{said!r} is the start of {len(rows)} runs",
+            f"{run_id!r} is the prefix of {len(rows)} runs",
             code="W1607",
             help="one of " + ", ".join(f"{row.id} ({row.project_name} {row.period})" for row in rows[:5]),
         )
     if not rows:
         known = connection.execute(newest.limit(3)).all()
-        told = ", ".join(f"{short_id(row.id)} ({row.project_name} {row.period})" for row in known)
+        newest_runs = ", ".join(f"{short_id(row.id)} ({row.project_name} {row.period})" for row in known)
         raise StoreError(
-            f"there is no run {said!r}",
+            f"unknown run {run_id!r}",
             code="W1606",
-            help=f"the newest are {told}; `weft runs` lists more" if told else "nothing has run here yet",
+            help=f"the newest are {newest_runs}; `weft runs` lists more"
+            if newest_runs
+            else "there are no runs yet",
         )
     return run_of((exact or rows)[0])
 
@@ -244,8 +246,8 @@ def _newest_first() -> Select[Any]:
     return select(tables.RUNS).order_by(tables.RUNS.c.created_at.desc(), tables.RUNS.c.id.desc())
 
 
-def _versions(table: Table, said: str) -> Select[Any]:
-    named = or_(table.c.id == said, table.c.name == said) if "name" in table.c else table.c.id == said
+def _versions(table: Table, name: str) -> Select[Any]:
+    named = or_(table.c.id == name, table.c.name == name) if "name" in table.c else table.c.id == name
     return select(table).where(named).order_by(table.c.version)
 
 

@@ -1,4 +1,4 @@
-"""What the store holds, as values: runs, their operations and outputs, leases, versions."""
+"""Records of the store: runs, their operations and outputs, leases, versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORT = 13
 
 
 def run_id(now_ms: int, random: bytes) -> str:
-    """Return a UUID of version 7: milliseconds since 1970, then chance; texts sort by time.
+    """Return a UUID of version 7: milliseconds since 1970, then random bits; ids sort by time.
 
     >>> run_id(1_763_200_000_000, bytes(10))
     '019a86e8-e000-7000-8000-000000000000'
@@ -87,7 +87,7 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailure(Document):
-    """Why a run failed: the operation, the code, one sentence and all that is known."""
+    """Why a run failed: the operation, the code, one sentence and the details."""
 
     operation_order: int | None
     code: Annotated[Code, OPEN_WORD]
@@ -95,14 +95,14 @@ class RunFailure(Document):
     detail: str = ""
 
     def __post_init__(self) -> None:
-        # Others read the store: a failure is kept without the secrets that an exception may repeat.
+        # The store is shared: secrets that an exception may contain are removed.
         object.__setattr__(self, "message", redact(self.message))
         object.__setattr__(self, "detail", redact(self.detail))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord(Document):
-    """A run as the store remembers it."""
+    """A run in the store."""
 
     DOCUMENT: ClassVar = (
         "id", "project_name", "project_id", "project_version", "period", "status", "sandbox", "trigger",
@@ -173,7 +173,7 @@ class OperationRecord(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRecord:
-    """An output of a run on its way from the stage to its target."""
+    """An output of a run and its state between stage and target."""
 
     run_id: str
     seq: int
@@ -196,7 +196,7 @@ class Registration:
     """A dataset that an output registers when its run completes.
 
     The store gives it the next version of its id, and at least the one that `dataset` has;
-    `location` says the period, the path and the format.
+    `location` has the period, the path and the format.
     """
 
     dataset: Dataset
@@ -206,7 +206,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """Who holds a lock, and when that process was last heard of."""
+    """The holder of a lock, and the time of its last heartbeat."""
 
     name: str
     run_id: str
@@ -231,7 +231,7 @@ class VersionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectState:
-    """What the store remembers of a project's life."""
+    """The recorded state of a project."""
 
     project_id: str
     status: ProjectStatus

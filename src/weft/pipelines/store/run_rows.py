@@ -1,4 +1,4 @@
-"""The rows of a run: how it begins, moves on and ends; each function is part of one transaction.
+"""The rows of a run in the store; each function is part of one transaction.
 
 ::
 
@@ -6,7 +6,7 @@
        |         |-----> failed -> running         (resumed)
        |---------|-----> cancelled -> running      (resumed, from the first operation)
 
-Each says the same when it is done twice, because a connection may drop after a commit.
+Each function is idempotent, because a connection may drop after a commit.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ def insert_run(connection: Connection, new: NewRun, now: dt.datetime) -> None:
         connection.execute(insert(tables.INPUTS), values)
 
 
-def put_rows_seen(connection: Connection, run_id: str, name: str, rows: str) -> None:
+def put_row_fingerprint(connection: Connection, run_id: str, name: str, rows: str) -> None:
     """Add the fingerprint of the rows of a read to that of its files."""
     inputs = tables.INPUTS
     mine = (inputs.c.run_id == run_id) & (inputs.c.name == name)
     known = connection.execute(select(inputs).where(mine)).first()
     if known is not None:
-        said = {**known._mapping["print"], "rows": rows}  # noqa: SLF001  # a column called print
-        connection.execute(update(inputs).where(mine).values(print=said))
+        fingerprint = {**known._mapping["print"], "rows": rows}  # noqa: SLF001  # a column called print
+        connection.execute(update(inputs).where(mine).values(print=fingerprint))
 
 
 def change_status(
@@ -125,24 +125,22 @@ def change_status(
     )
     if moved.rowcount == 0:
         found = run_row(connection, run_id)
-        raise no_transition(run_id, None if found is None else found.status, status)
+        raise transition_error(run_id, None if found is None else found.status, status)
 
 
-def no_transition(run_id: str, found: str | None, wanted: str) -> RunError:
-    """Return the error for a run that cannot become what is wanted of it."""
+def transition_error(run_id: str, found: str | None, wanted: str) -> RunError:
+    """Return the error for an invalid transition of a run."""
     if found is None:
-        return RunError(
-            f"there is no run {run_id!r} any more", code="W1606", help="`weft runs` lists those there are"
-        )
+        return RunError(f"run {run_id!r} does not exist", code="W1606", help="`weft runs` lists the runs")
     return RunError(
         f"run {short_id(run_id)} is {found} and cannot become {wanted}",
         code="W1102",
-        help=f"`weft runs show {short_id(run_id)}` says what happened to it",
+        help=f"`weft runs show {short_id(run_id)}` shows its history",
     )
 
 
 def finish_step(connection: Connection, run_id: str, seq: int, counts: Counted, now: dt.datetime) -> None:
-    """Write what an operation counted and that it is done."""
+    """Set an operation to completed, with its counts."""
     connection.execute(
         update(STEPS)
         .where(STEPS.c.run_id == run_id, STEPS.c.seq == seq)
@@ -164,7 +162,7 @@ def finish_step(connection: Connection, run_id: str, seq: int, counts: Counted, 
 
 
 def start_step(connection: Connection, run_id: str, seq: int, now: dt.datetime) -> None:
-    """Write that an operation is at work."""
+    """Set an operation to running."""
     connection.execute(
         update(STEPS)
         .where(STEPS.c.run_id == run_id, STEPS.c.seq == seq)
@@ -173,13 +171,13 @@ def start_step(connection: Connection, run_id: str, seq: int, now: dt.datetime) 
 
 
 def stop_operations(connection: Connection, run_id: str) -> None:
-    """Let no operation of a cancelled run be at work: what it did not finish is not done."""
+    """Set the running operations of a cancelled run back to pending."""
     at_work = (STEPS.c.run_id == run_id) & (STEPS.c.status == "running")
     connection.execute(update(STEPS).where(at_work).values(status="pending", started_at=None))
 
 
 def fail_run(connection: Connection, run_id: str, failure: RunFailure, now: dt.datetime) -> None:
-    """End a run that failed; what it staged stays, so that it can be resumed."""
+    """Set a run to failed; its staged data stays, so that it can be resumed."""
     change_status(
         connection, run_id, "failed", ("queued", "running"), error=failure.to_dict(), completed_at=now
     )
@@ -199,7 +197,7 @@ def outputs_of(connection: Connection, run_id: str) -> tuple[OutputRecord, ...]:
 
 
 def put_output(connection: Connection, output: OutputRecord) -> None:
-    """Write an output, in place of what was known of it."""
+    """Write an output and replace its former record."""
     connection.execute(delete(OUTPUTS).where(OUTPUTS.c.run_id == output.run_id, OUTPUTS.c.seq == output.seq))
     values = asdict(output)
     values["dataset_name"] = values.pop("register_as")
@@ -239,14 +237,14 @@ def leases_of(connection: Connection, run_id: str) -> tuple[LeaseRecord, ...]:
 
 
 def move_run(connection: Connection, run_id: str, host: str, pid: int) -> None:
-    """Say which process works on a run now."""
+    """Record the process that works on a run."""
     connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(host=host, pid=pid))
 
 
 def revive(connection: Connection, run: RunRecord, host: str, pid: int, now: dt.datetime) -> None:
     """Make a failed or cancelled run a running one again.
 
-    What a failed one had done stays done; a cancelled one has thrown it away.
+    Completed operations of a failed run stay completed; a cancelled run starts over.
     """
     done = () if run.status == "cancelled" else ("completed",)
     if not done:
@@ -270,7 +268,7 @@ def revive(connection: Connection, run: RunRecord, host: str, pid: int, now: dt.
     )
 
 
-def locked(connection: Connection, holder: LeaseRecord) -> RunError:
+def locked_error(connection: Connection, holder: LeaseRecord) -> RunError:
     """Return the error for a lock that another run holds."""
     run = run_row(connection, holder.run_id)
     short = short_id(holder.run_id)
@@ -280,7 +278,7 @@ def locked(connection: Connection, holder: LeaseRecord) -> RunError:
         f"run {short}{of} {doing}: started {holder.acquired_at:%Y-%m-%d %H:%M} UTC "
         f"by {holder.owner} on {holder.host} (pid {holder.pid})",
         code="W1501",
-        help=f"wait until it has ended, or end it: `weft runs cancel {short}`",
+        help=f"wait until it has ended, or cancel it: `weft runs cancel {short}`",
     )
 
 
@@ -288,18 +286,18 @@ def _publishes(holder: LeaseRecord) -> bool:
     return holder.name.startswith("publish/")
 
 
-def died(why: str) -> RunFailure:
+def death_failure(why: str) -> RunFailure:
     """Return the failure of a run whose process is gone."""
     return RunFailure(
         operation_order=None,
         code="W1502",
-        message=f"the run was given up: {why}",
+        message=f"the run was abandoned: {why}",
         detail="its lock was taken over",
     )
 
 
-def lost(connection: Connection, run_id: str) -> RunError:
-    """Return the error for a process that works on a run which is not its own any more."""
+def lost_error(connection: Connection, run_id: str) -> RunError:
+    """Return the error for a process whose run was taken over or ended."""
     run, short = run_row(connection, run_id), short_id(run_id)
     if run is None:
         why, next_step = "was removed", "start it again"
@@ -313,29 +311,29 @@ def lost(connection: Connection, run_id: str) -> RunError:
         why, next_step = f"has failed meanwhile: {run.failure.message}", f"`weft run --resume {short}`"
     else:
         why, next_step = f"is {run.status} under {run.host} (pid {run.pid})", f"`weft runs show {short}`"
-    return RunError(f"run {short} is not ours any more: it {why}", code="W1502", help=next_step)
+    return RunError(f"run {short} was taken over: it {why}", code="W1502", help=next_step)
 
 
-def not_resumable(run: RunRecord) -> RunError:
-    """Return the error for a run that cannot go on."""
+def not_resumable_error(run: RunRecord) -> RunError:
+    """Return the error for a run that cannot be resumed."""
     short = short_id(run.id)
     if run.status == "completed":
         return RunError(
             f"run {short} is {run.status} and cannot be resumed",
             code="W1503",
-            help=f"`weft rerun {short}` does it again from its snapshot",
+            help=f"`weft rerun {short}` repeats it from its snapshot",
         )
     return RunError(
         f"run {short} is {run.status}: only a run that failed or was cancelled can be resumed",
         code="W1504",
-        help=f"`weft runs show {short}` says how far it is",
+        help=f"`weft runs show {short}` shows its progress",
     )
 
 
-def stopping(run: RunRecord) -> RunError:
+def stopping_error(run: RunRecord) -> RunError:
     """Return the error for a cancelled run whose process has not stopped yet."""
     return RunError(
         f"run {short_id(run.id)} is cancelled, but its process {run.pid} on {run.host} has not stopped yet",
         code="W1504",
-        help="try again in some seconds; nothing of the run is published",
+        help="try again in a few seconds; nothing of the run is published",
     )

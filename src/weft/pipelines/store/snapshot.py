@@ -1,4 +1,4 @@
-"""Snapshot: everything a run was made of, as one JSON document that never changes.
+"""Snapshot: everything that determines a run, as one immutable JSON document.
 
 ::
 
@@ -7,8 +7,8 @@
      "pins": [...], "datasets": {"id@version": ...}, "resolvers": ..., "datasources": ...,
      "locations": ..., "inputs": ..., "session": ..., "environment": ..., "plan": "<hash>"}
 
-`plan_from_snapshot` gives the project and the catalog back, so that a run is done again from it alone,
-whatever has become of the files of the workspace.  What cannot change a result stands in `environment`.
+`plan_from_snapshot` restores the project and the catalog, so that a run can be repeated from it alone,
+whatever happened to the files of the workspace.  Settings that cannot change a result are in `environment`.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from weft.pipelines.store.records import PinnedJoin, ResolverSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """What a project needs of a catalog to be planned again."""
+class Requirements:
+    """The entities that a project needs to be planned again."""
 
     datasets: tuple[Dataset, ...]
     resolvers: tuple[Resolver, ...]
     datasources: tuple[DataSource, ...]
 
 
-def reached(project: Project, catalog: Catalog) -> Reached:
-    """Return what the references of a project lead to, in the versions they mean now."""
+def collect_requirements(project: Project, catalog: Catalog) -> Requirements:
+    """Return the entities that a project references, in their current versions."""
     datasets = tuple(_datasets(project, catalog))
     named = (
         *project.resolver_overrides.values(),
         *(d.resolver_id for d in datasets if d.resolver_id is not None),
     )
-    found = [catalog.resolver(said) for said in named] + [catalog.default_resolver()]
-    resolvers = {r.id: r for r in found if r is not None}
-    return Reached(
+    candidates = [catalog.resolver(name) for name in named] + [catalog.default_resolver()]
+    resolvers = {r.id: r for r in candidates if r is not None}
+    return Requirements(
         datasets=datasets,
         resolvers=tuple(resolvers[id] for id in sorted(resolvers)),
         datasources=tuple(_datasources(project, resolvers.values(), datasets, catalog)),
@@ -68,7 +68,7 @@ def _datasets(project: Project, catalog: Catalog) -> Iterator[Dataset]:
     waiting = [ref for _, ref in list_dataset_references(project)]
     for operation in project.operations:
         arguments = operation.arguments
-        # What an output registers goes on under the id, and may be merged by the key, of what is there.
+        # A registered output continues the id of an existing dataset, and a merge uses its key.
         if isinstance(arguments, Output) and arguments.register_as_dataset is not None:
             waiting.append(DatasetRef(arguments.register_as_dataset))
     seen: set[tuple[str, int]] = set()
@@ -89,8 +89,8 @@ def _datasources(
     for operation in project.operations:
         if isinstance(operation.arguments, Output):
             named.add(operation.arguments.destination.datasource)
-    found = {source.id: source for said in named if said and (source := catalog.datasource(said))}
-    yield from (found[id] for id in sorted(found))
+    sources = {source.id: source for name in named if name and (source := catalog.datasource(name))}
+    yield from (sources[id] for id in sorted(sources))
 
 
 SCHEMA = "weft/snapshot/1"
@@ -128,12 +128,12 @@ def build_snapshot(
 
 
 def plan_fingerprint(plan: ProjectPlan, catalog: Catalog) -> str:
-    """Return the hash of what is to be done, on which data places; the same plan has the same one."""
+    """Return the hash of a plan and its data locations; equal plans have equal hashes."""
     return _hash(_planned(plan, catalog))
 
 
 def _hash(planned: Mapping[str, Any]) -> str:
-    """Return the hash of a plan: of the datasets only those it reads, or its own output would change it."""
+    """Return the hash of a plan: it includes only the datasets that are read, since an output of the plan would change it."""
     read = {f"{pin['dataset_id']}@{pin['dataset_version']}" for pin in planned["pins"]}
     rest = {key: part for key, part in planned.items() if key not in ("datasets", "published", "resolvers")}
     return fingerprint({**rest, "datasets": {key: planned["datasets"][key] for key in sorted(read)}})
@@ -141,7 +141,7 @@ def _hash(planned: Mapping[str, Any]) -> str:
 
 def _planned(plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
     project, reads = plan.project, _reads(plan)
-    needed = reached(project, catalog)
+    needed = collect_requirements(project, catalog)
     return {
         "project": {
             "id": project.id,
@@ -155,7 +155,7 @@ def _planned(plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
         "calendar": _calendar(catalog.calendar(plan.calendar)),
         "sandbox": plan.draft,
         "materialization": project.materialization,
-        "selectors": {name: said.text for name, said in project.selectors.items()},
+        "selectors": {name: selector.text for name, selector in project.selectors.items()},
         "operations": [operation.to_dict() for operation in project.operations],
         "resolver_overrides": dict(project.resolver_overrides),
         "resolver_snapshot": resolver_snapshot(plan, catalog),
@@ -165,7 +165,7 @@ def _planned(plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def _bodies(needed: Reached, catalog: Catalog) -> dict[str, Any]:
+def _bodies(needed: Requirements, catalog: Catalog) -> dict[str, Any]:
     settings, default = catalog.settings, catalog.default_resolver()
     return {
         "datasets": {f"{d.id}@{d.version}": d.to_dict() for d in needed.datasets},
@@ -259,7 +259,7 @@ def _calendar(calendar: Calendar) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a record as JSON has it."""
+    """Return a record as a JSON value."""
     if hasattr(value, "to_dict"):
         return _plain(value.to_dict())
     if is_dataclass(value) and not isinstance(value, type):
@@ -277,7 +277,7 @@ def plan_from_snapshot(snapshot: Mapping[str, Any], root: Path = Path()) -> tupl
     """Return the project and the catalog that a snapshot holds; `root` is the folder of the workspace."""
     if snapshot.get("schema") != SCHEMA:
         raise StoreError(
-            f"a snapshot of form {snapshot.get('schema')!r} does not read, this program reads {SCHEMA!r}",
+            f"unsupported snapshot format {snapshot.get('schema')!r}; this release reads {SCHEMA!r}",
             code="W1604",
             help="use the release of Weft that made the run",
         )
@@ -285,13 +285,13 @@ def plan_from_snapshot(snapshot: Mapping[str, Any], root: Path = Path()) -> tupl
         return _rebuilt(snapshot, root)
     except (WeftError, KeyError, TypeError) as cause:
         raise StoreError(
-            f"the snapshot does not read: {cause}", code="W1602", help="restore the store from a copy"
+            f"invalid snapshot: {cause}", code="W1602", help="restore the store from a copy"
         ) from cause
 
 
 def _rebuilt(snapshot: Mapping[str, Any], root: Path) -> tuple[Project, Catalog]:
-    said = dict(snapshot["project"])
-    project = entity_from_dict(Project, {**said.pop("behaviour"), **said})
+    body = dict(snapshot["project"])
+    project = entity_from_dict(Project, {**body.pop("behaviour"), **body})
     datasets = {key: entity_from_dict(Dataset, body) for key, body in snapshot["datasets"].items()}
     settings = snapshot["settings"]
     workspace = Workspace(
@@ -316,23 +316,23 @@ def _rebuilt(snapshot: Mapping[str, Any], root: Path) -> tuple[Project, Catalog]
     return project, Catalog.of(workspace, registered)
 
 
-def _calendars(said: Mapping[str, Any]) -> tuple[CalendarFile, ...]:
-    if said.get("built_in"):
+def _calendars(body: Mapping[str, Any]) -> tuple[CalendarFile, ...]:
+    if body.get("built_in"):
         return ()
-    calendar = calendar_from_dict(said)
+    calendar = calendar_from_dict(body)
     return (CalendarFile(name=calendar.name, calendar=calendar),)
 
 
 def period_from_snapshot(snapshot: Mapping[str, Any]) -> Period:
     """Return the period of a run, with the days and the status it had."""
-    said = snapshot["period"]
+    period = snapshot["period"]
     return Period(
-        said["identifier"],
-        said["level"],
-        dt.date.fromisoformat(said["start_date"]),
-        dt.date.fromisoformat(said["end_date"]) + dt.timedelta(days=1),
-        said["calendar"],
-        said["status"],
+        period["identifier"],
+        period["level"],
+        dt.date.fromisoformat(period["start_date"]),
+        dt.date.fromisoformat(period["end_date"]) + dt.timedelta(days=1),
+        period["calendar"],
+        period["status"],
     )
 
 

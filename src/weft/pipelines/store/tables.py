@@ -1,6 +1,6 @@
 """The tables of the store; `migrations` builds the same ones step by step.
 
-No table holds a row of anybody's data: the store knows names, versions, counts, places and hashes.
+The tables hold names, versions, counts, locations and hashes, never rows of data.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ INPUTS = Table(
 
 
 def added(connection: Connection, table: Table, values: Mapping[str, Any]) -> ReturningInsert[Any]:
-    """Return an insert that gives a row back when it added one, and nothing when the key is taken."""
+    """Return an insert that returns a row when it added one, and nothing when the key exists."""
     key = next(iter(table.primary_key))
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table).values(**values).on_conflict_do_nothing().returning(key)
@@ -308,7 +308,7 @@ def version_of(row: Row[Any]) -> VersionRecord:
 
 
 def location_of(row: Row[Any]) -> PublishedLocation:
-    """Return a row of ``dataset_locations`` as the place where a run published."""
+    """Return a row of ``dataset_locations`` as a published location."""
     values = row._mapping  # noqa: SLF001
     return PublishedLocation(
         period=values["period"], run_id=values["run_id"], version=values["version"], **values["location"]

@@ -27,7 +27,7 @@ Entity = Dataset | Project | Resolver
 
 
 def put_version(connection: Connection, entity: Entity, now: dt.datetime) -> None:
-    """Keep a version that is new; one that is known must be the same, only its prose may differ."""
+    """Insert a new version; a known one must be the same, only its descriptions may differ."""
     table, kind, values = _row(entity, now)
     if connection.execute(added(connection, table, values)).first() is not None:
         return
@@ -42,7 +42,7 @@ def put_version(connection: Connection, entity: Entity, now: dt.datetime) -> Non
         )
     if known.fingerprint != values["fingerprint"]:
         raise StoreError(
-            f"{kind} {entity} is not what it was when the store first met that version",
+            f"{kind} {entity} differs from the recorded version",
             code="W1605",
             help="a version never changes: give the changed one the next `version`",
             at=entity.at.of("version"),
@@ -67,7 +67,7 @@ def _row(entity: Entity, now: dt.datetime) -> tuple[Table, str, dict[str, Any]]:
 
 
 def set_dataset_status(connection: Connection, id: str, version: int, status: EntityStatus) -> bool:
-    """Enable or disable a version that the store keeps; False when it has none such."""
+    """Enable or disable a version that the store keeps; False when it does not exist."""
     mine = (DATASETS.c.id == id) & (DATASETS.c.version == version)
     row = connection.execute(select(DATASETS.c.body).where(mine)).first()
     if row is None:
@@ -124,7 +124,7 @@ def put_state(
     pinned: int | None = None,
     conflict: ConflictReport | None = None,
 ) -> None:
-    """Remember the state of a project; versions that are not said stay as they were."""
+    """Record the state of a project; versions that are None stay unchanged."""
     before = connection.execute(select(STATES).where(STATES.c.project_id == project_id)).first()
     if before is not None:
         active_version = before.active_version if active_version is None else active_version

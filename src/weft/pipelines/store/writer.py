@@ -1,4 +1,4 @@
-"""Store: what changes a store; each method is one transaction that may be tried again."""
+"""Store: write access to a store; each method is one transaction that may be retried."""
 
 from __future__ import annotations
 
@@ -18,9 +18,16 @@ from weft.pipelines.store import locks, run_rows, tables, version_rows
 from weft.pipelines.store.column_types import first_of
 from weft.pipelines.store.connections import Database
 from weft.pipelines.store.locks import Heartbeat
-from weft.pipelines.store.reader import StoreReader, found_run
+from weft.pipelines.store.reader import StoreReader, find_run
 from weft.pipelines.store.records import NewRun, OutputRecord, Registration, RunFailure, RunRecord, short_id
-from weft.pipelines.store.run_rows import Counted, died, locked, lost, not_resumable, stopping
+from weft.pipelines.store.run_rows import (
+    Counted,
+    death_failure,
+    locked_error,
+    lost_error,
+    not_resumable_error,
+    stopping_error,
+)
 from weft.pipelines.store.version_rows import Entity
 
 T = TypeVar("T")
@@ -42,11 +49,11 @@ class Store(StoreReader):
         super().__init__(database)
         self.clock = clock
         self.host, self.pid = locks.this_process()
-        # The runs that this process has begun or taken over, and under which name.
+        # The runs that this process has started or taken over, with the host and pid of their locks.
         self._mine: dict[str, tuple[str, int]] = {}
 
     def now(self, connection: Connection) -> dt.datetime:
-        """Return the time: a shared database has one clock, so that hosts need not agree."""
+        """Return the time: that of a shared database, so that the clocks of hosts need not agree."""
         if self.clock is not None:
             return self.clock()
         if connection.dialect.name == "postgresql":
@@ -55,7 +62,7 @@ class Store(StoreReader):
         return dt.datetime.now(dt.UTC)
 
     def create_run(self, new: NewRun) -> RunRecord:
-        """Begin a run: its row and its lock, both or neither.
+        """Create a run: its row and its lock, both or neither.
 
         A lock whose holder died is taken over, and that run is marked as failed.
         """
@@ -72,11 +79,11 @@ class Store(StoreReader):
             if run_rows.run_row(connection, new.run_id) is None:
                 run_rows.insert_run(connection, new, now)
                 self._lock(connection, lease, now)
-            return found_run(connection, new.run_id)
+            return find_run(connection, new.run_id)
 
-        made = self.database.write(work)
-        self._mine[made.id] = (new.host, new.pid)
-        return made
+        run = self.database.write(work)
+        self._mine[run.id] = (new.host, new.pid)
+        return run
 
     def _lock(self, connection: Connection, lease: locks.Lease, now: dt.datetime) -> None:
         holder = locks.acquire(connection, lease, now)
@@ -84,7 +91,7 @@ class Store(StoreReader):
             return
         why = locks.stale(holder, now, lease.host)
         if not why:
-            raise locked(connection, holder)
+            raise locked_error(connection, holder)
         if any(o.state == "publishing" for o in run_rows.outputs_of(connection, holder.run_id)):
             raise RunError(
                 f"run {short_id(holder.run_id)} died while it published: {why}",
@@ -92,43 +99,43 @@ class Store(StoreReader):
                 help=f"`weft runs show {short_id(holder.run_id)}` completes it; then start again",
             )
         if not locks.take(connection, holder, lease, now):
-            raise locked(connection, holder)
+            raise locked_error(connection, holder)
         if holder.run_id != lease.run_id:
-            run_rows.fail_run(connection, holder.run_id, died(why), now)
+            run_rows.fail_run(connection, holder.run_id, death_failure(why), now)
 
     def set_running(self, run_id: str) -> RunRecord:
-        """Say that a queued run is at work now."""
+        """Set a queued run to running."""
 
         def work(connection: Connection) -> RunRecord:
             started = first_of(tables.RUNS.c.started_at, self.now(connection))
             run_rows.change_status(connection, run_id, "running", ("queued",), started_at=started)
-            return found_run(connection, run_id)
+            return find_run(connection, run_id)
 
         return self._held(run_id, work)
 
     def operation_started(self, run_id: str, seq: int) -> None:
-        """Say that an operation is at work."""
+        """Record the start of an operation."""
         self._held(run_id, lambda c: run_rows.start_step(c, run_id, seq, self.now(c)))
 
     def operation_done(self, run_id: str, seq: int, counts: Counted) -> None:
-        """Say that an operation is done and what it counted."""
+        """Record the end of an operation and its counts."""
         self._held(run_id, lambda c: run_rows.finish_step(c, run_id, seq, counts, self.now(c)))
 
-    def rows_seen(self, run_id: str, seen: Mapping[str, str]) -> None:
-        """Keep fingerprints of the rows that reads of a run give, beside those of their files."""
+    def record_row_fingerprints(self, run_id: str, fingerprints: Mapping[str, str]) -> None:
+        """Record fingerprints of the rows of reads, in addition to those of their files."""
 
         def work(connection: Connection) -> None:
-            for name, rows in seen.items():
-                run_rows.put_rows_seen(connection, run_id, name, rows)
+            for name, rows in fingerprints.items():
+                run_rows.put_row_fingerprint(connection, run_id, name, rows)
 
         self._held(run_id, work)
 
     def output_staged(self, output: OutputRecord) -> None:
-        """Say that an output is written and verified, and waits for the others."""
+        """Record an output that is written and verified."""
         self._held(output.run_id, lambda c: run_rows.put_output(c, output))
 
     def begin_publish(self, run_id: str, outputs: Iterable[OutputRecord]) -> None:
-        """Say, of all outputs at once, that they are being moved to their targets.
+        """Set all outputs to publishing in one transaction.
 
         Each target is locked, so that two projects do not move the same folder.
         """
@@ -136,7 +143,7 @@ class Store(StoreReader):
 
         def work(connection: Connection) -> None:
             now = self.now(connection)
-            run = found_run(connection, run_id)
+            run = find_run(connection, run_id)
             for target in sorted({output.target for output in moved}):
                 lease = locks.Lease(
                     name=locks.publish_lock(target),
@@ -153,18 +160,18 @@ class Store(StoreReader):
         self._held(run_id, work)
 
     def published(self, run_id: str) -> None:
-        """Say that every output of a run is at its target."""
+        """Set every output of a run to published."""
         self._held(run_id, lambda c: run_rows.set_outputs(c, run_id, "published", but=("discarded",)))
 
     def complete(self, run_id: str, registrations: Iterable[Registration] = ()) -> RunRecord:
-        """End a run that did all it should, in one step: outputs published, datasets registered, locks freed."""
-        wanted = tuple(registrations)
+        """Complete a run in one transaction: outputs published, datasets registered, locks released."""
+        new_datasets = tuple(registrations)
 
         def work(connection: Connection) -> RunRecord:
             now = self.now(connection)
             run_rows.set_outputs(connection, run_id, "published", but=("discarded",))
             outputs = tables.RUN_OUTPUTS
-            for new in wanted:
+            for new in new_datasets:
                 version = version_rows.add_registered(connection, new, run_id, now)
                 connection.execute(
                     update(outputs)
@@ -174,29 +181,29 @@ class Store(StoreReader):
             ended = first_of(tables.RUNS.c.completed_at, now)
             run_rows.change_status(connection, run_id, "completed", ("running",), completed_at=ended)
             locks.release(connection, run_id)
-            return found_run(connection, run_id)
+            return find_run(connection, run_id)
 
         return self._ended(run_id, work)
 
     def fail(self, run_id: str, failure: RunFailure) -> RunRecord:
-        """End a run that failed; what it staged stays, so that it can be resumed."""
+        """Set a run to failed; its staged data stays, so that it can be resumed."""
 
         def work(connection: Connection) -> RunRecord:
             run_rows.fail_run(connection, run_id, failure, self.now(connection))
-            return found_run(connection, run_id)
+            return find_run(connection, run_id)
 
         return self._ended(run_id, work)
 
     def cancel(self, run_id: str) -> RunRecord:
-        """End a run that is not wanted any more; its process notices within seconds."""
+        """Cancel a run; its process notices within seconds."""
 
         def work(connection: Connection) -> RunRecord:
-            run = found_run(connection, run_id)
+            run = find_run(connection, run_id)
             if run.status == "cancelled":
                 return run
             if any(o.state == "publishing" for o in run_rows.outputs_of(connection, run.id)):
                 raise RunError(
-                    f"run {short_id(run.id)} is publishing and cannot be cancelled any more",
+                    f"run {short_id(run.id)} is publishing and can no longer be cancelled",
                     code="W1102",
                     help="wait until it has ended",
                 )
@@ -205,24 +212,24 @@ class Store(StoreReader):
             run_rows.stop_operations(connection, run.id)
             run_rows.set_outputs(connection, run.id, "discarded")
             locks.release(connection, run.id)
-            return found_run(connection, run.id)
+            return find_run(connection, run.id)
 
         return self.database.write(work)
 
     def resume(self, run_id: str, owner: str | None = None) -> RunRecord:
-        """Let a run go on that failed or was cancelled: the same run and snapshot, one attempt more."""
+        """Resume a run that failed or was cancelled: the same run and snapshot, one more attempt."""
 
         def work(connection: Connection) -> RunRecord:
-            now, run = self.now(connection), found_run(connection, run_id)
+            now, run = self.now(connection), find_run(connection, run_id)
             if run.status == "running" and locks.holds(connection, run.id, self.host, self.pid):
                 return run
             if run.status not in ("failed", "cancelled"):
-                raise not_resumable(run)
+                raise not_resumable_error(run)
             if self._is_stopping(run, now):
-                raise stopping(run)
+                raise stopping_error(run)
             self._lock(connection, self._run_lease(run, owner or run.triggered_by), now)
             run_rows.revive(connection, run, self.host, self.pid, now)
-            return found_run(connection, run.id)
+            return find_run(connection, run.id)
 
         resumed = self.database.write(work)
         self._mine[resumed.id] = (self.host, self.pid)
@@ -233,16 +240,16 @@ class Store(StoreReader):
         if run.status != "cancelled" or not run.host or (run.host, run.pid) == (self.host, self.pid):
             return False
         since = (now - (run.completed_at or run.created_at)).total_seconds()
-        if run.host == self.host:  # after a while the number may be that of another process
+        if run.host == self.host:  # after a while the pid may belong to another process
             return since < _STOPPING_SECONDS and locks.is_alive(run.pid)
         return since < locks.LEASE_SECONDS
 
     def is_stopping(self, run_id: str) -> bool:
         """Return whether the process of a cancelled run has not stopped yet."""
-        return self.database.read(lambda c: self._is_stopping(found_run(c, run_id), self.now(c)))
+        return self.database.read(lambda c: self._is_stopping(find_run(c, run_id), self.now(c)))
 
     def abandoned(self) -> tuple[RunRecord, ...]:
-        """Return the runs that nobody works on although they have not ended: their process died."""
+        """Return the runs that have not ended although their process died."""
 
         def work(connection: Connection) -> tuple[RunRecord, ...]:
             now = self.now(connection)
@@ -255,10 +262,10 @@ class Store(StoreReader):
         return self.database.read(work)
 
     def take_over(self, run_id: str, owner: str = "") -> RunRecord | None:
-        """Take the locks of an abandoned run; None when its process lives or another one was faster."""
+        """Take the locks of an abandoned run; None when its process is alive or another process was faster."""
 
         def work(connection: Connection) -> RunRecord | None:
-            now, run = self.now(connection), found_run(connection, run_id)
+            now, run = self.now(connection), find_run(connection, run_id)
             if run.is_over:
                 return None
             held = run_rows.leases_of(connection, run.id)
@@ -267,14 +274,14 @@ class Store(StoreReader):
                 return None
             for seen in held:
                 mine = (seen.host, seen.pid) == (self.host, self.pid) and run.id in self._mine
-                wanted = locks.Lease(
+                mine_now = locks.Lease(
                     name=seen.name, run_id=run.id, owner=name.owner, host=self.host, pid=self.pid
                 )
                 fresh = not mine and not locks.stale(seen, now, self.host)
-                if fresh or not locks.take(connection, seen, wanted, now):
+                if fresh or not locks.take(connection, seen, mine_now, now):
                     raise _FasterError
             run_rows.move_run(connection, run.id, self.host, self.pid)
-            return found_run(connection, run.id)
+            return find_run(connection, run.id)
 
         try:
             taken = self.database.write(work)
@@ -285,7 +292,7 @@ class Store(StoreReader):
         return taken
 
     def heartbeat(self, run_id: str, every: float = locks.BEAT_SECONDS) -> Heartbeat:
-        """Return a context in which a thread says that this process works on the run."""
+        """Return a context in which a thread renews the locks of the run."""
 
         def beat() -> None:
             self._held(run_id, lambda c: locks.beat(c, run_id, *self._mine[run_id], self.now(c)))
@@ -297,21 +304,21 @@ class Store(StoreReader):
 
     def _still_held(self, connection: Connection, run_id: str) -> None:
         if not locks.is_held(connection, run_id, *self._mine[run_id]):
-            raise lost(connection, run_id)
+            raise lost_error(connection, run_id)
 
-    def let_go(self, run_id: str) -> None:
-        """Say that the process of a cancelled run has stopped: nothing of it runs or writes any more."""
+    def mark_stopped(self, run_id: str) -> None:
+        """Record that the process of a cancelled run has stopped and no longer writes."""
         host, pid = self._mine.get(run_id, (self.host, self.pid))
 
         def work(connection: Connection) -> None:
-            run = found_run(connection, run_id)
+            run = find_run(connection, run_id)
             if run.status == "cancelled" and (run.host, run.pid) == (host, pid):
                 run_rows.move_run(connection, run_id, "", 0)
 
         self.database.write(work)
 
     def remove_run(self, run_id: str) -> None:
-        """Forget a run that has ended; what it published stays."""
+        """Remove a run that has ended; its published data stays."""
 
         def work(connection: Connection) -> None:
             run = run_rows.run_row(connection, run_id)
@@ -330,26 +337,26 @@ class Store(StoreReader):
         return locks.Lease(name=name, run_id=run.id, owner=owner, host=self.host, pid=self.pid)
 
     def _held(self, run_id: str, work: Callable[[Connection], T]) -> T:
-        """Do something that only the holder of a run's locks may do."""
+        """Run work that only the holder of a run's locks may do."""
 
         def guarded(connection: Connection) -> T:
             mine = self._mine.get(run_id)
             if mine is not None and not locks.holds(connection, run_id, *mine):
-                raise lost(connection, run_id)
+                raise lost_error(connection, run_id)
             return work(connection)
 
         return self.database.write(guarded)
 
     def _ended(self, run_id: str, work: Callable[[Connection], RunRecord]) -> RunRecord:
-        """Do the last thing in a run's life; one that has ended stays as it is."""
+        """Run the work that ends a run; a run that has ended stays as it is."""
 
         def guarded(connection: Connection) -> RunRecord:
-            run = found_run(connection, run_id)
+            run = find_run(connection, run_id)
             if run.is_over:
                 return run
             mine = self._mine.get(run_id)
             if mine is not None and not locks.holds(connection, run_id, *mine):
-                raise lost(connection, run_id)
+                raise lost_error(connection, run_id)
             return work(connection)
 
         return self.database.write(guarded)
@@ -357,7 +364,7 @@ class Store(StoreReader):
     # versions
 
     def record(self, entity: Entity, at: dt.datetime | None = None) -> None:
-        """Keep a version of a dataset, project or resolver; a known version that differs is refused."""
+        """Keep a version of a dataset, project or resolver; a changed body of a known version is rejected."""
         self.database.write(lambda c: version_rows.put_version(c, entity, at or self.now(c)))
 
     def register(self, dataset: Dataset, location: PublishedLocation, run_id: str, seq: int) -> int:
@@ -379,7 +386,7 @@ class Store(StoreReader):
         active_version: int | None = None,
         pinned: int | None = None,
     ) -> None:
-        """Remember that a project is a draft, active or inactive; an open conflict is forgotten."""
+        """Record that a project is a draft, active or inactive; this clears an open conflict."""
         self.database.write(
             lambda c: version_rows.put_state(
                 c, project_id, status, self.now(c), active_version=active_version, pinned=pinned
@@ -387,11 +394,11 @@ class Store(StoreReader):
         )
 
     def set_conflict(self, project_id: str, report: ConflictReport) -> None:
-        """Remember what a new dataset version breaks; the project cannot run until that is resolved."""
+        """Record the conflict of a project; it cannot run until that is resolved."""
         self.database.write(
             lambda c: version_rows.put_state(c, project_id, "conflict", self.now(c), conflict=report)
         )
 
     def clear_conflict(self, project_id: str) -> None:
-        """Forget the conflict of a project, which is a draft then."""
+        """Clear the conflict of a project, which becomes a draft."""
         self.set_state(project_id, "draft")
