@@ -38,7 +38,7 @@ def test_a_run_without_java_says_so(tmp_path: Path, java: str | None) -> None:
     document = json.loads(ran.stdout)
     (found,) = document["diagnostics"]
     assert (ran.returncode, found["code"], ran.stderr) == (1, "W1807", "")
-    assert found["help"] == "Spark needs Java 17 or newer; `weft doctor` says which one there is"
+    assert found["help"] == "Spark needs Java 17 or newer; `weft doctor` shows the installed version"
     # Nothing exists of the run: it can simply be started again.
     runs = subprocess.run(
         [sys.executable, "-m", "weft", "-C", str(root), "runs", "--json"],

@@ -49,7 +49,7 @@ def test_a_run_that_the_store_has_no_room_for_does_not_begin(tmp_path: Path) -> 
     root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": WIDE})
     with opened(root) as store:
         staged_run(root, store, "old", number=1).publish()
-        with full(store), pytest.raises(StoreError, match=r"W1601.*full(.|\n)*make room"):
+        with full(store), pytest.raises(StoreError, match=r"W1601.*full(.|\n)*free space"):
             staged_run(root, store, "new", number=2)
         assert (len(store.runs()), store.locks()) == (1, ())
         staged_run(root, store, "new", number=2).publish()

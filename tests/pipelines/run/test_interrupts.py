@@ -11,7 +11,7 @@ import pytest
 
 from weft.core import crash
 from weft.errors import ResolutionError, RunError
-from weft.pipelines.run.failing import OperationFailedError
+from weft.pipelines.run.failing import OperationFailedError, explain_failure
 from weft.pipelines.run.progress import Meter, cancellable
 
 
@@ -87,7 +87,7 @@ def test_progress_never_goes_back_and_ends_last() -> None:
             "W1513",
             "Division by zero. (DIVIDE_BY_ZERO)",
         ),
-        ("java.io.IOException: No space left on device", "W1508", "no room"),
+        ("java.io.IOException: No space left on device", "W1508", "no space"),
         ("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03", "W1309", "Path does not exist"),
         ("", "W1513", "operation 10 failed: Exception"),
     ],

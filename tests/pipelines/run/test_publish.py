@@ -184,7 +184,7 @@ def test_staged_data_that_somebody_changed_is_not_published(root: Path, store: S
     staged_run(root, store, "old", number=1).publish()
     run = staged_run(root, store, "new", number=2)
     next(Path(run.moves[1].output.stage).iterdir()).write_text("tampered", encoding="utf-8")
-    with pytest.raises(RunError, match=r"W1512.*output 30.*is not what was written"):
+    with pytest.raises(RunError, match=r"W1512.*output 30.*has changed since it was written"):
         run.publish()
     assert (contents(root, FIRST), contents(root, SECOND)) == (["old 20"], ["old 30"])
 
@@ -250,7 +250,7 @@ def test_verify_wants_every_file(root: Path, store: Store) -> None:
     move = staged_run(root, store).moves[0]
     moving.verify(move)
     next(Path(move.output.stage).iterdir()).unlink()
-    with pytest.raises(RunError, match=r"W1512.*is not there"):
+    with pytest.raises(RunError, match=r"W1512.*is missing"):
         moving.verify(move)
     assert not moving.is_whole(move)
     gone = replace(move, output=replace(move.output, stage=str(root / "nowhere")))
@@ -407,7 +407,7 @@ def test_a_target_that_changed_while_it_was_merged_is_not_replaced(tmp_path: Pat
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-@pytest.mark.parametrize("call", ["_write_mark", "_take_along", "exchange"])
+@pytest.mark.parametrize("call", ["_write_mark", "_link_kept_files", "exchange"])
 def test_a_full_disk_leaves_every_target_and_the_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
 ) -> None:

@@ -104,7 +104,7 @@ NOW = f"{sys.version_info.major}.{sys.version_info.minor}"
         (f'{{"python": "{NOW}.1", "packages": {{"numpy": null, "pyarrow": "26.0.1"}}}}', "has no numpy"),
         (f'{{"python": "{NOW}.1", "packages": {{"numpy": "1.25.9", "pyarrow": "17.0"}}}}', "numpy 1.25.9, older than 1.26 and pyarrow 17.0, older than 18"),
         ('{"python": "3.2.1", "packages": {"numpy": "2.0", "pyarrow": "26.0"}}', f"Python 3.2.1 at {{}} for workers, and Python {NOW} for the driver"),
-        ("hello", "is not a Python that works: it printed nothing"),
+        ("hello", "is not a working Python: it printed nothing"),
     ],
     ids=["missing", "old", "version", "other"],
 )  # fmt: skip
@@ -150,6 +150,6 @@ def test_the_doctor_asks_for_the_extras_of_the_workspace(
     (tmp_path / "weft.yml").write_text("spark: {remote: 'sc://127.0.0.1:1'}\n")
     ran = weft("doctor", root=tmp_path)
     assert ran.code == 1
-    assert "NO  weft-nowhere  not installed, and the workspace needs it" in ran.out
+    assert "NO  weft-nowhere  not installed, but the workspace needs it" in ran.out
     assert "pip install 'weft[connect]'" in ran.out
     assert os.environ.get("SPARK_REMOTE") is None

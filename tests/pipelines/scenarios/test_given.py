@@ -76,7 +76,7 @@ def test_every_mistake_of_every_table_is_told(root: Path, tmp_path: Path) -> Non
     told = [d.message for d in caught.value.diagnostics]
     assert told == [
         "project 'fx_reporting' does not read a table 'transations'",
-        "row 1 of table 'transactions', column 'amount_local': 'x' is no decimal(18,2)",
+        "row 1 of table 'transactions', column 'amount_local': 'x' is not a valid decimal(18,2)",
         "table 'transactions' has no column 'colour'",
     ]
     assert caught.value.diagnostics[0].help == "did you mean 'transactions'?"
@@ -127,7 +127,7 @@ def test_files_are_read_by_their_ending(root: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "", "no line with column names"),
+        ("a.csv", "", "has no header"),
         ("a.csv", "x,x\n1,2\n", "has the column 'x' twice"),
         ("a.json", "{", "is not valid JSON"),
         ("a.json", "1\n", "does not hold rows"),

@@ -270,7 +270,7 @@ def test_transitions_that_are_not_there_are_refused(place: Place) -> None:
                 move(place.workspace, place.project, place.store)  # type: ignore[operator]
             assert refused.value.code == "W1102"
             assert f"weft project {good} fx_reporting" in refused.value.help
-        with pytest.raises(ActivationError, match="there is no conflict to resolve"):
+        with pytest.raises(ActivationError, match="has no conflict to resolve"):
             resolve_conflict(place.workspace, place.project, place.store, "pinned")
         assert place.text() == before
 
@@ -405,7 +405,7 @@ def test_a_dataset_that_is_not_there_is_told(place: Place) -> None:
         assert refused.value.code == "W1608"
     with pytest.raises(StoreError) as version:
         disable_dataset(place.workspace, "gl@7", place.store)
-    assert (version.value.code, version.value.help) == ("W1608", "there is 1")
+    assert (version.value.code, version.value.help) == ("W1608", "versions are 1")
 
 
 def test_a_disabled_version_is_passed_over(place: Place) -> None:

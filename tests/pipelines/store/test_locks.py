@@ -77,7 +77,7 @@ def begin(process: subprocess.Popen[str]) -> None:
     [
         ("build-3", living, 60, ""),
         ("build-3", living, 61, "it was not renewed for 61 s"),
-        ("build-3", dead, 0, "its process 7 is gone"),
+        ("build-3", dead, 0, "its process 7 has ended"),
         ("build-4", dead, 60, ""),  # nobody can see a process of another host
         ("build-4", dead, 75, "it was not renewed for 75 s"),
     ],
@@ -301,7 +301,7 @@ def test_a_killed_process_blocks_nobody(url: str, tmp_path: Path) -> None:
         new = store.create_run(new_run())
         old = store.run(first)
         assert old.failure is not None
-        assert old.failure.message == f"the run was abandoned: its process {process.pid} is gone"
+        assert old.failure.message == f"the run was abandoned: its process {process.pid} has ended"
         assert store.run("LAST").id == new.id
 
 

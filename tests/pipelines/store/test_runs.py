@@ -321,7 +321,7 @@ def test_a_run_is_found_by_a_start_that_only_it_has(store: Store) -> None:
 def test_a_run_that_is_not_there_is_told(store: Store, said: str) -> None:
     with pytest.raises(StoreError) as empty:
         store.run(said)
-    assert (empty.value.code, empty.value.help) == ("W1606", "nothing has run here yet")
+    assert (empty.value.code, empty.value.help) == ("W1606", "there are no runs yet")
     store.create_run(new_run(run_id="019a-aaaa"))
     if said != "LAST":
         with pytest.raises(StoreError) as missing:

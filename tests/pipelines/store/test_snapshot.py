@@ -299,7 +299,7 @@ def test_a_snapshot_of_another_form_is_told(tmp_path: Path) -> None:
     kept = taken(plan, catalog)
     with pytest.raises(StoreError, match="weft/snapshot/9") as newer:
         plan_from_snapshot(kept | {"schema": "weft/snapshot/9"})
-    with pytest.raises(StoreError, match="does not read") as broken:
+    with pytest.raises(StoreError, match="invalid snapshot") as broken:
         plan_from_snapshot({k: v for k, v in kept.items() if k != "datasets"})
     assert (newer.value.code, broken.value.code) == ("W1604", "W1602")
 
