@@ -202,7 +202,7 @@ def test_a_move_that_fails_puts_every_target_back(
         return real(self, target)
 
     monkeypatch.setattr(Path, "rename", rename)
-    with pytest.raises(RunError, match=r"W1508.*no room"):
+    with pytest.raises(RunError, match=r"W1508.*no space"):
         run.publish()
     monkeypatch.undo()
     assert (contents(root, FIRST), contents(root, SECOND)) == (["old 20"], ["old 30"])
