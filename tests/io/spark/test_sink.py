@@ -300,7 +300,7 @@ def test_tables_of_the_catalog_replace_append_merge_and_refuse(spark: SparkSessi
         assert write("replace_period") == [(2, "2025-12"), (4, "2026-02")]
         wide = spark.sql("SELECT 1L id, 'x' _period, 2 more")
         stage_files(wide, tmp_path / "m", format="parquet", run_id=RUN)
-        with pytest.raises(RunError, match="same columns: more"):
+        with pytest.raises(RunError, match="different columns: more"):
             publish_table(spark, tmp_path / "m", name, mode="append")
     finally:
         spark.sql(f"DROP TABLE IF EXISTS {name}")

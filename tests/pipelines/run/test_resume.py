@@ -135,7 +135,7 @@ def test_inputs_that_changed_stop_a_resume_and_a_rerun(
     rates = root / "data" / "exchange_rates.csv"
     before = rates.read_text(encoding="utf-8")
     rates.write_text(before.replace("1.0920", "1.1000"), encoding="utf-8")
-    with pytest.raises(RunError, match=r"W1510.*'10.fx' reads has changed.*exchange_rates.csv changed"):
+    with pytest.raises(RunError, match=r"W1510.*'10.fx' has changed.*exchange_rates.csv changed"):
         resumed(root, store, spark, failed)
     assert store.run(failed).status == "failed"
     rates.write_text(before, encoding="utf-8")

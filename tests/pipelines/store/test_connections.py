@@ -39,7 +39,7 @@ def test_the_address_may_be_in_the_environment(tmp_path: Path, monkeypatch: pyte
         ("weft.db", "is not a database URL"),
         ("postgresql://ann:geheim@db:port/weft", "is not a database URL"),
         ("", "is not a database URL"),
-        ("mysql://db/weft", "a store in 'mysql' is not possible"),
+        ("mysql://db/weft", "unsupported store 'mysql'"),
         ("sqlite://", "would forget every run"),
         ("sqlite:///:memory:", "would forget every run"),
     ],
@@ -100,7 +100,7 @@ def test_a_writer_takes_its_lock_when_it_begins_and_a_reader_takes_none(tmp_path
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / ".weft").touch()
-    with pytest.raises(StoreError, match="cannot be made") as refused:
+    with pytest.raises(StoreError, match="cannot be created") as refused:
         open_store("sqlite:///.weft/weft.db", tmp_path)
     assert refused.value.code == "W1601"
 

@@ -311,7 +311,7 @@ def test_a_run_is_found_by_a_start_that_only_it_has(store: Store) -> None:
     assert store.run("019a-aaa").id == first.id
     assert store.run("019a-aaaa").id == first.id
     assert store.run("019a-aab").id == second.id
-    with pytest.raises(StoreError, match="start of 2 runs") as ambiguous:
+    with pytest.raises(StoreError, match="prefix of 2 runs") as ambiguous:
         store.run("019a")
     assert ambiguous.value.code == "W1607"
     assert "019a-aaaa (fx_reporting 2026-01)" in ambiguous.value.help
