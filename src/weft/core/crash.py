@@ -9,9 +9,21 @@ import os
 import signal
 from collections import Counter
 from enum import Enum
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-CrashPoint = Literal[
+StreamPoint = Literal[
+    "stream_heartbeat",
+    "stream_kernel",
+    "stream_staged",
+    "stream_counted",
+    "stream_manifest",
+    "stream_renaming",
+    "stream_renamed",
+    "stream_cleaned",
+    "stream_flush",
+    "stream_sealed",
+]
+RunPoint = Literal[
     "snapshot_written",
     "running",
     "operation",
@@ -27,30 +39,10 @@ CrashPoint = Literal[
     "before_commit",
     "after_commit",
     "before_cleanup",
-    "stream_heartbeat",
-    "stream_kernel",
-    "stream_staged",
-    "stream_counted",
-    "stream_manifest",
-    "stream_renaming",
-    "stream_renamed",
-    "stream_cleaned",
-    "stream_flush",
-    "stream_sealed",
 ]
+CrashPoint = RunPoint | StreamPoint
 
-STREAM_POINTS: tuple[CrashPoint, ...] = (
-    "stream_heartbeat",
-    "stream_kernel",
-    "stream_staged",
-    "stream_counted",
-    "stream_manifest",
-    "stream_renaming",
-    "stream_renamed",
-    "stream_cleaned",
-    "stream_flush",
-    "stream_sealed",
-)
+STREAM_POINTS: tuple[StreamPoint, ...] = get_args(StreamPoint)
 """The points of a batch of a stream, in the order in which a batch reaches them."""
 
 VARIABLE = "WEFT_CRASH_AT"
