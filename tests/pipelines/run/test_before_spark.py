@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from engine_data import CONVERT, RATES_ID, WRITE, project_text, sample_workspace
-from weft.errors import ActivationError
+from weft.core.calendar import Period, Status
+from weft.errors import ActivationError, RunError
 from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.run.execute import run_project
+from weft.pipelines.run.prepare import check_open
 from weft.pipelines.store.open import open_store
 
 RATES = "datasets/exchange_rates.v1.yml"
@@ -69,3 +73,21 @@ def test_a_disabled_dataset_stops_a_run_before_it_begins(tmp_path: Path) -> None
     ):
         run_project(workspace, workspace.projects[0], "2026-01", store=store, session=never)
     assert not (root / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "correction", "code"),
+    [
+        ("open", False, None),
+        ("closed", False, "W1505"),
+        ("closed", True, None),
+        ("locked", False, "W1506"),
+        ("locked", True, "W1506"),
+    ],
+)
+def test_a_correction_opens_a_closed_period_and_no_locked_one(
+    status: Status, code: str | None, *, correction: bool
+) -> None:
+    period = Period("2026-01", "month", dt.date(2026, 1, 1), dt.date(2026, 2, 1), status=status)
+    with nullcontext() if code is None else pytest.raises(RunError, match=code):
+        check_open(period, correction=correction)

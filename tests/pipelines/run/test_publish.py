@@ -180,10 +180,11 @@ def test_a_target_that_has_come_to_lead_out_of_the_workspace_is_not_published_to
     assert {o.state for o in store.outputs(run.run_id)} == {"staged"}
 
 
-def test_staged_data_that_somebody_changed_is_not_published(root: Path, store: Store) -> None:
+@pytest.mark.parametrize("content", ["tampered", "new 31"], ids=["another size", "the same size"])
+def test_staged_data_that_somebody_changed_is_not_published(root: Path, store: Store, content: str) -> None:
     staged_run(root, store, "old", number=1).publish()
     run = staged_run(root, store, "new", number=2)
-    next(Path(run.moves[1].output.stage).iterdir()).write_text("tampered", encoding="utf-8")
+    next(Path(run.moves[1].output.stage).iterdir()).write_text(content, encoding="utf-8")
     with pytest.raises(RunError, match=r"W1512.*output 30.*has changed since it was written"):
         run.publish()
     assert (contents(root, FIRST), contents(root, SECOND)) == (["old 20"], ["old 30"])

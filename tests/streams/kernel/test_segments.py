@@ -195,6 +195,17 @@ def test_a_segment_is_dropped_when_no_row_is_left_and_rewritten_when_few_are() -
     assert [len(s) for s in kernel.state.left.segments] == []
 
 
+def test_rows_that_are_gone_are_left_out_when_segments_are_merged() -> None:
+    """A third of each segment is gone: too little to rewrite it alone, and nothing to keep when it is merged."""
+    kernel = Kernel(interval(0, 10))
+    for _ in range(segments.MAX_SEGMENTS):
+        kernel.feed([("a", 1), ("b", 1000), ("c", 1000)])
+    kernel.feed(watermark=500)
+    assert [len(s) for s in kernel.state.left.segments] == [3] * segments.MAX_SEGMENTS
+    kernel.feed([("d", 1000)], watermark=500)
+    assert [len(s) for s in kernel.state.left.segments] == [2 * segments.MAX_SEGMENTS + 1]
+
+
 def test_pairs_beyond_what_is_remembered_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("a", t, t) for t in range(30)]
     wanted = Kernel(WIDE).feed(rows, rows)

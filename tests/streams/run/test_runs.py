@@ -6,9 +6,11 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
 from stream_spark import job_of, run_memory
@@ -235,6 +237,26 @@ def test_a_session_without_the_kafka_connector_is_told_how_to_get_it(
         with pytest.raises(ConnectorError) as caught:
             run_job(spark, plan)
         assert caught.value.code == "W2304"
+
+
+def test_a_format_that_spark_does_not_find_is_a_missing_connector(tmp_path: Path) -> None:
+    class Reader:
+        def format(self, _name: str) -> Reader:
+            return self
+
+        def options(self, **_options: str) -> Reader:
+            return self
+
+        def load(self) -> None:
+            raise AnalysisException("Failed to find data source: kafka")
+
+    session: Any = SimpleNamespace(read=Reader(), readStream=Reader())
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        plan = job_of(KAFKA.replace("PORT", str(broker.getsockname()[1])), tmp_path)
+        for read in (read_kafka, read_kafka_batch):
+            with pytest.raises(ConnectorError) as caught:
+                read(session, plan.statements[0].inputs[0].stream)
+            assert (caught.value.code, type(caught.value.__cause__)) == ("W2304", AnalysisException)
 
 
 def test_a_connect_session_is_refused(tmp_path: Path) -> None:
