@@ -150,7 +150,7 @@ def test_a_saved_plan_must_still_fit(root: Path, store: Store, spark: SparkSessi
     saved.write_text(json.dumps({"data": {"fingerprint": plan_fingerprint(plan, catalog)}}), encoding="utf-8")
     assert ran(root, store, spark, plan=saved).ok
     rewrite(root, project_text(version=2, selectors={"NEW": "1 = 1"}))
-    with pytest.raises(RunError, match=r"W1514.*is not what would be done now"):
+    with pytest.raises(RunError, match=r"W1514.*is stale"):
         ran(root, store, spark, plan=saved)
     saved.write_text("[]", encoding="utf-8")
     with pytest.raises(RunError, match=r"W1514.*cannot read"):

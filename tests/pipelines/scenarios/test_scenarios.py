@@ -122,7 +122,7 @@ expect:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("given: {oders: [{id: 1}]}", "reads no table 'oders'"),
+        ("given: {oders: [{id: 1}]}", "does not read a table 'oders'"),
         ("given: {orders: [{id: 1, amonut: 2}]}", "has no column 'amonut'"),
         (
             "given: {orders: [{id: 1, amount: much}]}",
@@ -202,7 +202,7 @@ def test_a_run_is_recorded_as_a_scenario_that_passes(root: Path, session: Sessio
         assert rates is not None
         assert {r["from_currency"] for r in rates} == {"EUR", "JPY"}
         assert run_scenario(scenario, again, reader=store, session=session).status == "pass"
-        with pytest.raises(ScenarioError, match=r"W1704.*already there"):
+        with pytest.raises(ScenarioError, match=r"W1704.*already exists"):
             record(run.run_id, keys, loaded.workspace, reader=store, session=session, name="Two journals")
         with pytest.raises(ScenarioError, match=r"W1706.*read no row with journal_id=JE-404"):
             record(run.run_id, {"journal_id": ["JE-404"]}, loaded.workspace, reader=store, session=session)
