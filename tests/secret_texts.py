@@ -59,7 +59,7 @@ ORDINARY = (
     "unexpected token: ')'", "wrong password: try again", "FATAL: password authentication failed for user \"ann\"", "basic authentication of users",
     "Bearer certificates are not used", "postgresql://ann@db:5432/gl?sslmode=require", "http://host:8080/path?email=a@b", "http://[::1]:8080/x@y",
     "https://example.com/a:b/c@2x.png", "s3a://bucket/gl/period=2026-01", "jdbc:postgresql://db:5432/ledger", "jdbc:oracle:thin:@//db:1521/gl", "sqlite:///.weft/weft.db",
-    "there is no token 'YYY'", "tokens are 'YYYY', 'QQ' and 'MM'", "natural_key_columns: [order_id]", "fs.s3a.aws.credentials.provider=org.x.Provider",
+    "unknown token 'YYY'", "tokens are 'YYYY', 'QQ' and 'MM'", "natural_key_columns: [order_id]", "fs.s3a.aws.credentials.provider=org.x.Provider",
     "credential_ref: env:LEDGER_LOGIN", "credential_ref: file:/run/secrets/db", "'kafka.sasl.password' = '${KAFKA_PASSWORD}'", "password=***", "password=<password>",
     "secretary=Ann; keyboard=qwertz", "passwordless=true", "sslkey=/home/ann/key.pem passfile=/home/ann/.pgpass", "token.endpoint.url=https://h/token",
     "W1015: secret in options", "100 % of 50%", "a%20b%3Dc", "key: value", "primary key = order_id", "ssl.truststore.location=/etc/ssl", "it has 'id', 'password', 'name'",

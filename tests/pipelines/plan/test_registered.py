@@ -41,14 +41,14 @@ def test_a_chain_of_projects_is_checked_before_any_has_run(tmp_path: Path) -> No
         m=project("m", "gl_usd", "amount_reporting", "middle"),
     )
     assert [(d.code, d.severity) for d in found] == [("W1214", "note"), ("W1214", "note")]
-    assert "project 'm' does so when it runs" in found[0].message
+    assert "project 'm' registers it when it runs" in found[0].message
     assert "`weft run fx_reporting -p PERIOD`" in found[1].help
 
 
 def test_columns_are_those_that_the_other_project_writes(tmp_path: Path) -> None:
     found = told(tmp_path, b=project("b", "gl_usd", "amount_reportin"))
     (error,) = (d for d in found if d.severity == "error")
-    assert (error.code, error.message) == ("W0207", "there is no column 'amount_reportin'")
+    assert (error.code, error.message) == ("W0207", "unknown column 'amount_reportin'")
 
 
 def test_the_errors_of_one_project_are_not_those_of_its_readers(tmp_path: Path) -> None:

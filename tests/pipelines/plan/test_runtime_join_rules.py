@@ -130,13 +130,13 @@ dataset:
         (
             join("1x", "exchange_rates", "currency = `1x`.from_currency"),
             "W1210",
-            "'1x' is not an alias",
+            "invalid alias '1x'",
             "1x",
         ),
         (
             join("x" * 65, "exchange_rates", f"currency = {'x' * 65}.from_currency"),
             "W1210",
-            f"'{'x' * 65}' is not an alias",
+            f"invalid alias '{'x' * 65}'",
             "x" * 65,
         ),
     ],
@@ -260,7 +260,7 @@ def test_a_name_means_the_same_as_an_id(make: Make) -> None:
     assert by_name.read.pin == by_id.read.pin
 
 
-# FR-001, FR-013, FR-014: none, one, several; aliases live in one operation.
+# FR-001, FR-013, FR-014: none, one, several; an alias is valid in one operation only.
 
 
 def test_an_update_without_joins_reads_working_columns_alone(make: Make) -> None:
@@ -287,7 +287,7 @@ def test_an_alias_can_be_used_again_in_another_operation(make: Make) -> None:
 def test_an_alias_of_another_operation_is_not_visible(make: Make) -> None:
     finding = only(make(join("fx", "exchange_rates", ON), update(20, y="fx.rate"), x="fx.rate"))
     assert finding.code == "W1208"
-    assert finding.help == "'fx' is a join of operation 10: aliases live in one operation"
+    assert finding.help == "'fx' is a join of operation 10: an alias is valid in one operation only"
 
 
 # FR-011: the shapes of `on`.
@@ -342,7 +342,7 @@ def test_a_join_may_use_a_join_before_it(make: Make) -> None:
     )
     op = make(joins, x="fx.rate * eur.rate").plan().operations[0]
     assert isinstance(op, ResolvedUpdate)
-    assert op.joins[1].extension == ("a join before: fx.to_currency",)
+    assert op.joins[1].extension == ("an earlier join: fx.to_currency",)
     assert op.joins[0].columns == ("from_currency", "to_currency", "rate")
 
 
@@ -355,7 +355,7 @@ def test_a_join_cannot_use_one_that_comes_later(make: Make) -> None:
         "W1207",
         "Unknown column 'later.account_code' in join condition",
     )
-    assert finding.help == "join 'later' comes later: joins are made in the order they are listed"
+    assert finding.help == "join 'later' is listed later: joins run in the order they are listed"
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_a_join_cannot_use_one_that_comes_later(make: Make) -> None:
             None,
         ),
         ("TRUE", "the term TRUE never mentions 'fx'", "TRUE"),
-        ("fx.rate", "it gives decimal(18,6), a condition is wanted", "fx.rate"),
+        ("fx.rate", "it is of type decimal(18,6), not boolean", "fx.rate"),
         (
             f"{ON} AND SUM(fx.rate) > 1",
             "SUM is an aggregate function, which is not allowed here",
@@ -472,9 +472,9 @@ def test_a_join_can_look_at_the_day_of_each_row(make: Make, column: str) -> None
         (
             "period_end",
             {RATES_FILE: rates(mode="period")},
-            "join 'fx' says as_of, but table 'exchange_rates' is period",
+            "join 'fx' has as_of, but table 'exchange_rates' is period",
         ),
-        ("postng_date", None, "as_of names 'postng_date', which is no working column"),
+        ("postng_date", None, "as_of names 'postng_date', which is not a working column"),
         ("currency", None, "as_of names 'currency', which is string"),
     ],
 )

@@ -1,9 +1,9 @@
-"""Catalog: what the names and ids in projects mean, from the files of a workspace and the datasets runs registered.
+"""Catalog: resolves the names and ids in projects to files of a workspace and datasets registered by runs.
 
 ::
 
-    input_dataset_id: gl           id exactly, else name exactly; the greatest active version
-    dataset_id: gl@3               that version, when it is there and active
+    input_dataset_id: gl           exact id, else exact name; the latest active version
+    dataset_id: gl@3               that version, if it exists and is active
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ E = TypeVar("E", bound=_Named)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLocation(Document):
-    """Where a run published one period of a registered dataset, and the version it made.
+    """Where a run published one period of a registered dataset, and the version it registered.
 
-    Of files `path` is where they are, and `datasource` says how they are written.  A table is named by its datasource, its name and its schema, and `path` is
-    how users see it; it holds all periods that were published there.
+    For files, `path` is their location and `datasource` has the format options.  A table is identified by its datasource, name and
+    schema; its `path` is for display, and it contains all periods that were published to it.
     """
 
     period: str
@@ -53,7 +53,7 @@ class PublishedLocation(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredVersion:
-    """A dataset version that a run registered, with what it published."""
+    """A dataset version that a run registered, with the locations it published."""
 
     dataset: Dataset
     locations: tuple[PublishedLocation, ...] = ()
@@ -61,7 +61,7 @@ class RegisteredVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedDataset:
-    """The version that a reference means, and whether the reference pinned it."""
+    """The version that a reference resolves to, and whether the reference pinned it."""
 
     dataset: Dataset
     pinned: bool
@@ -69,9 +69,9 @@ class ResolvedDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingDataset:
-    """Why a reference means nothing: no such dataset, no such version, or it is disabled.
+    """Why a reference cannot be resolved: unknown dataset, unknown version, or disabled.
 
-    An ``unread`` one may be in a file with errors, or come from a project with errors: those are reported.
+    An ``unread`` dataset may be in a file with errors, or be registered by a project with errors, which are reported themselves.
     """
 
     kind: Literal["dataset", "version", "disabled", "unread"]
@@ -83,7 +83,7 @@ class MissingDataset:
 
     @property
     def next_step(self) -> str | None:
-        """What to type so that the dataset comes into being; None when no project makes it."""
+        """The command that registers the dataset; None when no project registers it."""
         return (
             None
             if self.registered_by is None
@@ -93,11 +93,10 @@ class MissingDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """Every entity that a project can name.
+    """Every entity that a project can refer to.
 
-    A check of files, not a run, also knows what is still to come: `promised` are datasets that a project
-    registers when it runs for the first time, `unread` the texts of files that may hold a dataset and do
-    not read.
+    A check of files, unlike a run, also includes `promised` datasets, which a project registers when it first runs, and
+    `unread`: the contents of invalid files that may define a dataset.
 
     >>> from pathlib import Path
     >>> catalog = Catalog.of(Workspace(root=Path()))
@@ -114,11 +113,11 @@ class Catalog:
 
     def __post_init__(self) -> None:
         known: dict[str, dict[int, Dataset]] = {}
-        # A file says what a version is; the store only adds the versions that have no file.
+        # Files take precedence; the store only adds the versions that have no file.
         for dataset in (*(r.dataset for r in self.registered), *self.workspace.datasets):
             known.setdefault(dataset.id, {})[dataset.version] = dataset
         versions = {id: tuple(by[v] for v in sorted(by)) for id, by in known.items()}
-        ids = {dataset.name: id for id, found in versions.items() for dataset in found}
+        ids = {dataset.name: id for id, group in versions.items() for dataset in group}
         object.__setattr__(self, "_versions", versions)
         object.__setattr__(self, "_ids", ids | {id: id for id in versions})
 
@@ -129,30 +128,30 @@ class Catalog:
 
     @property
     def settings(self) -> Settings:
-        """What ``weft.yml`` says."""
+        """The settings in ``weft.yml``."""
         return self.workspace.settings
 
     def versions(self, id: str) -> tuple[Dataset, ...]:
-        """Return every version of the dataset of that id or name, oldest first."""
+        """Return every version of the dataset with that id or name, oldest first."""
         return self._versions.get(self._ids.get(id, ""), ())
 
     def dataset(self, ref: DatasetRef) -> ResolvedDataset | MissingDataset:
-        """Return the version that a reference means: the pinned one, else the greatest that is active."""
-        found = self.versions(ref.name)
-        wanted = [d for d in found if ref.version in (None, d.version)]
-        if not wanted and any(ref.name in text for text in self.unread):
+        """Return the version that a reference resolves to: the pinned one, else the latest active one."""
+        known = self.versions(ref.name)
+        requested = [d for d in known if ref.version in (None, d.version)]
+        if not requested and any(ref.name in text for text in self.unread):
             return MissingDataset(kind="unread", name=ref.name, version=ref.version)
-        if not found:
-            return self._still_to_come(ref)
-        if not wanted:
-            known = tuple(str(d.version) for d in found)
-            return MissingDataset(kind="version", name=ref.name, version=ref.version, near=known)
-        active = [d for d in wanted if d.status == "active"]
+        if not known:
+            return self._find_promised(ref)
+        if not requested:
+            numbers = tuple(str(d.version) for d in known)
+            return MissingDataset(kind="version", name=ref.name, version=ref.version, near=numbers)
+        active = [d for d in requested if d.status == "active"]
         if not active:
             return MissingDataset(kind="disabled", name=ref.name, version=ref.version)
         return ResolvedDataset(dataset=active[-1], pinned=ref.version is not None)
 
-    def _still_to_come(self, ref: DatasetRef) -> ResolvedDataset | MissingDataset:
+    def _find_promised(self, ref: DatasetRef) -> ResolvedDataset | MissingDataset:
         for dataset in self.promised:
             if ref.name in (dataset.name, dataset.id):
                 coming = replace(dataset, version=ref.version or dataset.version)
@@ -166,7 +165,7 @@ class Catalog:
         )
 
     def published(self, dataset: Dataset) -> tuple[PublishedLocation, ...]:
-        """Return what a registered version sees: of each period the newest publication up to it."""
+        """Return the newest publication of each period up to the given version."""
         newest: dict[str, PublishedLocation] = {}
         for version in self.registered:
             if version.dataset.id != dataset.id:
@@ -179,27 +178,27 @@ class Catalog:
                     newest[location.period] = location
         return tuple(newest[period] for period in sorted(newest))
 
-    def project(self, said: str) -> Project | None:
-        """Return the newest version of the project of that id or name, or None."""
-        return _newest(self.workspace.projects, said)
+    def project(self, name: str) -> Project | None:
+        """Return the newest version of the project with that id or name, or None."""
+        return _find_newest(self.workspace.projects, name)
 
-    def resolver(self, said: str) -> Resolver | None:
-        """Return the newest version of the resolver of that id or name, or None."""
-        return _newest(self.workspace.resolvers, said)
+    def resolver(self, name: str) -> Resolver | None:
+        """Return the newest version of the resolver with that id or name, or None."""
+        return _find_newest(self.workspace.resolvers, name)
 
-    def datasource(self, said: str) -> DataSource | None:
-        """Return the datasource of that id or name, or None."""
-        return _found(self.workspace.datasources, said)
+    def datasource(self, name: str) -> DataSource | None:
+        """Return the datasource with that id or name, or None."""
+        return _find_entity(self.workspace.datasources, name)
 
     def default_resolver(self) -> Resolver | None:
-        """Return the resolver that ``weft.yml`` names, else the one that says it is the default."""
+        """Return the default resolver in ``weft.yml``, else the one marked as default in its file."""
         if self.settings.default_resolver is not None:
             return self.resolver(self.settings.default_resolver)
-        said = next((r for r in self.workspace.resolvers if r.is_default), None)
-        return None if said is None else self.resolver(said.id)
+        default = next((r for r in self.workspace.resolvers if r.is_default), None)
+        return None if default is None else self.resolver(default.id)
 
     def calendar(self, name: str) -> Calendar:
-        """Return the calendar of that name; raise `PeriodError` when it is not there or a draft."""
+        """Return the calendar with that name; raise `PeriodError` when it is unknown or a draft."""
         for file in self.workspace.calendars:
             if file.name == name and file.status == "draft":
                 raise PeriodError(
@@ -212,16 +211,16 @@ class Catalog:
         names = (*(file.name for file in self.workspace.calendars), GREGORIAN.name)
         close = find_similar(name, names, most=1)
         raise PeriodError(
-            f"there is no calendar {name!r}",
+            f"unknown calendar {name!r}",
             code="W0402",
             help=f"did you mean {close[0]!r}?" if close else f"calendars are {format_list(names)}",
         )
 
 
-def _found(entities: Sequence[E], said: str) -> E | None:
-    """Return the entity of that id, else the one of that name; of several the last."""
-    by_id = [e for e in entities if e.id == said]
-    named = by_id or [e for e in entities if e.name == said]
+def _find_entity(entities: Sequence[E], name: str) -> E | None:
+    """Return the last entity with that id, else the last with that name."""
+    by_id = [e for e in entities if e.id == name]
+    named = by_id or [e for e in entities if e.name == name]
     return named[-1] if named else None
 
 
@@ -233,5 +232,5 @@ class _Versioned(_Named, Protocol):
 V = TypeVar("V", bound=_Versioned)
 
 
-def _newest(entities: Iterable[V], said: str) -> V | None:
-    return _found(sorted(entities, key=lambda e: e.version), said)
+def _find_newest(entities: Iterable[V], name: str) -> V | None:
+    return _find_entity(sorted(entities, key=lambda e: e.version), name)

@@ -1,14 +1,12 @@
-"""All files of a workspace checked against each other, without a period and without data; and the outputs of a run.
-
-Datasets that outputs register: what a run will register, and what a project may count on before that.
+"""Checks of all files of a workspace against each other, without a period and without data, and of the outputs of a run.
 
 ::
 
     a.yml   output 20: register_as_dataset: gl_usd     writes journal_id, amount_reporting
     b.yml   input: gl_usd                              reads amount_reporting
 
-In a fresh clone nothing has run, and the store knows no `gl_usd`; but the files say what it will be, so
-that `b` can be checked against it.
+In a fresh clone nothing has run and `gl_usd` is not in the store, but the files define its columns, so `b` can be checked
+against them.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput, Target
 from weft.pipelines.plan.project import ProjectPlan, examine_project
 from weft.pipelines.plan.resolver.conditions import check_condition
-from weft.pipelines.plan.resolver.templates import template_problems
+from weft.pipelines.plan.resolver.templates import check_template
 from weft.pipelines.plan.shared_targets import (
     find_other_writers,
     find_output_failures,
@@ -53,27 +51,27 @@ def check_resolver(resolver: Resolver) -> tuple[Diagnostic, ...]:
     ...     Rule(name="all", strategy=path),
     ...     Rule(name="old", strategy=path, when=LocatedText("period < '2025'")),
     ... )
-    >>> for found in check_resolver(Resolver(id="r", name="r", version=1, status="active", rules=rules)):
-    ...     print(found.severity, found.code, found.message)
-    error W1310 there is no token 'YYY'
+    >>> for finding in check_resolver(Resolver(id="r", name="r", version=1, status="active", rules=rules)):
+    ...     print(finding.severity, finding.code, finding.message)
+    error W1310 unknown token 'YYY'
     warning W1306 rule 'old' is never reached: rule 'all' before it has no condition
-    error W1312 identifiers of periods are names and have no order: '2024-01' is no part of '2024-Q1' as a text
-    error W1310 there is no token 'YYY'
+    error W1312 period identifiers have no order: as a string, '2024-01' is not part of '2024-Q1'
+    error W1310 unknown token 'YYY'
     """
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     open_rule: Rule | None = None
     for rule in resolver.rules:
         if open_rule is not None:
-            found.append(_never_reached(rule, open_rule))
+            findings.append(_never_reached(rule, open_rule))
         elif rule.when is None:
             open_rule = rule
         try:
             check_condition(rule)
         except ResolutionError as failure:
-            found.extend(failure.diagnostics)
+            findings.extend(failure.diagnostics)
         for template, at in _templates(rule):
-            found.extend(template_problems(template, at))
-    return tuple(found)
+            findings.extend(check_template(template, at))
+    return tuple(findings)
 
 
 def _never_reached(rule: Rule, before: Rule) -> Diagnostic:
@@ -101,10 +99,9 @@ def _templates(rule: Rule) -> Iterator[tuple[str, Source | None]]:
 
 
 def check_catalog(catalog: Catalog) -> tuple[Diagnostic, ...]:
-    """Return what is wrong with the entities that a project's own check does not look at.
+    """Return the findings about entities that the check of a project does not cover.
 
-    Those are datasources, the rules of resolvers, lookups that are datasets, and the datasets whose
-    resolver a project overrides.
+    These are datasources, rules of resolvers, lookups into datasets, and the datasets whose resolver a project overrides.
     """
     workspace = catalog.workspace
     return (
@@ -116,10 +113,7 @@ def check_catalog(catalog: Catalog) -> tuple[Diagnostic, ...]:
 
 
 def list_dataset_references(project: Project) -> Iterator[tuple[int | None, DatasetRef]]:
-    """Yield every dataset that a project names, with the operation that names it.
-
-    The input is named by none.
-    """
+    """Yield every dataset that a project refers to, with the seq of the operation; None for the input."""
     yield None, project.input
     for operation in project.operations:
         if isinstance(operation.arguments, Update):
@@ -134,12 +128,12 @@ def _lookups(catalog: Catalog) -> Iterator[Diagnostic]:
         for lookup in dataset.lookups:
             if not isinstance(lookup.target, DatasetRef):
                 continue
-            found = catalog.dataset(lookup.target)
-            if isinstance(found, MissingDataset):
-                if found.kind != "unread":
-                    yield _missing(found, lookup.target.at)
+            target = catalog.dataset(lookup.target)
+            if isinstance(target, MissingDataset):
+                if target.kind != "unread":
+                    yield _missing(target, lookup.target.at)
             else:
-                yield from _conditions(dataset, lookup, found.dataset)
+                yield from _conditions(dataset, lookup, target.dataset)
 
 
 def _conditions(dataset: Dataset, lookup: LookupDef, target: Dataset) -> Iterator[Diagnostic]:
@@ -148,7 +142,7 @@ def _conditions(dataset: Dataset, lookup: LookupDef, target: Dataset) -> Iterato
         at = lookup.at.of(f"join_conditions.{i}.target_column")
         if other not in right:
             close = nearest(other, right.names, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"it has {format_list(right.names)}"
+            help = f"did you mean {close[0]!r}?" if close else f"its columns are {format_list(right.names)}"
             yield Diagnostic("W1019", f"dataset {target} has no column {other!r}", help=help, at=at)
         elif source in left and common_type(left[source].dtype, right[other].dtype) is None:
             yield Diagnostic(
@@ -161,29 +155,29 @@ def _conditions(dataset: Dataset, lookup: LookupDef, target: Dataset) -> Iterato
 
 def _overrides(catalog: Catalog) -> Iterator[Diagnostic]:
     for project in catalog.workspace.projects:
-        for said in project.resolver_overrides:
-            found = catalog.dataset(DatasetRef(said))
-            if isinstance(found, MissingDataset) and found.kind == "dataset":
-                yield _missing(found, project.at.key(f"resolver_overrides.{said}"))
+        for name in project.resolver_overrides:
+            target = catalog.dataset(DatasetRef(name))
+            if isinstance(target, MissingDataset) and target.kind == "dataset":
+                yield _missing(target, project.at.key(f"resolver_overrides.{name}"))
 
 
-def _missing(found: MissingDataset, at: Source | None) -> Diagnostic:
-    if found.kind == "dataset":
-        near = f"did you mean {found.near[0]!r}?" if found.near else "write it in datasets/"
-        help = found.next_step or near
-        return Diagnostic("W1020", f"there is no dataset {found.name!r}", help=help, at=at)
-    if found.kind == "version":
-        message = f"dataset {found.name!r} has no version {found.version}"
-        return Diagnostic("W1020", message, help=f"its versions are {', '.join(found.near)}", at=at)
+def _missing(missing: MissingDataset, at: Source | None) -> Diagnostic:
+    if missing.kind == "dataset":
+        near = f"did you mean {missing.near[0]!r}?" if missing.near else "add it to datasets/"
+        help = missing.next_step or near
+        return Diagnostic("W1020", f"unknown dataset {missing.name!r}", help=help, at=at)
+    if missing.kind == "version":
+        message = f"dataset {missing.name!r} has no version {missing.version}"
+        return Diagnostic("W1020", message, help=f"its versions are {', '.join(missing.near)}", at=at)
     return Diagnostic(
-        "W1020", f"dataset {found.name!r} is disabled", help="enable it, or name another dataset", at=at
+        "W1020", f"dataset {missing.name!r} is disabled", help="enable it, or name another dataset", at=at
     )
 
 
 def build_registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
-    """Return the dataset that an output registers: the next version of the one that has its name.
+    """Return the dataset that an output registers: the next version of the dataset with that name.
 
-    Weft's own columns are not declared, and a natural key is kept when all its columns are written.
+    Weft's own columns are not declared; the natural key is kept when all its columns are written.
     """
     name = str(op.register_as)
     known = catalog.versions(name)
@@ -213,7 +207,7 @@ def build_registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
 
 
 def _mode(target: Target, written: set[str]) -> TemporalMode:
-    """Return how the rows are placed in time; files are of one period, rows of a table say theirs or have none."""
+    """Return the temporal mode: files belong to one period, rows of a table have a period column or no period."""
     if PERIOD_FROM.name in written:
         return "bitemporal"
     return "period" if PERIOD.name in written or target.kind in ("files", "file") else "snapshot"
@@ -222,8 +216,8 @@ def _mode(target: Target, written: set[str]) -> TemporalMode:
 def add_promised(catalog: Catalog) -> Catalog:
     """Return the catalog with the datasets that the projects of its workspace will register.
 
-    One project may read what another one registers, so this goes on until nothing new comes up.  What a
-    project with errors would register is `unread`: its readers are not blamed for it.
+    A project may read what another one registers, so this repeats until there is nothing new.  What a project with errors
+    would register is `unread`, so that projects that read it get no further errors.
     """
     waiting = {p.id: p for p in catalog.workspace.projects if _new_names(p, catalog)}
     progress = True
@@ -234,11 +228,11 @@ def add_promised(catalog: Catalog) -> Catalog:
             if any(ref.name in pending for _, ref in list_dataset_references(project)):
                 continue
             names = _new_names(project, catalog)
-            made = {
+            outputs = {
                 op.register_as: op for op in examine_project(project, catalog).outputs if not op.before.open
             }
-            if set(names) <= made.keys():
-                new = tuple(build_registered_dataset(made[name], catalog) for name in names)
+            if set(names) <= outputs.keys():
+                new = tuple(build_registered_dataset(outputs[name], catalog) for name in names)
                 catalog = replace(catalog, promised=(*catalog.promised, *new))
             else:
                 catalog = replace(catalog, unread=(*catalog.unread, *names))
@@ -248,12 +242,12 @@ def add_promised(catalog: Catalog) -> Catalog:
 
 
 def _new_names(project: Project, catalog: Catalog) -> tuple[str, ...]:
-    """Return the names that a project registers and that nothing has yet."""
+    """Return the names that a project registers and that no dataset has yet."""
     return tuple(name for name in project.registers if not catalog.versions(name))
 
 
 def list_promised(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Yield a note for each dataset that a project reads and that nothing has registered yet."""
+    """Yield a note for each dataset that a project reads and that is not registered yet."""
     for _, ref in list_dataset_references(project):
         coming = [d for d in catalog.promised if ref.name in (d.name, d.id)]
         if not coming or catalog.versions(ref.name):
@@ -264,7 +258,7 @@ def list_promised(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
         )
         yield Diagnostic(
             "W1214",
-            f"dataset {ref.name!r} is not registered yet: project {maker.name!r} does so when it runs",
+            f"dataset {ref.name!r} is not registered yet: project {maker.name!r} registers it when it runs",
             help=f"{first}`weft run {quote_for_shell(maker.name)} -p PERIOD` before {project.name!r} runs",
             severity="note",
             at=ref.at,
@@ -272,27 +266,27 @@ def list_promised(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
 
 
 def check_workspace(catalog: Catalog) -> tuple[Diagnostic, ...]:
-    """Return everything that is wrong with the projects of a catalog and with what they name."""
+    """Return all findings about the projects of a catalog and the entities they refer to."""
     catalog = add_promised(catalog)
-    found = [*check_catalog(catalog)]
+    findings = [*check_catalog(catalog)]
     for project in catalog.workspace.projects:
         checked = examine_project(project, catalog)
-        found += [failure.diagnostic for failure in checked.failures]
-        found += [*checked.warnings, *list_promised(project, catalog)]
-    return (*found, *find_shared_targets(catalog))
+        findings += [failure.diagnostic for failure in checked.failures]
+        findings += [*checked.warnings, *list_promised(project, catalog)]
+    return (*findings, *find_shared_targets(catalog))
 
 
 def check_outputs(plan: ProjectPlan, catalog: Catalog) -> None:
     """Raise `ActivationError` when outputs of a plan share a target or overwrite what it reads.
 
-    Recovery does not ask: it completes what an earlier release has begun.
+    Recovery skips this check: it completes a run that was started before.
     """
     periods = list_sample_periods(catalog.calendar(plan.calendar)) if plan.period is None else (plan.period,)
-    found = find_output_failures(plan.project, catalog, plan.reads, periods)
+    failures = find_output_failures(plan.project, catalog, plan.reads, periods)
     if not plan.draft:
         shared = find_other_writers(plan.project, catalog, periods)
-        found = (*found, *(Failure.of(finding, None) for finding in shared))
-    if found:
-        error = ActivationError([f.diagnostic for f in found])
-        error.failures = found
+        failures = (*failures, *(Failure.of(finding, None) for finding in shared))
+    if failures:
+        error = ActivationError([f.diagnostic for f in failures])
+        error.failures = failures
         raise error

@@ -1,4 +1,4 @@
-"""What differs between two snapshots: which part of a run is not what it was.
+"""Differences between two snapshots: which parts of a run changed.
 
 ::
 
@@ -38,7 +38,7 @@ _MAPPINGS: tuple[Part, ...] = ("selectors", "resolver_overrides", "datasets", "r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Document):
-    """One difference: the part, what of it, and both values; None is a value that is not there.
+    """One difference: the part, the item, and both values; None means that the item is absent.
 
     >>> print(Change(part="pins", what="fx version", before=1, after=2))
     pins: fx version 1 -> 2
@@ -65,7 +65,7 @@ def _text(value: Any) -> str:
 
 
 def diff_snapshot(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...]:
-    """Return everything that differs between two snapshots, in the order of the parts."""
+    """Return all differences between two snapshots, in the order of the parts."""
     return tuple(_changes(old, new))
 
 
@@ -117,7 +117,7 @@ def _operations(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Change]
 
 
 def _leaves(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the paths at which two values differ, as deep as both have the same shape."""
+    """Yield the paths at which two values differ, down to where their shapes differ."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*before, *after)):
             yield from _leaves(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
@@ -144,18 +144,18 @@ def _pins(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Change]:
 
 
 def _places(snapshot: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
+    paths_by_read: dict[str, list[str]] = {}
     for place in snapshot.get("locations", ()):
-        found.setdefault(place["read"], []).append(
+        paths_by_read.setdefault(place["read"], []).append(
             str(place.get("path") or place.get("table") or place.get("catalog"))
         )
-    return {read: ", ".join(paths) for read, paths in found.items()}
+    return {read: ", ".join(paths) for read, paths in paths_by_read.items()}
 
 
 def _files(snapshot: Mapping[str, Any]) -> dict[str, str]:
     """Return the fingerprint of every file that was read, by its path."""
     return {
         file["path"]: file["sha256"] or f"{file['bytes']} bytes at {file['mtime_ns']}"
-        for seen in snapshot.get("inputs", {}).values()
-        for file in seen["files"]
+        for entry in snapshot.get("inputs", {}).values()
+        for file in entry["files"]
     }

@@ -1,4 +1,4 @@
-"""A plan of a project as people and programs read it: ``weft plan``."""
+"""The plan of a project as a string and as a document: ``weft plan``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from weft.pipelines.plan.reads import DatasetPin, Read
 from weft.pipelines.plan.stages import Stage, list_stages, operation_type
 
 BROADCAST_UP_TO = 32 << 20
-"""Bytes of a joined side up to which it is sent to every worker."""
+"""Largest size in bytes of a joined side that is broadcast."""
 
 _ON_MULTIPLE = {
     "error": "at most 1 match (checked)",
@@ -57,7 +57,7 @@ class PlannedValue(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedOperation(Document):
-    """An operation of a plan; what it has beyond its name depends on its type."""
+    """An operation of a plan; the optional fields depend on its type."""
 
     OPTIONAL: ClassVar = ("lookups", "joins", "assignments", "keys", "values", "columns")
 
@@ -118,7 +118,7 @@ class PlannedWrite(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanReport(Document):
-    """A plan for programs; a project that has run before also has `changes`, and `fingerprint` names the plan."""
+    """A plan as a document; `changes` is set for a project that has run before, and `fingerprint` identifies the plan."""
 
     UNLISTED: ClassVar = ("warnings",)
 
@@ -139,7 +139,7 @@ class PlanReport(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDocument:
-    """A plan: `text` for people, `report` for programs."""
+    """A plan: `text` to print, `report` as JSON."""
 
     text: str
     report: PlanReport
@@ -148,9 +148,9 @@ class PlanDocument:
 def describe_plan(
     plan: ProjectPlan, *, catalog: Catalog | None = None, sizes: Mapping[str, int | None] | None = None
 ) -> PlanDocument:
-    """Return the plan in words and as data.
+    """Return the plan as text and as a document.
 
-    `catalog` tells the version that a registered output gets, `sizes` the bytes of reads by name.
+    `catalog` is needed for the version of a registered output; `sizes` are the bytes of each read by name.
     """
     sizes = sizes or {}
     return PlanDocument(text=_text(plan, catalog, sizes), report=_report(plan, catalog, sizes))
@@ -178,7 +178,9 @@ def _report(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int 
 
 
 def _operation(op: ResolvedOperation) -> PlannedOperation:
-    told = PlannedOperation(seq=op.seq, name=op.name, type=operation_type(op), selector=_shown(op.selector))
+    planned = PlannedOperation(
+        seq=op.seq, name=op.name, type=operation_type(op), selector=_render_optional(op.selector)
+    )
     match op:
         case ResolvedUpdate():
             assignments = (
@@ -186,17 +188,17 @@ def _operation(op: ResolvedOperation) -> PlannedOperation:
                 for a in op.assignments
             )
             lookups, joins = (tuple(step.alias for step in steps) for steps in (op.lookups, op.joins))
-            return replace(told, lookups=lookups, joins=joins, assignments=tuple(assignments))
+            return replace(planned, lookups=lookups, joins=joins, assignments=tuple(assignments))
         case ResolvedAggregate() | ResolvedAppend():
             values = tuple(PlannedValue(column=n, type=str(t)) for n, _, t in op.values)
-            return replace(told, keys=tuple(name for name, _ in op.keys or ()), values=values)
+            return replace(planned, keys=tuple(name for name, _ in op.keys or ()), values=values)
         case ResolvedOutput():
-            return replace(told, columns=tuple(op.columns))
+            return replace(planned, columns=tuple(op.columns))
         case _:
-            return told
+            return planned
 
 
-def _shown(typed: Typed | None) -> str | None:
+def _render_optional(typed: Typed | None) -> str | None:
     return None if typed is None else render(typed)
 
 
@@ -210,7 +212,7 @@ def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> 
         resolver_source=step.source,
         table=step.table.name,
         mode=step.table.temporal_mode,
-        as_of=_filtered(step) if step.table.temporal_mode == "bitemporal" else None,
+        as_of=_describe_filter(step) if step.table.temporal_mode == "bitemporal" else None,
         on=step.on,
         own_filter=step.own_text or None,
         on_multiple=step.on_multiple,
@@ -229,8 +231,8 @@ _WITHOUT_PERIOD = {
 }
 
 
-def _filtered(step: ResolvedJoinStep) -> str:
-    """Return the rows that a join looks at; a plan for no period in particular knows no day yet."""
+def _describe_filter(step: ResolvedJoinStep) -> str:
+    """Return which rows a join reads; a plan without a period has no date yet."""
     known = step.read.filter
     if known.mode == "bitemporal" and known.instant is None and step.as_of.kind in _WITHOUT_PERIOD:
         return _WITHOUT_PERIOD[step.as_of.kind]
@@ -238,7 +240,7 @@ def _filtered(step: ResolvedJoinStep) -> str:
 
 
 def is_broadcast(step: ResolvedJoinStep | LookupStep, size: int | None) -> bool | None:
-    """Whether the joined side is sent to every worker; None leaves it to Spark."""
+    """Whether the joined side is broadcast; None leaves the decision to Spark."""
     if isinstance(step, ResolvedJoinStep) and step.broadcast is not None:
         return step.broadcast
     if size is None or step.as_of.kind == "column":
@@ -266,40 +268,40 @@ def _next_version(op: ResolvedOutput, catalog: Catalog | None) -> int | None:
 
 
 def _text(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> str:
-    lines = [_head(plan)]
+    lines = [_format_header(plan)]
     wide = max((len(op.name) for op in plan.operations), default=0)
     seqs = max((len(str(op.seq)) for op in plan.operations), default=0)
     for op in plan.operations:
         start = f"  {op.seq:>{seqs}} {op.name:<{wide}}   {operation_type(op):<9} "
-        told = _told(op, catalog, sizes) or [""]
-        lines.append((start + told[0]).rstrip())
-        lines += [" " * len(start) + line for line in told[1:]]
-    lines.append("Reads  " + "   ".join(_shown_read(read, catalog) for read in plan.reads))
+        details = _describe_operation(op, catalog, sizes) or [""]
+        lines.append((start + details[0]).rstrip())
+        lines += [" " * len(start) + line for line in details[1:]]
+    lines.append("Reads  " + "   ".join(_format_read(read, catalog) for read in plan.reads))
     marks = [stage for stage in list_stages(plan) if stage.kind == "checkpoint"]
     lines += [f"{stage.title}: {stage.detail[0]}" for stage in marks]
     return "\n".join(lines)
 
 
-def _some(names: list[str]) -> str:
+def _format_names(names: list[str]) -> str:
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return ", ".join(names[:8]) + more
 
 
-def _shown_place(location: Location, catalog: Catalog | None) -> str:
-    """Return a place as users know it: below the folder of its datasource."""
+def _format_location(location: Location, catalog: Catalog | None) -> str:
+    """Return a location for display: below the folder of its datasource."""
     source = None if catalog is None else catalog.datasource(location.datasource_id)
     prefix = "" if source is None or location.path is None else str(source.options.get("path_prefix", ""))
     return f"{prefix.rstrip('/')}/{location}" if prefix else str(location)
 
 
-def _shown_read(read: Read, catalog: Catalog | None) -> str:
-    places = [_shown_place(location, catalog) for location in read.locations]
+def _format_read(read: Read, catalog: Catalog | None) -> str:
+    places = [_format_location(location, catalog) for location in read.locations]
     where = " ".join(filter(None, (read.table.name, ", ".join(places[:3]))))
     more = f" and {len(places) - 3} more" if len(places) > 3 else ""
     return f"{where}{more} ({read.filter})" if read.locations else where
 
 
-def _head(plan: ProjectPlan) -> str:
+def _format_header(plan: ProjectPlan) -> str:
     project = plan.project
     parts = [f"{project.name} v{project.version} ({project.status})"]
     if plan.period is not None:
@@ -311,15 +313,17 @@ def _head(plan: ProjectPlan) -> str:
     return "   ".join(parts)
 
 
-def _told(op: ResolvedOperation, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> list[str]:
+def _describe_operation(
+    op: ResolvedOperation, catalog: Catalog | None, sizes: Mapping[str, int | None]
+) -> list[str]:
     lines: list[str] = []
     if op.selector is not None and not isinstance(op, ResolvedAppend):
         lines.append(f"where {render(op.selector)}")
     match op:
         case ResolvedUpdate():
             for step in op.joins:
-                lines += _told_join(step, sizes)
-            lines.append(f"sets {_some([a.column for a in op.assignments])}")
+                lines += _describe_join(step, sizes)
+            lines.append(f"sets {_format_names([a.column for a in op.assignments])}")
         case ResolvedAggregate():
             lines.append(f"one row for each {', '.join(n for n, _ in op.keys)}")
         case ResolvedAppend():
@@ -337,14 +341,14 @@ def _told(op: ResolvedOperation, catalog: Catalog | None, sizes: Mapping[str, in
     return lines
 
 
-def _told_join(step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> list[str]:
+def _describe_join(step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> list[str]:
     version = "pinned" if step.pinned else "latest"
     first = f"join {step.alias} -> {step.dataset} ({version}, {step.source})"
     size = sizes.get(step.read.name)
     sent = is_broadcast(step, size)
-    told = [_filtered(step), _ON_MULTIPLE[step.on_multiple]]
+    details = [_describe_filter(step), _ON_MULTIPLE[step.on_multiple]]
     if sent is not None:
-        shown = "" if size is None else f": {size:,} bytes"
-        told.append(("broadcast" if sent else "not broadcast") + shown)
-    lines = [first, ", ".join(told)]
+        suffix = "" if size is None else f": {size:,} bytes"
+        details.append(("broadcast" if sent else "not broadcast") + suffix)
+    lines = [first, ", ".join(details)]
     return lines + [f"extension: {text}" for text in step.extension]

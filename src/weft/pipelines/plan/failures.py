@@ -1,4 +1,4 @@
-"""Failures of activation: every finding under the rule of the mandate that it breaks."""
+"""Failures of activation: findings by the rule of the specification that they violate."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _BY_CODE: Mapping[Code, tuple[str, str]] = {
     code: (rule, type) for rule, type, codes in _RULES for code in codes
 }
 NAMED_SELECTOR = ("VAL-005", "ExpressionSyntaxError")
-"""Rule and type of a named selector that does not read or is no condition."""
+"""Rule and type of a named selector that is invalid or not a condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(Document):
     """One reason why a project cannot be activated; `operation_order` is the seq, None for the project itself.
 
-    >>> failure = Failure.of(Diagnostic("W0207", "there is no column 'amont'"), 10)
+    >>> failure = Failure.of(Diagnostic("W0207", "unknown column 'amont'"), 10)
     >>> failure.rule, failure.type, failure.operation_order
     ('VAL-002', 'UnresolvedColumnRef', 10)
     """
@@ -49,7 +49,7 @@ class Failure(Document):
 
     @classmethod
     def of(cls, finding: Diagnostic, seq: int | None, *, named_selector: bool = False) -> Failure:
-        """Return a finding under its rule; what no rule is about has the rule VAL-000."""
+        """Return a finding with its rule; findings without a rule get VAL-000."""
         rule, type = _BY_CODE.get(finding.code, ("VAL-000", "OperationError"))
         if named_selector:
             rule, type = NAMED_SELECTOR

@@ -1,4 +1,4 @@
-"""What a new version of a dataset does to a project that reads an older one.
+"""Breaking changes of a new dataset version for a project that reads an older one.
 
 ::
 
@@ -6,7 +6,7 @@
     v2  amount decimal(18,4), iso_code string
         (previous_name: currency)                   ->  amount type_changed [10], currency renamed [10]
 
-A column that no operation reads may change as it likes.
+Changes of columns that no operation reads are ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Resolution = Literal["adapted", "pinned"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakingChange(Document):
-    """A column that operations of the project read and that is not what it was."""
+    """A column that operations of the project read and that was removed, renamed or changed its type."""
 
     UNLISTED: ClassVar = ("resolution",)
 
@@ -63,33 +63,33 @@ Uses = Mapping[tuple[str, str], tuple[int, ...]]
 def find_breaking_changes(
     old: Dataset, new: Dataset, project: Project, catalog: Catalog
 ) -> ConflictReport | None:
-    """Return what `new` breaks in a project that reads `old`, or None when it breaks nothing.
+    """Return the breaking changes from `old` to `new` for a project, or None.
 
-    Raises `ActivationError` when the project does not stand on the old version either.
+    Raises `ActivationError` when the project is invalid with the old version too.
     """
     changed = tuple(_changes(old, new))
     if not changed:
         return None
     uses = _uses(old, project, catalog)
-    found = []
+    breaking = []
     for tables, column, label, change in changed:
         seqs = {seq for table in tables for seq in uses.get((old.id, f"{table}.{column}"), ())}
         if seqs:
-            found.append(
+            breaking.append(
                 BreakingChange(column=label, change_type=change, affected_operations=tuple(sorted(seqs)))
             )
-    if not found:
+    if not breaking:
         return None
     return ConflictReport(
         dataset_id=old.id,
         dataset_version_from=old.version,
         dataset_version_to=new.version,
-        breaking_changes=tuple(found),
+        breaking_changes=tuple(breaking),
     )
 
 
 def _uses(old: Dataset, project: Project, catalog: Catalog) -> Uses:
-    """Return the columns that the operations of a project read while `old` is the newest version."""
+    """Return the columns that the operations of a project read when `old` is the newest version."""
 
     def is_newer(dataset: Dataset) -> bool:
         return dataset.id == old.id and dataset.version >= old.version
@@ -103,14 +103,14 @@ def _uses(old: Dataset, project: Project, catalog: Catalog) -> Uses:
 
 
 def _changes(old: Dataset, new: Dataset) -> Iterator[tuple[tuple[str, ...], str, str, ChangeType]]:
-    """Yield names of the table, the column, how a report calls it, and what became of it."""
+    """Yield the names of the table, the column, its name in the report, and the change."""
     same = old.main_table.name == new.main_table.name
     for column, change in _changed(old.main_table, new.main_table if same else None):
         yield (old.main_table.name,), column, column, change
     after = {lookup.alias: lookup.target for lookup in new.lookups}
     for lookup in old.lookups:
         if not isinstance(lookup.target, TableDef):
-            continue  # a dataset of its own, with versions of its own
+            continue  # another dataset, with its own versions
         target = after.get(lookup.alias)
         for column, change in _changed(lookup.target, target if isinstance(target, TableDef) else None):
             yield (lookup.alias, lookup.target.name), column, f"{lookup.alias}.{column}", change
@@ -128,11 +128,13 @@ def _changed(old: TableDef, new: TableDef | None) -> Iterator[tuple[str, ChangeT
 
 
 def describe_conflict(report: ConflictReport, new: Dataset, project: Project) -> tuple[Diagnostic, ...]:
-    """Return a report as findings, each with the operations it is about and the nearest name."""
-    return tuple(_told(change, report, new, project) for change in report.breaking_changes)
+    """Return a report as findings, each with the affected operations and a similar name."""
+    return tuple(_describe_change(change, report, new, project) for change in report.breaking_changes)
 
 
-def _told(change: BreakingChange, report: ConflictReport, new: Dataset, project: Project) -> Diagnostic:
+def _describe_change(
+    change: BreakingChange, report: ConflictReport, new: Dataset, project: Project
+) -> Diagnostic:
     seqs = ", ".join(map(str, change.affected_operations))
     words = change.change_type.replace("_", " ")
     first = project.operation(change.affected_operations[0])
@@ -148,13 +150,13 @@ def _told(change: BreakingChange, report: ConflictReport, new: Dataset, project:
 def _next_step(change: BreakingChange, new: Dataset, project: Project) -> str:
     table, _, column = change.column.rpartition(".")
     names = {lookup.alias for lookup in new.lookups if isinstance(lookup.target, TableDef)}
-    found = new.table(table) if table in names else new.main_table
+    table_def = new.table(table) if table in names else new.main_table
     resolve = f"`weft project resolve {quote_for_shell(project.name)} --adapt` or `--pin`"
-    after = next((c.name for c in found.columns if c.previous_name == column), None)
+    after = next((c.name for c in table_def.columns if c.previous_name == column), None)
     if after is not None:
         return f"it is called {after!r} now; {resolve}"
     if change.change_type == "type_changed":
-        types = {c.name: c.dtype for c in found.columns}
+        types = {c.name: c.dtype for c in table_def.columns}
         return f"it is {types[column]} now; {resolve}"
-    close = find_similar(column, [c.name for c in found.columns], most=1)
+    close = find_similar(column, [c.name for c in table_def.columns], most=1)
     return f"the nearest name is {close[0]!r}; {resolve}" if close else resolve

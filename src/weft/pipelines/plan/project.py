@@ -1,4 +1,4 @@
-"""A project against a catalog: every operation resolved in order, every mistake told, before data is read."""
+"""Resolves the operations of a project in order and reports all errors before any data is read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from weft.pipelines.model.operation import Operation, Unread, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.values import MISSING_INPUT, OperationType
 from weft.pipelines.plan.catalog import Catalog, MissingDataset
-from weft.pipelines.plan.failures import Failure as Failure  # noqa: PLC0414  # asked for together with a plan
-from weft.pipelines.plan.operations.aggregate import resolve_aggregate
-from weft.pipelines.plan.operations.append import resolve_append, working_of
-from weft.pipelines.plan.operations.context import PlanContext, not_usable
-from weft.pipelines.plan.operations.delete import resolve_delete
+from weft.pipelines.plan.failures import Failure as Failure  # noqa: PLC0414  # imported together with a plan
+from weft.pipelines.plan.operations.context import PlanContext, missing_dataset_error
 from weft.pipelines.plan.operations.output import resolve_output
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput, WorkingSet
-from weft.pipelines.plan.operations.unknown import KEY_UNKNOWN, unknown_input, with_mentioned
+from weft.pipelines.plan.operations.rows import (
+    build_working_set,
+    resolve_aggregate,
+    resolve_append,
+    resolve_delete,
+)
+from weft.pipelines.plan.operations.unknown import KEY_UNKNOWN, add_mentioned_columns, unknown_input
 from weft.pipelines.plan.operations.update import resolve_update
 from weft.pipelines.plan.reads import DatasetPin as DatasetPin  # noqa: PLC0414
 from weft.pipelines.plan.reads import Read as Read  # noqa: PLC0414
-from weft.pipelines.plan.scopes import lookup_nodes
+from weft.pipelines.plan.scopes import resolve_lookups
 from weft.pipelines.plan.shared_targets import (
     find_other_writers,
     find_output_failures,
@@ -47,10 +50,9 @@ _RESOLVERS: Mapping[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectPlan:
-    """Everything that a run will do, with nothing left to find out but the data.
+    """Everything that a run will do; only the data is still unknown.
 
-    `reads` holds every table that is opened, the input first.  `period` is None when a project was
-    checked without one.
+    `reads` are all tables that are opened, the input first.  `period` is None when a project was checked without one.
     """
 
     project: Project
@@ -66,7 +68,7 @@ class ProjectPlan:
 
     @property
     def pins(self) -> tuple[DatasetPin, ...]:
-        """The dataset versions that the run takes, in the order of `reads`."""
+        """The dataset versions that the run reads, in the order of `reads`."""
         return tuple(read.pin for read in self.reads)
 
 
@@ -79,11 +81,11 @@ def resolve_project(
     known_at: dt.datetime | None = None,
     draft: bool = False,
 ) -> ProjectPlan:
-    """Return the plan of a run; raise `ActivationError` with everything that stands against it.
+    """Return the plan of a run; raise `ActivationError` with all failures.
 
-    Nothing is read but what the catalog holds: no session, no data.
+    Only the catalog is read: no session and no data are needed.
     """
-    plan, failures, _ = _resolved(project, catalog, period, calendar, known_at, draft=draft)
+    plan, failures, _ = _resolve(project, catalog, period, calendar, known_at, draft=draft)
     if plan is None or failures:
         error = ActivationError([f.diagnostic for f in failures])
         error.failures = failures
@@ -93,9 +95,9 @@ def resolve_project(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectCheck:
-    """What a check without a period finds: failures that stand against activation, and warnings.
+    """The result of a check without a period: failures that prevent activation, and warnings.
 
-    `outputs` are those that could be resolved, also where something else in the project could not.
+    `outputs` are those that could be resolved, even when other operations could not.
     """
 
     failures: tuple[Failure, ...]
@@ -104,30 +106,30 @@ class ProjectCheck:
 
 
 def examine_project(project: Project, catalog: Catalog) -> ProjectCheck:
-    """Return what is wrong and what is odd with a project; resolvers are found, data is not located."""
-    calendar, told = _calendar(project, catalog)
-    plan, failures, operations = _resolved(project, catalog, None, calendar, None, draft=False)
+    """Return the failures and warnings of a project; resolvers are looked up, data is not located."""
+    calendar, calendar_failures = _find_calendar(project, catalog)
+    plan, failures, operations = _resolve(project, catalog, None, calendar, None, draft=False)
     reads = () if plan is None else plan.reads
     shared = find_output_failures(project, catalog, reads, list_sample_periods(calendar))
     return ProjectCheck(
-        failures=(*told, *failures, *shared),
+        failures=(*calendar_failures, *failures, *shared),
         warnings=() if plan is None else plan.warnings,
         outputs=tuple(op for op in operations if isinstance(op, ResolvedOutput)),
     )
 
 
-def _calendar(project: Project, catalog: Catalog) -> tuple[Calendar, tuple[Failure, ...]]:
-    """Return the calendar of a project; another one, with what is wrong, when it cannot be used."""
+def _find_calendar(project: Project, catalog: Catalog) -> tuple[Calendar, tuple[Failure, ...]]:
+    """Return the calendar of a project; when it is unusable, the Gregorian one and the failures."""
     try:
         return catalog.calendar(project.calendar), ()
     except WeftError as problem:
         at = project.at.of("calendar")
-        told = tuple(Failure.of(replace(d, at=d.at or at), None) for d in problem.diagnostics)
-        return GREGORIAN, told
+        failures = tuple(Failure.of(replace(d, at=d.at or at), None) for d in problem.diagnostics)
+        return GREGORIAN, failures
 
 
 def check_project(project: Project, catalog: Catalog) -> tuple[Failure, ...]:
-    """Return why a project cannot be activated; resolvers are found, data is not located."""
+    """Return why a project cannot be activated; resolvers are looked up, data is not located."""
     shared = (Failure.of(finding, None) for finding in find_other_writers(project, catalog))
     return (*examine_project(project, catalog).failures, *shared)
 
@@ -137,7 +139,7 @@ def find_column_uses(plan: ProjectPlan) -> Mapping[tuple[str, str], tuple[int, .
     return column_uses_of(plan.input, plan.operations)
 
 
-def _resolved(
+def _resolve(
     project: Project,
     catalog: Catalog,
     period: Period | None,
@@ -156,16 +158,16 @@ def _resolved(
         known_at=known_at,
         mistakes=ErrorCollector(),
         selectors=selectors,
-        aliases=_aliases(project),
+        aliases=_collect_aliases(project),
         draft=draft,
     )
-    context, working, read = _started(project, context)
-    _tell(context.mistakes, None, failures)
+    context, working, read = _open_input(project, context)
+    _collect_failures(context.mistakes, None, failures)
     check_unused_selectors(project, working, context, failures)
-    operations, final = _operations(project, working, context, failures)
+    operations, final = _resolve_operations(project, working, context, failures)
     _check_seqs(project, failures)
     if read is None or failures:
-        return None, _once(failures), operations
+        return None, _remove_duplicates(failures), operations
     _warn_of_unread(project, context)
     if draft:
         operations = separate_outputs(
@@ -187,22 +189,22 @@ def _resolved(
     return plan, (), operations
 
 
-def _started(project: Project, context: PlanContext) -> tuple[PlanContext, WorkingSet, Read | None]:
-    """Return the context with its lookups, the columns of the input and how it is read.
+def _open_input(project: Project, context: PlanContext) -> tuple[PlanContext, WorkingSet, Read | None]:
+    """Return the context with the lookups, the working set of the input, and its read.
 
-    Without its input a project is still checked, with columns that nobody knows.
+    When the input is missing, the project is still checked, with unknown columns.
     """
-    found = context.catalog.dataset(project.input)
-    if isinstance(found, MissingDataset):
+    resolved = context.catalog.dataset(project.input)
+    if isinstance(resolved, MissingDataset):
         at = project.input.at or project.at.of("input_dataset_id")
-        # A file without an input, and one that does not read, are reported when they are read.
-        if project.input.name != MISSING_INPUT and found.kind != "unread":
-            context.mistakes.add(not_usable(found, "input dataset", at))
+        # A missing `input_dataset_id` and an invalid file are reported when files are parsed.
+        if project.input.name != MISSING_INPUT and resolved.kind != "unread":
+            context.mistakes.add(missing_dataset_error(resolved, "input dataset", at))
         return context, unknown_input(project), None
-    dataset = found.dataset
+    dataset = resolved.dataset
     with context.mistakes.collect():
-        context = replace(context, lookups=lookup_nodes(dataset, context.catalog))
-    working = working_of(dataset)
+        context = replace(context, lookups=resolve_lookups(dataset, context.catalog))
+    working = build_working_set(dataset)
     columns = tuple(c.name for c in dataset.main_table.columns)
     return (
         context,
@@ -211,73 +213,73 @@ def _started(project: Project, context: PlanContext) -> tuple[PlanContext, Worki
     )
 
 
-def _operations(
+def _resolve_operations(
     project: Project, working: WorkingSet, context: PlanContext, failures: list[Failure]
 ) -> tuple[tuple[ResolvedOperation, ...], WorkingSet]:
-    found: list[ResolvedOperation] = []
+    operations: list[ResolvedOperation] = []
     deleted = False
     for op in project.operations:
         if isinstance(op.arguments, Unread):
             working = replace(working, open=True)
             continue
         if working.open:
-            working = with_mentioned(working, op, context)
+            working = add_mentioned_columns(working, op, context)
         inner = context.at_operation(ErrorCollector(), may_delete=deleted)
         resolved, working = _RESOLVERS[op.type](op, working, inner)
-        _tell(inner.mistakes, op.seq, failures, but=KEY_UNKNOWN if working.open else ())
+        _collect_failures(inner.mistakes, op.seq, failures, but=KEY_UNKNOWN if working.open else ())
         if resolved is not None:
-            found.append(resolved)
+            operations.append(resolved)
         deleted = deleted or op.type == "delete"
     if not project.operations:
         problem = OperationError(
             "the project has no operations",
             code="W1401",
-            help="give it an operation",
+            help="add an operation",
             at=project.at.of("operations"),
         )
         failures.append(Failure.of(problem.diagnostics[0], None))
-    return tuple(found), working
+    return tuple(operations), working
 
 
 def _warn_of_unread(project: Project, context: PlanContext) -> None:
-    """Note operations behind the last output: nothing they do is ever written."""
+    """Warn about operations after the last output: their results are never written."""
     last = max((op.seq for op in project.operations if op.type == "output"), default=0)
     for op in project.operations:
         if op.seq > last and not isinstance(op.arguments, Unread):
             context.warn(
                 "W1401",
-                f"operation {op} changes nothing that is written",
-                "give the project an output after it",
+                f"operation {op} has no effect on any output",
+                "add an output after it",
                 op.at.of("seq"),
             )
 
 
 def _check_seqs(project: Project, failures: list[Failure]) -> None:
-    seen: set[int] = set()
+    used: set[int] = set()
     for op in project.operations:
         if isinstance(op.arguments, Unread):
             continue
-        if op.seq in seen:
+        if op.seq in used:
             finding = Diagnostic(
                 "W1009",
                 f"seq {op.seq} is used twice",
-                help="give each operation a seq of its own",
+                help="give each operation its own seq",
                 at=op.at.of("seq"),
             )
             failures.append(Failure.of(finding, op.seq))
-        seen.add(op.seq)
+        used.add(op.seq)
 
 
-def _aliases(project: Project) -> Mapping[str, int]:
-    found: dict[str, int] = {}
+def _collect_aliases(project: Project) -> Mapping[str, int]:
+    aliases: dict[str, int] = {}
     for op in project.operations:
         if isinstance(op.arguments, Update):
             for join in op.arguments.joins:
-                found.setdefault(join.alias.text, op.seq)
-    return found
+                aliases.setdefault(join.alias.text, op.seq)
+    return aliases
 
 
-def _tell(
+def _collect_failures(
     mistakes: ErrorCollector, seq: int | None, failures: list[Failure], but: tuple[Code, ...] = ()
 ) -> None:
     try:
@@ -286,10 +288,10 @@ def _tell(
         failures += [Failure.of(d, seq) for d in problem.diagnostics if d.code not in but]
 
 
-def _once(failures: list[Failure]) -> tuple[Failure, ...]:
-    """Return each finding once: a selector that several operations use is told for the first of them."""
-    found: dict[tuple[object, ...], Failure] = {}
+def _remove_duplicates(failures: list[Failure]) -> tuple[Failure, ...]:
+    """Return each finding once: an invalid selector is reported for the first operation that uses it."""
+    unique: dict[tuple[object, ...], Failure] = {}
     for failure in failures:
-        told = failure.diagnostic
-        found.setdefault((told.code, told.message, told.at), failure)
-    return tuple(found.values())
+        finding = failure.diagnostic
+        unique.setdefault((finding.code, finding.message, finding.at), failure)
+    return tuple(unique.values())

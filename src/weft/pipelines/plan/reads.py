@@ -1,6 +1,6 @@
-"""Reads: the tables that a run opens, each with its version, places, filter and columns.
+"""Reads: the tables that a run opens, each with its version, locations, temporal filter and columns.
 
-Which rows of a table a run sees: those of its period, or those valid and known at a moment.
+A run reads the rows of its period, or the rows that are valid and known at a point in time.
 
 Before::
 
@@ -13,8 +13,8 @@ After::
                  AND _known_from <= :known_at AND (_known_to IS NULL OR _known_to > :known_at)
     snapshot     TRUE
 
-Ranges are half-open: a row that ends on the day is out, one that starts on it is in.  A row whose start
-is NULL is never valid.  The second line is there when the table has the columns.
+Ranges are half-open: a row that starts on the date is included, one that ends on it is not.  A row whose start is NULL is
+never valid.  The second line applies when the table has these columns.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from weft.pipelines.model.values import (
 class TemporalFilter:
     """The rows that a read keeps.
 
-    `identifiers` are the periods of a period table, `instant` is the day of a bitemporal one; None
-    there means that a join decides for each row.  `known_at` None looks at no knowledge.
+    `identifiers` are the periods of a period table, `instant` is the date of a bitemporal one, None when a join decides for
+    each row.  When `known_at` is None, known times are not compared.
     """
 
     mode: TemporalMode
@@ -71,11 +71,10 @@ def build_filter(
     known_at: dt.datetime | None = None,
     data_level: str | None = None,
 ) -> TemporalFilter:
-    """Return the filter of a table in a run of `period`.
+    """Return the temporal filter of a table in a run of `period`.
 
-    A period table is filtered by the period and all periods below it, so that a quarter reads rows that
-    are tagged by month.  Days are no reporting periods: they count only when `data_level`, the level at
-    which the data is cut, says so.
+    A period table is filtered by the period and all periods inside it, so that a quarter reads rows tagged by month.
+    Days are not reporting periods: they are included only when they are the `data_level`, the level of the data files.
 
     >>> from weft.core.calendar import GREGORIAN
     >>> table = TableDef(name="gl", columns=())
@@ -86,8 +85,8 @@ def build_filter(
     """
     mode = table.temporal_mode
     if mode == "period":
-        found = list_period_identifiers(period, calendar, data_level=data_level)
-        return TemporalFilter(mode=mode, identifiers=found, known_at=known_at)
+        identifiers = list_period_identifiers(period, calendar, data_level=data_level)
+        return TemporalFilter(mode=mode, identifiers=identifiers, known_at=known_at)
     if mode == "snapshot":
         return TemporalFilter(mode=mode)
     return TemporalFilter(mode=mode, instant=_instant(as_of, period), known_at=known_at)
@@ -97,12 +96,12 @@ def list_period_identifiers(
     period: Period, calendar: Calendar, *, data_level: str | None = None
 ) -> tuple[str, ...]:
     """Return the identifier of a period and of all periods inside it, level by level."""
-    found = [period.identifier]
+    identifiers = [period.identifier]
     for level in calendar.below(period.level):
         inside = calendar.within(period.start, period.end, level)
         if level == data_level or any(p.days > 1 for p in inside):
-            found += [p.identifier for p in inside]
-    return tuple(dict.fromkeys(found))
+            identifiers += [p.identifier for p in inside]
+    return tuple(dict.fromkeys(identifiers))
 
 
 def _instant(as_of: AsOfDay, period: Period) -> dt.date | None:
@@ -112,7 +111,7 @@ def _instant(as_of: AsOfDay, period: Period) -> dt.date | None:
 
 
 def is_visible(filter: TemporalFilter, row: Mapping[str, Any]) -> bool:
-    """Whether a run sees the row; what `spark.temporal_filter` computes, written out.
+    """Whether a run reads the row; the reference for `spark.temporal_filter`.
 
     >>> rates = TemporalFilter(mode="bitemporal", instant=dt.date(2026, 1, 1))
     >>> is_visible(rates, {"_period_from": dt.date(2025, 1, 1), "_period_to": dt.date(2026, 1, 1)})
@@ -140,7 +139,7 @@ def _within(at: dt.datetime, start: dt.date | None, end: dt.date | None) -> bool
 
 
 def _moment(value: dt.date) -> dt.datetime:
-    """Return a day as its first moment, a time without zone as one of UTC."""
+    """Return a date as its midnight, and a timestamp without time zone as UTC."""
     if not isinstance(value, dt.datetime):
         return dt.datetime.combine(value, dt.time(), dt.UTC)
     return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
@@ -151,7 +150,7 @@ Role = Literal["input", "join", "append", "lookup"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetPin(Document):
-    """The version of a dataset that a project takes, and the resolver that says where its data lies."""
+    """The version of a dataset that a project reads, and the resolver that locates its data."""
 
     UNLISTED: ClassVar = ("seq", "alias", "resolver_id", "resolver_version")
 
@@ -169,7 +168,7 @@ class DatasetPin(Document):
 class Read:
     """A table to open: `name` is unique in a plan, ``input``, ``10.fx``, ``lookup.accounts``, ``30.source``.
 
-    `columns` are those that the plan needs, declared ones and Weft's own.
+    `columns` are those that the plan needs, declared columns and Weft's own.
     """
 
     name: str

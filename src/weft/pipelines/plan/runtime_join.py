@@ -1,4 +1,4 @@
-"""The condition of a runtime join: which terms are keys, which filter the joined side, which do neither.
+"""The condition of a runtime join: terms that are keys, filters of the joined side, and all others.
 
 Before::
 
@@ -30,12 +30,12 @@ from weft.pipelines.plan.catalog import MissingDataset
 LONGEST_ALIAS = 64
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEPT = ("W1207", "W0212", "W0213", "W1213")
-"""Findings that keep their own code inside a condition."""
+"""Codes that findings keep inside a condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionParts:
-    """The terms of a condition by what they do; a key is a pair: the working side, the column of the alias."""
+    """The terms of a condition by their role; a key is a pair of a working expression and a column of the alias."""
 
     keys: tuple[tuple[Expr, Ref], ...]
     own: Expr | None
@@ -44,7 +44,7 @@ class ConditionParts:
 
 
 def compile_failure(message: str, help: str = "", at: Source | None = None) -> Diagnostic:
-    """Return the finding that a condition does not compile."""
+    """Return the finding for a condition that does not compile."""
     return Diagnostic("W1206", f"Join condition failed to compile: {message}", help=help, at=at)
 
 
@@ -60,10 +60,10 @@ def _source(finding: Diagnostic) -> Source | None:
 
 
 def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) -> ConditionParts:
-    """Return the terms of a condition; raise `RuntimeJoinError` with everything that is wrong with it.
+    """Return the terms of a condition; raise `RuntimeJoinError` with all findings.
 
-    `strict` refuses what the mandate does not have: terms across both sides that are no equality of two
-    columns, lookups, and joins that come before.
+    `strict` rejects extensions of the specification: terms across both sides that are not an equality of two columns,
+    lookups, and earlier joins.
     """
     try:
         typed = check(on, scope)
@@ -71,11 +71,7 @@ def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) 
         raise RuntimeJoinError(as_condition_findings(problem)) from problem
     if typed.dtype not in (BOOLEAN, NULL):
         raise RuntimeJoinError(
-            [
-                compile_failure(
-                    f"it gives {typed.dtype}, a condition is wanted", "compare two columns", _at(on)
-                )
-            ]
+            [compile_failure(f"it is of type {typed.dtype}, not boolean", "compare two columns", _at(on))]
         )
     keys: list[tuple[Expr, Ref]] = []
     own: list[Expr] = []
@@ -103,12 +99,12 @@ def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) 
     if strict and extensions:
         findings += [
             compile_failure(
-                f"{told} (conformance: strict)",
+                f"{extension} (conformance: strict)",
                 "write AND between equalities of two columns and terms on the alias alone, "
                 "or set `conformance: extended` in weft.yml",
                 _at(on),
             )
-            for told in dict.fromkeys(extensions)
+            for extension in dict.fromkeys(extensions)
         ]
     if not keys and not findings:
         message = f"it needs an equality between a working column and a column of {alias!r}"
@@ -117,8 +113,8 @@ def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) 
         raise RuntimeJoinError(findings)
     return ConditionParts(
         keys=tuple(keys),
-        own=_together(own),
-        residual=_together(residual),
+        own=_conjunction(own),
+        residual=_conjunction(residual),
         extensions=tuple(dict.fromkeys(extensions)),
     )
 
@@ -131,26 +127,26 @@ def _terms(on: Expr) -> Iterator[Expr]:
         yield on
 
 
-def _together(terms: Sequence[Expr]) -> Expr | None:
+def _conjunction(terms: Sequence[Expr]) -> Expr | None:
     if not terms:
         return None
     return terms[0] if len(terms) == 1 else Logic("AND", tuple(terms))
 
 
 def _sides(term: Expr, alias: str, scope: Scope) -> set[str]:
-    """Return whose columns a term reads: the alias itself, and ``w``, ``l`` or ``j`` for all others."""
-    found = set()
+    """Return the sources of the columns in a term: the alias itself, or ``w``, ``l``, ``j`` for all others."""
+    sides = set()
     for ref in references(term):
         slot = _slot(ref, scope)
-        found.add(alias if slot[:2] == ("j", alias) else slot[0])
-    return found
+        sides.add(alias if slot[:2] == ("j", alias) else slot[0])
+    return sides
 
 
 def _slot(ref: Ref, scope: Scope) -> tuple[str, ...]:
-    found = scope.resolve(ref.qualifier, ref.name)
-    assert isinstance(found, Column)  # noqa: S101  # the whole condition was checked before
-    assert isinstance(found.slot, tuple)  # noqa: S101  # every scope of an operation has such slots
-    return found.slot
+    column = scope.resolve(ref.qualifier, ref.name)
+    assert isinstance(column, Column)  # noqa: S101  # the whole condition was checked before
+    assert isinstance(column.slot, tuple)  # noqa: S101  # every scope of an operation has such slots
+    return column.slot
 
 
 def _key(term: Expr, alias: str, scope: Scope) -> tuple[Expr, Ref] | None:
@@ -170,7 +166,7 @@ def _key_extensions(mine: Expr, scope: Scope) -> Iterator[str]:
         if kind == "l":
             yield f"a lookup in the condition: {source_text(ref)}"
         elif kind == "j":
-            yield f"a join before: {source_text(ref)}"
+            yield f"an earlier join: {source_text(ref)}"
 
 
 def _at(node: Expr) -> Source | None:
@@ -180,46 +176,46 @@ def _at(node: Expr) -> Source | None:
     return inner[0].place if inner else None
 
 
-def dataset_problem(missing: MissingDataset, at: Source | None) -> RuntimeJoinError:
-    """Return VR-001, VR-002 or VR-003 for a dataset that a join names, word for word."""
-    said, version = missing.name, missing.version
+def missing_join_dataset_error(missing: MissingDataset, at: Source | None) -> RuntimeJoinError:
+    """Return the error VR-001, VR-002 or VR-003 for the dataset of a join."""
+    name, version = missing.name, missing.version
     code: Code
     if missing.kind == "dataset":
-        code, message = "W1201", f"Dataset {said} not found in MetadataStore"
+        code, message = "W1201", f"Dataset {name} not found in MetadataStore"
         close = " or ".join(map(repr, missing.near))
         near = f"did you mean {close}?" if close else "`weft dataset ls` lists the datasets"
         help = missing.next_step or near
     elif missing.kind == "disabled":
-        code, message = "W1202", f"Dataset {said} is disabled and cannot be used in joins"
-        help = f"enable it with `weft dataset enable {quote_for_shell(said)}`, or join another"
+        code, message = "W1202", f"Dataset {name} is disabled and cannot be used in joins"
+        help = f"enable it with `weft dataset enable {quote_for_shell(name)}`, or join another"
     else:
-        code, message = "W1203", f"Dataset {said} version {version} not found"
+        code, message = "W1203", f"Dataset {name} version {version} not found"
         help = f"versions are {', '.join(missing.near)}"
     return RuntimeJoinError(message, code=code, help=help, at=at)
 
 
-def alias_problems(join: RuntimeJoin, before: Sequence[str], tables: Sequence[str]) -> Iterator[Diagnostic]:
-    """Yield what is wrong with an alias: its form, VR-004, VR-005."""
-    said: LocatedText = join.alias
-    alias = said.text
+def check_alias(join: RuntimeJoin, before: Sequence[str], tables: Sequence[str]) -> Iterator[Diagnostic]:
+    """Yield findings about an alias: its format, VR-004 and VR-005."""
+    text: LocatedText = join.alias
+    alias = text.text
     if not _ALIAS.fullmatch(alias) or len(alias) > LONGEST_ALIAS:
         yield Diagnostic(
             "W1210",
-            f"{alias!r} is not an alias",
-            help=f"an alias has up to {LONGEST_ALIAS} letters, digits and underscores and starts with no digit",
-            at=said.at,
+            f"invalid alias {alias!r}",
+            help=f"an alias has up to {LONGEST_ALIAS} letters, digits and underscores and does not start with a digit",
+            at=text.at,
         )
     if fold(alias) in map(fold, before):
         yield Diagnostic(
             "W1204",
             f"Join alias '{alias}' is already used in this operation",
             help="give each join of an operation its own alias",
-            at=said.at,
+            at=text.at,
         )
     if fold(alias) in map(fold, tables):
         yield Diagnostic(
             "W1205",
             f"Join alias '{alias}' conflicts with working dataset table name",
-            help="choose an alias that is no table and no lookup of the input dataset",
-            at=said.at,
+            help="choose an alias that is not a table or a lookup of the input dataset",
+            at=text.at,
         )

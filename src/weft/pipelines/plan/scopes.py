@@ -1,13 +1,13 @@
-"""What the names in an operation mean: working columns, lookups, and the joins of that operation.
+"""Scopes: resolves the names in an operation to working columns, lookups, and joins of that operation.
 
 ::
 
     amount, transactions.amount, gl.amount    the working column; gl is the name of the dataset
     accounts.type                             a column of a lookup
     fx.rate                                   a column of a join of this operation
-    anything.else                             an error: a prefix is never ignored
+    anything.else                             an error: a qualifier is never ignored
 
-Lookups of a dataset, also those of datasets that a lookup leads to, under the names expressions use.
+Lookups of a dataset include the lookups of looked-up datasets, by the names that expressions use.
 
 Before::
 
@@ -19,7 +19,7 @@ After::
     customer                    orders.customer_id = customers.id
     country, customer.country   customers.country_code = countries.code
 
-A nested lookup has its own alias when nothing nearer has that name, and always its path.
+A nested lookup can always be used by its path, and by its alias when no nearer lookup has that name.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from weft.pipelines.plan.catalog import Catalog, MissingDataset
 from weft.pipelines.plan.operations.resolved import WorkingSet
 
 DEEPEST = 5
-"""How many lookups may follow one another."""
+"""Maximum nesting of lookups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupNode:
-    """A lookup by its path; `table` is None when its dataset cannot be taken, and `missing` says why."""
+    """A lookup by its path; `table` is None when its dataset is unusable, and `missing` has the reason."""
 
     path: str
     dataset: Dataset
@@ -57,12 +57,12 @@ class LookupNode:
 
     @property
     def schema(self) -> Schema | None:
-        """The columns that can be read, None when nobody knows."""
+        """The columns that can be read, None when unknown."""
         return None if self.table is None else self.table.schema
 
 
-def lookup_nodes(dataset: Dataset, catalog: Catalog) -> Mapping[str, LookupNode]:
-    """Return every lookup under each name it has; lookups that lead back to themselves raise W1212."""
+def resolve_lookups(dataset: Dataset, catalog: Catalog) -> Mapping[str, LookupNode]:
+    """Return the lookups by each of their names; circular lookups raise W1212."""
     nodes = tuple(_below(dataset, catalog, None, (dataset.id,), NO_SOURCES))
     nodes = tuple(sorted(nodes, key=lambda n: n.path.count(".")))
     named: dict[str, LookupNode] = {}
@@ -85,13 +85,13 @@ def _below(
         if isinstance(target, TableDef):
             yield _node(path, parent, lookup, dataset, target, place)
             continue
-        found = catalog.dataset(target)
-        if isinstance(found, MissingDataset):
-            yield _node(path, parent, lookup, dataset, None, place, found)
+        resolved = catalog.dataset(target)
+        if isinstance(resolved, MissingDataset):
+            yield _node(path, parent, lookup, dataset, None, place, resolved)
             continue
-        inner = found.dataset
+        inner = resolved.dataset
         if inner.id in above or len(above) > DEEPEST:
-            raise _endless(inner, path, above, place)
+            raise _nesting_error(inner, path, above, place)
         yield _node(path, parent, lookup, inner, inner.main_table, place)
         yield from _below(inner, catalog, path, (*above, inner.id), place)
 
@@ -117,7 +117,7 @@ def _node(
     )
 
 
-def _endless(dataset: Dataset, path: str, above: tuple[str, ...], at: SourceMap) -> OperationError:
+def _nesting_error(dataset: Dataset, path: str, above: tuple[str, ...], at: SourceMap) -> OperationError:
     if dataset.id in above:
         message = f"lookup {path!r} leads back to dataset {dataset}"
         help = "leave one of the lookups out, or join the dataset in the update that needs it"
@@ -136,9 +136,8 @@ Slot = tuple[str, ...]
 class OperationScope:
     """The columns that an expression of one operation can name.
 
-    A join whose schema is None could not be found: its columns are taken as they come, so that one
-    mistake is told once.  `later` are joins that come after the condition that is read, `elsewhere`
-    joins of other operations, with their seq.
+    A join whose schema is None has an unknown dataset: any column resolves, so that the error is reported only once.
+    `later` are joins listed after the one whose condition is resolved, `elsewhere` joins of other operations, with their seq.
     """
 
     working: WorkingSet
@@ -149,7 +148,7 @@ class OperationScope:
     where: Where = "expression"
 
     def resolve(self, qualifier: str | None, name: str) -> Column | Diagnostic:
-        """Return the column, or why there is none."""
+        """Return the column, or a finding when it is unknown."""
         if qualifier is None:
             return self._working(None, name)
         if qualifier in self.joins:
@@ -163,17 +162,17 @@ class OperationScope:
         return self._no_table(qualifier, name)
 
     def _may_be_input(self, qualifier: str) -> bool:
-        """Whether a prefix may be a table of an input that nobody knows."""
+        """Whether a qualifier may be the table of an unknown input."""
         return not self.working.table and qualifier not in self.later and qualifier not in self.elsewhere
 
     def names(self) -> tuple[str, ...]:
-        """Return every name as it can be written."""
-        found = list(self.working.schema.names)
+        """Return all names that can be used."""
+        names = list(self.working.schema.names)
         for alias, schema in self.joins.items():
-            found += [f"{alias}.{n}" for n in (schema.names if schema else ())]
+            names += [f"{alias}.{n}" for n in (schema.names if schema else ())]
         for alias, node in self.lookups.items():
-            found += [f"{alias}.{n}" for n in (node.schema.names if node.schema else ())]
-        return tuple(found)
+            names += [f"{alias}.{n}" for n in (node.schema.names if node.schema else ())]
+        return tuple(names)
 
     def _working(self, qualifier: str | None, name: str) -> Column | Diagnostic:
         index = self.working.schema.find(name)
@@ -186,8 +185,8 @@ class OperationScope:
             elsewhere = [f for f in self.names() if f.endswith(f".{name}")]
             if elsewhere:
                 help = f"did you mean {' or '.join(map(repr, elsewhere[:3]))}?"
-                return self._told(written, f"there is no column {name!r}", help)
-            return self._unknown(written, f"there is no column {name!r}", name, self._own())
+                return self._finding(written, f"unknown column {name!r}", help)
+            return self._unknown(written, f"unknown column {name!r}", name, self._own())
         return Column.of(("w", self.working.schema.fields[index].name), self.working.schema.fields[index])
 
     def _own(self) -> tuple[str, ...]:
@@ -204,17 +203,17 @@ class OperationScope:
         help = suggest(name, schema.names, "there is")
         if self.where == "assignment":
             return Diagnostic("W1208", f"Unknown column '{written}' in assignment expression", help=help)
-        return self._told(written, f"join {alias!r} has no column {name!r}", help)
+        return self._finding(written, f"join {alias!r} has no column {name!r}", help)
 
     def _looked_up(self, node: LookupNode, alias: str, name: str) -> Column | Diagnostic:
         schema = node.schema
         if schema is None and node.missing is not None and node.missing.kind == "unread":
             return Column(("l", node.path, name), NULL)
         if schema is None:
-            said = node.missing.name if node.missing else node.path
+            dataset_name = node.missing.name if node.missing else node.path
             return Diagnostic(
                 "W1213",
-                f"lookup {alias!r} reads dataset {said!r}, which is missing or disabled",
+                f"lookup {alias!r} reads dataset {dataset_name!r}, which is missing or disabled",
                 help="correct the lookup in the dataset, or name another column",
             )
         index = schema.find(name)
@@ -227,9 +226,9 @@ class OperationScope:
         known = (*self.joins, self.working.table, *self.lookups, self.working.dataset.name)
         written = f"{qualifier}.{name}"
         if qualifier in self.later:
-            help = f"join {qualifier!r} comes later: joins are made in the order they are listed"
+            help = f"join {qualifier!r} is listed later: joins run in the order they are listed"
         elif qualifier in self.elsewhere:
-            help = f"{qualifier!r} is a join of operation {self.elsewhere[qualifier]}: aliases live in one operation"
+            help = f"{qualifier!r} is a join of operation {self.elsewhere[qualifier]}: an alias is valid in one operation only"
         else:
             close = find_similar(qualifier, known)
             help = (
@@ -239,12 +238,12 @@ class OperationScope:
             )
         if self.where == "assignment":
             return Diagnostic("W1208", f"Unknown column '{written}' in assignment expression", help=help)
-        return self._told(written, f"there is no table or join {qualifier!r} here", help)
+        return self._finding(written, f"unknown table or join {qualifier!r}", help)
 
     def _unknown(self, written: str, message: str, name: str, known: tuple[str, ...]) -> Diagnostic:
-        return self._told(written, message, suggest(name, known, "there is"))
+        return self._finding(written, message, suggest(name, known, "there is"))
 
-    def _told(self, written: str, message: str, help: str) -> Diagnostic:
+    def _finding(self, written: str, message: str, help: str) -> Diagnostic:
         if self.where == "condition":
             return Diagnostic("W1207", f"Unknown column '{written}' in join condition", help=help)
         code: Code = "W0207"

@@ -1,4 +1,4 @@
-"""Outputs that would destroy rows without an error: two that share a target, and one that overwrites what is read.
+"""Outputs that would silently overwrite rows: two that share a target, or one that overwrites an input.
 
 ::
 
@@ -6,8 +6,8 @@
     project a -> pg:gl  project b -> pg:gl           W1419  the last run wins, unless both only add rows
     data/gl.csv -> ...  20 -> data/gl.csv            W1420  a rerun would read its own output
 
-Without a period one of each level of the calendar stands for all, so that templates are compared by what
-they become: ``{{YYYY}}-{{MM}}`` and ``{{period}}`` are one folder for a month.
+Without a period, one sample period of each calendar level is used, so that rendered templates are compared:
+``{{YYYY}}-{{MM}}`` and ``{{period}}`` are the same folder for a month.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from weft.pipelines.model.project import Project
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.operations.context import PlanContext
-from weft.pipelines.plan.operations.destination import target_of
+from weft.pipelines.plan.operations.destination import resolve_target
 from weft.pipelines.plan.operations.places import Place, read_places, written
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput, Target
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.resolver.locate import locate
 
 _DAY = dt.date(2026, 1, 1)
-"""A day of the periods that stand for all others when a project is checked without one."""
+"""The date of the sample periods when a project is checked without a period."""
 
 _ADDING: tuple[WriteMode, ...] = ("append", "merge", "fail_if_exists")
-"""Modes in which projects can share a table: none of them removes rows of another key."""
+"""Modes in which projects can share a table: none of them removes rows with another key."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """An output with the place that it writes to for one period."""
+    """An output with the place that it writes to in one period."""
 
     project: Project
     op: Operation
@@ -50,7 +50,7 @@ class _Claim:
     target: Target
     place: Place
     location: str
-    """Where it writes, as users see it: with the tokens of the period."""
+    """The destination for display, with the tokens of the period."""
 
     @property
     def at(self) -> Source | None:
@@ -58,7 +58,7 @@ class _Claim:
 
     @property
     def where(self) -> str:
-        """File, line and column of the destination, or the name of the project when it came from no file."""
+        """File, line and column of the destination, or the name of the project when it has no file."""
         at = self.at
         if at is None or at.file is None:
             return f"project {self.project.name!r}"
@@ -70,34 +70,34 @@ class _Claim:
 
 def list_sample_periods(calendar: Calendar) -> tuple[Period, ...]:
     """Return one period of each level, to check projects without one."""
-    found: list[Period] = []
+    samples: list[Period] = []
     for level in calendar.levels:
         period = calendar.at(_DAY, level.name)
-        periods = () if period else calendar.within(dt.date.min, dt.date.max, level.name)
-        found += [period] if period else periods[:1]
-    return tuple(found)
+        candidates = () if period else calendar.within(dt.date.min, dt.date.max, level.name)
+        samples += [period] if period else candidates[:1]
+    return tuple(samples)
 
 
 def find_output_failures(
     project: Project, catalog: Catalog, reads: Sequence[Read], periods: Iterable[Period]
 ) -> tuple[Failure, ...]:
     """Return outputs of one project that share a target or overwrite what the project reads."""
-    found: dict[tuple[object, ...], Failure] = {}
+    failures: dict[tuple[object, ...], Failure] = {}
     for period in periods:
         claims = _claims(project, catalog, period)
         for first, second in combinations(claims, 2):
             if first.place.overlaps(second.place):
-                found.setdefault(
+                failures.setdefault(
                     (first.op.seq, second.op.seq), Failure.of(_same_target(first, second), second.op.seq)
                 )
         for claim in claims:
             for read in reads:
                 if any(claim.place.is_read_by(place) for place in _read(read, project, catalog, period)):
                     failure = Failure.of(_own_input(claim, read), claim.op.seq)
-                    found.setdefault((claim.op.seq, read.name), failure)
+                    failures.setdefault((claim.op.seq, read.name), failure)
     for one, other in _registered_twice(project):
-        found[one.seq, other.seq, "registered"] = Failure.of(_same_dataset(one, other), other.seq)
-    return tuple(found.values())
+        failures[one.seq, other.seq, "registered"] = Failure.of(_same_dataset(one, other), other.seq)
+    return tuple(failures.values())
 
 
 def _same_dataset(first: Operation, second: Operation) -> Diagnostic:
@@ -119,7 +119,7 @@ def _name(op: Operation) -> str:
 
 
 def _claims(project: Project, catalog: Catalog, period: Period) -> tuple[_Claim, ...]:
-    """Return where the outputs of an active project write; one that cannot is reported with its operation."""
+    """Return the places that outputs write to; an invalid output is skipped here and reported with its operation."""
     context = PlanContext(
         catalog=catalog,
         project=project,
@@ -129,25 +129,25 @@ def _claims(project: Project, catalog: Catalog, period: Period) -> tuple[_Claim,
         mistakes=ErrorCollector(),
         selectors={},
     )
-    found = []
+    claims = []
     for op in project.operations:
         if isinstance(op.arguments, Output):
-            target = target_of(op, op.arguments, context)
-            template = target_of(op, op.arguments, replace(context, period=None))
+            target = resolve_target(op, op.arguments, context)
+            template = resolve_target(op, op.arguments, replace(context, period=None))
             if target is not None and template is not None:
                 place = written(target, catalog)
-                found.append(_Claim(project, op, op.arguments.mode, target, place, template.location))
-    return tuple(found)
+                claims.append(_Claim(project, op, op.arguments.mode, target, place, template.location))
+    return tuple(claims)
 
 
 def _read(read: Read, project: Project, catalog: Catalog, period: Period) -> tuple[Place, ...]:
-    """Return the places of a read; one that was planned without a period is located for a sample."""
+    """Return the places of a read; one planned without a period is located for the sample period."""
     locations = read.locations
     if not locations:
         try:
             calendar = catalog.calendar(project.calendar)
             locations = locate(read.dataset, read.table, project, catalog, period, calendar).locations
-        except WeftError:  # reported where it is read, or there is no data of the sample
+        except WeftError:  # reported with the read, or the sample period has no data
             return ()
     return tuple(place for location in locations for place in read_places(location, catalog))
 
@@ -180,23 +180,23 @@ def _own_input(claim: _Claim, read: Read) -> Diagnostic:
 
 
 def find_shared_targets(catalog: Catalog) -> tuple[Diagnostic, ...]:
-    """Return what projects of a workspace write to the same place, reported at the later of the two."""
-    found: dict[tuple[str, str], Diagnostic] = {}
+    """Return findings about projects that write to the same place, reported at the later of the two."""
+    findings: dict[tuple[str, str], Diagnostic] = {}
     projects = [p for p in catalog.workspace.projects if p.status != "inactive"]
     for period in _all_samples(projects, catalog):
         claims = [claim for project in projects for claim in _claims(project, catalog, period)]
         for first, second in _overlapping(claims):
-            found.setdefault((first.where, second.where), _shared(first, second))
-    return tuple(found.values())
+            findings.setdefault((first.where, second.where), _shared(first, second))
+    return tuple(findings.values())
 
 
 def find_other_writers(
     project: Project, catalog: Catalog, periods: Iterable[Period] | None = None
 ) -> tuple[Diagnostic, ...]:
-    """Return the active projects that would lose rows to a project, or it to them."""
+    """Return findings about active projects that write to the places of a project."""
     if periods is None:
         periods = _all_samples([project], catalog)
-    found: dict[tuple[str, str], Diagnostic] = {}
+    findings: dict[tuple[str, str], Diagnostic] = {}
     active = replace(project, status="active")
     others = [p for p in catalog.workspace.projects if p.id != project.id and p.status == "active"]
     for period in periods if others else ():
@@ -204,23 +204,23 @@ def find_other_writers(
         for other in (claim for p in others for claim in _claims(p, catalog, period)):
             for claim in own:
                 if claim.place.overlaps(other.place):
-                    found.setdefault((other.where, claim.where), _shared(other, claim))
-    return tuple(finding for finding in found.values() if finding.severity == "error")
+                    findings.setdefault((other.where, claim.where), _shared(other, claim))
+    return tuple(finding for finding in findings.values() if finding.severity == "error")
 
 
 def _all_samples(projects: Iterable[Project], catalog: Catalog) -> tuple[Period, ...]:
-    found: dict[tuple[str, str], Period] = {}
+    samples_by_key: dict[tuple[str, str], Period] = {}
     for name in dict.fromkeys(project.calendar for project in projects):
         try:
             samples = list_sample_periods(catalog.calendar(name))
         except WeftError:  # reported with the project that names it
             continue
-        found |= {(p.identifier, p.level): p for p in samples}
-    return tuple(found.values())
+        samples_by_key |= {(p.identifier, p.level): p for p in samples}
+    return tuple(samples_by_key.values())
 
 
 def _overlapping(claims: Sequence[_Claim]) -> Iterator[tuple[_Claim, _Claim]]:
-    """Return the pairs of different projects whose places overlap, each looked up by its place and those around it."""
+    """Yield pairs of claims of different projects that overlap; each claim is looked up by its place and parent folders."""
     by_place: dict[Place, list[_Claim]] = {}
     for claim in claims:
         by_place.setdefault(claim.place, []).append(claim)
@@ -260,9 +260,9 @@ def _shared(first: _Claim, second: _Claim) -> Diagnostic:
 def separate_outputs(
     operations: tuple[ResolvedOperation, ...], sandbox: str
 ) -> tuple[ResolvedOperation, ...]:
-    """Return the operations of a draft with outputs that the sandbox would put into one folder kept apart.
+    """Return the operations of a draft with separate folders for outputs that would share one in the sandbox.
 
-    Tables of two databases, and an absolute and a relative path, can have one name below the sandbox.
+    Tables of two databases, or an absolute and a relative path, can have the same name below the sandbox.
     """
     outputs = [op for op in operations if isinstance(op, ResolvedOutput)]
     crowded = {

@@ -1,4 +1,4 @@
-"""Stages: what a run does, one after another; the same tuple is executed and printed.
+"""Stages: the steps of a run in order; the same tuple is executed and printed.
 
 Before::
 
@@ -8,9 +8,8 @@ After::
 
     read input   update 10   checkpoint 10   output 20   update 30   output 40   publish
 
-The working set is written down before an output that another one follows, after an operation that asks
-for it, and after every `checkpoint_every` operations.  Later stages read it back, and a run that failed
-goes on from there.
+The working set is checkpointed before an output that is followed by another one, after an operation with `checkpoint`, and
+after every `checkpoint_every` operations.  Later stages read the checkpoint, and a failed run resumes from it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ StageKind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage(Document):
-    """One step of a run; `seq` is that of its operation, of a checkpoint that of the last one before it.
+    """One step of a run; `seq` is that of its operation, or of the last operation before a checkpoint.
 
     `inputs` are the names of the reads that the stage opens.
     """
@@ -54,7 +53,7 @@ class Stage(Document):
 
     @property
     def writes(self) -> bool:
-        """Whether the stage leaves something on a disk."""
+        """Whether the stage writes data."""
         return self.kind in ("output", "checkpoint", "publish")
 
 
@@ -75,38 +74,38 @@ def operation_type(op: ResolvedOperation) -> Literal["update", "aggregate", "app
 
 def list_stages(plan: ProjectPlan) -> tuple[Stage, ...]:
     """Return the stages of a run in order."""
-    found: list[Stage] = [_read(plan.input, None)]
+    stages: list[Stage] = [_read(plan.input, None)]
     opened = {plan.input.name}
     pending = 0
     last: int | None = None
-    asked = {op.seq for op in plan.project.operations if op.checkpoint}
+    requested = {op.seq for op in plan.project.operations if op.checkpoint}
     for i, op in enumerate(plan.operations):
         rest = plan.operations[i + 1 :]
         follows = isinstance(op, ResolvedOutput) and any(isinstance(o, ResolvedOutput) for o in rest)
         if follows and pending:
-            found.append(_checkpoint(last, f"operation {op.seq} and others read it"))
+            stages.append(_checkpoint(last, f"operation {op.seq} and others read it"))
             pending = 0
         for read in _reads(op, opened):
-            found.append(_read(read, op.seq))
+            stages.append(_read(read, op.seq))
             opened.add(read.name)
-        found += _joins(op)
-        found.append(Stage(kind=operation_type(op), seq=op.seq, title=op.name, detail=_detail(op)))
+        stages += _joins(op)
+        stages.append(Stage(kind=operation_type(op), seq=op.seq, title=op.name, detail=_detail(op)))
         if not isinstance(op, ResolvedOutput):
             pending, last = pending + 1, op.seq
-        if rest and pending and op.seq in asked:
-            found.append(_checkpoint(last, "the operation asks for it"))
+        if rest and pending and op.seq in requested:
+            stages.append(_checkpoint(last, "requested by the operation"))
             pending = 0
         elif pending >= plan.project.checkpoint_every and not all(
             isinstance(o, ResolvedOutput) for o in rest
         ):
-            found.append(_checkpoint(last, f"after {pending} operations"))
+            stages.append(_checkpoint(last, f"after {pending} operations"))
             pending = 0
     outputs = [str(op.seq) for op in plan.operations if isinstance(op, ResolvedOutput)]
     if outputs:
-        found.append(
+        stages.append(
             Stage(kind="publish", seq=None, title="Publish", detail=(f"outputs {', '.join(outputs)}",))
         )
-    return tuple(found)
+    return tuple(stages)
 
 
 def _checkpoint(seq: int | None, why: str) -> Stage:
@@ -116,10 +115,10 @@ def _checkpoint(seq: int | None, why: str) -> Stage:
 def _reads(op: ResolvedOperation, opened: set[str]) -> list[Read]:
     if isinstance(op, ResolvedAppend):
         return [op.read]
-    found = [step.read for step in op.lookups]
+    reads = [step.read for step in op.lookups]
     if isinstance(op, ResolvedUpdate):
-        found += [step.read for step in op.joins]
-    return [read for read in found if read.name not in opened]
+        reads += [step.read for step in op.joins]
+    return [read for read in reads if read.name not in opened]
 
 
 def _read(read: Read, seq: int | None) -> Stage:
@@ -152,8 +151,8 @@ def _detail(op: ResolvedOperation) -> tuple[str, ...]:
     match op:
         case ResolvedUpdate():
             levels = max((a.level for a in op.assignments), default=1)
-            written = ", ".join(a.column for a in op.assignments)
-            return (f"sets {written}", f"{levels} projection{'s' if levels > 1 else ''}")
+            columns = ", ".join(a.column for a in op.assignments)
+            return (f"sets {columns}", f"{levels} projection{'s' if levels > 1 else ''}")
         case ResolvedAggregate():
             keys, values = ", ".join(n for n, _ in op.keys), ", ".join(n for n, _, _ in op.values)
             return (f"groups by {keys}", f"adds {values}")

@@ -1,4 +1,4 @@
-"""What a project uses: columns of datasets by operation, the tables that a plan opens, and the selectors that it names."""
+"""What a project uses: the columns of datasets by operation, the tables that a plan opens, and its selectors."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ Use = tuple[str, str]
 
 def find_column_uses(input: Read, operations: Iterable[ResolvedOperation]) -> Mapping[Use, tuple[int, ...]]:
     """Return the seqs of the operations that read or write each declared column."""
-    found: dict[Use, dict[int, None]] = {}
+    uses: dict[Use, dict[int, None]] = {}
     for op in operations:
         for use in _uses(op, input):
-            found.setdefault(use, {})[op.seq] = None
-    return {use: tuple(seqs) for use, seqs in found.items()}
+            uses.setdefault(use, {})[op.seq] = None
+    return {use: tuple(seqs) for use, seqs in uses.items()}
 
 
 def _uses(op: ResolvedOperation, input: Read) -> Iterator[Use]:
     if isinstance(op, ResolvedAppend):
-        said = (op.selector, *(k for _, k in op.keys or ()), *(v for _, v, _ in op.values))
-        yield from (_use(op.read, s[1]) for s in _slots(said) if s[0] == "w" and _declares(op.read, s[1]))
+        expressions = (op.selector, *(k for _, k in op.keys or ()), *(v for _, v, _ in op.values))
+        yield from (
+            _use(op.read, s[1]) for s in _slots(expressions) if s[0] == "w" and _declares(op.read, s[1])
+        )
         names = [name for name, _, _ in op.values] + [name for name, _ in op.keys or ()]
         yield from (_use(input, name) for name in names if _declares(input, name))
         return
@@ -109,23 +111,23 @@ def _use(read: Read, column: str) -> Use:
 
 
 def collect_reads(input: Read, operations: tuple[ResolvedOperation, ...]) -> tuple[Read, ...]:
-    """Return every table that is opened; a lookup that several operations use is one read of all its columns."""
-    found: dict[str, Read] = {input.name: input}
+    """Return the tables that are opened; a lookup used by several operations is one read with all its columns."""
+    reads: dict[str, Read] = {input.name: input}
     for op in operations:
-        for read in _opened(op):
-            before = found.get(read.name)
-            found[read.name] = read if before is None else _widened(read, before.columns)
-    return tuple(found.values())
+        for read in _list_reads(op):
+            before = reads.get(read.name)
+            reads[read.name] = read if before is None else _widened(read, before.columns)
+    return tuple(reads.values())
 
 
 def _widened(read: Read, more: tuple[str, ...]) -> Read:
-    """Return the read with more columns, declared ones in the order of their table."""
+    """Return the read with more columns; declared columns keep the order of their table."""
     order = {column.name: i for i, column in enumerate(read.table.columns)}
     columns = dict.fromkeys((*read.columns, *more))
     return replace(read, columns=tuple(sorted(columns, key=lambda c: order.get(c, len(order)))))
 
 
-def _opened(op: ResolvedOperation) -> tuple[Read, ...]:
+def _list_reads(op: ResolvedOperation) -> tuple[Read, ...]:
     lookups = () if isinstance(op, ResolvedAppend) else tuple(step.read for step in op.lookups)
     if isinstance(op, ResolvedUpdate):
         return (*lookups, *(step.read for step in op.joins))
@@ -138,31 +140,31 @@ def share_reads(
     """Return the operations with each lookup reading all the columns that the project needs of it."""
     whole = {read.name: read for read in reads}
 
-    def settled(steps: tuple[LookupStep, ...]) -> tuple[LookupStep, ...]:
+    def widen(steps: tuple[LookupStep, ...]) -> tuple[LookupStep, ...]:
         return tuple(replace(step, read=whole[step.read.name]) for step in steps)
 
     return tuple(
-        op if isinstance(op, ResolvedAppend) or not op.lookups else replace(op, lookups=settled(op.lookups))
+        op if isinstance(op, ResolvedAppend) or not op.lookups else replace(op, lookups=widen(op.lookups))
         for op in operations
     )
 
 
 def parse_selectors(project: Project, failures: list[Failure]) -> Mapping[str, Expr]:
-    """Return the named selectors as trees; one that does not read stands for anything, so that it is told once."""
-    found: dict[str, Expr] = {}
-    for name, said in project.selectors.items():
+    """Return the parsed named selectors; an invalid one becomes NULL, so that it is reported only once."""
+    trees: dict[str, Expr] = {}
+    for name, text in project.selectors.items():
         try:
-            found[name] = parse(said.text, source=said.at)
+            trees[name] = parse(text.text, source=text.at)
         except ExpressionError as problem:
             failures += [Failure.of(d, None, named_selector=True) for d in problem.diagnostics]
-            found[name] = Lit(None, NULL)
-    return found
+            trees[name] = Lit(None, NULL)
+    return trees
 
 
 def check_unused_selectors(
     project: Project, working: WorkingSet, context: PlanContext, failures: list[Failure]
 ) -> None:
-    """Check the selectors that no operation uses on the columns of the input."""
+    """Check the selectors that no operation uses against the columns of the input."""
     used = _used_selectors(project, context.selectors)
     scope = OperationScope(working=working, lookups=context.lookups, elsewhere=context.aliases)
     for name, tree in context.selectors.items():
@@ -176,7 +178,7 @@ def check_unused_selectors(
         if typed.dtype not in (BOOLEAN, NULL):
             finding = Diagnostic(
                 "W1406",
-                f"selector {name!r} gives {typed.dtype}, a condition is wanted",
+                f"selector {name!r} is of type {typed.dtype}, not boolean",
                 help="compare it with something, as in ... = 1",
                 at=project.selectors[name].at,
             )

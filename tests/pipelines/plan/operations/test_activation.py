@@ -36,7 +36,7 @@ def test_a_project_reports_all_its_failures(tmp_path: Path) -> None:
     error = found.refused()
     assert error.failures == found.failures()
     assert [d.code for d in error.diagnostics] == ["W0201", "W0207", "W0212"]
-    assert [f.to_dict()["detail"] for f in error.failures][1] == "there is no column 'amont_local'"
+    assert [f.to_dict()["detail"] for f in error.failures][1] == "unknown column 'amont_local'"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_every_dataset_needs_a_resolver(
 @pytest.mark.parametrize(
     ("ref", "message"),
     [
-        (DatasetRef("g"), "input dataset 'g' is not there"),
+        (DatasetRef("g"), "input dataset 'g' does not exist"),
         (DatasetRef("gl", 4), "input dataset 'gl' has no version 4"),
     ],
 )

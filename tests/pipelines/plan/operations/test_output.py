@@ -84,13 +84,13 @@ def test_named_columns_are_written_in_their_order(tmp_path: Path) -> None:
         (
             "[journal_id, amount]",
             "W1412",
-            "the output names 'amount', which the working set does not have",
+            "unknown output column 'amount'",
             "amount",
         ),
         (
             "[journal_id, accounts.type]",
             "W1412",
-            "the output names 'accounts.type', which the working set does not have",
+            "unknown output column 'accounts.type'",
             "accounts.type",
         ),
         (
@@ -113,7 +113,9 @@ def test_columns_that_cannot_be_written_are_told(
 
 def test_an_unknown_column_lists_what_is_there(tmp_path: Path) -> None:
     (failure,) = made(tmp_path, WAREHOUSE, ", columns: [amount_lokal]").failures()
-    assert failure.diagnostic.help.startswith("did you mean 'amount_local'? available are 'journal_id', ")
+    assert failure.diagnostic.help.startswith(
+        "did you mean 'amount_local'? available columns are 'journal_id', "
+    )
 
 
 def test_an_output_can_be_ordered(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_value_is_stored_in_the_type_of_its_column(
             "W0209",
             "column 'posting_date' is date, the expression gives string",
         ),
-        ("x", "NULL", "W1404", "the type of the new column 'x' cannot be told from NULL"),
+        ("x", "NULL", "W1404", "the type of the new column 'x' cannot be inferred from NULL"),
         (
             "x",
             "currency + 1",
@@ -101,17 +101,17 @@ def test_a_value_is_stored_in_the_type_of_its_column(
             "_labels",
             "CONCAT(_labels, 'x')",
             "W1407",
-            "_labels is a map of names to texts, and the expression gives none",
+            "_labels is a map of strings, but the expression is not a map",
         ),
-        ("_labels", "'x'", "W1407", "_labels is a map of names to texts, and the expression gives none"),
-        ("_labels", "LABEL_SET(_lables, 'a', 'b')", "W0207", "there is no column '_lables'"),
+        ("_labels", "'x'", "W1407", "_labels is a map of strings, but the expression is not a map"),
+        ("_labels", "LABEL_SET(_lables, 'a', 'b')", "W0207", "unknown column '_lables'"),
         ("_deleted", "TRUE", "W1402", "column '_deleted' is Weft's own"),
         ("_row_id", "'x'", "W1402", "column '_row_id' is Weft's own"),
         ("_period", "'x'", "W1402", "column '_period' is Weft's own"),
         ("_valid_from", "TODAY()", "W1402", "column '_valid_from' is Weft's own"),
         ("__weft_x", "1", "W1402", "column '__weft_x' is Weft's own"),
         ("Currency", "'EUR'", "W1409", "column 'Currency' differs from 'currency' only in case"),
-        ("x", "amont", "W0207", "there is no column 'amont'"),
+        ("x", "amont", "W0207", "unknown column 'amont'"),
         (
             "x",
             "tranactions.currency",
@@ -197,7 +197,7 @@ def test_later_operations_see_the_columns_of_earlier_ones(tmp_path: Path) -> Non
 
 def test_a_mistake_is_told_once_however_often_its_column_is_read(tmp_path: Path) -> None:
     found = made(tmp_path, update(usd="amont * 2"), update(20, x="usd * 2", y="x + usd"), update(30, z="y"))
-    assert found.told() == [("W0207", "there is no column 'amont'")]
+    assert found.told() == [("W0207", "unknown column 'amont'")]
 
 
 def test_new_columns_stand_behind_the_business_columns_and_before_the_system_columns(tmp_path: Path) -> None:

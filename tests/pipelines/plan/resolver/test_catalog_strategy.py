@@ -143,9 +143,9 @@ def test_a_post_carries_its_parameters_as_json_and_the_token_as_header(
 @pytest.mark.parametrize(
     ("answer", "part"),
     [
-        ("text", "no JSON"),
-        ("list", "no JSON object"),
-        ("empty", "names no path and no table"),
+        ("text", "not JSON"),
+        ("list", "not a JSON object"),
+        ("empty", "has no path and no table"),
         ("format", "format 'xls'"),
         ("gone", "404"),
         ("moved", "302"),
@@ -165,7 +165,7 @@ def test_an_answer_that_helps_nobody_is_told(
 
 @pytest.mark.parametrize("endpoint", ["file:///etc/passwd", "ftp://x/y", "catalog"])
 def test_only_web_addresses_are_asked(endpoint: str) -> None:
-    with pytest.raises(ResolutionError, match="no http or https address"):
+    with pytest.raises(ResolutionError, match="not an http or https URL"):
         request_location(location(endpoint), Path())
 
 

@@ -77,9 +77,9 @@ def test_days_that_no_child_covers_are_told() -> None:
 @pytest.mark.parametrize(
     ("level", "period", "message", "help"),
     [
-        ("mnth", "2026-Q1", "'mnth', which is no level", "did you mean 'month'?"),
-        ("decade", "2026-Q1", "no level of the calendar 'gregorian'", "'year', 'quarter'"),
-        ("week", "2026-01", "neither divides into one nor lies in one", "below 'month' there is 'day'"),
+        ("mnth", "2026-Q1", "'mnth', which is not a level", "did you mean 'month'?"),
+        ("decade", "2026-Q1", "not a level of the calendar 'gregorian'", "'year', 'quarter'"),
+        ("week", "2026-01", "neither contains a week nor is part of one", "levels below 'month': 'day'"),
         ("month", "2026-W05", "a week neither", "'day'"),
     ],
 )

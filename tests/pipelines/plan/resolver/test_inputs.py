@@ -41,7 +41,7 @@ def test_files_are_told_by_size_and_hash(tmp_path: Path) -> None:
     (tmp_path / "in" / "c.csv").write_bytes(b"")
     (tmp_path / "in" / "a.csv").unlink()
     gone, new, changed = changes(found, printed(tmp_path))
-    assert (gone, new) == ("in/a.csv is gone", "in/c.csv is new")
+    assert (gone, new) == ("in/a.csv is missing", "in/c.csv is new")
     assert changed.startswith("in/b.csv changed: 3 bytes, ba7816bf8f01 -> 3 bytes, ")
 
 
@@ -64,7 +64,7 @@ def test_tables_and_remote_paths_are_named(tmp_path: Path) -> None:
     assert (found.files, found.tables, found.bytes) == ((), ("pg:s.t",), None)
     remote = printed(tmp_path, "s3a://lake/x")
     assert remote.tables == ("s3a://lake/x",)
-    assert changes(found, remote) == ("pg:s.t is read no more", "s3a://lake/x is read now")
+    assert changes(found, remote) == ("pg:s.t is no longer read", "s3a://lake/x is newly read")
     assert printed(tmp_path, "none.csv") == InputPrint()
 
 

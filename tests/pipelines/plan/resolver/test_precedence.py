@@ -66,7 +66,7 @@ def test_a_registered_dataset_is_read_where_runs_published_it() -> None:
     [
         ("tset", "W1301", "did you mean 'test'?"),
         ("nowhere", "W1301", "resolvers are 'main', 'test', 'off'"),
-        ("off", "W1302", "no other resolver takes its place"),
+        ("off", "W1302", "no other resolver is used as a fallback"),
     ],
 )
 def test_a_named_resolver_that_cannot_answer_is_an_error_and_nothing_else_is_tried(

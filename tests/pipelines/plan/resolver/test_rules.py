@@ -114,9 +114,9 @@ def test_identifiers_of_periods_have_no_order(when: str) -> None:
 @pytest.mark.parametrize(
     ("when", "part", "help"),
     [
-        ("tabel = 'orders'", "a condition knows no 'tabel'", "did you mean 'table'"),
-        ("period.quarter = 1", "a condition knows no 'period.quarter'", "period"),
-        ("fx.rate = 1", "a condition knows no 'fx.rate'", "there is 'period'"),
+        ("tabel = 'orders'", "unknown name 'tabel'", "did you mean 'table'"),
+        ("period.quarter = 1", "unknown name 'period.quarter'", "period"),
+        ("fx.rate = 1", "unknown name 'fx.rate'", "names are 'period'"),
         ("table = 'orders' 'x'", "", ""),
         ("table =", "expected a value", ""),
         ("table = 1", "", "CAST"),

@@ -10,7 +10,7 @@ from resolvers import dataset, table
 from weft.core.calendar import GREGORIAN
 from weft.core.source import Source
 from weft.errors import ResolutionError
-from weft.pipelines.plan.resolver.templates import TOKENS, Kind, render, template_problems, tokens_for
+from weft.pipelines.plan.resolver.templates import TOKENS, Kind, check_template, render, tokens_for
 
 JANUARY = tokens_for(
     dataset(version=3), table("sales report"), GREGORIAN.parse("2026-01"), datasource_id="files"
@@ -58,15 +58,15 @@ def test_a_token_that_the_level_lacks_is_told(period: str, token: str, message: 
 @pytest.mark.parametrize(
     ("template", "message", "help"),
     [
-        ("{{tabel_name}}", "there is no token 'tabel_name'", "did you mean 'table_name'?"),
-        ("{{ZZZ}}", "there is no token 'ZZZ'", "'table_name', 'dataset_id'"),
-        ("{{yyyy}}", "there is no token 'yyyy'", "'YYYY'"),
-        ("{{}}", "'{{}}' holds no token", "'YYYY'"),
-        ("{{  }}", "holds no token", "'YYYY'"),
-        ("{{a-b}}", "'{{a-b}}' is no token", "'YYYY'"),
-        ("{{{YYYY}}}", "'{{{YYYY}}' is no token", "'YYYY'"),
-        ("x{{YYYY", "'{{' stands without '}}'", "{{YYYY}}"),
-        ("YYYY}}x", "'}}' stands without '{{'", "{{YYYY}}"),
+        ("{{tabel_name}}", "unknown token 'tabel_name'", "did you mean 'table_name'?"),
+        ("{{ZZZ}}", "unknown token 'ZZZ'", "'table_name', 'dataset_id'"),
+        ("{{yyyy}}", "unknown token 'yyyy'", "'YYYY'"),
+        ("{{}}", "empty token '{{}}'", "'YYYY'"),
+        ("{{  }}", "empty token", "'YYYY'"),
+        ("{{a-b}}", "invalid token '{{a-b}}'", "'YYYY'"),
+        ("{{{YYYY}}}", "invalid token '{{{YYYY}}'", "'YYYY'"),
+        ("x{{YYYY", "'{{' has no matching '}}'", "{{YYYY}}"),
+        ("YYYY}}x", "'}}' has no matching '{{'", "{{YYYY}}"),
     ],
 )
 def test_unknown_and_malformed_tokens_are_told_with_their_place(
@@ -78,7 +78,7 @@ def test_unknown_and_malformed_tokens_are_told_with_their_place(
     assert message in caught.value.message
     assert help in caught.value.help
     assert caught.value.diagnostics[0].at is not None
-    assert [d.message for d in template_problems(template)][:1] == [caught.value.message]
+    assert [d.message for d in check_template(template)][:1] == [caught.value.message]
 
 
 def test_all_problems_of_a_template_are_told_each_at_its_place() -> None:
@@ -87,27 +87,27 @@ def test_all_problems_of_a_template_are_told_each_at_its_place() -> None:
         render(template, JANUARY, kind="path", at=Source.whole(template))
     places = [d.at for d in caught.value.diagnostics]
     assert [p.range["start"]["character"] for p in places if p is not None] == [0, 17]
-    assert template_problems("{{YYYY}}/{{MM}}") == ()
+    assert check_template("{{YYYY}}/{{MM}}") == ()
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "reason"),
     [
-        ("path", "../secret", "holds '..'"),
-        ("path", "..", "holds '..'"),
-        ("path", "a/b", "holds a separator"),
-        ("path", "a\\b", "holds a separator"),
-        ("path", "*", "sign of file patterns"),
-        ("path", "{a,b}", "sign of file patterns"),
+        ("path", "../secret", "contains '..'"),
+        ("path", "..", "contains '..'"),
+        ("path", "a/b", "contains a separator"),
+        ("path", "a\\b", "contains a separator"),
+        ("path", "*", "separator or a wildcard"),
+        ("path", "{a,b}", "separator or a wildcard"),
         ("path", "a\nb", "control character"),
         ("path", "", "is empty"),
         ("table", "a/b", "separator or a quote"),
         ("table", 'a"; DROP TABLE x --', "separator or a quote"),
         ("table", "a`b", "separator or a quote"),
-        ("table", " a", "starts or ends with a blank"),
+        ("table", " a", "starts or ends with a space"),
         ("table", "a\x00", "control character"),
         ("url", "a\r\nHost: x", "control character"),
-        ("url", "..", "holds '..'"),
+        ("url", "..", "contains '..'"),
         ("text", "a\nb", "control character"),
     ],
 )

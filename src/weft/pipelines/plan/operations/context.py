@@ -1,6 +1,6 @@
-"""PlanContext: what the operations of a project resolve against, their expressions, and the columns they may write.
+"""PlanContext: the context in which the operations of a project are resolved, with their expressions and written columns.
 
-Columns that an operation writes: whether the name may be written, and how the value becomes its type.
+The value of a written column is converted to the type of the column:
 
 ::
 
@@ -29,20 +29,21 @@ from weft.expr import selectors as selectors_in
 from weft.expr.checking import cast_help, convert
 from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
+from weft.pipelines.model.operation import Operation
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.values import PERIOD_START, RESERVED_TARGETS, AsOfDay, LocatedText
 from weft.pipelines.plan.catalog import Catalog, MissingDataset
 from weft.pipelines.plan.operations.resolved import HIDDEN, WorkingSet
 from weft.pipelines.plan.reads import DatasetPin, Read, Role, TemporalFilter, build_filter
 from weft.pipelines.plan.resolver.locate import ResolverChoice, choose_resolver, locate
-from weft.pipelines.plan.scopes import LookupNode
+from weft.pipelines.plan.scopes import LookupNode, OperationScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanContext:
-    """What every operation of one project sees; `at_operation` gives each its own mistakes.
+    """The context of all operations of a project; `at_operation` returns one with its own error collector.
 
-    Without a `period` data is not located, but resolvers are still found.
+    Without a `period`, data is not located, but resolvers are still looked up.
     """
 
     catalog: Catalog
@@ -58,34 +59,34 @@ class PlanContext:
     draft: bool = False
     warnings: list[Diagnostic] = field(default_factory=list)
     may_delete: bool = False
-    """Whether an operation before may have deleted rows."""
-    _found: dict[tuple[str, int], ResolverChoice | None] = field(default_factory=dict)
+    """Whether an earlier operation may have deleted rows."""
+    _resolvers: dict[tuple[str, int], ResolverChoice | None] = field(default_factory=dict)
 
     def at_operation(self, mistakes: ErrorCollector, *, may_delete: bool) -> PlanContext:
-        """Return the same context for one operation, with mistakes of its own."""
+        """Return the same context for one operation, with its own error collector."""
         return replace(self, mistakes=mistakes, may_delete=may_delete)
 
     @property
     def strict(self) -> bool:
-        """Whether extensions of the join language are refused."""
+        """Whether extensions of the join language are rejected."""
         return self.catalog.settings.conformance == "strict"
 
     def report(self, code: Code, message: str, help: str, at: Source | None) -> None:
-        """Note a mistake of the operation."""
+        """Record an error of the operation."""
         self.mistakes.add(OperationError(message, code=code, help=help, at=at))
 
     def warn(self, code: Code, message: str, help: str, at: Source | None) -> None:
-        """Note a warning."""
+        """Record a warning."""
         self.warnings.append(Diagnostic(code, message, help=help, severity="warning", at=at))
 
     def resolver(self, dataset: Dataset) -> ResolverChoice | None:
-        """Return the resolver of a dataset; None after noting why there is none, once for each dataset."""
+        """Return the resolver of a dataset; None when there is none, which is reported once for each dataset."""
         key = (dataset.id, dataset.version)
-        if key not in self._found:
-            self._found[key] = None
+        if key not in self._resolvers:
+            self._resolvers[key] = None
             with self.mistakes.collect():
-                self._found[key] = choose_resolver(dataset, self.project, self.catalog)
-        return self._found[key]
+                self._resolvers[key] = choose_resolver(dataset, self.project, self.catalog)
+        return self._resolvers[key]
 
     def read(
         self,
@@ -99,7 +100,7 @@ class PlanContext:
         alias: str = "",
         as_of: AsOfDay = PERIOD_START,
     ) -> Read | None:
-        """Return how a table is read; None after noting why it cannot be."""
+        """Return the read of a table; None when it cannot be located, which is reported."""
         chosen = self.resolver(dataset)
         if chosen is None:
             return None
@@ -117,14 +118,14 @@ class PlanContext:
         keeps = TemporalFilter(mode=table.temporal_mode)
         if self.period is not None:
             try:
-                found = locate(
+                resolution = locate(
                     dataset, table, self.project, self.catalog, self.period, self.calendar, chosen=chosen
                 )
             except ResolutionError as problem:
                 self.mistakes.add(problem)
                 return None
-            self.warnings.extend(w for w in found.warnings if w not in self.warnings)
-            locations = found.locations
+            self.warnings.extend(w for w in resolution.warnings if w not in self.warnings)
+            locations = resolution.locations
             level = locations[0].data_level if locations else None
             keeps = build_filter(
                 table, self.period, self.calendar, as_of=as_of, known_at=self.known_at, data_level=level
@@ -140,19 +141,25 @@ class PlanContext:
         )
 
 
-def not_usable(missing: MissingDataset, what: str, at: Source | None) -> OperationError:
-    """Return the error for a dataset that an operation names and that cannot be taken."""
-    said = missing.name
+def operation_scope(op: Operation, working: WorkingSet, context: PlanContext) -> OperationScope:
+    """Return the columns that an operation without joins can name."""
+    elsewhere = {alias: seq for alias, seq in context.aliases.items() if seq != op.seq}
+    return OperationScope(working=working, lookups=context.lookups, elsewhere=elsewhere)
+
+
+def missing_dataset_error(missing: MissingDataset, what: str, at: Source | None) -> OperationError:
+    """Return the error for a dataset that is missing or disabled."""
+    name = missing.name
     if missing.kind == "disabled":
-        message = f"{what} {said!r} is disabled"
+        message = f"{what} {name!r} is disabled"
         if missing.version is not None:
-            message = f"{what} {said!r} version {missing.version} is disabled"
-        help = f"enable it with `weft dataset enable {quote_for_shell(said)}`, or name another"
+            message = f"{what} {name!r} version {missing.version} is disabled"
+        help = f"enable it with `weft dataset enable {quote_for_shell(name)}`, or name another"
     elif missing.kind == "version":
-        message = f"{what} {said!r} has no version {missing.version}"
+        message = f"{what} {name!r} has no version {missing.version}"
         help = f"versions are {', '.join(missing.near)}"
     else:
-        message = f"{what} {said!r} is not there"
+        message = f"{what} {name!r} does not exist"
         near = (
             f"did you mean {format_list(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
         )
@@ -160,21 +167,21 @@ def not_usable(missing: MissingDataset, what: str, at: Source | None) -> Operati
     return OperationError(message, code="W1213", help=help, at=at)
 
 
-def read(said: LocatedText, context: PlanContext) -> Expr | None:
-    """Return the tree of a text with its selectors put in; None after noting what is wrong with it."""
+def parse_text(text: LocatedText, context: PlanContext) -> Expr | None:
+    """Return the parsed expression with its selectors substituted; None when it is invalid, which is reported."""
     try:
-        tree = parse(said.text, source=said.at)
+        tree = parse(text.text, source=text.at)
         return interpolate(tree, context.selectors) if selectors_in(tree) else tree
     except ExpressionError as problem:
         context.mistakes.add(problem)
         return None
 
 
-def checked(
-    said: LocatedText, scope: Scope, context: PlanContext, *, aggregates: bool = False
+def check_expression(
+    text: LocatedText, scope: Scope, context: PlanContext, *, aggregates: bool = False
 ) -> Typed | None:
-    """Return the typed expression; None after noting what is wrong with it."""
-    tree = read(said, context)
+    """Return the typed expression; None when it is invalid, which is reported."""
+    tree = parse_text(text, context)
     if tree is None:
         return None
     try:
@@ -184,25 +191,25 @@ def checked(
         return None
 
 
-def selector(
-    said: LocatedText | None, scope: Scope, context: PlanContext, *, blank: bool = False
+def resolve_selector(
+    text: LocatedText | None, scope: Scope, context: PlanContext, *, blank: bool = False
 ) -> Typed | None:
-    """Return the condition of an operation; None when there is none, or after noting what is wrong.
+    """Return the condition of an operation; None when there is none, or when it is invalid, which is reported.
 
-    `blank` says whether an empty text means that there is none.
+    With `blank`, an empty string means that there is none.
     """
-    if said is None or (blank and not said.text.strip()):
+    if text is None or (blank and not text.text.strip()):
         return None
-    if not said.text.strip():
-        context.report("W1403", "the selector is empty", "write a condition, or leave the key out", said.at)
+    if not text.text.strip():
+        context.report("W1403", "the selector is empty", "write a condition, or leave the key out", text.at)
         return None
-    typed = checked(said, scope, context)
+    typed = check_expression(text, scope, context)
     if typed is None or typed.dtype in (BOOLEAN, NULL):
         return typed
-    at = typed.expr.span.place if typed.expr.span is not None else said.at
+    at = typed.expr.span.place if typed.expr.span is not None else text.at
     context.report(
         "W1406",
-        f"the selector gives {typed.dtype}, a condition is wanted",
+        f"the selector is of type {typed.dtype}, not boolean",
         "compare it with something, as in ... = 1",
         at,
     )
@@ -210,7 +217,7 @@ def selector(
 
 
 def is_unknown(typed: Typed) -> bool:
-    """Whether the expression reads a column whose type nobody knows, because its own operation is wrong."""
+    """Whether the expression reads a column of unknown type, because the operation that writes it is invalid."""
     return any(node.op == "ref" and node.dtype == NULL for node in typed.walk())
 
 
@@ -218,20 +225,20 @@ LABELS = "_labels"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def writable(said: LocatedText, working: WorkingSet, context: PlanContext) -> bool:
-    """Whether a column of that name may be written; what is wrong is noted."""
-    name = said.text
+def check_writable(column: LocatedText, working: WorkingSet, context: PlanContext) -> bool:
+    """Whether a column with that name may be written; if not, the reason is reported."""
+    name = column.text
     if not _NAME.fullmatch(name):
         context.report(
             "W1402",
-            f"{name!r} is not a column that can be written",
+            f"invalid column name {name!r}",
             "a name starts with a letter and has letters, digits and underscores",
-            said.at,
+            column.at,
         )
         return False
     if name in RESERVED_TARGETS or name.startswith(HIDDEN):
         context.report(
-            "W1402", f"column {name!r} is Weft's own", "write to a column of another name", said.at
+            "W1402", f"column {name!r} is Weft's own", "write to a column with another name", column.at
         )
         return False
     same = next((n for n in working.schema.names if n != name and fold(n) == fold(name)), None)
@@ -240,19 +247,23 @@ def writable(said: LocatedText, working: WorkingSet, context: PlanContext) -> bo
             "W1409",
             f"column {name!r} differs from {same!r} only in case",
             f"write {same!r}, or choose another name",
-            said.at,
+            column.at,
         )
         return False
     return True
 
 
-def stored(typed: Typed, existing: DType | None) -> tuple[Typed, DType] | None:
-    """Return the value in the type it is stored in, or None when the types do not fit.
+def convert_for_storage(typed: Typed, existing: DType | None) -> tuple[Typed, DType] | None:
+    """Return the value converted to the type it is stored in, or None when the types do not match.
 
     >>> from weft.core.types import Schema
     >>> from weft.expr import TableScope, check, parse
     >>> product = check(parse("a * r"), TableScope({"t": Schema.of(a="decimal(18,2)", r="decimal(18,6)")}))
-    >>> str(product.dtype), str(stored(product, Decimal(18, 2))[1]), stored(product, LONG)
+    >>> (
+    ...     str(product.dtype),
+    ...     str(convert_for_storage(product, Decimal(18, 2))[1]),
+    ...     convert_for_storage(product, LONG),
+    ... )
     ('decimal(37,8)', 'decimal(18,2)', None)
     """
     own = typed.dtype
@@ -272,25 +283,25 @@ def stored(typed: Typed, existing: DType | None) -> tuple[Typed, DType] | None:
     return None
 
 
-def fitted(
-    typed: Typed, said: LocatedText, expression: LocatedText, existing: DType | None, context: PlanContext
+def convert_to_column(
+    typed: Typed, column: LocatedText, expression: LocatedText, existing: DType | None, context: PlanContext
 ) -> tuple[Typed, DType] | None:
-    """Return the value in the type of its column; None after noting why it does not fit."""
+    """Return the value converted to the type of its column; None when the types do not match, which is reported."""
     if existing is None and typed.dtype == NULL:
         context.report(
             "W1404",
-            f"the type of the new column {said.text!r} cannot be told from NULL",
-            "say it: CAST(NULL AS string)",
+            f"the type of the new column {column.text!r} cannot be inferred from NULL",
+            "write the type: CAST(NULL AS string)",
             expression.at,
         )
         return None
-    found = stored(typed, existing)
-    if found is None and existing is not None:
+    stored_value = convert_for_storage(typed, existing)
+    if stored_value is None and existing is not None:
         at = typed.expr.span.place if typed.expr.span is not None else expression.at
         context.report(
             "W0209",
-            f"column {said.text!r} is {existing}, the expression gives {typed.dtype}",
-            cast_help(typed, existing) or "write to a column of another name",
+            f"column {column.text!r} is {existing}, the expression gives {typed.dtype}",
+            cast_help(typed, existing) or "write to a column with another name",
             at,
         )
-    return found
+    return stored_value

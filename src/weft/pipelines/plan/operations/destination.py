@@ -1,12 +1,12 @@
-"""Where an output goes: a folder for each period, one file, or a table.
+"""Targets of outputs: a folder for each period, one file, or a table.
 
 ::
 
     {datasource_id: warehouse, table: gl}       out/gl/period=2026-01        files of the datasource's type
     {path: exports/gl, format: csv}             exports/gl/period=2026-01
-    {path: "exports/{{YYYY}}/{{MM}}"}           exports/2026/01              the path says the period itself
-    {path: gl.csv}                              gl.csv                       one file, of whichever run was last
-    a draft project                             .weft/sandbox/<project>/...  whatever the destination says
+    {path: "exports/{{YYYY}}/{{MM}}"}           exports/2026/01              the path contains the period
+    {path: gl.csv}                              gl.csv                       one file, replaced by each run
+    a draft project                             .weft/sandbox/<project>/...  regardless of the destination
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from weft.io.options import POSTGRES_BYTES, csv_options
 from weft.pipelines.model.operation import Destination, Operation, Output
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import Target
-from weft.pipelines.plan.resolver.templates import PERIOD_TOKENS, render, template_problems
+from weft.pipelines.plan.resolver.templates import PERIOD_TOKENS, check_template, render
 
 _TOKEN = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _UNSAFE = "/\\'\"`"
 
 
-def target_of(op: Operation, said: Output, context: PlanContext) -> Target | None:
-    """Return where the output goes; None after noting why nobody can say."""
-    destination = said.destination
+def resolve_target(op: Operation, output: Output, context: PlanContext) -> Target | None:
+    """Return the target of an output; None when it is invalid, which is reported."""
+    destination = output.destination
     site = op.at.of("arguments.destination")
     if destination.path is not None:
         if destination.datasource is not None or destination.table is not None:
@@ -54,7 +54,7 @@ def target_of(op: Operation, said: Output, context: PlanContext) -> Target | Non
         close = find_similar(destination.datasource, names, most=1)
         context.report(
             "W1020",
-            f"there is no datasource {destination.datasource!r}",
+            f"unknown datasource {destination.datasource!r}",
             f"did you mean {close[0]!r}?" if close else f"datasources are {format_list(names)}",
             at,
         )
@@ -68,7 +68,7 @@ def target_of(op: Operation, said: Output, context: PlanContext) -> Target | Non
 
 
 def _incomplete(problem: str, help: str, at: Source | None, context: PlanContext) -> Target | None:
-    context.report("W1417", f"the destination is not whole: {problem}", help, at)
+    context.report("W1417", f"invalid destination: {problem}", help, at)
     return None
 
 
@@ -82,8 +82,8 @@ def _table_target(
         if not _is_plain(name) or (sink == "files" and name_problem(name, patterns=False)):
             context.report(
                 "W1311",
-                f"{name!r} is no name of a table",
-                "a name holds no separator, no quote and no '..'",
+                f"invalid table name {name!r}",
+                "a name contains no separator, no quote and no '..'",
                 destination.at.of("table") or at,
             )
             return None
@@ -101,15 +101,15 @@ def _table_target(
     encoding = str(source.options.get("encoding") or "UTF-8")
     if context.draft:
         format = source.type if sink == "files" else "parquet"
-        kept = _sandboxed(table, format, context, at)
+        kept = _sandbox_target(table, format, context, at)
         return None if kept is None else replace(kept, csv=csv_options(source), encoding=encoding)
     if sink == "files":
         prefix = str(source.options.get("path_prefix", ""))
         if not _is_local(prefix, at, context):
             return None
-        folder = _joined(plain_path(prefix), table)
-        location = _joined(folder, f"period={period or '{{period}}'}")
-        if not _stays(location, folder, context, at):
+        folder = _join_path(plain_path(prefix), table)
+        location = _join_path(folder, f"period={period or '{{period}}'}")
+        if not _check_inside(location, folder, context, at):
             return None
         return Target(
             kind="files",
@@ -136,12 +136,12 @@ def _table_target(
 def _is_writable(
     source: DataSource, names: tuple[str | None, ...], context: PlanContext, at: Source | None
 ) -> bool:
-    """Whether Weft writes to a datasource; what prevents it is noted."""
+    """Whether Weft can write to a datasource; if not, the reason is reported."""
     connector = find_connector(source.type)
     if connector.sink is None:
         context.report(
             "W1509",
-            f"datasource {source.id!r} holds {source.type} tables, which Weft reads and does not write",
+            f"datasource {source.id!r} holds {source.type} tables, which Weft can only read",
             "write files, a table of Spark's catalog or a table of PostgreSQL",
             at,
         )
@@ -153,7 +153,7 @@ def _is_writable(
 
 
 def check_names(names: Iterable[str], context: PlanContext, at: Source | None) -> bool:
-    """Note names that PostgreSQL would cut off: it keeps 63 bytes, and two long names can become one."""
+    """Report names that PostgreSQL would truncate: it keeps 63 bytes, so two long names can become the same."""
     long = [name for name in names if len(name.encode()) > POSTGRES_BYTES]
     for name in long:
         context.report(
@@ -180,7 +180,7 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     if not _is_local(path, at, context):
         return None
     named = any(token in PERIOD_TOKENS for token in _TOKEN.findall(path))
-    rendered = _rendered(plain_path(path), context, at)
+    rendered = _render_path(plain_path(path), context, at)
     if rendered is None:
         return None
     if ".." in PurePosixPath(rendered).parts or not is_plain_text(rendered):
@@ -199,10 +199,10 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     folder = rendered
     if context.draft:
         folder = context.catalog.settings.sandbox.path
-        rendered = _joined(folder, context.project.name, rendered.lstrip("/"))
+        rendered = _join_path(folder, context.project.name, rendered.lstrip("/"))
     if not single and not named:
-        rendered = _joined(rendered, f"period={period or '{{period}}'}")
-    if not _stays(rendered, folder, context, at):
+        rendered = _join_path(rendered, f"period={period or '{{period}}'}")
+    if not _check_inside(rendered, folder, context, at):
         return None
     whole = single and not named
     return Target(
@@ -210,9 +210,9 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     )
 
 
-def _rendered(path: str, context: PlanContext, at: Source | None) -> str | None:
+def _render_path(path: str, context: PlanContext, at: Source | None) -> str | None:
     if context.period is None:
-        problems = template_problems(path, at)
+        problems = check_template(path, at)
         if problems:
             context.mistakes.add(ResolutionError(problems))
             return None
@@ -229,18 +229,18 @@ def _rendered(path: str, context: PlanContext, at: Source | None) -> str | None:
         return None
 
 
-def _sandboxed(table: str, format: str, context: PlanContext, at: Source | None) -> Target | None:
+def _sandbox_target(table: str, format: str, context: PlanContext, at: Source | None) -> Target | None:
     period, sandbox = _period(context), context.catalog.settings.sandbox.path
-    folder = _joined(sandbox, context.project.name, table, f"period={period or '{{period}}'}")
-    if not _stays(folder, sandbox, context, at):
+    folder = _join_path(sandbox, context.project.name, table, f"period={period or '{{period}}'}")
+    if not _check_inside(folder, sandbox, context, at):
         return None
     return Target(kind="files", location=folder, format=format, table=table, period=period)
 
 
-def _stays(location: str, folder: str, context: PlanContext, at: Source | None) -> bool:
+def _check_inside(location: str, folder: str, context: PlanContext, at: Source | None) -> bool:
     """Whether a target is below its folder and, if that is relative, in the workspace; links are followed.
 
-    Names are checked when their files are read; this also holds for plans that come from elsewhere.
+    Names are checked when files are parsed; this check also covers plans that were not built from files.
     """
     root = context.catalog.workspace.root
     lexical = os.path.normpath(location), os.path.normpath(folder)
@@ -263,7 +263,7 @@ def _period(context: PlanContext) -> str | None:
     return None if context.period is None else context.period.identifier
 
 
-def _joined(*parts: str) -> str:
+def _join_path(*parts: str) -> str:
     return "/".join(p.rstrip("/") if i == 0 else p.strip("/") for i, p in enumerate(parts) if p)
 
 
@@ -273,12 +273,12 @@ def _is_plain(name: str) -> bool:
 
 
 def _is_local(path: str, at: Source | None, context: PlanContext) -> bool:
-    found = _SCHEME.match(path)
-    if found is None or found[0] == "file://":
+    scheme = _SCHEME.match(path)
+    if scheme is None or scheme[0] == "file://":
         return True
     context.report(
         "W1509",
-        f"files below {found[0]} cannot be exchanged in one step",
+        f"files below {scheme[0]} cannot be exchanged in one step",
         "write to a folder of this machine or of a mounted disk, or to a table",
         at,
     )

@@ -1,4 +1,4 @@
-"""From the parts of a condition to a join spec: the one that ``relation.left_outer`` would take.
+"""Builds the join spec of a condition, as for ``relation.left_outer``.
 
 Before::
 
@@ -38,12 +38,12 @@ from weft.pipelines.plan.operations.resolved import LookupStep, WorkingSet, join
 from weft.pipelines.plan.scopes import LookupNode
 
 KEEP_ALL = JoinProjection(right_keys="keep")
-"""Every column of both sides stays: joined ones have names that nothing else has."""
+"""Keeps all columns of both sides: the names of joined columns are unique."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A spec, what it is on the columns at hand, and the plan that will run it."""
+    """A join spec, resolved against the schemas, with the chosen strategy."""
 
     spec: JoinSpec
     resolved: ResolvedJoin
@@ -61,7 +61,7 @@ def build(
     relationship: Relationship | None = "m:1",
     nulls_equal: bool = False,
 ) -> Built:
-    """Return the join of a working set with a table whose columns have the `prefix` in front."""
+    """Return the join of a working set with a table whose column names start with `prefix`."""
     predicates = () if residual is None else (residual,)
     spec: JoinSpec
     if as_of.kind == "column":
@@ -81,20 +81,20 @@ def build(
 
 
 def right_schema(prefix: str, columns: Sequence[Field]) -> Schema:
-    """Return the schema of a joined side: its columns under their names in the join, then its mark."""
+    """Return the schema of a joined side: its columns by their names in the join, then the match marker."""
     fields = [Field(f"{prefix}${f.name}", f.dtype, f.nullable) for f in columns]
     return Schema((*fields, Field(prefix, BOOLEAN, nullable=False)), case_sensitive=True)
 
 
 def joined_fields(right: Schema) -> tuple[Field, ...]:
-    """Return the columns that a join adds: those of its right side, all of which may be NULL now."""
+    """Return the columns that a join adds: those of its right side, all nullable."""
     return tuple(Field(f.name, f.dtype) for f in right)
 
 
 def as_predicate(
     residual: Expr, alias: str, slot_of: Callable[[Ref], tuple[str, ...]]
 ) -> ExpressionPredicate:
-    """Return terms across both sides as a predicate over ``left.`` and ``right.``."""
+    """Return a condition across both sides as a predicate over ``left.`` and ``right.``."""
 
     def renamed(node: Expr) -> Expr:
         if not isinstance(node, Ref):
@@ -107,12 +107,12 @@ def as_predicate(
     try:
         return ExpressionPredicate(render(renamed(residual), dialect="fragment"))
     except JoinSpecError as problem:
-        help = "compute it into a column with an assignment of an operation before"
+        help = "assign it to a column in an earlier operation"
         raise JoinSpecError(problem.message, help=help) from problem
 
 
 def column_name(slot: tuple[str, ...]) -> str:
-    """Return the name that the column of a slot has while the operation runs.
+    """Return the name of the column of a slot during the operation.
 
     >>> column_name(("w", "amount")), column_name(("l", "accounts", "type"))
     ('amount', '__weft_l$accounts$type')
@@ -122,7 +122,7 @@ def column_name(slot: tuple[str, ...]) -> str:
     return join_column_name("l" if slot[0] == "l" else "j", slot[1], slot[2])
 
 
-def used_lookups(expressions: Iterable[Typed | None]) -> dict[str, set[str]]:
+def collect_lookup_columns(expressions: Iterable[Typed | None]) -> dict[str, set[str]]:
     """Return the columns of each lookup that the expressions read."""
     used: dict[str, set[str]] = {}
     for typed in expressions:
@@ -132,28 +132,28 @@ def used_lookups(expressions: Iterable[Typed | None]) -> dict[str, set[str]]:
     return used
 
 
-def lookup_steps(
+def build_lookup_steps(
     used: dict[str, set[str]], working: WorkingSet, context: PlanContext
 ) -> tuple[tuple[LookupStep, ...], Schema]:
-    """Return the joins that give the used columns, and the columns the operation has after them."""
-    wanted = {path: set(columns) for path, columns in used.items()}
-    for path in list(wanted):
-        _want_parents(path, wanted, context)
+    """Return the joins that add the used columns, and the schema after them."""
+    needed = {path: set(columns) for path, columns in used.items()}
+    for path in list(needed):
+        _add_parents(path, needed, context)
     left = working.schema
     steps: list[LookupStep] = []
-    for path in sorted(wanted, key=lambda p: (p.count("."), p)):
-        step = _step(context.lookups[path], wanted[path], left, context)
+    for path in sorted(needed, key=lambda p: (p.count("."), p)):
+        step = _step(context.lookups[path], needed[path], left, context)
         if step is not None:
             steps.append(step)
             left = Schema((*left.fields, *joined_fields(step.resolved.right)), case_sensitive=True)
     return tuple(steps), left
 
 
-def _want_parents(path: str, wanted: dict[str, set[str]], context: PlanContext) -> None:
+def _add_parents(path: str, needed: dict[str, set[str]], context: PlanContext) -> None:
     node = context.lookups[path]
     if node.parent is not None:
-        wanted.setdefault(node.parent, set()).update(source for source, _ in node.conditions)
-        _want_parents(node.parent, wanted, context)
+        needed.setdefault(node.parent, set()).update(source for source, _ in node.conditions)
+        _add_parents(node.parent, needed, context)
 
 
 def _step(node: LookupNode, columns: set[str], left: Schema, context: PlanContext) -> LookupStep | None:
@@ -174,7 +174,7 @@ def _step(node: LookupNode, columns: set[str], left: Schema, context: PlanContex
     if node.as_of.kind != "period_start" and table.temporal_mode != "bitemporal":
         context.report(
             "W1211",
-            f"lookup {node.path!r} says as_of, but table {table.name!r} is {table.temporal_mode}",
+            f"lookup {node.path!r} has as_of, but table {table.name!r} is {table.temporal_mode}",
             "leave as_of out, or make the table `temporal_mode: bitemporal`",
             node.at.of("as_of"),
         )

@@ -1,4 +1,4 @@
-"""The joins of an update: first as they are written, then, once all uses are known, with the columns to read and the plan."""
+"""The joins of an update: first drafted as specified, then finished once the columns that the update uses are known."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.operation import RuntimeJoin
 from weft.pipelines.model.values import PERIOD_FROM, PERIOD_TO, SYSTEM_COLUMNS, AsOfDay, temporal_columns
 from weft.pipelines.plan.catalog import MissingDataset
-from weft.pipelines.plan.operations.context import PlanContext, not_usable, read
+from weft.pipelines.plan.operations.context import PlanContext, missing_dataset_error, parse_text
 from weft.pipelines.plan.operations.joining import Built, as_predicate, build, column_name, right_schema
 from weft.pipelines.plan.operations.resolved import ACTIVE, HIDDEN, ResolvedJoinStep, join_column_name
 from weft.pipelines.plan.runtime_join import (
     ConditionParts,
-    alias_problems,
     as_condition_findings,
+    check_alias,
     compile_failure,
-    dataset_problem,
+    missing_join_dataset_error,
     read_condition,
 )
 from weft.pipelines.plan.scopes import OperationScope
@@ -31,7 +31,7 @@ from weft.pipelines.plan.scopes import OperationScope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinDraft:
-    """A join whose condition is read; `schema` is None when its dataset cannot be taken."""
+    """A join with its parsed condition; `schema` is None when its dataset is unusable."""
 
     spec: RuntimeJoin
     alias: str
@@ -49,23 +49,23 @@ class JoinDraft:
 
     @property
     def slots(self) -> tuple[tuple[str, ...], ...]:
-        """The columns that the condition reads across sides, those of the alias among them."""
-        found = [s for typed in self.keys for s in typed.slots if isinstance(s, tuple)]
-        return (*found, *self.residual_slots)
+        """The columns in terms across both sides, including those of the alias."""
+        key_slots = [s for typed in self.keys for s in typed.slots if isinstance(s, tuple)]
+        return (*key_slots, *self.residual_slots)
 
 
 def draft_joins(
     joins: Sequence[RuntimeJoin], scope: OperationScope, context: PlanContext
 ) -> tuple[JoinDraft, ...]:
-    """Return the joins of an operation as far as they can be read; mistakes are noted."""
+    """Return the joins of an operation as far as they are valid; errors are reported."""
     drafts: list[JoinDraft] = []
     schemas: dict[str, Schema | None] = {}
     tables = (scope.working.table, *scope.lookups)
     for join in joins:
-        findings = tuple(alias_problems(join, tuple(schemas), tables))
+        findings = tuple(check_alias(join, tuple(schemas), tables))
         if findings:
             context.mistakes.add(RuntimeJoinError(findings))
-        draft = _found(join, scope, context)
+        draft = _draft_join(join, scope, context)
         schemas[draft.alias] = draft.schema
         names = [j.alias.text for j in joins]
         later = tuple(n for n in names if n not in schemas)
@@ -81,16 +81,18 @@ def draft_joins(
     return tuple(drafts)
 
 
-def _found(join: RuntimeJoin, scope: OperationScope, context: PlanContext) -> JoinDraft:
+def _draft_join(join: RuntimeJoin, scope: OperationScope, context: PlanContext) -> JoinDraft:
     alias = join.alias.text
     draft = JoinDraft(spec=join, alias=alias, as_of=join.as_of)
-    found = context.catalog.dataset(join.dataset)
-    if isinstance(found, MissingDataset):
-        if found.kind != "unread":
-            context.mistakes.add(dataset_problem(found, join.dataset.at or join.at.of("dataset_id")))
+    resolved = context.catalog.dataset(join.dataset)
+    if isinstance(resolved, MissingDataset):
+        if resolved.kind != "unread":
+            context.mistakes.add(
+                missing_join_dataset_error(resolved, join.dataset.at or join.at.of("dataset_id"))
+            )
         return draft
-    context.resolver(found.dataset)
-    chosen = _table(join, found.dataset, context)
+    context.resolver(resolved.dataset)
+    chosen = _table(join, resolved.dataset, context)
     if chosen is None:
         return draft
     dataset, table = chosen
@@ -101,26 +103,26 @@ def _found(join: RuntimeJoin, scope: OperationScope, context: PlanContext) -> Jo
         dataset=dataset,
         table=table,
         schema=schema,
-        pinned=found.pinned,
+        pinned=resolved.pinned,
         as_of=_as_of(join, table, scope, context),
         order_by=_order(join, schema, context),
     )
 
 
 def _table(join: RuntimeJoin, dataset: Dataset, context: PlanContext) -> tuple[Dataset, TableDef] | None:
-    """Return the table that a join reads, and the dataset that says where it lies."""
+    """Return the table that a join reads, and the dataset that locates it."""
     if join.table is None:
         return dataset, dataset.main_table
     at = join.at.of("table")
     for lookup in dataset.lookups:
         if lookup.alias == join.table and not isinstance(lookup.target, TableDef):
-            found = context.catalog.dataset(lookup.target)
-            if isinstance(found, MissingDataset):
-                if found.kind != "unread":
+            resolved = context.catalog.dataset(lookup.target)
+            if isinstance(resolved, MissingDataset):
+                if resolved.kind != "unread":
                     what = f"lookup {lookup.alias!r} of {dataset}: dataset"
-                    context.mistakes.add(not_usable(found, what, at))
+                    context.mistakes.add(missing_dataset_error(resolved, what, at))
                 return None
-            return found.dataset, found.dataset.main_table
+            return resolved.dataset, resolved.dataset.main_table
     try:
         return dataset, dataset.table(join.table)
     except UnknownColumnError as problem:
@@ -129,21 +131,21 @@ def _table(join: RuntimeJoin, dataset: Dataset, context: PlanContext) -> tuple[D
 
 
 def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: PlanContext) -> AsOfDay:
-    """Return the day of a join with its column as the working set calls it; W1211 when there is none."""
-    said, at = join.as_of, join.at.of("as_of")
-    if said.kind == "period_start":
-        return said
+    """Return the date of a join, with its column as named in the working set; report W1211 when it is invalid."""
+    as_of, at = join.as_of, join.at.of("as_of")
+    if as_of.kind == "period_start":
+        return as_of
     if table.temporal_mode != "bitemporal":
         context.report(
             "W1211",
-            f"join {join.alias.text!r} says as_of, but table {table.name!r} is {table.temporal_mode}",
+            f"join {join.alias.text!r} has as_of, but table {table.name!r} is {table.temporal_mode}",
             "leave as_of out, or make the table `temporal_mode: bitemporal`",
             at,
         )
         return AsOfDay("period_start")
-    if said.kind != "column":
-        return said
-    qualifier, _, name = str(said.column).rpartition(".")
+    if as_of.kind != "column":
+        return as_of
+    qualifier, _, name = str(as_of.column).rpartition(".")
     schema = scope.working.schema
     own = qualifier in ("", scope.working.table, scope.working.dataset.name)
     field = schema[name] if own and name in schema else None
@@ -152,11 +154,13 @@ def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: P
     days = [f.name for f in schema if f.dtype.is_temporal]
     if field is None:
         close = find_similar(name, schema.names, most=1)
-        message = f"as_of names {said.column!r}, which is no working column"
-        help = f"did you mean {close[0]!r}?" if close else f"columns with a day are {format_list(days)}"
+        message = f"as_of names {as_of.column!r}, which is not a working column"
+        help = (
+            f"did you mean {close[0]!r}?" if close else f"date and timestamp columns are {format_list(days)}"
+        )
     else:
         message = f"as_of names {name!r}, which is {field.dtype}"
-        help = f"columns with a day are {format_list(days)}"
+        help = f"date and timestamp columns are {format_list(days)}"
     context.report("W1211", message, help, at)
     return AsOfDay("period_start")
 
@@ -170,27 +174,27 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
             "write order_by: [column] or [-column] for the greatest first",
             join.at.of("on_multiple"),
         )
-    found = []
-    for said in join.order_by:
-        qualifier, _, name = said.removeprefix("-").rpartition(".")
+    order = []
+    for column in join.order_by:
+        qualifier, _, name = column.removeprefix("-").rpartition(".")
         if qualifier not in ("", join.alias.text) or name not in schema:
             close = find_similar(name, schema.names, most=1)
             context.report(
                 "W0207",
-                f"join {join.alias.text!r} has no column {said.removeprefix('-')!r} to order by",
+                f"join {join.alias.text!r} has no column {column.removeprefix('-')!r} to order by",
                 f"did you mean {close[0]!r}?" if close else f"there is {format_list(schema.names)}",
                 at,
             )
         else:
-            found.append((name, not said.startswith("-")))
-    return tuple(found)
+            order.append((name, not column.startswith("-")))
+    return tuple(order)
 
 
 def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContext) -> JoinDraft:
-    """Return the join with its condition split; mistakes are noted as VR-006 and VR-007."""
-    said = draft.spec.on
+    """Return the join with its condition split into terms; errors are reported as VR-006 and VR-007."""
+    on = draft.spec.on
     inner = context.at_operation(type(context.mistakes)(), may_delete=context.may_delete)
-    tree = read(said, inner)
+    tree = parse_text(on, inner)
     if tree is None:
         with context.mistakes.collect():
             try:
@@ -209,7 +213,7 @@ def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContex
         try:
             residual = as_predicate(parts.residual, draft.alias, lambda ref: _slot(ref, scope))
         except WeftError as problem:
-            finding = compile_failure(problem.message, problem.help, said.at)
+            finding = compile_failure(problem.message, problem.help, on.at)
             context.mistakes.add(RuntimeJoinError([finding]))
             return draft
         slots = tuple(_slot(n, scope) for n in references(parts.residual))
@@ -231,10 +235,10 @@ def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContex
 
 
 def _slot(ref: Ref, scope: OperationScope) -> tuple[str, ...]:
-    found = scope.resolve(ref.qualifier, ref.name)
-    assert isinstance(found, Column)  # noqa: S101  # the whole condition was checked before
-    assert isinstance(found.slot, tuple)  # noqa: S101  # every scope of an operation has such slots
-    return found.slot
+    column = scope.resolve(ref.qualifier, ref.name)
+    assert isinstance(column, Column)  # noqa: S101  # the whole condition was checked before
+    assert isinstance(column.slot, tuple)  # noqa: S101  # every scope of an operation has such slots
+    return column.slot
 
 
 ROW_ID = SYSTEM_COLUMNS[0]
@@ -249,10 +253,9 @@ def finish_join(
     *,
     gated: bool,
 ) -> tuple[ResolvedJoinStep, Schema] | None:
-    """Return the join on the columns at hand, and the columns after it; None when it is not whole.
+    """Return the resolved join and the schema after it; None when it is incomplete.
 
-    `used` are the columns of each alias that the operation reads.  A `gated` join is made for active
-    rows alone.
+    `used` are the columns of each alias that the operation reads.  A `gated` join matches active rows only.
     """
     dataset, table, schema, parts = draft.dataset, draft.table, draft.schema, draft.parts
     if dataset is None or table is None or schema is None or parts is None:
@@ -262,7 +265,7 @@ def finish_join(
     fanned = (ROW_ID,) if draft.spec.on_multiple == "all" else ()
     right = right_schema(join_column_name("j", draft.alias), (*fields, *fanned))
     names = _key_names(draft)
-    built = _built(draft, parts, names, left, right, context, gated=gated)
+    built = _build_join(draft, parts, names, left, right, context, gated=gated)
     if built is None:
         return None
     needed |= {slot[2] for slot in _slots(draft.own)}
@@ -299,7 +302,7 @@ def finish_join(
 
 
 def _needed(draft: JoinDraft, parts: ConditionParts, used: Mapping[str, set[str]]) -> set[str]:
-    """Return the columns of the joined side that stay after its own filter."""
+    """Return the columns of the joined side that are needed after its own filter."""
     needed = used.get(draft.alias, set()) | {ref.name for _, ref in parts.keys}
     if draft.as_of.kind == "column":
         needed |= {PERIOD_FROM.name, PERIOD_TO.name}
@@ -309,7 +312,7 @@ def _needed(draft: JoinDraft, parts: ConditionParts, used: Mapping[str, set[str]
 
 
 def _key_names(draft: JoinDraft) -> tuple[str, ...]:
-    """Return the names of the working sides of the keys; what is no plain column gets one of its own."""
+    """Return the column names of the working sides of the keys; a computed key gets a new name."""
     return tuple(
         column_name(k.slot)
         if k.op == "ref" and isinstance(k.slot, tuple)
@@ -318,7 +321,7 @@ def _key_names(draft: JoinDraft) -> tuple[str, ...]:
     )
 
 
-def _built(
+def _build_join(
     draft: JoinDraft,
     parts: ConditionParts,
     names: tuple[str, ...],

@@ -1,4 +1,4 @@
-"""output: which rows and columns are written, where, and how they meet what is there."""
+"""output: the rows and columns that are written, the target, and the write mode."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from weft.io.datasource import PERIOD
 from weft.pipelines.model.operation import Operation, Output
 from weft.pipelines.model.values import DatasetRef, LocatedText
 from weft.pipelines.plan.catalog import MissingDataset
-from weft.pipelines.plan.operations.context import PlanContext, selector
-from weft.pipelines.plan.operations.delete import operation_scope
-from weft.pipelines.plan.operations.destination import check_names, target_of
-from weft.pipelines.plan.operations.joining import lookup_steps, used_lookups
+from weft.pipelines.plan.operations.context import PlanContext, operation_scope, resolve_selector
+from weft.pipelines.plan.operations.destination import check_names, resolve_target
+from weft.pipelines.plan.operations.joining import build_lookup_steps, collect_lookup_columns
 from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, WorkingSet
 
 
 def resolve_output(
     op: Operation, working: WorkingSet, context: PlanContext
 ) -> tuple[ResolvedOutput | None, WorkingSet]:
-    """Return the output on the columns at hand, None after noting mistakes, and the unchanged columns."""
-    said = op.arguments
-    assert isinstance(said, Output)  # noqa: S101  # the type of an operation decides its arguments
-    chosen = selector(op.selector, operation_scope(op, working, context), context)
-    columns = _columns(op, said, working, context)
-    order = _order(said, working, context)
-    _check_columns(said, columns, context, op.at.of("arguments.columns"))
-    target = target_of(op, said, context)
-    register = _registered(op, said, context)
+    """Return the resolved output, None when it has errors, and the unchanged working set."""
+    arguments = op.arguments
+    assert isinstance(arguments, Output)  # noqa: S101  # the type of an operation decides its arguments
+    chosen = resolve_selector(op.selector, operation_scope(op, working, context), context)
+    columns = _columns(op, arguments, working, context)
+    order = _order(arguments, working, context)
+    _check_columns(arguments, columns, context, op.at.of("arguments.columns"))
+    target = resolve_target(op, arguments, context)
+    register = _registered(op, arguments, context)
     if target is None or context.mistakes:
         return None, working
-    target = _check_form(op, said, target, context)
-    _check_period(op, said, columns, target, context)
-    key = _merge_key(op, said, columns, working, context) if said.mode == "merge" else ()
-    lookups = lookup_steps(used_lookups((chosen,)), working, context)[0]
+    target = _check_form(op, arguments, target, context)
+    _check_period(op, arguments, columns, target, context)
+    key = _merge_key(op, arguments, columns, working, context) if arguments.mode == "merge" else ()
+    lookups = build_lookup_steps(collect_lookup_columns((chosen,)), working, context)[0]
     if context.mistakes:
         return None, working
     resolved = ResolvedOutput(
@@ -45,9 +44,9 @@ def resolve_output(
         selector=chosen,
         lookups=lookups,
         columns=columns,
-        include_deleted=said.include_deleted,
+        include_deleted=arguments.include_deleted,
         target=target,
-        mode=said.mode,
+        mode=arguments.mode,
         merge_key=key,
         order_by=order,
         register_as=register,
@@ -56,16 +55,16 @@ def resolve_output(
     return resolved, working
 
 
-def _columns(op: Operation, said: Output, working: WorkingSet, context: PlanContext) -> tuple[str, ...]:
-    """Return the columns that are written, in order; all of them when nobody says."""
-    if said.columns is None:
+def _columns(op: Operation, arguments: Output, working: WorkingSet, context: PlanContext) -> tuple[str, ...]:
+    """Return the columns that are written, in order; all of them by default."""
+    if arguments.columns is None:
         return working.schema.names
     at = op.at.of("arguments.columns")
-    if not said.columns:
+    if not arguments.columns:
         context.report("W1411", "the output has no columns", "name some, or leave `columns` out for all", at)
     names: list[str] = []
     missing: list[LocatedText] = []
-    for column in said.columns:
+    for column in arguments.columns:
         name = _bare(column.text, working)
         if name is None:
             missing.append(column)
@@ -79,8 +78,8 @@ def _columns(op: Operation, said: Output, working: WorkingSet, context: PlanCont
         hint = f"did you mean {close[0]!r}? " if close else ""
         context.report(
             "W1412",
-            f"the output names {column.text!r}, which the working set does not have",
-            f"{hint}available are {format_list(available, most=40)}",
+            f"unknown output column {column.text!r}",
+            f"{hint}available columns are {format_list(available, most=40)}",
             column.at or at,
         )
     return tuple(names)
@@ -92,25 +91,25 @@ def _bare(text: str, working: WorkingSet) -> str | None:
     return name if own and name in working.schema else None
 
 
-def _order(said: Output, working: WorkingSet, context: PlanContext) -> tuple[tuple[str, bool], ...]:
-    found = []
-    for column in said.order_by:
+def _order(arguments: Output, working: WorkingSet, context: PlanContext) -> tuple[tuple[str, bool], ...]:
+    order = []
+    for column in arguments.order_by:
         name = _bare(column.text.removeprefix("-"), working)
         if name is None or isinstance(working.schema[name].dtype, Map):
             context.report(
                 "W1412",
                 f"the output cannot be ordered by {column.text.removeprefix('-')!r}",
-                f"available are {format_list([f.name for f in working.business], most=40)}",
+                f"available columns are {format_list([f.name for f in working.business], most=40)}",
                 column.at,
             )
         else:
-            found.append((name, not column.text.startswith("-")))
-    return tuple(found)
+            order.append((name, not column.text.startswith("-")))
+    return tuple(order)
 
 
-def _registered(op: Operation, said: Output, context: PlanContext) -> str | None:
-    """Return the name under which the output is registered; outputs of drafts are not."""
-    name = said.register_as_dataset
+def _registered(op: Operation, arguments: Output, context: PlanContext) -> str | None:
+    """Return the name under which the output is registered; outputs of drafts are not registered."""
+    name = arguments.register_as_dataset
     if name is None:
         return None
     if not name.strip():
@@ -124,30 +123,36 @@ def _registered(op: Operation, said: Output, context: PlanContext) -> str | None
     return None if context.draft else name.strip()
 
 
-def _check_form(op: Operation, said: Output, target: Target, context: PlanContext) -> Target:
-    """Return the target with what the output says of its files; note what the files cannot hold."""
+def _check_form(op: Operation, arguments: Output, target: Target, context: PlanContext) -> Target:
+    """Return the target with the CSV options of the output; report options that the format does not support."""
     site = op.at.of("arguments.destination")
     is_csv = target.format == "csv" and target.kind in ("files", "file")
-    if said.mode == "append" and target.kind == "file":
+    if arguments.mode == "append" and target.kind == "file":
         context.report(
             "W1422",
             f"rows cannot be added to {target.location}: a single file is replaced as a whole",
             "name a folder, which gets more files, or leave `mode: append` out",
             op.at.of("arguments.mode"),
         )
-    if said.escape_formulas and not is_csv:
+    if arguments.escape_formulas and not is_csv:
         context.report(
             "W1422",
             f"`escape_formulas` is for CSV files, and this output writes {target.format}",
             "leave it out, or write CSV",
             op.at.of("arguments.escape_formulas"),
         )
-    csv = replace(target.csv, escape_formulas=said.escape_formulas or target.csv.escape_formulas)
-    again = "registered" if said.register_as_dataset is not None else "merged" if said.mode == "merge" else ""
+    csv = replace(target.csv, escape_formulas=arguments.escape_formulas or target.csv.escape_formulas)
+    again = (
+        "registered"
+        if arguments.register_as_dataset is not None
+        else "merged"
+        if arguments.mode == "merge"
+        else ""
+    )
     if is_csv and again and not csv.has_header:
         context.report(
             "W1422",
-            f"the output is {again}, so its files are read again, and they have no line with the names of columns",
+            f"the output is {again}, so its files are read again, and they have no header line",
             "name a datasource with `has_header: true`",
             site,
         )
@@ -161,18 +166,20 @@ def _check_form(op: Operation, said: Output, target: Target, context: PlanContex
     return replace(target, csv=csv)
 
 
-def _check_columns(said: Output, columns: tuple[str, ...], context: PlanContext, at: Source | None) -> None:
-    """Note columns whose names are too long for the database that they are written to, also in a draft."""
-    source = context.catalog.datasource(said.destination.datasource or "")
+def _check_columns(
+    arguments: Output, columns: tuple[str, ...], context: PlanContext, at: Source | None
+) -> None:
+    """Report columns whose names are too long for the target database, also in a draft."""
+    source = context.catalog.datasource(arguments.destination.datasource or "")
     if source is not None and find_connector(source.type).sink == "jdbc":
         check_names(columns, context, at)
 
 
 def _check_period(
-    op: Operation, said: Output, columns: tuple[str, ...], target: Target, context: PlanContext
+    op: Operation, arguments: Output, columns: tuple[str, ...], target: Target, context: PlanContext
 ) -> None:
-    """Note a table whose rows of one period nobody could find: ``_period`` is not written to it."""
-    if target.kind in ("jdbc", "table") and said.mode == "replace_period" and PERIOD.name not in columns:
+    """Report a table in which a period cannot be replaced because ``_period`` is not written."""
+    if target.kind in ("jdbc", "table") and arguments.mode == "replace_period" and PERIOD.name not in columns:
         context.report(
             "W1415",
             f"rows of one period cannot be replaced in table {target.table!r}: _period is not written",
@@ -182,21 +189,21 @@ def _check_period(
 
 
 def _merge_key(
-    op: Operation, said: Output, columns: tuple[str, ...], working: WorkingSet, context: PlanContext
+    op: Operation, arguments: Output, columns: tuple[str, ...], working: WorkingSet, context: PlanContext
 ) -> tuple[str, ...]:
-    """Return the columns that tell rows apart: the key of the registered dataset, else of the input."""
+    """Return the merge key: the natural key of the registered dataset, else of the input."""
     candidates = [working.dataset.natural_key_columns]
-    if said.register_as_dataset is not None:
-        known = context.catalog.dataset(DatasetRef(said.register_as_dataset.strip()))
+    if arguments.register_as_dataset is not None:
+        known = context.catalog.dataset(DatasetRef(arguments.register_as_dataset.strip()))
         if not isinstance(known, MissingDataset):
             candidates.insert(0, known.dataset.natural_key_columns)
     for key in candidates:
         if key and set(key) <= set(columns):
             return key
-    wanted = next((key for key in candidates if key), ())
+    missing_key = next((key for key in candidates if key), ())
     help = (
-        f"write the key columns too: {', '.join(wanted)}"
-        if wanted
+        f"write the key columns too: {', '.join(missing_key)}"
+        if missing_key
         else "give the input dataset natural_key_columns"
     )
     context.report("W1414", "rows cannot be merged without a key", help, op.at.of("arguments.mode"))

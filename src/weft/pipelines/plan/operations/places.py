@@ -1,4 +1,4 @@
-"""Places that operations read from and write to, in a form in which two names of one place are equal.
+"""Places that operations read from and write to, normalized so that two names of the same place are equal.
 
 ::
 
@@ -33,13 +33,13 @@ _HIDDEN = ("_", ".")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder or file with its links resolved, or a table; `parts` name it from the outside in."""
+    """A folder or file with its links resolved, or a table; `parts` are its path from the root."""
 
     kind: Literal["files", "table"]
     parts: tuple[str, ...]
 
     def overlaps(self, other: Place) -> bool:
-        """Whether writing one changes the other: they are the same, or one folder contains the other.
+        """Whether writing to one changes the other: they are equal, or one folder contains the other.
 
         >>> out, month = Place("files", ("/", "out")), Place("files", ("/", "out", "2026-01"))
         >>> out.overlaps(month), month.overlaps(out), month.overlaps(Place("files", ("/", "out", "2026")))
@@ -53,7 +53,7 @@ class Place:
         return self.parts[:shared] == other.parts[:shared]
 
     def is_read_by(self, pattern: Place) -> bool:
-        """Whether a read of `pattern`, whose parts may be file patterns, sees or loses what is written here.
+        """Whether a read of `pattern`, whose parts may have wildcards, is affected by writing here.
 
         Files below a folder whose name starts with ``_`` or ``.`` are not read.
 
@@ -67,8 +67,8 @@ class Place:
         if any(part.startswith(_HIDDEN) and "=" not in part for part in inside):
             return False
         return all(
-            own == said or fnmatchcase(own, said)
-            for own, said in zip(self.parts, pattern.parts, strict=False)
+            own == part_pattern or fnmatchcase(own, part_pattern)
+            for own, part_pattern in zip(self.parts, pattern.parts, strict=False)
         )
 
 
@@ -81,12 +81,12 @@ def written(target: Target, catalog: Catalog) -> Place:
 
 
 def read_places(location: Location, catalog: Catalog) -> tuple[Place, ...]:
-    """Return what a location means: itself, and of a pattern also each file that it finds, links resolved.
+    """Return the places of a location: itself, and for a pattern also each matching file, with links resolved.
 
-    What a service is asked for and what an object store holds is left out: no output writes there.
+    Locations of services and object stores are left out, because no output writes there.
     """
-    said = location.datasource_id
-    source = None if said in ("", PUBLISHED) else catalog.datasource(said)
+    datasource_id = location.datasource_id
+    source = None if datasource_id in ("", PUBLISHED) else catalog.datasource(datasource_id)
     if location.table is not None:
         return (_table(location.table, location.schema, source),)
     prefix = "" if source is None else str(source.options.get("path_prefix") or "")
@@ -98,8 +98,8 @@ def read_places(location: Location, catalog: Catalog) -> tuple[Place, ...]:
         return (_files(whole),)
     number = next(i for i, part in enumerate(whole.parts) if _PATTERN.search(part))
     pattern = Path(*whole.parts[:number]).resolve().joinpath(*whole.parts[number:])
-    found = glob.glob(str(whole))  # noqa: PTH207  # Path.glob takes no absolute pattern
-    return (Place("files", pattern.parts), *(_files(Path(file)) for file in found))
+    files = glob.glob(str(whole))  # noqa: PTH207  # Path.glob takes no absolute pattern
+    return (Place("files", pattern.parts), *(_files(Path(file)) for file in files))
 
 
 def _files(path: Path) -> Place:
@@ -110,18 +110,18 @@ def _table(table: str, schema: str | None, source: DataSource | None) -> Place:
     options = {} if source is None else source.options
     inside = schema or str(options.get("schema") or "")
     if source is not None and find_connector(source.type).sink == "jdbc":
-        # Names in PostgreSQL are written in quotes, so there case tells tables apart.
+        # Names in PostgreSQL are quoted and therefore case-sensitive.
         return Place("table", (*_server(source), inside or "public", table))
     catalog = str(options.get("catalog") or "spark_catalog")
     return Place("table", (fold(catalog), fold(inside or "default"), fold(table)))
 
 
 def _server(source: DataSource) -> tuple[str, ...]:
-    """Return what names a database, whichever datasource names it."""
+    """Return what identifies a database, independent of the datasource."""
     url = jdbc_url(source).removeprefix("jdbc:")
     try:
         at = urlsplit(url)
         port = at.port or 5432
-    except ValueError:  # the url itself is checked with its datasource
+    except ValueError:  # the URL is checked with its datasource
         return ("jdbc", url)
     return ("jdbc", at.hostname or "localhost", str(port), unquote(at.path.strip("/")))

@@ -1,4 +1,4 @@
-"""Operations once their names have met the columns at hand: the records that lowering and explaining read."""
+"""Resolved operations: all names are bound to columns; lowering and explaining read these classes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from weft.pipelines.model.values import RESERVED_TARGETS, SYSTEM_COLUMNS, AsOfDa
 from weft.pipelines.plan.reads import Read
 
 OWN_NAMES = frozenset(f.name for f in SYSTEM_COLUMNS) | RESERVED_TARGETS
-"""Every name that a column of Weft's own can have."""
+"""All names of Weft's own columns."""
 
 HIDDEN = "__weft"
-"""How the names of columns start that live inside one operation only."""
+"""Prefix of columns that exist only during one operation."""
 
 ACTIVE = f"{HIDDEN}_active"
-"""The left key of a join that not every row takes part in; it meets the mark of the right side."""
+"""The left key of a join that only active rows take part in; it is compared with the match marker of the right side."""
 
 
 def join_column_name(kind: Literal["j", "l"], alias: str, column: str = "") -> str:
-    """Return the name that a column of a join or lookup has while the operation runs; without one, the mark's.
+    """Return the name of a joined column during the operation; without `column`, that of the match marker.
 
     >>> join_column_name("j", "fx", "rate"), join_column_name("l", "customer.country")
     ('__weft_j$fx$rate', '__weft_l$customer/country')
@@ -37,10 +37,10 @@ def join_column_name(kind: Literal["j", "l"], alias: str, column: str = "") -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSet:
-    """The rows that operations hand on: the table they came from, and the columns they have by now.
+    """The rows that operations pass on: their source table and their current columns.
 
-    `schema` holds the business columns, then Weft's own, in the order an output writes them.  An `open`
-    working set has more columns than anybody knows: a name that is not among them is taken as it comes.
+    `schema` has the business columns, then Weft's own, in the order in which an output writes them.  An `open` working set
+    has unknown columns, so that any name resolves.
     """
 
     table: str
@@ -50,7 +50,7 @@ class WorkingSet:
 
     @property
     def business(self) -> tuple[Field, ...]:
-        """The columns that are not Weft's own."""
+        """The columns other than Weft's own."""
         return tuple(f for f in self.schema.fields if f.name not in OWN_NAMES)
 
     @property
@@ -59,7 +59,7 @@ class WorkingSet:
         return tuple(f for f in self.schema.fields if f.name in OWN_NAMES)
 
     def with_columns(self, new: tuple[Field, ...]) -> WorkingSet:
-        """Return the working set with more business columns behind those it has."""
+        """Return the working set with more business columns after the existing ones."""
         if not new:
             return self
         fields = (*self.business, *new, *self.system)
@@ -68,11 +68,11 @@ class WorkingSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedJoinStep:
-    """A join of an update: what is read, how the sides meet, which columns the operation uses.
+    """A join of an update: the read, the join spec, and the columns that the operation uses.
 
     `keys` are the working sides of the equal keys with the names they have in `spec`; `own_filter` is
     applied to the right side before the join.  `columns` are the columns of the alias that the operation
-    reads.  Where `late`, matches are told apart after the join, not by counting keys before it.
+    reads.  If `late`, matches are counted after the join, not by its keys before it.
     """
 
     alias: str
@@ -84,7 +84,7 @@ class ResolvedJoinStep:
     keys: tuple[tuple[str, Typed], ...]
     right_keys: tuple[str, ...]
     on: str
-    """The condition as it was written."""
+    """The condition as specified."""
     spec: JoinSpec
     resolved: ResolvedJoin
     choice: Choice
@@ -100,7 +100,7 @@ class ResolvedJoinStep:
 
     @property
     def late(self) -> bool:
-        """Whether keys alone do not decide which rows match."""
+        """Whether rows match by more than their keys."""
         return bool(self.spec.predicates) or self.as_of.kind == "column"
 
 
@@ -118,7 +118,7 @@ class LookupStep:
     """Pairs: the column of the working set or of the lookup above, the column of this table."""
     parent: str | None
     on: str
-    """The condition in words."""
+    """The condition for display."""
     spec: JoinSpec
     resolved: ResolvedJoin
     choice: Choice
@@ -139,7 +139,7 @@ class ResolvedAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedUpdate:
-    """An update with everything found; `selector_after_joins` when the selector reads a joined column."""
+    """A resolved update; `selector_after_joins` is set when the selector reads a joined column."""
 
     seq: int
     name: str
@@ -154,7 +154,7 @@ class ResolvedUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedAggregate:
-    """An aggregate with everything found: group columns, values and the types they are stored in."""
+    """A resolved aggregate: group columns, values and the types they are stored in."""
 
     seq: int
     name: str
@@ -169,7 +169,7 @@ class ResolvedAggregate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedAppend:
-    """An append with everything found; `keys` is None when rows are taken one by one."""
+    """A resolved append; `keys` is None when rows are not aggregated."""
 
     seq: int
     name: str
@@ -183,7 +183,7 @@ class ResolvedAppend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedDelete:
-    """A delete with everything found."""
+    """A resolved delete."""
 
     seq: int
     name: str
@@ -195,10 +195,10 @@ class ResolvedDelete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where an output goes; `location` is a folder, a file or a table as users see it.
+    """The target of an output; `location` is a folder, a file or a table for display.
 
-    `period` is the period that the location stands for, None when the location holds all periods.  `csv` says
-    how CSV files are written, `encoding` in which character set files are.
+    `period` is the period of the location, None when it contains all periods.  `csv` are the options of CSV files, `encoding`
+    is the character set of files.
     """
 
     kind: Literal["files", "file", "jdbc", "table"]
@@ -214,7 +214,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedOutput:
-    """An output with everything found; columns of `order_by` are paired with whether they ascend."""
+    """A resolved output; each column of `order_by` is paired with whether it is ascending."""
 
     seq: int
     name: str
@@ -231,7 +231,7 @@ class ResolvedOutput:
 
     @property
     def after(self) -> WorkingSet:
-        """The working set, which an output leaves as it is."""
+        """The working set, which an output does not change."""
         return self.before
 
 

@@ -1,4 +1,4 @@
-"""update: joins, then the selector, then assignments that see each other's results.
+"""update: joins, then the selector, then assignments that can use earlier assignments.
 
 Before::
 
@@ -24,13 +24,13 @@ from weft.pipelines.model.operation import Assignment, Operation, Update
 from weft.pipelines.plan.operations.context import (
     LABELS,
     PlanContext,
-    checked,
-    fitted,
+    check_expression,
+    check_writable,
+    convert_to_column,
     is_unknown,
-    selector,
-    writable,
+    resolve_selector,
 )
-from weft.pipelines.plan.operations.joining import lookup_steps, used_lookups
+from weft.pipelines.plan.operations.joining import build_lookup_steps, collect_lookup_columns
 from weft.pipelines.plan.operations.joins import JoinDraft, draft_joins, finish_join
 from weft.pipelines.plan.operations.resolved import (
     ResolvedAssignment,
@@ -46,37 +46,37 @@ Slots = tuple[tuple[str, ...], ...]
 def resolve_update(
     op: Operation, working: WorkingSet, context: PlanContext
 ) -> tuple[ResolvedUpdate | None, WorkingSet]:
-    """Return the update on the columns at hand, None after noting mistakes, and the columns after it."""
-    said = op.arguments
-    assert isinstance(said, Update)  # noqa: S101  # the type of an operation decides its arguments
-    if not said.assignments:
+    """Return the resolved update, None when it has errors, and the working set after it."""
+    arguments = op.arguments
+    assert isinstance(arguments, Update)  # noqa: S101  # the type of an operation decides its arguments
+    if not arguments.assignments:
         context.report(
             "W1401", "the update assigns nothing", "give it an assignment", op.at.of("arguments.assignments")
         )
     plain = _scope(op, working, context)
-    drafts = draft_joins(said.joins, plain, context)
-    chosen = selector(op.selector, _scope(op, working, context, drafts), context, blank=True)
-    assignments, after = _assignments(op, said.assignments, working, drafts, context)
-    late = any(slot[0] == "j" for slot in slots_of(chosen))
+    drafts = draft_joins(arguments.joins, plain, context)
+    chosen = resolve_selector(op.selector, _scope(op, working, context, drafts), context, blank=True)
+    assignments, after = _assignments(op, arguments.assignments, working, drafts, context)
+    late = any(slot[0] == "j" for slot in list_slots(chosen))
     _refuse_late_copies(op, drafts, context, late=late)
     read = [chosen, *(a.typed for a in assignments)]
-    used = used_lookups((*read, *(k for d in drafts for k in d.keys)))
+    used = collect_lookup_columns((*read, *(k for d in drafts for k in d.keys)))
     for draft in drafts:
         for slot in draft.residual_slots:
             if slot[0] == "l":
                 used.setdefault(slot[1], set()).add(slot[2])
-    lookups, left = lookup_steps(used, working, context)
+    lookups, left = build_lookup_steps(used, working, context)
     gated = (chosen is not None and not late) or context.may_delete
     joined = _joined_columns(read, drafts)
     joins: list[ResolvedJoinStep] = []
     for draft in drafts:
-        if not _can_be_made(draft, left, joins):
+        if not _is_resolvable(draft, left, joins):
             break
-        found = finish_join(draft, joined, left, op.seq, context, gated=gated)
-        if found is None:
-            break  # later joins may be made with its columns
-        joins.append(found[0])
-        left = found[1]
+        finished = finish_join(draft, joined, left, op.seq, context, gated=gated)
+        if finished is None:
+            break  # later joins may depend on its columns
+        joins.append(finished[0])
+        left = finished[1]
     if context.mistakes or len(joins) < len(drafts):
         return None, after
     resolved = ResolvedUpdate(
@@ -112,7 +112,7 @@ def _scope(
 def _refuse_late_copies(
     op: Operation, drafts: tuple[JoinDraft, ...], context: PlanContext, *, late: bool
 ) -> None:
-    """Note a selector that would decide after rows were copied: rows it does not match must stay one."""
+    """Report a selector on joined columns with a join that copies rows: unmatched rows must not be copied."""
     for draft in drafts:
         if late and draft.spec.on_multiple == "all":
             context.report(
@@ -123,21 +123,21 @@ def _refuse_late_copies(
             )
 
 
-def _can_be_made(draft: JoinDraft, left: Schema, before: list[ResolvedJoinStep]) -> bool:
-    """Whether a join has an alias of its own and reads columns that are known; anything else was reported."""
+def _is_resolvable(draft: JoinDraft, left: Schema, before: list[ResolvedJoinStep]) -> bool:
+    """Whether a join has a unique alias and reads known columns; anything else was already reported."""
     known = all(slot[0] != "w" or slot[1] in left for slot in draft.slots)
     return known and all(fold(draft.alias) != fold(step.alias) for step in before)
 
 
-def slots_of(typed: Typed | None) -> Slots:
+def list_slots(typed: Typed | None) -> Slots:
     """Return the columns that an expression reads."""
     return tuple(s for s in (typed.slots if typed is not None else ()) if isinstance(s, tuple))
 
 
 def _joined_columns(read: list[Typed | None], drafts: tuple[JoinDraft, ...]) -> dict[str, set[str]]:
-    """Return the columns of each alias that assignments, the selector and conditions across sides read."""
+    """Return the columns of each alias that assignments, the selector and join conditions read."""
     used: dict[str, set[str]] = {}
-    slots = [s for typed in read for s in slots_of(typed)]
+    slots = [s for typed in read for s in list_slots(typed)]
     for slot in (*slots, *(s for d in drafts for s in d.slots)):
         if slot[0] == "j":
             used.setdefault(slot[1], set()).add(slot[2])
@@ -146,25 +146,25 @@ def _joined_columns(read: list[Typed | None], drafts: tuple[JoinDraft, ...]) -> 
 
 def _assignments(
     op: Operation,
-    said: tuple[Assignment, ...],
+    assignments: tuple[Assignment, ...],
     working: WorkingSet,
     drafts: tuple[JoinDraft, ...],
     context: PlanContext,
 ) -> tuple[tuple[ResolvedAssignment, ...], WorkingSet]:
-    found: list[ResolvedAssignment] = []
+    resolved: list[ResolvedAssignment] = []
     levels = Levels()
-    for assignment in said:
+    for assignment in assignments:
         name = assignment.column.text
-        good = writable(assignment.column, working, context)
+        good = check_writable(assignment.column, working, context)
         existing = working.schema[name].dtype if name in working.schema else None
         typed = _value(assignment, _scope(op, working, context, drafts, "assignment"), context)
         value = None
         if typed is not None and good and not (is_unknown(typed) or existing == NULL):
-            value = fitted(typed, assignment.column, assignment.expression, existing, context)
+            value = convert_to_column(typed, assignment.column, assignment.expression, existing, context)
         if value is not None:
             stored, dtype = value
-            level = levels.next(name, {s[1] for s in slots_of(stored) if s[0] == "w"})
-            found.append(
+            level = levels.next(name, {s[1] for s in list_slots(stored) if s[0] == "w"})
+            resolved.append(
                 ResolvedAssignment(
                     column=name, typed=stored, dtype=dtype, creates=existing is None, level=level
                 )
@@ -173,15 +173,15 @@ def _assignments(
         if existing is None and good:
             dtype = NULL if value is None else value[1]
             working = working.with_columns((Field(name, dtype),))
-    return tuple(found), working
+    return tuple(resolved), working
 
 
 def _value(assignment: Assignment, scope: OperationScope, context: PlanContext) -> Typed | None:
-    """Return the typed expression; what is wrong with one for ``_labels`` is told in terms of labels."""
+    """Return the typed expression; type errors of ``_labels`` are reported as W1407."""
     if assignment.column.text != LABELS:
-        return checked(assignment.expression, scope, context)
+        return check_expression(assignment.expression, scope, context)
     inner = context.at_operation(ErrorCollector(), may_delete=context.may_delete)
-    typed = checked(assignment.expression, scope, inner)
+    typed = check_expression(assignment.expression, scope, inner)
     wrong = typed is not None and not isinstance(typed.dtype, Map) and not is_unknown(typed)
     try:
         inner.mistakes.raise_all()
@@ -192,7 +192,7 @@ def _value(assignment: Assignment, scope: OperationScope, context: PlanContext) 
     if wrong:
         context.mistakes.add(
             OperationError(
-                "_labels is a map of names to texts, and the expression gives none",
+                "_labels is a map of strings, but the expression is not a map",
                 code="W1407",
                 help='write LABEL_SET(_labels, "region", "EMEA"); LABEL_REMOVE takes a label away',
                 at=assignment.expression.at,
@@ -216,7 +216,7 @@ def _warn_of_null_key(
 
 
 class Levels:
-    """Which assignments can be computed together so that each sees what those before it wrote.
+    """Groups assignments that can be computed together, so that each uses the results of earlier ones.
 
     >>> levels = Levels()
     >>> levels.next("usd", {"amount"}), levels.next("tax", {"usd"}), levels.next("amount", {"fee"})

@@ -1,1 +1,1 @@
-"""Where data lies: rules, templates, precedence."""
+"""Resolvers: rules, templates and precedence."""

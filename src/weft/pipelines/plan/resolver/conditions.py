@@ -1,11 +1,11 @@
-"""Conditions of rules: the expression language over a period, a table and a dataset.
+"""Conditions of rules: expressions over a period, a table and a dataset.
 
 ::
 
     when: period.start_date >= DATE '2025-01-01' AND table IN ('orders', 'items')
 
-Identifiers of periods are names.  ``"2024-01" >= "2024-Q1"`` is false although January lies in the quarter, so
-an identifier can be equal to another or not, and nothing else.
+Period identifiers have no order: ``"2024-01" >= "2024-Q1"`` is false although January is in the quarter.  They can only be
+compared for equality.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FIELDS: dict[str, dict[str, DType]] = {
     "table": {"name": STRING},
     "dataset": {"id": STRING, "name": STRING, "version": LONG},
 }
-# What a thing means when none of its fields is named.
+# The field that a name without a field refers to.
 _BARE = {"period": "identifier", "table": "name", "dataset": "name"}
 _DATA_LEVEL = "data_level"
 _ORDERING = frozenset({"<", "<=", ">", ">="})
@@ -55,49 +55,49 @@ class RuleScope:
     >>> RuleScope().resolve("period", "start_date").slot
     'period.start_date'
     >>> print(RuleScope().resolve(None, "tabel"))
-    error[W0207]: a condition knows no 'tabel'
+    error[W0207]: unknown name 'tabel'
      = help: did you mean 'table'?
     """
 
     def resolve(self, qualifier: str | None, name: str) -> Column | Diagnostic:
-        """Return what a name stands for, or why it stands for nothing."""
-        said = name if qualifier is None else f"{qualifier}.{name}"
-        if said == _DATA_LEVEL:
+        """Return the column of a name, or a finding when it is unknown."""
+        text = name if qualifier is None else f"{qualifier}.{name}"
+        if text == _DATA_LEVEL:
             return Column(_DATA_LEVEL, STRING, nullable=False)
-        thing, field = (said, _BARE.get(said, "")) if qualifier is None else (qualifier, name)
+        thing, field = (text, _BARE.get(text, "")) if qualifier is None else (qualifier, name)
         dtype = _FIELDS.get(thing, {}).get(field)
         if dtype is not None:
             return Column(f"{thing}.{field}", dtype, nullable=False)
-        close = find_similar(said, self.names())
+        close = find_similar(text, self.names())
         help = (
             f"did you mean {' or '.join(map(repr, close))}?"
             if close
-            else f"there is {format_list(self.names(), most=20)}"
+            else f"names are {format_list(self.names(), most=20)}"
         )
-        return Diagnostic("W0207", f"a condition knows no {said!r}", help=help)
+        return Diagnostic("W0207", f"unknown name {text!r}", help=help)
 
     def names(self) -> tuple[str, ...]:
-        """Return every name as it can be written."""
+        """Return all names that can be used."""
         fields = [f"{thing}.{field}" for thing, inner in _FIELDS.items() for field in inner]
         return (*_FIELDS, *fields, _DATA_LEVEL)
 
 
 def check_condition(rule: Rule) -> Typed | None:
-    """Return the condition of a rule with its types, None when it has none; raise `ResolutionError`."""
+    """Return the checked condition of a rule, None when it has none; raise `ResolutionError` when it is invalid."""
     if rule.when is None:
         return None
     try:
         expr = parse(rule.when.text, source=rule.when.at)
         typed = check(expr, RuleScope(), expect=BOOLEAN, today=False)
     except ExpressionError as cause:
-        raise ResolutionError([_of_rule(rule, found) for found in cause.diagnostics]) from cause
+        raise ResolutionError([_rule_finding(rule, finding) for finding in cause.diagnostics]) from cause
     ordered = [_identifier_ordered(ref) for ref in _ordered_identifiers(expr)]
     if ordered:
         raise ResolutionError(ordered)
     return typed
 
 
-def _of_rule(rule: Rule, finding: Diagnostic) -> Diagnostic:
+def _rule_finding(rule: Rule, finding: Diagnostic) -> Diagnostic:
     text = "" if rule.when is None else rule.when.text
     return Diagnostic(
         "W1304",
@@ -108,7 +108,7 @@ def _of_rule(rule: Rule, finding: Diagnostic) -> Diagnostic:
 
 
 def _ordered_identifiers(expr: Expr) -> Iterator[Ref]:
-    """Yield the identifiers of periods that are put in an order or matched with a pattern."""
+    """Yield the period identifiers that are compared by order or matched with a pattern."""
     for node in walk(expr):
         ordering = (
             (isinstance(node, Binary) and node.op in _ORDERING)
@@ -120,16 +120,16 @@ def _ordered_identifiers(expr: Expr) -> Iterator[Ref]:
 
 
 def _is_identifier(ref: Ref) -> bool:
-    found = RuleScope().resolve(ref.qualifier, ref.name)
-    return isinstance(found, Column) and found.slot == "period.identifier"
+    column = RuleScope().resolve(ref.qualifier, ref.name)
+    return isinstance(column, Column) and column.slot == "period.identifier"
 
 
 def _identifier_ordered(ref: Ref) -> Diagnostic:
     at: Source | None = None if ref.span is None else ref.span.place
     return Diagnostic(
         "W1312",
-        "identifiers of periods are names and have no order: '2024-01' is no part of '2024-Q1' as a text",
-        help="compare period.start_date, as in period.start_date >= DATE '2024-01-01', or ask for period.level",
+        "period identifiers have no order: as a string, '2024-01' is not part of '2024-Q1'",
+        help="compare period.start_date, as in period.start_date >= DATE '2024-01-01', or use period.level",
         at=at,
     )
 
@@ -150,13 +150,13 @@ def evaluate_condition(
         _DATA_LEVEL: rule.data_level,
     }
     try:
-        found = evaluate(typed, values.__getitem__)
+        value = evaluate(typed, values.__getitem__)
     except EvaluationError as cause:
-        raise ResolutionError([_of_rule(rule, _placed(cause, rule))]) from cause
-    return None if found is None else bool(found)
+        raise ResolutionError([_rule_finding(rule, _locate_finding(cause, rule))]) from cause
+    return None if value is None else bool(value)
 
 
-def _placed(cause: WeftError, rule: Rule) -> Diagnostic:
-    found = cause.diagnostics[0]
-    at = found.at or (None if rule.when is None else rule.when.at)
-    return Diagnostic(found.code, found.message, help=found.help or "correct the condition", at=at)
+def _locate_finding(cause: WeftError, rule: Rule) -> Diagnostic:
+    finding = cause.diagnostics[0]
+    at = finding.at or (None if rule.when is None else rule.when.at)
+    return Diagnostic(finding.code, finding.message, help=finding.help or "correct the condition", at=at)

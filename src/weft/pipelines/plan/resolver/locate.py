@@ -1,9 +1,7 @@
-"""From a dataset in a project to the places that hold its data: choose the resolver, ask it, check the answer.
+"""Locates the data of a dataset in a project: chooses the resolver, applies it and checks the datasources.
 
-Which resolver answers for a dataset: the project's override, the dataset's own, the workspace's default.
-
-The first of the three that is named decides.  A named resolver that is missing or disabled is an error: a
-fallback would read other data than the user asked for.
+The resolver is the override of the project, else the resolver of the dataset, else the default of the workspace.  When it
+is missing or disabled, this is an error: a fallback would read data that the user did not choose.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from weft.pipelines.plan.resolver.rules import Resolution, resolve_table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolverChoice:
-    """The resolver of a dataset and who named it; None is the one of datasets that runs registered."""
+    """The resolver of a dataset and where it was set; None is the built-in resolver of registered datasets."""
 
     resolver: Resolver | None
     source: ResolverSource
@@ -41,32 +39,34 @@ class ResolverChoice:
 
     @property
     def version(self) -> int:
-        """Version of the resolver; the built-in one is always the first."""
+        """Version of the resolver; the built-in one is always 1."""
         return 1 if self.resolver is None else self.resolver.version
 
 
 def choose_resolver(dataset: Dataset, project: Project | None, catalog: Catalog) -> ResolverChoice:
-    """Return the resolver that answers for a dataset in a project; raise `ResolutionError` when there is none."""
+    """Return the resolver of a dataset in a project; raise `ResolutionError` when there is none."""
     override = _override(dataset, project)
     if override is not None and project is not None:
-        key, said = override
+        key, name = override
         at = project.at.of(f"resolver_overrides.{key}")
-        told = f"project {project.name!r} overrides the resolver of {dataset.name!r} with"
-        return _named(said, told, "project_override", at, catalog)
+        subject = f"project {project.name!r} overrides the resolver of {dataset.name!r} with"
+        return _find_named(name, subject, "project_override", at, catalog)
     if dataset.resolver_id is not None:
         at = dataset.at.of("resolver_id")
-        return _named(dataset.resolver_id, f"dataset {dataset} names", "dataset_resolver", at, catalog)
+        return _find_named(dataset.resolver_id, f"dataset {dataset} names", "dataset_resolver", at, catalog)
     if dataset.origin == "registered":
         return ResolverChoice(resolver=None, source="dataset_resolver")
     settings = catalog.settings
     if settings.default_resolver is not None:
         at = settings.at.of("default_resolver")
-        return _named(settings.default_resolver, "weft.yml names as default", "system_default", at, catalog)
+        return _find_named(
+            settings.default_resolver, "the default in weft.yml is", "system_default", at, catalog
+        )
     default = catalog.default_resolver()
     if default is not None:
-        return _named(default.id, "the default is", "system_default", default.at.of("status"), catalog)
+        return _find_named(default.id, "the default is", "system_default", default.at.of("status"), catalog)
     raise ResolutionError(
-        f"nothing says where the data of {dataset} lies: no resolver is named and none is the default",
+        f"dataset {dataset} has no resolver, and no default resolver is set",
         code="W1303",
         help="give the dataset a `resolver_id`, or write `default_resolver` into weft.yml",
         at=dataset.at.whole,
@@ -74,7 +74,7 @@ def choose_resolver(dataset: Dataset, project: Project | None, catalog: Catalog)
 
 
 def _override(dataset: Dataset, project: Project | None) -> tuple[str, str] | None:
-    """Return the key and the resolver of the project's override; the id of the dataset goes before its name."""
+    """Return the key and the resolver of the project's override; the dataset id takes precedence over its name."""
     overrides = {} if project is None else project.resolver_overrides
     for key in (dataset.id, dataset.name):
         if key in overrides:
@@ -82,29 +82,29 @@ def _override(dataset: Dataset, project: Project | None) -> tuple[str, str] | No
     return None
 
 
-def _named(
-    said: str, told: str, source: ResolverSource, at: Source | None, catalog: Catalog
+def _find_named(
+    requested: str, subject: str, source: ResolverSource, at: Source | None, catalog: Catalog
 ) -> ResolverChoice:
-    if said == PUBLISHED:
+    if requested == PUBLISHED:
         return ResolverChoice(resolver=None, source=source)
-    found = catalog.resolver(said)
-    if found is None:
+    resolver = catalog.resolver(requested)
+    if resolver is None:
         names = [name for r in catalog.workspace.resolvers for name in dict.fromkeys((r.id, r.name))]
-        close = find_similar(said, names, most=1)
+        close = find_similar(requested, names, most=1)
         raise ResolutionError(
-            f"{told} the resolver {said!r}, which is not there",
+            f"{subject} the resolver {requested!r}, which does not exist",
             code="W1301",
             help=f"did you mean {close[0]!r}?" if close else f"resolvers are {format_list(names)}",
             at=at,
         )
-    if found.status == "disabled":
+    if resolver.status == "disabled":
         raise ResolutionError(
-            f"{told} the resolver {said!r}, which is disabled",
+            f"{subject} the resolver {requested!r}, which is disabled",
             code="W1302",
-            help="set `status: active` in its file, or name another; no other resolver takes its place",
+            help="set `status: active` in its file, or name another; no other resolver is used as a fallback",
             at=at,
         )
-    return ResolverChoice(resolver=found, source=source)
+    return ResolverChoice(resolver=resolver, source=source)
 
 
 def locate(
@@ -117,9 +117,9 @@ def locate(
     *,
     chosen: ResolverChoice | None = None,
 ) -> Resolution:
-    """Return where the data of a table lies in a run of `period`.
+    """Return the locations of the data of a table in a run of `period`.
 
-    Raises `ResolutionError`, also when a datasource that is needed is missing or disabled.
+    Raises `ResolutionError`, also when a datasource is missing or disabled.
     """
     by = chosen or choose_resolver(dataset, project, catalog)
     if by.resolver is None:
@@ -127,42 +127,42 @@ def locate(
         for location in known.locations:
             find_datasource(location, catalog)
         return known
-    found = resolve_table(by.resolver, dataset, table, period, calendar, source=by.source)
-    rule = next(r for r in by.resolver.rules if r.name == found.locations[0].rule_name)
-    for location in found.locations:
+    resolution = resolve_table(by.resolver, dataset, table, period, calendar, source=by.source)
+    rule = next(r for r in by.resolver.rules if r.name == resolution.locations[0].rule_name)
+    for location in resolution.locations:
         if location.datasource_id:
             find_datasource(location, catalog, at=rule.strategy.at.of("datasource_id"))
-    return found
+    return resolution
 
 
 def find_datasource(location: Location, catalog: Catalog, *, at: Source | None = None) -> DataSource | None:
-    """Return the datasource of a location, None when it needs none; a missing or disabled one raises."""
-    said = location.datasource_id
-    if said in ("", PUBLISHED):
+    """Return the datasource of a location, None when it needs none; raise when it is missing or disabled."""
+    name = location.datasource_id
+    if name in ("", PUBLISHED):
         return None
-    found = catalog.datasource(said)
-    if found is None:
+    source = catalog.datasource(name)
+    if source is None:
         names = [s.id for s in catalog.workspace.datasources]
-        close = find_similar(said, names, most=1)
+        close = find_similar(name, names, most=1)
         raise ResolutionError(
-            f"rule {location.rule_name!r} of resolver {location.resolver_id!r} reads from {said!r}, which is no datasource",
+            f"unknown datasource {name!r} in rule {location.rule_name!r} of resolver {location.resolver_id!r}",
             code="W1020",
             help=f"did you mean {close[0]!r}?" if close else f"datasources are {format_list(names)}",
             at=at,
         )
-    if found.status == "disabled":
+    if source.status == "disabled":
         raise ResolutionError(
-            f"datasource {found.id!r} is disabled, and rule {location.rule_name!r} of resolver "
+            f"datasource {source.id!r} is disabled, and rule {location.rule_name!r} of resolver "
             f"{location.resolver_id!r} reads from it",
             code="W1315",
             help="set `status: active` in its file, or let the rule read from another datasource",
             at=at,
         )
-    return found
+    return source
 
 
 def measure_bytes(read: Read, catalog: Catalog, root: Path) -> int | None:
-    """Return how many bytes the files of a read have; None when nobody knows without asking."""
+    """Return the total size of the files of a read; None when it is unknown."""
     total = 0
     for location in read.locations:
         if location.path is None:
@@ -179,7 +179,7 @@ def measure_bytes(read: Read, catalog: Catalog, root: Path) -> int | None:
 
 
 def find_missing_data(read: Read, catalog: Catalog, root: Path) -> tuple[Diagnostic, ...]:
-    """Return a warning when a run would not find the files of a read; places elsewhere are not asked."""
+    """Return a warning when local files of a read are missing; remote locations are not checked."""
     missing = []
     for location in read.locations:
         if location.path is None or location.missing == "skip":
@@ -190,5 +190,5 @@ def find_missing_data(read: Read, catalog: Catalog, root: Path) -> tuple[Diagnos
             return tuple(replace(d, severity="warning") for d in problem.diagnostics)
         if is_local(path) and not list_data_files(path):
             missing.append((location, path))
-    found = missing_data_error(missing).diagnostics if missing else ()
-    return tuple(replace(d, message=f"{read.name}: {d.message}", severity="warning") for d in found)
+    findings = missing_data_error(missing).diagnostics if missing else ()
+    return tuple(replace(d, message=f"{read.name}: {d.message}", severity="warning") for d in findings)

@@ -1,4 +1,4 @@
-"""The built-in resolver of datasets that runs registered: it answers with what was published.
+"""The built-in resolver of registered datasets: it returns what runs have published.
 
 ::
 
@@ -21,7 +21,7 @@ from weft.pipelines.plan.reads import list_period_identifiers
 from weft.pipelines.plan.resolver.rules import Resolution, ResolverDiagnostic, RuleTrace
 
 RULE = "published"
-"""Name of the one rule that the built-in resolver has."""
+"""Name of the only rule of the built-in resolver."""
 
 
 def resolve_published(
@@ -35,39 +35,39 @@ def resolve_published(
 ) -> Resolution:
     """Return the publications that a run of `period` reads.
 
-    Of a period table those of the period and of the periods inside it, else the one of a period around it;
-    of any other table the one of the period, else the last one before it.
+    For a period table, these are the publications of the period and of the periods inside it, else that of an enclosing
+    period; for any other table, that of the period, else the last one before it.
     """
     known = catalog.published(dataset)
-    found = _inside(known, period, calendar) if table.temporal_mode == "period" else ()
-    found = found or _own(known, period) or _other(known, table, period, calendar)
-    trace = RuleTrace(rule_name=RULE, matched=bool(found), reason="publications of earlier runs")
-    told = ResolverDiagnostic(
+    publications = _inside(known, period, calendar) if table.temporal_mode == "period" else ()
+    publications = publications or _own(known, period) or _other(known, table, period, calendar)
+    trace = RuleTrace(rule_name=RULE, matched=bool(publications), reason="publications of earlier runs")
+    diagnostic = ResolverDiagnostic(
         resolver_id=PUBLISHED,
         resolver_source=source,
         evaluated_rules=(trace,),
-        outcome="success" if found else "no_matching_rule",
-        expanded_periods=tuple(p.period for p in found),
+        outcome="success" if publications else "no_matching_rule",
+        expanded_periods=tuple(p.period for p in publications),
     )
-    if not found:
+    if not publications:
         periods = format_list(p.period for p in known)
         error = ResolutionError(
-            f"no run has published {dataset} for {period}: there is {periods}",
+            f"no run has published {dataset} for {period}; published periods: {periods}",
             code="W1309",
             help=f"run the project that writes {dataset.name!r} for {period} first",
         )
-        error.resolution = told
+        error.resolution = diagnostic
         raise error
-    # A table that several periods were published to is one place, and is read once.
-    places = {(p.datasource, p.schema, p.table or p.path): _location(p) for p in found}
-    return Resolution(locations=tuple(places.values()), diagnostic=told)
+    # A table with several published periods is one location and is read once.
+    places = {(p.datasource, p.schema, p.table or p.path): _location(p) for p in publications}
+    return Resolution(locations=tuple(places.values()), diagnostic=diagnostic)
 
 
 def _inside(
     known: Sequence[PublishedLocation], period: Period, calendar: Calendar
 ) -> tuple[PublishedLocation, ...]:
-    wanted = set(list_period_identifiers(period, calendar))
-    return tuple(p for p in known if p.period in wanted)
+    identifiers = set(list_period_identifiers(period, calendar))
+    return tuple(p for p in known if p.period in identifiers)
 
 
 def _own(known: Sequence[PublishedLocation], period: Period) -> tuple[PublishedLocation, ...]:
@@ -77,31 +77,33 @@ def _own(known: Sequence[PublishedLocation], period: Period) -> tuple[PublishedL
 def _other(
     known: Sequence[PublishedLocation], table: TableDef, period: Period, calendar: Calendar
 ) -> tuple[PublishedLocation, ...]:
-    """Return the publication of the smallest period around, or of the last one that began before."""
+    """Return the publication of the smallest enclosing period, or of the last period that starts before."""
     placed = [(at, p) for p in known if (at := calendar.find(p.period)) is not None]
     if table.temporal_mode == "period":
         around = [(at.days, p) for at, p in placed if at.covers(period)]
-        return (min(around, key=lambda found: found[0])[1],) if around else ()
+        return (min(around, key=lambda item: item[0])[1],) if around else ()
     before = [(at.start, at.end, p) for at, p in placed if at.start <= period.start]
-    return (max(before, key=lambda found: found[:2])[2],) if before else ()
+    return (max(before, key=lambda item: item[:2])[2],) if before else ()
 
 
-def _form(found: PublishedLocation) -> FrozenMap[str, str]:
-    """Return how files are written: their format, and the datasource that has its details."""
-    said = {"format": found.format}
-    return FrozenMap(said if found.datasource is None else {**said, "datasource": found.datasource})
+def _form(publication: PublishedLocation) -> FrozenMap[str, str]:
+    """Return the format of files, and the datasource with its options."""
+    options = {"format": publication.format}
+    return FrozenMap(
+        options if publication.datasource is None else {**options, "datasource": publication.datasource}
+    )
 
 
-def _location(found: PublishedLocation) -> Location:
-    """Return the place; rows of a table say their period, files are of the period they were published for."""
-    is_table = found.table is not None
+def _location(publication: PublishedLocation) -> Location:
+    """Return the location; a table has a period column, files belong to the period they were published for."""
+    is_table = publication.table is not None
     return Location(
-        datasource_id=str(found.datasource) if is_table else PUBLISHED,
-        path=None if is_table else found.path,
-        table=found.table,
-        schema=found.schema,
-        catalog=None if is_table else _form(found),
-        period_identifier=found.period,
+        datasource_id=str(publication.datasource) if is_table else PUBLISHED,
+        path=None if is_table else publication.path,
+        table=publication.table,
+        schema=publication.schema,
+        catalog=None if is_table else _form(publication),
+        period_identifier=publication.period,
         data_level=ANY_LEVEL if is_table else RULE,
         resolver_id=PUBLISHED,
         resolver_version=1,

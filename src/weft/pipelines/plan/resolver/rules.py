@@ -1,4 +1,4 @@
-"""Rules in order: the first that holds says where the data of a table and a period lies.
+"""Rules in order: the first that matches locates the data of a table and a period.
 
 ::
 
@@ -7,13 +7,13 @@
       current   period.start_date >= DATE '2025-01-01'    true -> by month -> 3 locations
       fallback                                            not evaluated: an earlier rule matched
 
-From the period of a run to the periods at which the data is cut.
+The period of a run is expanded to the periods of the data.
 
 ::
 
     run 2026-Q1, data_level: month     ->  2026-01, 2026-02, 2026-03
     run 2026-Q1, data_level: any       ->  2026-Q1
-    run 2026-01, data_level: year      ->  2026                       the period around it
+    run 2026-01, data_level: year      ->  2026                       the enclosing period
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Outcome = Literal["success", "no_matching_rule", "period_expansion_failure", "te
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleTrace(Document):
-    """What became of one rule; `matched` is None when it was not evaluated."""
+    """The result of one rule; `matched` is None when it was not evaluated."""
 
     UNLISTED: ClassVar = ("evaluated_expression",)
 
@@ -51,7 +51,7 @@ class RuleTrace(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolverDiagnostic(Document):
-    """How a resolver came to its answer: every rule, and the periods that were read for."""
+    """How a resolver located the data: the result of every rule, and the expanded periods."""
 
     resolver_id: str
     resolver_source: Annotated[ResolverSource, OPEN_WORD]
@@ -63,7 +63,7 @@ class ResolverDiagnostic(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """Where the data of a table lies for one period, and what is worth a warning."""
+    """The locations of the data of a table for one period, and warnings."""
 
     locations: tuple[Location, ...]
     diagnostic: ResolverDiagnostic
@@ -72,7 +72,7 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """The periods whose data is read, and the stretches of days that no period of the level covers."""
+    """The periods whose data is read, and the date ranges that no period of the level covers."""
 
     periods: tuple[Period, ...]
     gaps: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def expand(rule: Rule, period: Period, calendar: Calendar) -> Expansion:
     if level not in names:
         close = find_similar(level, names, most=1)
         raise _no_expansion(
-            f"rule {rule.name!r} reads data by {level!r}, which is no level of the calendar {calendar.name!r}",
+            f"rule {rule.name!r} reads data by {level!r}, which is not a level of the calendar {calendar.name!r}",
             f"did you mean {close[0]!r}?" if close else f"levels are {format_list(names)}, or 'any'",
             at,
         )
@@ -105,8 +105,8 @@ def expand(rule: Rule, period: Period, calendar: Calendar) -> Expansion:
             )
         return Expansion(periods=(around,))
     raise _no_expansion(
-        f"rule {rule.name!r} reads data by {level}, and a {period.level} neither divides into one nor lies in one",
-        f"below {period.level!r} there is {format_list(calendar.below(period.level))}",
+        f"rule {rule.name!r} reads data by {level}, but a {period.level} neither contains a {level} nor is part of one",
+        f"levels below {period.level!r}: {format_list(calendar.below(period.level))}",
         at,
     )
 
@@ -155,11 +155,13 @@ def resolve_table(
     *,
     source: ResolverSource,
 ) -> Resolution:
-    """Return where the data of a table lies for a period, with what became of each rule.
+    """Return the locations of the data of a table for a period, with the result of each rule.
 
-    A `ResolutionError` carries the same account in `resolution`.
+    A `ResolutionError` has the same diagnostic in `resolution`.
     """
-    told = ResolverDiagnostic(resolver_id=resolver.id, resolver_source=source, outcome="no_matching_rule")
+    diagnostic = ResolverDiagnostic(
+        resolver_id=resolver.id, resolver_source=source, outcome="no_matching_rule"
+    )
     traces: list[RuleTrace] = []
     matched: Rule | None = None
     for rule in resolver.rules:
@@ -167,48 +169,52 @@ def resolve_table(
             traces.append(RuleTrace(rule_name=rule.name, matched=None, reason=_NOT_EVALUATED))
             continue
         try:
-            trace = _traced(rule, dataset, table, period)
+            trace = _trace_rule(rule, dataset, table, period)
         except ResolutionError as failure:
             reason = f"fails: {failure.message}"
             traces.append(
                 RuleTrace(rule_name=rule.name, matched=None, reason=reason, evaluated_expression=_text(rule))
             )
-            raise _carrying(failure, replace(told, evaluated_rules=tuple(traces))) from failure.__cause__
+            raise _attach_diagnostic(
+                failure, replace(diagnostic, evaluated_rules=tuple(traces))
+            ) from failure.__cause__
         traces.append(trace)
         matched = rule if trace.matched else None
-    told = replace(told, evaluated_rules=tuple(traces))
+    diagnostic = replace(diagnostic, evaluated_rules=tuple(traces))
     if matched is None:
-        raise _carrying(_no_match(resolver, dataset, table, period, told), told)
-    return _located(resolver, matched, dataset, table, period, calendar, told)
+        raise _attach_diagnostic(_no_match(resolver, dataset, table, period, diagnostic), diagnostic)
+    return _locate(resolver, matched, dataset, table, period, calendar, diagnostic)
 
 
 def _text(rule: Rule) -> str:
     return "" if rule.when is None else rule.when.text
 
 
-def _traced(rule: Rule, dataset: Dataset, table: TableDef, period: Period) -> RuleTrace:
+def _trace_rule(rule: Rule, dataset: Dataset, table: TableDef, period: Period) -> RuleTrace:
     typed = check_condition(rule)
     if typed is None:
         return RuleTrace(rule_name=rule.name, matched=True, reason="has no condition and always matches")
-    found = evaluate_condition(rule, typed, dataset, table, period)
-    word = {True: "true", False: "false", None: "NULL"}[found]
+    value = evaluate_condition(rule, typed, dataset, table, period)
+    word = {True: "true", False: "false", None: "NULL"}[value]
     return RuleTrace(
         rule_name=rule.name,
-        matched=found is True,
+        matched=value is True,
         reason=f"its condition is {word}",
         evaluated_expression=_text(rule),
     )
 
 
-def _carrying(error: ResolutionError, told: ResolverDiagnostic) -> ResolutionError:
-    error.resolution = told
+def _attach_diagnostic(error: ResolutionError, diagnostic: ResolverDiagnostic) -> ResolutionError:
+    error.resolution = diagnostic
     return error
 
 
 def _no_match(
-    resolver: Resolver, dataset: Dataset, table: TableDef, period: Period, told: ResolverDiagnostic
+    resolver: Resolver, dataset: Dataset, table: TableDef, period: Period, diagnostic: ResolverDiagnostic
 ) -> ResolutionError:
-    rules = "\n".join(f"{r.rule_name}: {r.reason}: {r.evaluated_expression}" for r in told.evaluated_rules)
+    rules = "\n".join(
+        f"{r.rule_name}: {r.reason}: {r.evaluated_expression}" for r in diagnostic.evaluated_rules
+    )
     return ResolutionError(
         f"no rule of resolver {resolver.id!r} matches table {table.name!r} of {dataset} in {period}",
         code="W1305",
@@ -217,29 +223,31 @@ def _no_match(
     )
 
 
-def _located(
+def _locate(
     resolver: Resolver,
     rule: Rule,
     dataset: Dataset,
     table: TableDef,
     period: Period,
     calendar: Calendar,
-    told: ResolverDiagnostic,
+    diagnostic: ResolverDiagnostic,
 ) -> Resolution:
     outcome: Outcome = "period_expansion_failure"
     try:
         expansion = expand(rule, period, calendar)
-        told = replace(
-            told,
+        diagnostic = replace(
+            diagnostic,
             expanded_periods=tuple(p.identifier for p in expansion.periods),
             missing_periods=expansion.gaps,
         )
         outcome = "template_render_error"
         locations = tuple(_location(resolver, rule, dataset, table, p) for p in expansion.periods)
     except ResolutionError as failure:
-        raise _carrying(failure, replace(told, outcome=outcome)) from failure.__cause__
+        raise _attach_diagnostic(failure, replace(diagnostic, outcome=outcome)) from failure.__cause__
     warnings = () if expansion.warning is None else (expansion.warning,)
-    return Resolution(locations=locations, diagnostic=replace(told, outcome="success"), warnings=warnings)
+    return Resolution(
+        locations=locations, diagnostic=replace(diagnostic, outcome="success"), warnings=warnings
+    )
 
 
 def _location(resolver: Resolver, rule: Rule, dataset: Dataset, table: TableDef, period: Period) -> Location:
@@ -270,7 +278,7 @@ def _location(resolver: Resolver, rule: Rule, dataset: Dataset, table: TableDef,
 
 
 class _Writer:
-    """Renders the templates of a strategy and keeps what is wrong with each."""
+    """Renders the templates of a strategy and collects the findings."""
 
     def __init__(
         self, dataset: Dataset, table: TableDef, period: Period, datasource_id: str, sites: SourceMap
@@ -288,7 +296,7 @@ class _Writer:
             return ""
 
     def request(self, strategy: CatalogStrategy) -> FrozenMap[str, object]:
-        """Return the call that asks for the place; only the endpoint is a URL already."""
+        """Return the request for the location; only the endpoint is URL-encoded here."""
         return FrozenMap(
             endpoint=self.text(strategy.endpoint, "url", "endpoint"),
             method=strategy.method,

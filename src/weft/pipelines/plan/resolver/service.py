@@ -1,4 +1,4 @@
-"""The catalog strategy at run time: ask a service where the data lies.
+"""The catalog strategy at run time: requests the location of the data from a service.
 
 ::
 
@@ -29,21 +29,21 @@ _MOST_BYTES = 1 << 20
 
 
 def needs_service(location: Location) -> bool:
-    """Whether a service must be asked where the data of a location lies."""
+    """Whether the location of the data must be requested from a service."""
     return location.catalog is not None and "endpoint" in location.catalog
 
 
 def request_location(location: Location, root: Path, *, timeout: float = TIMEOUT_SECONDS) -> Location:
-    """Return the location that the service names; raise `ResolutionError` W1313 when it names none."""
+    """Return the location from the response of the service; raise `ResolutionError` W1313 when it has none."""
     request = location.catalog or EMPTY
     endpoint = str(request["endpoint"])
     answer = _json(location, _call(location, _request(location, root), timeout))
     place = answer.get("location", answer)
     if not isinstance(place, Mapping) or not isinstance(place.get("path") or place.get("table"), str):
-        raise _failed(location, f"its answer names no path and no table: {json.dumps(answer)[:200]}")
+        raise _failed(location, f"its response has no path and no table: {json.dumps(answer)[:200]}")
     format = str(place.get("format") or "parquet")
     if format not in file_kinds():
-        raise _failed(location, f"its answer has the format {format!r}")
+        raise _failed(location, f"its response has the unsupported format {format!r}")
     schema = place.get("schema")
     return replace(
         location,
@@ -55,24 +55,24 @@ def request_location(location: Location, root: Path, *, timeout: float = TIMEOUT
 
 
 def _request(location: Location, root: Path) -> Request:
-    said = location.catalog or EMPTY
-    url, params, method = str(said["endpoint"]), dict(said["params"]), str(said["method"])
+    spec = location.catalog or EMPTY
+    url, params, method = str(spec["endpoint"]), dict(spec["params"]), str(spec["method"])
     if urlsplit(url).scheme not in ("http", "https"):
-        raise _failed(location, "its endpoint is no http or https address")
-    headers = {"Accept": "application/json", **said["headers"]}
-    if said["auth"]:
-        token = read_secret(str(said["auth"]), root, f"rule {location.rule_name!r}")
+        raise _failed(location, "its endpoint is not an http or https URL")
+    headers = {"Accept": "application/json", **spec["headers"]}
+    if spec["auth"]:
+        token = read_secret(str(spec["auth"]), root, f"rule {location.rule_name!r}")
         headers["Authorization"] = token if " " in token else f"Bearer {token}"
     if method == "POST":
         body = json.dumps(params).encode()
         return Request(url, data=body, headers={"Content-Type": "application/json", **headers}, method=method)  # noqa: S310
     if params:
         url += ("&" if "?" in url else "?") + urlencode(params)
-    return Request(url, headers=headers, method=method)  # noqa: S310  # the scheme was looked at
+    return Request(url, headers=headers, method=method)  # noqa: S310  # the scheme was checked
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """Credentials go to the service that was named and to no other."""
+    """Refuses redirects, so that credentials are sent only to the configured service."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
         return None
@@ -94,18 +94,18 @@ def _json(location: Location, body: bytes) -> Mapping[str, Any]:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError) as cause:
-        raise _failed(location, "its answer is no JSON") from cause
+        raise _failed(location, "its response is not JSON") from cause
     if not isinstance(answer, Mapping):
-        raise _failed(location, "its answer is no JSON object")
+        raise _failed(location, "its response is not a JSON object")
     return answer
 
 
 def _failed(location: Location, why: str) -> ResolutionError:
     endpoint = (location.catalog or EMPTY).get("endpoint")
     return ResolutionError(
-        f"the catalog of rule {location.rule_name!r} did not say where the data of "
-        f"{location.period_identifier} lies: {endpoint}: {why}",
+        f"the catalog of rule {location.rule_name!r} did not return a location for "
+        f"{location.period_identifier}: {endpoint}: {why}",
         code="W1313",
-        help='the answer is {"location": {"path": "...", "format": "parquet"}} or {"path": "..."}; '
+        help='the response must be {"location": {"path": "...", "format": "parquet"}} or {"path": "..."}; '
         "see `weft resolver test DATASET -p PERIOD --call`",
     )

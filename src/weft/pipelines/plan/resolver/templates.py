@@ -1,4 +1,4 @@
-"""Templates of paths, tables and requests: ``{{TOKEN}}`` becomes a value that cannot leave its place.
+"""Templates of paths, tables and requests: ``{{TOKEN}}`` is replaced with a value that is safe there.
 
 Before::
 
@@ -8,8 +8,8 @@ After::
 
     2026/orders/01.parquet
 
-A value is one name.  In a path it holds no separator and no sign that a file pattern gives a meaning, in a
-table name no quote; in a request it is percent-encoded.  A single brace is plain text.
+A value is a single name.  In a path it contains no separator and no wildcard, in a table name no quote; in a request it is
+percent-encoded.  A single brace is literal.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Kind = Literal["path", "table", "url", "text"]
 
 PERIOD_TOKENS = ("period", "period_id", "period_name", "identifier", "YYYY", "QQ", "MM")
 TOKENS = ("table_name", "dataset_id", "dataset_name", "dataset_version", "datasource_id", *PERIOD_TOKENS)
-"""Every name that a template may hold."""
+"""All tokens that a template may contain."""
 
 _BRACES = re.compile(r"\{\{(.*?)\}\}|\{\{|\}\}", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SEPARATORS = "/\\"
 _REFUSED: dict[Kind, tuple[str, str]] = {
-    "path": (_SEPARATORS + "*?[]{}", "a separator or a sign of file patterns"),
+    "path": (_SEPARATORS + "*?[]{}", "a separator or a wildcard"),
     "table": (_SEPARATORS + "'\"`", "a separator or a quote"),
     "url": ("", ""),
     "text": ("", ""),
@@ -45,7 +45,7 @@ _REFUSED: dict[Kind, tuple[str, str]] = {
 def tokens_for(dataset: Dataset, table: TableDef, period: Period, *, datasource_id: str) -> dict[str, str]:
     """Return the value of each token that `period` has.
 
-    ``YYYY``, ``QQ`` and ``MM`` are there when the period lies in one year, quarter or month.
+    ``YYYY``, ``QQ`` and ``MM`` are included when the period is within one year, quarter or month.
     """
     named = dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier)
     return {
@@ -67,7 +67,7 @@ def render(
     at: Source | None = None,
     level: str = "period",
 ) -> str:
-    """Return the template with the value of each token in its place.
+    """Return the template with each token replaced by its value.
 
     `level` is the level of the period, for the message about a token that it does not have.
 
@@ -81,11 +81,11 @@ def render(
     """
     problems: list[Diagnostic] = []
 
-    def value(found: re.Match[str]) -> str:
-        place = None if at is None else at.inner(template, found.start(), found.end())
-        problem = token_problem(found, tokens, level)
+    def value(match: re.Match[str]) -> str:
+        place = None if at is None else at.inner(template, match.start(), match.end())
+        problem = check_token(match, tokens, level)
         if problem is None:
-            name = found[1].strip()
+            name = match[1].strip()
             problem = _unsafe(name, tokens[name], kind)
             if problem is None:
                 return quote(tokens[name], safe="") if kind == "url" else tokens[name]
@@ -98,27 +98,29 @@ def render(
     return rendered
 
 
-def template_problems(template: str, at: Source | None = None) -> tuple[Diagnostic, ...]:
-    """Return what is wrong with a template whatever the period: tokens that nobody knows or that do not read."""
-    found = []
+def check_template(template: str, at: Source | None = None) -> tuple[Diagnostic, ...]:
+    """Return the findings about a template that hold for any period: unknown or invalid tokens."""
+    findings = []
     known = dict.fromkeys(TOKENS, "")
     for braces in _BRACES.finditer(template):
-        problem = token_problem(braces, known, "period")
+        problem = check_token(braces, known, "period")
         if problem is not None:
             place = None if at is None else at.inner(template, braces.start(), braces.end())
-            found.append(Diagnostic(problem.code, problem.message, help=problem.help, at=place))
-    return tuple(found)
+            findings.append(Diagnostic(problem.code, problem.message, help=problem.help, at=place))
+    return tuple(findings)
 
 
-def token_problem(found: re.Match[str], tokens: Mapping[str, str], level: str) -> Diagnostic | None:
-    """Return why braces hold no token with a value, or None."""
-    inner = found[1]
+def check_token(match: re.Match[str], tokens: Mapping[str, str], level: str) -> Diagnostic | None:
+    """Return why the braces do not contain a token with a value, or None."""
+    inner = match[1]
     if inner is None:
-        other = "}}" if found[0] == "{{" else "{{"
-        return Diagnostic("W1310", f"{found[0]!r} stands without {other!r}", help="write a token as {{YYYY}}")
+        other = "}}" if match[0] == "{{" else "{{"
+        return Diagnostic(
+            "W1310", f"{match[0]!r} has no matching {other!r}", help="write a token as {{YYYY}}"
+        )
     name = inner.strip()
     if not _NAME.fullmatch(name):
-        what = f"{found[0]!r} holds no token" if not name else f"{found[0]!r} is no token"
+        what = f"{'invalid' if name else 'empty'} token {match[0]!r}"
         return Diagnostic("W1310", what, help=f"tokens are {format_list(TOKENS, most=20)}")
     if name in tokens:
         return None
@@ -137,22 +139,22 @@ def token_problem(found: re.Match[str], tokens: Mapping[str, str], level: str) -
         if close
         else f"tokens are {format_list(TOKENS, most=20)}"
     )
-    return Diagnostic("W1310", f"there is no token {name!r}", help=help)
+    return Diagnostic("W1310", f"unknown token {name!r}", help=help)
 
 
 def _unsafe(name: str, value: str, kind: Kind) -> Diagnostic | None:
-    """Return why the value of a token may not stand in a template of that kind, or None."""
+    """Return why the value of a token is not allowed in a template of that kind, or None."""
     signs, what = _REFUSED[kind]
     if not value:
         reason = "is empty"
     elif not is_plain_text(value):
-        reason = "holds a control character"
+        reason = "contains a control character"
     elif ".." in value:
-        reason = "holds '..'"
+        reason = "contains '..'"
     elif any(sign in value for sign in signs):
-        reason = f"holds {what}"
+        reason = f"contains {what}"
     elif kind == "table" and value != value.strip():
-        reason = "starts or ends with a blank"
+        reason = "starts or ends with a space"
     else:
         return None
     return Diagnostic(
