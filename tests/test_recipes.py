@@ -41,6 +41,8 @@ def missing(title: str, name: str) -> list[tuple[str, str]]:
 
     def text(file: str) -> str:
         path = ROOT / fill(file)
+        if path.is_dir():
+            return "".join(module.read_text(encoding="utf-8") for module in sorted(path.glob("*.py")))
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
     return [(fill(file), fill(entry)) for file, entry in entries(title) if fill(entry) not in text(file)]
