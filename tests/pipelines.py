@@ -54,7 +54,7 @@ class Site:
         """Return why the project cannot be activated."""
         return check_project(self.project, self.catalog)
 
-    def told(self) -> list[tuple[str, str]]:
+    def messages(self) -> list[tuple[str, str]]:
         """Return code and message of each failure."""
         return [(f.diagnostic.code, f.detail) for f in self.failures()]
 

@@ -46,9 +46,9 @@ def test_without_a_version_the_greatest_active_one_is_meant() -> None:
     assert (found.dataset.version, found.pinned) == (2, False)
 
 
-@pytest.mark.parametrize("said", ["ds-fx", "fx"])
-def test_a_pinned_version_is_meant_by_id_or_name(said: str) -> None:
-    found = THREE.dataset(DatasetRef(said, 1))
+@pytest.mark.parametrize("name", ["ds-fx", "fx"])
+def test_a_pinned_version_is_meant_by_id_or_name(name: str) -> None:
+    found = THREE.dataset(DatasetRef(name, 1))
     assert isinstance(found, ResolvedDataset)
     assert (found.dataset.version, found.pinned) == (1, True)
 

@@ -24,14 +24,14 @@ def found(folder: Path, changes: dict[str, str | None]) -> list[Diagnostic]:
 
 def codes(folder: Path, operations: str, head: str = "project: p\ninput: gl\n") -> list[tuple[int, str]]:
     """Return line and code of what is found in a project of these operations, which start in line 4."""
-    told = found(folder, {"projects/p.yml": f"{head}operations:\n{operations}"})
-    assert all(d.at is not None and d.at.file == "projects/p.yml" for d in told), told
-    return [(d.at.range["start"]["line"] + 1, d.code) for d in told if d.at is not None]
+    findings = found(folder, {"projects/p.yml": f"{head}operations:\n{operations}"})
+    assert all(d.at is not None and d.at.file == "projects/p.yml" for d in findings), findings
+    return [(d.at.range["start"]["line"] + 1, d.code) for d in findings if d.at is not None]
 
 
 def assign(seq: str, column: str, expression: str, more: str = "") -> str:
-    said = f"{{column: {column}, expression: {expression}}}"
-    return f"  - {{{seq}{more}, type: update, arguments: {{assignments: [{said}]}}}}\n"
+    assignment = f"{{column: {column}, expression: {expression}}}"
+    return f"  - {{{seq}{more}, type: update, arguments: {{assignments: [{assignment}]}}}}\n"
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,19 @@ def test_a_project_without_its_input_is_still_checked(tmp_path: Path, head: str)
 def test_a_project_without_its_calendar_is_still_checked(tmp_path: Path) -> None:
     head = "{project: p, input: gl, calendar: fiskal,\n"
     operations = '[{seq: 10, name: a, type: delete, selector: "amount_loca = 0"}]}\n'
-    told = found(tmp_path, {"projects/p.yml": f"{head}operations: {operations}"})
-    assert [d.code for d in told] == ["W1020", "W0207"]
+    findings = found(tmp_path, {"projects/p.yml": f"{head}operations: {operations}"})
+    assert [d.code for d in findings] == ["W1020", "W0207"]
 
 
 def test_a_dataset_that_does_not_read_is_reported_once(tmp_path: Path) -> None:
-    told = found(
+    findings = found(
         tmp_path,
         {
             "datasets/exchange_rates.v1.yml": "dataset: {id: 6f1f7c1e-0000-4000-8000-000000000002, name: exchange_rates, [\n",
             "projects/p.yml": "project: p\ninput: exchange_rates\noperations:\n" + WRITE,
         },
     )
-    assert [(d.code, d.at and d.at.file) for d in told] == [("W1001", "datasets/exchange_rates.v1.yml")]
+    assert [(d.code, d.at and d.at.file) for d in findings] == [("W1001", "datasets/exchange_rates.v1.yml")]
 
 
 def test_an_expression_error_does_not_hide_a_join_whose_types_do_not_meet(tmp_path: Path) -> None:

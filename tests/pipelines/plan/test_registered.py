@@ -25,7 +25,7 @@ operations:
 """
 
 
-def told(folder: Path, **projects: str) -> list[Diagnostic]:
+def check(folder: Path, **projects: str) -> list[Diagnostic]:
     changes = {f"projects/{name}.yml": text for name, text in projects.items()}
     loaded = load_workspace(sample_workspace(folder, changes))
     return list(
@@ -34,7 +34,7 @@ def told(folder: Path, **projects: str) -> list[Diagnostic]:
 
 
 def test_a_chain_of_projects_is_checked_before_any_has_run(tmp_path: Path) -> None:
-    found = told(
+    found = check(
         tmp_path,
         # By name the reader comes first, so that the order of the files is not what makes it work.
         a_last=project("a_last", "middle@3", "x_m"),
@@ -46,13 +46,13 @@ def test_a_chain_of_projects_is_checked_before_any_has_run(tmp_path: Path) -> No
 
 
 def test_columns_are_those_that_the_other_project_writes(tmp_path: Path) -> None:
-    found = told(tmp_path, b=project("b", "gl_usd", "amount_reportin"))
+    found = check(tmp_path, b=project("b", "gl_usd", "amount_reportin"))
     (error,) = (d for d in found if d.severity == "error")
     assert (error.code, error.message) == ("W0207", "unknown column 'amount_reportin'")
 
 
 def test_the_errors_of_one_project_are_not_those_of_its_readers(tmp_path: Path) -> None:
-    found = told(
+    found = check(
         tmp_path,
         a=project("a", "gl", "amount_loca", "from_a"),
         b=project("b", "from_a", "x_a", "from_b"),
@@ -67,7 +67,7 @@ def test_the_errors_of_one_project_are_not_those_of_its_readers(tmp_path: Path) 
 
 
 def test_projects_that_wait_for_each_other_can_never_start(tmp_path: Path) -> None:
-    found = told(tmp_path, a=project("a", "from_b", "x", "from_a"), b=project("b", "from_a", "x", "from_b"))
+    found = check(tmp_path, a=project("a", "from_b", "x", "from_a"), b=project("b", "from_a", "x", "from_b"))
     assert [d.code for d in found] == ["W1213", "W1213"]
     assert "project 'b' registers it" in found[0].help
 
@@ -84,5 +84,5 @@ def test_a_fresh_clone_validates_and_says_what_to_run_first(tmp_path: Path) -> N
 
 def test_a_draft_is_activated_before_it_registers(tmp_path: Path) -> None:
     a = project("a", "gl", "amount_local", "from_a").replace("active", "draft")
-    (note,) = told(tmp_path, a=a, b=project("b", "from_a", "x_a"))
+    (note,) = check(tmp_path, a=a, b=project("b", "from_a", "x_a"))
     assert note.help == "`weft project activate a`, then `weft run a -p PERIOD` before 'b' runs"

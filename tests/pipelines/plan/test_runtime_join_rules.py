@@ -208,7 +208,7 @@ def test_all_mistakes_of_all_joins_come_at_once(make: Make) -> None:
 
 
 def test_columns_of_a_join_that_is_wrong_are_not_told_again(make: Make) -> None:
-    assert make(join("fx", "nothing", "currency = fx.code"), x="fx.rate * amount_local").told() == [
+    assert make(join("fx", "nothing", "currency = fx.code"), x="fx.rate * amount_local").messages() == [
         ("W1201", "Dataset nothing not found in MetadataStore")
     ]
 
@@ -446,16 +446,16 @@ def test_a_table_that_is_not_there_is_told(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("as_of", "told"),
+    ("as_of", "description"),
     [
         ("period_start", "as of 2026-01-01"),
         ("period_end", "as of 2026-01-31"),
         ("2025-06-30", "as of 2025-06-30"),
     ],
 )
-def test_a_join_says_the_day_it_looks_at(make: Make, as_of: str, told: str) -> None:
+def test_a_join_says_the_day_it_looks_at(make: Make, as_of: str, description: str) -> None:
     step = first_join(make(join("fx", "exchange_rates", CLOSING, as_of=as_of), x="fx.rate"))
-    assert str(step.read.filter) == told
+    assert str(step.read.filter) == description
 
 
 @pytest.mark.parametrize("column", ["posting_date", "transactions.posting_date"])

@@ -60,13 +60,13 @@ def test_two_outputs_to_one_place_are_refused_with_both_locations(
     (found.root / "out").mkdir()
     (found.root / "out" / "link").symlink_to("gl")
     (failure,) = found.failures()
-    told = failure.diagnostic
-    assert (told.code, failure.operation_order) == ("W1418", 20)
-    assert "10 'Out10'" in told.message
-    assert "20 'Out20'" in told.message
-    assert isinstance(told.at, Source)
-    assert told.at.line == 9
-    assert "projects/fx_reporting.yml:8:" in told.help
+    finding = failure.diagnostic
+    assert (finding.code, failure.operation_order) == ("W1418", 20)
+    assert "10 'Out10'" in finding.message
+    assert "20 'Out20'" in finding.message
+    assert isinstance(finding.at, Source)
+    assert finding.at.line == 9
+    assert "projects/fx_reporting.yml:8:" in finding.help
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_two_outputs_to_one_place_are_refused_with_both_locations(
     ],
 )
 def test_outputs_to_different_places_are_not(tmp_path: Path, first: str, second: str) -> None:
-    assert outputs(tmp_path, first, second).told() == []
+    assert outputs(tmp_path, first, second).messages() == []
 
 
 def test_a_clash_of_one_period_is_refused_in_its_run(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_two_outputs_cannot_register_one_dataset(tmp_path: Path) -> None:
         output(10, "{path: a}", "register_as_dataset: x"),
         output(20, "{path: b}", "register_as_dataset: x"),
     ]
-    assert [c for c, _ in site(tmp_path, both).told()] == ["W1418"]
+    assert [c for c, _ in site(tmp_path, both).messages()] == ["W1418"]
 
 
 def test_the_sandbox_keeps_tables_of_two_databases_apart(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_an_output_never_overwrites_what_its_project_reads(
 ) -> None:
     found = site(tmp_path, [READING, output(20, destination)])
     (found.root / "linked").symlink_to(found.root / "data")
-    told = found.told()
-    assert [code for code, _ in told] == ["W1420"]
-    assert what in told[0][1]
+    messages = found.messages()
+    assert [code for code, _ in messages] == ["W1420"]
+    assert what in messages[0][1]
     workspace = load_workspace(found.root).workspace
     with opened(found.root) as store, pytest.raises(ActivationError, match="W1420"):
         prepare(workspace, workspace.projects[0], "2026-01", store=store)
@@ -160,7 +160,7 @@ def test_an_input_that_is_named_by_a_url_is_not_overwritten(tmp_path: Path) -> N
     files = "datasource: {id: files, name: files, type: csv, options: {has_header: true}}\n"
     changes = {"resolvers/files.yml": rule, "datasources/files.yml": files}
     found = site(tmp_path / "w", [output(20, f"{{path: {file}}}")], changes)
-    assert [code for code, _ in found.told()] == ["W1420"]
+    assert [code for code, _ in found.messages()] == ["W1420"]
 
 
 BY_FOLDER = """\
@@ -193,7 +193,7 @@ def test_folders_and_patterns_are_read_too(
 ) -> None:
     text = BY_FOLDER.replace("PATTERN", pattern)
     found = site(tmp_path, [output(20, destination)], {"resolvers/files.yml": text})
-    codes = [code for code, _ in found.told()]
+    codes = [code for code, _ in found.messages()]
     assert codes == (["W1311"] if refused is None else ["W1420"] if refused else [])
 
 
@@ -208,7 +208,7 @@ def test_a_table_that_is_read_is_not_written(tmp_path: Path) -> None:
         ("{datasource_id: pg2, table: other}", []),
     ):
         found = site(tmp_path / destination[-4:-1], [output(20, destination)], changes)
-        assert [code for code, _ in found.told()] == codes
+        assert [code for code, _ in found.messages()] == codes
 
 
 # Several projects.

@@ -156,13 +156,13 @@ def _resolve(
         period=period,
         calendar=calendar,
         known_at=known_at,
-        mistakes=ErrorCollector(),
+        errors=ErrorCollector(),
         selectors=selectors,
         aliases=_collect_aliases(project),
         draft=draft,
     )
     context, working, read = _open_input(project, context)
-    _collect_failures(context.mistakes, None, failures)
+    _collect_failures(context.errors, None, failures)
     check_unused_selectors(project, working, context, failures)
     operations, final = _resolve_operations(project, working, context, failures)
     _check_seqs(project, failures)
@@ -199,10 +199,10 @@ def _open_input(project: Project, context: PlanContext) -> tuple[PlanContext, Wo
         at = project.input.at or project.at.of("input_dataset_id")
         # A missing `input_dataset_id` and an invalid file are reported when files are parsed.
         if project.input.name != MISSING_INPUT and resolved.kind != "unread":
-            context.mistakes.add(missing_dataset_error(resolved, "input dataset", at))
+            context.errors.add(missing_dataset_error(resolved, "input dataset", at))
         return context, unknown_input(project), None
     dataset = resolved.dataset
-    with context.mistakes.collect():
+    with context.errors.collect():
         context = replace(context, lookups=resolve_lookups(dataset, context.catalog))
     working = build_working_set(dataset)
     columns = tuple(c.name for c in dataset.main_table.columns)
@@ -226,7 +226,7 @@ def _resolve_operations(
             working = add_mentioned_columns(working, op, context)
         inner = context.at_operation(ErrorCollector(), may_delete=deleted)
         resolved, working = _RESOLVERS[op.type](op, working, inner)
-        _collect_failures(inner.mistakes, op.seq, failures, but=KEY_UNKNOWN if working.open else ())
+        _collect_failures(inner.errors, op.seq, failures, but=KEY_UNKNOWN if working.open else ())
         if resolved is not None:
             operations.append(resolved)
         deleted = deleted or op.type == "delete"
@@ -280,10 +280,10 @@ def _collect_aliases(project: Project) -> Mapping[str, int]:
 
 
 def _collect_failures(
-    mistakes: ErrorCollector, seq: int | None, failures: list[Failure], but: tuple[Code, ...] = ()
+    errors: ErrorCollector, seq: int | None, failures: list[Failure], but: tuple[Code, ...] = ()
 ) -> None:
     try:
-        mistakes.raise_all()
+        errors.raise_all()
     except WeftError as problem:
         failures += [Failure.of(d, seq) for d in problem.diagnostics if d.code not in but]
 

@@ -126,7 +126,7 @@ def _claims(project: Project, catalog: Catalog, period: Period) -> tuple[_Claim,
         period=period,
         calendar=GREGORIAN,  # places depend on the period alone
         known_at=None,
-        mistakes=ErrorCollector(),
+        errors=ErrorCollector(),
         selectors={},
     )
     claims = []

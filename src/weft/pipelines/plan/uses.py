@@ -138,10 +138,10 @@ def share_reads(
     operations: tuple[ResolvedOperation, ...], reads: tuple[Read, ...]
 ) -> tuple[ResolvedOperation, ...]:
     """Return the operations with each lookup reading all the columns that the project needs of it."""
-    whole = {read.name: read for read in reads}
+    by_name = {read.name: read for read in reads}
 
     def widen(steps: tuple[LookupStep, ...]) -> tuple[LookupStep, ...]:
-        return tuple(replace(step, read=whole[step.read.name]) for step in steps)
+        return tuple(replace(step, read=by_name[step.read.name]) for step in steps)
 
     return tuple(
         op if isinstance(op, ResolvedAppend) or not op.lookups else replace(op, lookups=widen(op.lookups))

@@ -96,7 +96,7 @@ def test_a_selector_may_use_another(tmp_path: Path) -> None:
     assert site(tmp_path, [update(selector="{{A}}", x="1"), WRITE_ALL], selectors=named).failures() == ()
     named["B"] = "'{{A}}'"
     codes = [
-        c for c, _ in site(tmp_path, [update(selector="{{A}}", x="1"), WRITE_ALL], selectors=named).told()
+        c for c, _ in site(tmp_path, [update(selector="{{A}}", x="1"), WRITE_ALL], selectors=named).messages()
     ]
     assert codes == ["W0213"]
 

@@ -34,7 +34,7 @@ def value(tmp_path: Path, text: str, row: Mapping[str, Any] | None = None, /, **
 
 def code(tmp_path: Path, text: str, **selectors: str) -> list[str]:
     named = {name: "'" + body.replace("'", "''") + "'" for name, body in selectors.items()}
-    return [c for c, _ in site(tmp_path, [update(x=text), WRITE_ALL], selectors=named).told()]
+    return [c for c, _ in site(tmp_path, [update(x=text), WRITE_ALL], selectors=named).messages()]
 
 
 @pytest.mark.parametrize(

@@ -121,12 +121,12 @@ def test_an_unknown_column_lists_what_is_there(tmp_path: Path) -> None:
 def test_an_output_can_be_ordered(tmp_path: Path) -> None:
     op = output(made(tmp_path, WAREHOUSE, ", order_by: [currency, -amount_local]"))
     assert op.order_by == (("currency", True), ("amount_local", False))
-    assert [c for c, _ in made(tmp_path, WAREHOUSE, ", order_by: [nothing]").told()] == ["W1412"]
+    assert [c for c, _ in made(tmp_path, WAREHOUSE, ", order_by: [nothing]").messages()] == ["W1412"]
 
 
 @pytest.mark.parametrize(("selector", "code"), [("currency", "W1406"), ("''", "W1403"), ("x = 1", "W0207")])
 def test_a_selector_of_an_output_is_a_condition(tmp_path: Path, selector: str, code: str) -> None:
-    assert [c for c, _ in made(tmp_path, selector=selector).told()] == [code]
+    assert [c for c, _ in made(tmp_path, selector=selector).messages()] == [code]
 
 
 # Destinations.
@@ -193,7 +193,7 @@ def test_a_destination_that_no_file_can_say_is_refused_too(
     found = made(tmp_path)
     (op,) = found.project.operations
     other = replace(op, arguments=Output(destination=destination))
-    assert [c for c, _ in replace(found, project=replace(found.project, operations=(other,))).told()] == [
+    assert [c for c, _ in replace(found, project=replace(found.project, operations=(other,))).messages()] == [
         code
     ]
 
@@ -241,7 +241,7 @@ def test_rows_are_merged_by_the_key_of_the_registered_dataset(tmp_path: Path) ->
 
 
 def test_rows_cannot_be_merged_without_their_key(tmp_path: Path) -> None:
-    assert [c for c, _ in made(tmp_path, WAREHOUSE, ", mode: merge, columns: [journal_id]").told()] == [
+    assert [c for c, _ in made(tmp_path, WAREHOUSE, ", mode: merge, columns: [journal_id]").messages()] == [
         "W1414"
     ]
 
@@ -249,13 +249,13 @@ def test_rows_cannot_be_merged_without_their_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["db", "lake"])
 def test_a_table_needs_the_period_to_replace_it(tmp_path: Path, source: str) -> None:
     destination = f"{{datasource_id: {source}, table: gl}}"
-    assert [c for c, _ in made(tmp_path, destination, ", columns: [journal_id]").told()] == ["W1415"]
+    assert [c for c, _ in made(tmp_path, destination, ", columns: [journal_id]").messages()] == ["W1415"]
     assert made(tmp_path, destination, ", columns: [journal_id], mode: append").failures() == ()
     assert made(tmp_path, destination, ", columns: [journal_id, _period]").failures() == ()
 
 
 def test_a_blank_dataset_name_is_refused(tmp_path: Path) -> None:
-    assert [c for c, _ in made(tmp_path, WAREHOUSE, ", register_as_dataset: ' '").told()] == ["W1416"]
+    assert [c for c, _ in made(tmp_path, WAREHOUSE, ", register_as_dataset: ' '").messages()] == ["W1416"]
     assert output(made(tmp_path, WAREHOUSE, ", register_as_dataset: gl_usd")).register_as == "gl_usd"
 
 
@@ -289,7 +289,9 @@ def test_the_options_of_a_datasource_reach_its_files_also_in_a_draft(tmp_path: P
 def test_what_files_cannot_hold_is_refused(
     tmp_path: Path, destination: str, more: str, *, refused: bool
 ) -> None:
-    assert {code for code, _ in made(tmp_path, destination, more).told()} == ({"W1422"} if refused else set())
+    assert {code for code, _ in made(tmp_path, destination, more).messages()} == (
+        {"W1422"} if refused else set()
+    )
 
 
 def test_options_of_every_datasource_are_known_to_writing() -> None:
@@ -329,11 +331,11 @@ def test_names_that_postgresql_would_cut_off_are_refused(
 ) -> None:
     destination = f"{{datasource_id: db, table: {table}, schema: {schema}}}"
     found = made(tmp_path, destination, "", update(**{column: "1"}))
-    assert [code for code, _ in found.told()] == refused
+    assert [code for code, _ in found.messages()] == refused
     if refused:
         with pytest.raises(ActivationError, match="W1421"):
             found.plan(draft=True)
 
 
 def test_a_long_name_is_fine_where_nobody_cuts_it_off(tmp_path: Path) -> None:
-    assert made(tmp_path, WAREHOUSE, "", update(**{"c" * 64: "1"})).told() == []
+    assert made(tmp_path, WAREHOUSE, "", update(**{"c" * 64: "1"})).messages() == []

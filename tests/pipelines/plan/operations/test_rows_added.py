@@ -107,27 +107,27 @@ def test_a_lookup_column_is_a_group_of_its_own_name(tmp_path: Path) -> None:
 def test_an_aggregate_that_means_nothing_is_refused(
     tmp_path: Path, by: str, aggregation: tuple[str, str], code: str, message: str | None
 ) -> None:
-    (told,) = made(tmp_path, aggregate(by, aggregation)).told()
-    assert told[0] == code
-    assert message in (None, told[1])
+    (finding,) = made(tmp_path, aggregate(by, aggregation)).messages()
+    assert finding[0] == code
+    assert message in (None, finding[1])
 
 
 def test_two_aggregations_cannot_have_one_name(tmp_path: Path) -> None:
-    assert made(tmp_path, aggregate("currency", TOTAL, TOTAL)).told() == [
+    assert made(tmp_path, aggregate("currency", TOTAL, TOTAL)).messages() == [
         ("W1409", "column 'total' is written twice")
     ]
 
 
 def test_a_column_of_a_group_that_is_another_working_column_is_refused(tmp_path: Path) -> None:
     text = aggregate("accounts.name", TOTAL).replace("seq: 10", "seq: 20")
-    (told,) = made(tmp_path, update(name="'x'"), text).told()
-    assert told[0] == "W1408"
+    (finding,) = made(tmp_path, update(name="'x'"), text).messages()
+    assert finding[0] == "W1408"
 
 
 @pytest.mark.parametrize("selector", ["currency", "SUM(amount_local) > 1", "''"])
 def test_a_selector_of_an_aggregate_is_a_condition(tmp_path: Path, selector: str) -> None:
-    (told,) = made(tmp_path, aggregate("currency", TOTAL, selector=selector)).told()
-    assert told[0] in ("W1406", "W0210", "W1403")
+    (finding,) = made(tmp_path, aggregate("currency", TOTAL, selector=selector)).messages()
+    assert finding[0] in ("W1406", "W0210", "W1403")
 
 
 def test_summaries_are_left_out_unless_they_are_asked_for(tmp_path: Path) -> None:
@@ -232,9 +232,9 @@ def test_extra_columns_that_are_aggregated_away_are_fine(tmp_path: Path) -> None
 def test_an_append_that_means_nothing_is_refused(
     tmp_path: Path, arguments: str, code: str, message: str | None
 ) -> None:
-    (told,) = made(tmp_path, append(arguments)).told()
-    assert told[0] == code
-    assert message in (None, told[1])
+    (finding,) = made(tmp_path, append(arguments)).messages()
+    assert finding[0] == code
+    assert message in (None, finding[1])
 
 
 @pytest.mark.parametrize(
@@ -251,12 +251,12 @@ def test_a_source_that_cannot_be_taken_is_told(
     file = "datasets/budgets.v1.yml"
     text = (Path(__file__).parents[3] / "data" / "fx" / file).read_text(encoding="utf-8")
     off = {file: text.replace("status: active", "status: disabled")} if changes else None
-    assert made(tmp_path, append(MAPPED, source), changes=off).told() == [("W1213", message)]
+    assert made(tmp_path, append(MAPPED, source), changes=off).messages() == [("W1213", message)]
 
 
 def test_an_append_has_no_selector_of_its_own(tmp_path: Path) -> None:
-    (told,) = made(tmp_path, append(MAPPED, more="selector: 'line_number = 1', ")).told()
-    assert told[1] == "an append takes no selector"
+    (finding,) = made(tmp_path, append(MAPPED, more="selector: 'line_number = 1', ")).messages()
+    assert finding[1] == "an append takes no selector"
 
 
 # delete
@@ -280,4 +280,4 @@ def test_a_delete_without_a_selector_is_of_all_rows(tmp_path: Path) -> None:
 )
 def test_a_selector_of_a_delete_is_a_condition(tmp_path: Path, selector: str, code: str) -> None:
     found = made(tmp_path, f"- {{seq: 10, name: Some, type: delete, selector: {selector}}}")
-    assert [c for c, _ in found.told()] == [code]
+    assert [c for c, _ in found.messages()] == [code]

@@ -1,4 +1,4 @@
-"""What a run does, stage by stage, and how a plan is told."""
+"""What a run does, stage by stage, and how a plan is described."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_a_plan_is_told_in_words(tmp_path: Path, golden: Callable[[str, str], No
             out(70),
         ],
     )
-    told = describe_plan(found.plan(), catalog=found.catalog, sizes={"10.fx": 422})
-    golden("plan/pipeline.txt", told.text)
+    document = describe_plan(found.plan(), catalog=found.catalog, sizes={"10.fx": 422})
+    golden("plan/pipeline.txt", document.text)
 
 
 def test_a_plan_is_told_as_data(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_value_that_does_not_fit_is_told_with_its_place(
     tmp_path: Path, column: str, expression: str, code: str, message: str
 ) -> None:
     found = made(tmp_path, update(**{column: expression}))
-    assert found.told() == [(code, message)]
+    assert found.messages() == [(code, message)]
     assert all(f.operation_order == 10 for f in found.failures())
     assert code == "W0201" or all(f.diagnostic.help for f in found.failures())
     assert marked(found)
@@ -142,7 +142,7 @@ def test_a_value_that_does_not_fit_is_told_with_its_place(
 
 def test_a_column_name_that_is_none_is_refused(tmp_path: Path) -> None:
     text = update(x="1").replace("column: x", "column: a b")
-    assert made(tmp_path, text).told()[0][0] in ("W1402", "W1017")
+    assert made(tmp_path, text).messages()[0][0] in ("W1402", "W1017")
 
 
 def test_names_may_stand_bare_or_behind_the_table_or_the_dataset(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_later_operations_see_the_columns_of_earlier_ones(tmp_path: Path) -> Non
 
 def test_a_mistake_is_told_once_however_often_its_column_is_read(tmp_path: Path) -> None:
     found = made(tmp_path, update(usd="amont * 2"), update(20, x="usd * 2", y="x + usd"), update(30, z="y"))
-    assert found.told() == [("W0207", "unknown column 'amont'")]
+    assert found.messages() == [("W0207", "unknown column 'amont'")]
 
 
 def test_new_columns_stand_behind_the_business_columns_and_before_the_system_columns(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_token_inside_a_text_is_plain_text(tmp_path: Path) -> None:
     [("currency", "W1406"), ("{{NOBODY}}", "W0212"), ("currency = 1", "W0209"), ("größe = 'ä'", "W0207")],
 )
 def test_a_selector_that_is_no_condition_is_refused(tmp_path: Path, selector: str, code: str) -> None:
-    assert [c for c, _ in made(tmp_path, update(selector=selector, x="1")).told()] == [code]
+    assert [c for c, _ in made(tmp_path, update(selector=selector, x="1")).messages()] == [code]
 
 
 # Lookups.
@@ -322,14 +322,16 @@ def test_lookups_that_lead_back_are_refused(tmp_path: Path) -> None:
 """
     )
     found = made(tmp_path, update(x="1"), changes=nested(**{"datasets/countries.yml": back}))
-    assert found.told() == [("W1212", "lookup 'customer.country.back' leads back to dataset customers v1")]
+    assert found.messages() == [
+        ("W1212", "lookup 'customer.country.back' leads back to dataset customers v1")
+    ]
 
 
 def test_a_lookup_whose_dataset_is_disabled_is_told_when_it_is_used(tmp_path: Path) -> None:
     off = nested(**{"datasets/customers.yml": CUSTOMERS.replace("status: active", "status: disabled")})
     assert made(tmp_path, update(x="1"), changes=off).failures() == ()
     found = made(tmp_path, update(x="customer.id"), changes=off)
-    assert [code for code, _ in found.told()] == ["W1213"]
+    assert [code for code, _ in found.messages()] == ["W1213"]
 
 
 # Warnings.

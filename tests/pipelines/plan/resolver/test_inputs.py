@@ -88,11 +88,11 @@ def test_options_that_mean_nothing_are_told(type: str, options: dict[str, Any], 
 
 
 def test_sound_options_are_taken() -> None:
-    said = source(
+    datasource = source(
         "csv", path_prefix="d", delimiter=";", has_header=False, quote="'", encoding="latin-1", multiline=True
     )
-    assert check_datasource(said) == ()
-    assert csv_options(said) == CsvOptions(
+    assert check_datasource(datasource) == ()
+    assert csv_options(datasource) == CsvOptions(
         delimiter=";", has_header=False, encoding="latin-1", quote="'", multiline=True
     )
     assert csv_options(source("csv")) == CsvOptions()

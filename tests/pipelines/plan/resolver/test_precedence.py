@@ -62,7 +62,7 @@ def test_a_registered_dataset_is_read_where_runs_published_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "help"),
+    ("name", "code", "help"),
     [
         ("tset", "W1301", "did you mean 'test'?"),
         ("nowhere", "W1301", "resolvers are 'main', 'test', 'off'"),
@@ -70,17 +70,17 @@ def test_a_registered_dataset_is_read_where_runs_published_it() -> None:
     ],
 )
 def test_a_named_resolver_that_cannot_answer_is_an_error_and_nothing_else_is_tried(
-    said: str, code: str, help: str
+    name: str, code: str, help: str
 ) -> None:
     for sales, overrides, default in (
-        (dataset(resolver_id="main"), project(sales=said), "main"),
-        (dataset(resolver_id=said), project(), "main"),
-        (dataset(), project(), said),
+        (dataset(resolver_id="main"), project(sales=name), "main"),
+        (dataset(resolver_id=name), project(), "main"),
+        (dataset(), project(), name),
     ):
         with pytest.raises(ResolutionError) as caught:
             choose_resolver(sales, overrides, catalog(MAIN, TEST, OFF, default=default))
         assert caught.value.code == code
-        assert repr(said) in caught.value.message
+        assert repr(name) in caught.value.message
         assert help in caught.value.help
 
 

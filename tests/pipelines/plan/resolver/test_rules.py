@@ -1,4 +1,4 @@
-"""Rules in order, their conditions, and what is told of each."""
+"""Rules in order, their conditions, and the result of each."""
 
 from __future__ import annotations
 
@@ -137,9 +137,12 @@ def test_a_condition_that_fails_names_its_rule_and_text(when: str, part: str, he
     assert part in error.message
     assert help in error.help
     assert error.diagnostics[0].at is not None
-    told = error.resolution
-    assert [(r.rule_name, r.matched) for r in told.evaluated_rules] == [("first", False), ("broken", None)]
-    assert told.evaluated_rules[1].reason.startswith("fails: ")
+    diagnostic = error.resolution
+    assert [(r.rule_name, r.matched) for r in diagnostic.evaluated_rules] == [
+        ("first", False),
+        ("broken", None),
+    ]
+    assert diagnostic.evaluated_rules[1].reason.startswith("fails: ")
 
 
 def test_no_match_lists_every_rule_its_text_and_its_result() -> None:

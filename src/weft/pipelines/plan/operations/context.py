@@ -4,10 +4,10 @@ The value of a written column is converted to the type of the column:
 
 ::
 
-    new column           the type of the expression; whole numbers have 64 bits
+    new column           the type of the expression; integers have 64 bits
     same type            as it is
     number               a wider number
-    whole, decimal       decimal(p,s): rounded half up to s digits, too large fails the run
+    integer, decimal     decimal(p,s): rounded half up to s digits, too large fails the run
     anything else        W0209: write a CAST
 """
 
@@ -51,7 +51,7 @@ class PlanContext:
     period: Period | None
     calendar: Calendar
     known_at: dt.datetime | None
-    mistakes: ErrorCollector
+    errors: ErrorCollector
     selectors: Mapping[str, Expr]
     lookups: Mapping[str, LookupNode] = field(default_factory=dict)
     aliases: Mapping[str, int] = field(default_factory=dict)
@@ -62,9 +62,9 @@ class PlanContext:
     """Whether an earlier operation may have deleted rows."""
     _resolvers: dict[tuple[str, int], ResolverChoice | None] = field(default_factory=dict)
 
-    def at_operation(self, mistakes: ErrorCollector, *, may_delete: bool) -> PlanContext:
+    def at_operation(self, errors: ErrorCollector, *, may_delete: bool) -> PlanContext:
         """Return the same context for one operation, with its own error collector."""
-        return replace(self, mistakes=mistakes, may_delete=may_delete)
+        return replace(self, errors=errors, may_delete=may_delete)
 
     @property
     def strict(self) -> bool:
@@ -73,7 +73,7 @@ class PlanContext:
 
     def report(self, code: Code, message: str, help: str, at: Source | None) -> None:
         """Record an error of the operation."""
-        self.mistakes.add(OperationError(message, code=code, help=help, at=at))
+        self.errors.add(OperationError(message, code=code, help=help, at=at))
 
     def warn(self, code: Code, message: str, help: str, at: Source | None) -> None:
         """Record a warning."""
@@ -84,7 +84,7 @@ class PlanContext:
         key = (dataset.id, dataset.version)
         if key not in self._resolvers:
             self._resolvers[key] = None
-            with self.mistakes.collect():
+            with self.errors.collect():
                 self._resolvers[key] = choose_resolver(dataset, self.project, self.catalog)
         return self._resolvers[key]
 
@@ -122,7 +122,7 @@ class PlanContext:
                     dataset, table, self.project, self.catalog, self.period, self.calendar, chosen=chosen
                 )
             except ResolutionError as problem:
-                self.mistakes.add(problem)
+                self.errors.add(problem)
                 return None
             self.warnings.extend(w for w in resolution.warnings if w not in self.warnings)
             locations = resolution.locations
@@ -173,7 +173,7 @@ def parse_text(text: LocatedText, context: PlanContext) -> Expr | None:
         tree = parse(text.text, source=text.at)
         return interpolate(tree, context.selectors) if selectors_in(tree) else tree
     except ExpressionError as problem:
-        context.mistakes.add(problem)
+        context.errors.add(problem)
         return None
 
 
@@ -187,7 +187,7 @@ def check_expression(
     try:
         return check(tree, scope, aggregates=aggregates)
     except ExpressionError as problem:
-        context.mistakes.add(problem)
+        context.errors.add(problem)
         return None
 
 

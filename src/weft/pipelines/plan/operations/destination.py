@@ -41,12 +41,14 @@ def resolve_target(op: Operation, output: Output, context: PlanContext) -> Targe
     site = op.at.of("arguments.destination")
     if destination.path is not None:
         if destination.datasource is not None or destination.table is not None:
-            return _incomplete("it names a path and a table", "leave one of them out", site, context)
+            return _report_invalid("it names a path and a table", "leave one of them out", site, context)
         return _path_target(destination, context, destination.at.of("path") or site)
     if destination.datasource is None or not destination.datasource.strip():
-        return _incomplete("it names no datasource", "write {datasource_id, table} or {path}", site, context)
+        return _report_invalid(
+            "it names no datasource", "write {datasource_id, table} or {path}", site, context
+        )
     if destination.table is None or not destination.table.strip():
-        return _incomplete("it names no table", "write {datasource_id, table} or {path}", site, context)
+        return _report_invalid("it names no table", "write {datasource_id, table} or {path}", site, context)
     source = context.catalog.datasource(destination.datasource)
     at = destination.at.of("datasource_id") or site
     if source is None:
@@ -67,7 +69,7 @@ def resolve_target(op: Operation, output: Output, context: PlanContext) -> Targe
     return _table_target(source, destination, context, site)
 
 
-def _incomplete(problem: str, help: str, at: Source | None, context: PlanContext) -> Target | None:
+def _report_invalid(problem: str, help: str, at: Source | None, context: PlanContext) -> Target | None:
     context.report("W1417", f"invalid destination: {problem}", help, at)
     return None
 
@@ -90,7 +92,7 @@ def _table_target(
     if destination.format is not None and destination.format != source.type:
         context.report(
             "W1417",
-            f"the destination says format {destination.format!r}, datasource {source.id!r} holds {source.type}",
+            f"the destination has format {destination.format!r}, but datasource {source.id!r} is {source.type}",
             "leave `format` out, or name another datasource",
             destination.at.of("format") or at,
         )
@@ -168,7 +170,7 @@ def check_names(names: Iterable[str], context: PlanContext, at: Source | None) -
 def _path_target(destination: Destination, context: PlanContext, at: Source | None) -> Target | None:
     path = str(destination.path).strip()
     if not path.strip("/"):
-        return _incomplete("its path is empty", "write a folder or a file", at, context)
+        return _report_invalid("its path is empty", "write a folder or a file", at, context)
     ending = PurePosixPath(path).suffix.removeprefix(".")
     single = ending in file_kinds()
     format = destination.format or (ending if single else "parquet")
@@ -204,9 +206,12 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
         rendered = _join_path(rendered, f"period={period or '{{period}}'}")
     if not _check_inside(rendered, folder, context, at):
         return None
-    whole = single and not named
+    holds_all_periods = single and not named
     return Target(
-        kind="file" if single else "files", location=rendered, format=format, period=None if whole else period
+        kind="file" if single else "files",
+        location=rendered,
+        format=format,
+        period=None if holds_all_periods else period,
     )
 
 
@@ -214,7 +219,7 @@ def _render_path(path: str, context: PlanContext, at: Source | None) -> str | No
     if context.period is None:
         problems = check_template(path, at)
         if problems:
-            context.mistakes.add(ResolutionError(problems))
+            context.errors.add(ResolutionError(problems))
             return None
         return path
     period = context.period
@@ -225,7 +230,7 @@ def _render_path(path: str, context: PlanContext, at: Source | None) -> str | No
     try:
         return render(path, tokens, kind="path", at=at, level=period.level)
     except ResolutionError as problem:
-        context.mistakes.add(problem)
+        context.errors.add(problem)
         return None
 
 

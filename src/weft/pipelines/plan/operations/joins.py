@@ -64,7 +64,7 @@ def draft_joins(
     for join in joins:
         findings = tuple(check_alias(join, tuple(schemas), tables))
         if findings:
-            context.mistakes.add(RuntimeJoinError(findings))
+            context.errors.add(RuntimeJoinError(findings))
         draft = _draft_join(join, scope, context)
         schemas[draft.alias] = draft.schema
         names = [j.alias.text for j in joins]
@@ -87,7 +87,7 @@ def _draft_join(join: RuntimeJoin, scope: OperationScope, context: PlanContext) 
     resolved = context.catalog.dataset(join.dataset)
     if isinstance(resolved, MissingDataset):
         if resolved.kind != "unread":
-            context.mistakes.add(
+            context.errors.add(
                 missing_join_dataset_error(resolved, join.dataset.at or join.at.of("dataset_id"))
             )
         return draft
@@ -120,13 +120,13 @@ def _table(join: RuntimeJoin, dataset: Dataset, context: PlanContext) -> tuple[D
             if isinstance(resolved, MissingDataset):
                 if resolved.kind != "unread":
                     what = f"lookup {lookup.alias!r} of {dataset}: dataset"
-                    context.mistakes.add(missing_dataset_error(resolved, what, at))
+                    context.errors.add(missing_dataset_error(resolved, what, at))
                 return None
             return resolved.dataset, resolved.dataset.main_table
     try:
         return dataset, dataset.table(join.table)
     except UnknownColumnError as problem:
-        context.mistakes.add(OperationError(problem.message, code="W1213", help=problem.help, at=at))
+        context.errors.add(OperationError(problem.message, code="W1213", help=problem.help, at=at))
         return None
 
 
@@ -193,19 +193,19 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
 def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContext) -> JoinDraft:
     """Return the join with its condition split into terms; errors are reported as VR-006 and VR-007."""
     on = draft.spec.on
-    inner = context.at_operation(type(context.mistakes)(), may_delete=context.may_delete)
+    inner = context.at_operation(type(context.errors)(), may_delete=context.may_delete)
     tree = parse_text(on, inner)
     if tree is None:
-        with context.mistakes.collect():
+        with context.errors.collect():
             try:
-                inner.mistakes.raise_all()
+                inner.errors.raise_all()
             except WeftError as problem:
                 raise RuntimeJoinError(as_condition_findings(problem)) from problem
         return draft
     try:
         parts = read_condition(tree, draft.alias, scope, strict=context.strict)
     except RuntimeJoinError as problem:
-        context.mistakes.add(problem)
+        context.errors.add(problem)
         return draft
     residual: ExpressionPredicate | None = None
     slots: tuple[tuple[str, ...], ...] = ()
@@ -214,7 +214,7 @@ def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContex
             residual = as_predicate(parts.residual, draft.alias, lambda ref: _slot(ref, scope))
         except WeftError as problem:
             finding = compile_failure(problem.message, problem.help, on.at)
-            context.mistakes.add(RuntimeJoinError([finding]))
+            context.errors.add(RuntimeJoinError([finding]))
             return draft
         slots = tuple(_slot(n, scope) for n in references(parts.residual))
     return JoinDraft(
@@ -351,7 +351,7 @@ def _build_join(
         )
     except WeftError as problem:
         finding = compile_failure(problem.message, problem.help, draft.spec.on.at)
-        context.mistakes.add(RuntimeJoinError([finding]))
+        context.errors.add(RuntimeJoinError([finding]))
         return None
 
 

@@ -30,13 +30,13 @@ def resolve_output(
     _check_columns(arguments, columns, context, op.at.of("arguments.columns"))
     target = resolve_target(op, arguments, context)
     register = _registered(op, arguments, context)
-    if target is None or context.mistakes:
+    if target is None or context.errors:
         return None, working
     target = _check_form(op, arguments, target, context)
     _check_period(op, arguments, columns, target, context)
     key = _merge_key(op, arguments, columns, working, context) if arguments.mode == "merge" else ()
     lookups = build_lookup_steps(collect_lookup_columns((chosen,)), working, context)[0]
-    if context.mistakes:
+    if context.errors:
         return None, working
     resolved = ResolvedOutput(
         seq=op.seq,

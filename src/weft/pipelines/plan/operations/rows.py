@@ -96,7 +96,7 @@ def _keys(
             context.report(
                 "W1408",
                 f"{text.text!r} would be stored in the working column {name!r}, which is a different column",
-                "write it into a column of its own with an update before, and group by that",
+                "assign it to a new column in an earlier update, and group by that column",
                 text.at,
             )
         else:
@@ -120,7 +120,7 @@ def _key(text: LocatedText, scope: OperationScope, context: PlanContext) -> Type
     column = scope.resolve(tree.qualifier, tree.name)
     if isinstance(column, Diagnostic):
         at = tree.span.place if tree.span is not None else text.at
-        context.mistakes.add(OperationError(column.message, code=column.code, help=column.help, at=at))
+        context.errors.add(OperationError(column.message, code=column.code, help=column.help, at=at))
         return None
     if tree.name in OWN_NAMES and tree.name != PERIOD.name:
         context.report(
@@ -184,10 +184,8 @@ def resolve_aggregate(
     grouping = resolve_grouping(arguments, scope, working, context)
     after = working.with_columns(grouping.created)
     read = (chosen, *(k for _, k in grouping.keys), *(v for _, v, _ in grouping.values))
-    lookups = (
-        () if context.mistakes else build_lookup_steps(collect_lookup_columns(read), working, context)[0]
-    )
-    if context.mistakes:
+    lookups = () if context.errors else build_lookup_steps(collect_lookup_columns(read), working, context)[0]
+    if context.errors:
         return None, after
     resolved = ResolvedAggregate(
         seq=op.seq,
@@ -230,7 +228,7 @@ def resolve_append(
     if isinstance(resolved, MissingDataset):
         if resolved.kind != "unread":
             at = arguments.source.at or op.at.of("arguments.source")
-            context.mistakes.add(missing_dataset_error(resolved, "source dataset", at))
+            context.errors.add(missing_dataset_error(resolved, "source dataset", at))
         return None, working
     source = build_working_set(resolved.dataset)
     scope = OperationScope(working=source)
@@ -242,7 +240,7 @@ def resolve_append(
         values = _mapped(arguments, scope, working, op, context)
     else:
         values = _unmapped(source, scope, working, op, context)
-    if context.mistakes:
+    if context.errors:
         return None, working
     return _resolved(op, resolved.dataset, chosen, keys, values, working, context), working
 
@@ -377,9 +375,9 @@ def resolve_delete(
     """Return the resolved delete, None when it has errors, and the unchanged working set."""
     chosen = resolve_selector(op.selector, operation_scope(op, working, context), context)
     lookups = (
-        () if context.mistakes else build_lookup_steps(collect_lookup_columns((chosen,)), working, context)[0]
+        () if context.errors else build_lookup_steps(collect_lookup_columns((chosen,)), working, context)[0]
     )
-    if context.mistakes:
+    if context.errors:
         return None, working
     resolved = ResolvedDelete(
         seq=op.seq, name=op.name, selector=chosen, lookups=lookups, before=working, after=working

@@ -77,7 +77,7 @@ def resolve_update(
             break  # later joins may depend on its columns
         joins.append(finished[0])
         left = finished[1]
-    if context.mistakes or len(joins) < len(drafts):
+    if context.errors or len(joins) < len(drafts):
         return None, after
     resolved = ResolvedUpdate(
         seq=op.seq,
@@ -184,17 +184,17 @@ def _value(assignment: Assignment, scope: OperationScope, context: PlanContext) 
     typed = check_expression(assignment.expression, scope, inner)
     wrong = typed is not None and not isinstance(typed.dtype, Map) and not is_unknown(typed)
     try:
-        inner.mistakes.raise_all()
+        inner.errors.raise_all()
     except WeftError as problem:
         wrong = all(d.code == "W0209" for d in problem.diagnostics)
         if not wrong:
-            context.mistakes.add(problem)
+            context.errors.add(problem)
     if wrong:
-        context.mistakes.add(
+        context.errors.add(
             OperationError(
                 "_labels is a map of strings, but the expression is not a map",
                 code="W1407",
-                help='write LABEL_SET(_labels, "region", "EMEA"); LABEL_REMOVE takes a label away',
+                help='write LABEL_SET(_labels, "region", "EMEA"); LABEL_REMOVE removes a label',
                 at=assignment.expression.at,
             )
         )
