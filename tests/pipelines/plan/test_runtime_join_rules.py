@@ -290,6 +290,13 @@ def test_an_alias_of_another_operation_is_not_visible(make: Make) -> None:
     assert finding.help == "'fx' is a join of operation 10: an alias is valid in one operation only"
 
 
+def test_an_alias_of_an_update_is_not_visible_in_a_delete(make: Make) -> None:
+    delete = "- {seq: 20, name: Drop, type: delete, selector: fx.rate > 1}"
+    finding = only(make(join("fx", "exchange_rates", ON), delete, x="fx.rate"))
+    assert (finding.code, finding.message) == ("W0207", "unknown table or join 'fx'")
+    assert finding.help == "'fx' is a join of operation 10: an alias is valid in one operation only"
+
+
 # FR-011: the shapes of `on`.
 
 
