@@ -187,7 +187,7 @@ def test_explain_join_of_a_result_is_its_lineage(any_spark: SparkSession) -> Non
 
 
 def test_explain_join_of_a_relation_that_is_no_join_says_so(any_spark: SparkSession) -> None:
-    with pytest.raises(ArgumentError, match="did not come out of a join"):
+    with pytest.raises(ArgumentError, match="is not the result of a join"):
         explain_join(relation_of(any_spark, LEFT))
 
 
@@ -230,7 +230,7 @@ def test_lineage_ends_where_the_relation_changes(any_spark: SparkSession) -> Non
         assert step.lineage is None
     with pytest.raises(ArgumentError, match="was changed since") as caught:
         explain_join(joined.select("id"))
-    assert "filter, limit and order_by keep its story" in caught.value.help
+    assert "filter, limit and order_by keep its lineage" in caught.value.help
 
 
 def test_explanations_name_the_method_that_was_called(any_spark: SparkSession) -> None:
