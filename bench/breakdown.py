@@ -45,9 +45,7 @@ def moved(left: Any, right: Any) -> Any:
     rights = right.drop_columns([*(c for c in right.column_names if c in left.column_names)])
     beside = rights.slice(0, left.num_rows)
     if beside.num_rows < left.num_rows:
-        beside = pa.concat_tables([beside] * (left.num_rows // max(beside.num_rows, 1) + 1)).slice(
-            0, left.num_rows
-        )
+        beside = pa.concat_tables([beside] * (left.num_rows // max(beside.num_rows, 1) + 1)).slice(0, left.num_rows)
     found = left
     for name in beside.column_names:
         found = found.append_column(name, beside.column(name))

@@ -57,9 +57,7 @@ def tables(work: Workload) -> tuple[Path, Path]:
 
 def _written(work: Workload, rows: int, *, is_left: bool) -> Path:
     said = json.dumps([work.data, rows, work.options, is_left, SEED], sort_keys=True)
-    name = (
-        f"{work.data}-{'left' if is_left else 'right'}-{rows}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
-    )
+    name = f"{work.data}-{'left' if is_left else 'right'}-{rows}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
     target = folder() / name
     if target.exists():
         return target
@@ -193,9 +191,7 @@ def loans(side: Side) -> Iterator[pa.Table]:
             continue
         start = EPOCH - 730 * DAY + side.rng.integers(0, 5 * 365 * DAY, n)
         length = (side.rng.exponential(21 * DAY, n)).astype(np.int64) + SECOND
-        yield pa.table(
-            {"rid": np.arange(first, first + n), "rt": _times(start), "rt_end": _times(start + length)}
-        )
+        yield pa.table({"rid": np.arange(first, first + n), "rt": _times(start), "rt_end": _times(start + length)})
 
 
 def ranges(side: Side) -> Iterator[pa.Table]:

@@ -126,9 +126,7 @@ def main() -> None:
         sys.exit(f"over the limits: {MOST_RATIO} x the join by hand, {MOST_BIND_MS} ms to bind a spec")
 
 
-def report(
-    where: dict[str, Any], rows: int, runs: int, result: dict[str, Any], bind: dict[str, float]
-) -> None:
+def report(where: dict[str, Any], rows: int, runs: int, result: dict[str, Any], bind: dict[str, float]) -> None:
     """Print the figures and keep them as JSON and Markdown."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     data = {"machine": where, "rows": rows, "runs": runs, "natural_inner": result, "bind_ms": bind}

@@ -175,11 +175,7 @@ def by_hand(spark: SparkSession, root: Path, counted: Observation | None = None)
         F.lit(None).cast("decimal(28,2)").alias("total"),
         F.lit("detail").alias("_row_kind"),
         "_period",
-        *(
-            (chosen.alias("changed"), (chosen & F.col("found")).alias("matched"))
-            if counted is not None
-            else ()
-        ),
+        *((chosen.alias("changed"), (chosen & F.col("found")).alias("matched")) if counted is not None else ()),
     )
     totals = joined.groupBy("currency").agg(F.sum("amount_reporting").alias("total"))
     summary = totals.select(
@@ -283,15 +279,11 @@ def compile_seconds(spark: SparkSession, root: Path, operations: int = 1000) -> 
     catalog = Catalog.of(loaded.workspace)
     first, _, output = loaded.workspace.projects[0].operations
     assert isinstance(first.arguments, Update)  # noqa: S101  # the project says so
-    assignment = replace(
-        first.arguments.assignments[0], expression=LocatedText("amount_local * 1.05 + line_number")
-    )
+    assignment = replace(first.arguments.assignments[0], expression=LocatedText("amount_local * 1.05 + line_number"))
     many = []
     for n in range(operations):
         named = replace(assignment, column=LocatedText(f"x{n % 40}"))
-        many.append(
-            replace(first, seq=n + 1, arguments=replace(first.arguments, joins=(), assignments=(named,)))
-        )
+        many.append(replace(first, seq=n + 1, arguments=replace(first.arguments, joins=(), assignments=(named,))))
     assert isinstance(output.arguments, Output)  # noqa: S101  # the project ends with it
     plain = replace(output.arguments, columns=None)
     project = replace(
@@ -341,9 +333,7 @@ def main() -> None:
         spark.stop()
     report(where, args.rows, args.runs, result, compiled)
     if result["ratio"] > MOST_RATIO or compiled > MOST_COMPILE_SECONDS:
-        sys.exit(
-            f"over the limits: {MOST_RATIO} x by hand, {MOST_COMPILE_SECONDS} s for a thousand operations"
-        )
+        sys.exit(f"over the limits: {MOST_RATIO} x by hand, {MOST_COMPILE_SECONDS} s for a thousand operations")
 
 
 def report(where: dict[str, Any], rows: int, runs: int, result: dict[str, Any], compiled: float) -> None:

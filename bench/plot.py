@@ -65,13 +65,9 @@ def ratios(axes: Any, results: Results) -> None:
         for label, color, mark in STYLES.values()
     ]
     marks.append(
-        plt.Line2D(
-            [], [], color=INK, marker=">", ls="", ms=9, mfc="white", mew=1.6, label="was stopped there"
-        )
+        plt.Line2D([], [], color=INK, marker=">", ls="", ms=9, mfc="white", mew=1.6, label="was stopped there")
     )
-    axes.legend(
-        handles=marks, loc="upper center", bbox_to_anchor=(0.42, -0.09), ncol=3, frameon=False, fontsize=9
-    )
+    axes.legend(handles=marks, loc="upper center", bbox_to_anchor=(0.42, -0.09), ncol=3, frameon=False, fontsize=9)
 
 
 def growth(axes: Any, results: Results) -> None:
@@ -83,9 +79,7 @@ def growth(axes: Any, results: Results) -> None:
             continue
         width = 2.6 if engine == "weft" else 1.4
         axes.plot(*zip(*points, strict=True), color=color, marker=mark, lw=width, ms=6, mec="white")
-        axes.annotate(
-            label, points[-1], (7, 0), textcoords="offset points", color=color, va="center", fontsize=8
-        )
+        axes.annotate(label, points[-1], (7, 0), textcoords="offset points", color=color, va="center", fontsize=8)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(list(GROWTH), [f"{m}M" for m in GROWTH])

@@ -41,9 +41,7 @@ def loaded(path: Path = RESULTS) -> Results:
 
 def _difference(told: dict[str, int], measure: dict[str, int]) -> str:
     names = {"rows": "rows", "matched": "matches", "sum": "the sum of matched times"}
-    parts = [
-        f"{names[k]} {told[k]:,} for {measure[k]:,}" for k in ("rows", "matched") if told[k] != measure[k]
-    ]
+    parts = [f"{names[k]} {told[k]:,} for {measure[k]:,}" for k in ("rows", "matched") if told[k] != measure[k]]
     return ", ".join(parts) or "other rows are matched"
 
 
@@ -75,8 +73,7 @@ def _costs(record: dict[str, Any]) -> tuple[str, str, str]:
     if not runs:
         return "", "", ""
     shuffled, spilled = (
-        statistics.median(run[name] for run in runs) / MB
-        for name in ("shuffle_write_bytes", "spill_disk_bytes")
+        statistics.median(run[name] for run in runs) / MB for name in ("shuffle_write_bytes", "spill_disk_bytes")
     )
     task = max(run["peak_task_bytes"] for run in runs) / MB
     python = record["peak_python_worker_bytes"] / MB
@@ -161,9 +158,7 @@ def machines(results: Results) -> list[str]:
     timed = sorted(len(record["seconds"]) for record in records if record["seconds"])
     codes = sorted({record.get("code", "unknown") for record in _ours(results)})
     if timed:
-        lines.append(
-            f"Timed runs of a figure: {' to '.join(dict.fromkeys(map(str, (timed[0], timed[-1]))))}."
-        )
+        lines.append(f"Timed runs of a figure: {' to '.join(dict.fromkeys(map(str, (timed[0], timed[-1]))))}.")
     return [*lines, f"State of Weft: {', '.join(codes)}."]
 
 
@@ -177,9 +172,7 @@ def versions(results: Results) -> str:
     found: dict[str, str] = {}
     for entry in results["workloads"].values():
         for record in entry["engines"].values():
-            found |= {
-                k: v for k, v in record["about"].items() if k not in {"strategy", "reason", "out", "weft"}
-            }
+            found |= {k: v for k, v in record["about"].items() if k not in {"strategy", "reason", "out", "weft"}}
     return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
 
 

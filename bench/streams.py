@@ -125,15 +125,11 @@ def throughput(
                 "code": source_state(),
             }
             keep()
-            said = (
-                f"{record['median']:.1f} s" if record["median"] else f"{record['status']} {record['reason']}"
-            )
+            said = f"{record['median']:.1f} s" if record["median"] else f"{record['status']} {record['reason']}"
             print(f"  {engine.name:<15} {said}", file=sys.stderr, flush=True)
 
 
-def latency(
-    chosen: list[StreamEngine], seconds: int, found: dict[str, Any], keep: Callable[[], None]
-) -> None:
+def latency(chosen: list[StreamEngine], seconds: int, found: dict[str, Any], keep: Callable[[], None]) -> None:
     """Feed the engines at a steady pace, put how long pairs took into `found` and keep each."""
     for engine in chosen:
         job = {
@@ -161,20 +157,14 @@ def state(found: dict[str, Any]) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", help=f"some of {', '.join(ENGINES)}")
     parser.add_argument("--repeat", type=int, help="timed runs (3; 1 with --quick)")
-    parser.add_argument(
-        "--orders", type=int, help=f"orders ({ORDERS:,}; {QUICK:,} with --quick); results apart"
-    )
+    parser.add_argument("--orders", type=int, help=f"orders ({ORDERS:,}; {QUICK:,} with --quick); results apart")
     parser.add_argument(
         "--paced", type=int, default=None, help="seconds of the paced run (60; 20 with --quick; 0: none)"
     )
-    parser.add_argument(
-        "--only", choices=("throughput", "paced", "state"), help="one of the runs instead of all"
-    )
+    parser.add_argument("--only", choices=("throughput", "paced", "state"), help="one of the runs instead of all")
     parser.add_argument("--quick", action="store_true", help="few rows, one timed run, results apart")
     parser.add_argument("--out", type=Path, help="the JSON file of the results")
     args = parser.parse_args()
@@ -195,9 +185,7 @@ def main() -> None:
     names = args.engines.split(",") if args.engines else list(ENGINES)
     chosen = [ENGINES[n] for n in ENGINES if n in names]
     if any(e.is_peer for e in chosen) and not Path(flink_python()).exists():
-        sys.exit(
-            f"{flink_python()} is not there: run `make bench-flink`, or leave PyFlink out with --engines"
-        )
+        sys.exit(f"{flink_python()} is not there: run `make bench-flink`, or leave PyFlink out with --engines")
     data = stream_data(args.orders)
     print(f"{data.rows[0]:,} orders x {data.rows[1]:,} shipments", file=sys.stderr, flush=True)
     results: dict[str, Any] = {"engines": {}, "paced": {}}

@@ -143,9 +143,7 @@ def _tell(name: str, record: dict[str, Any]) -> None:
 
 
 def _loaded(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = (
-        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"workloads": {}}
-    )
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"workloads": {}}
     return found
 
 
@@ -171,15 +169,11 @@ def _picked(names: Iterable[str], patterns: str | None) -> list[str]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="workloads, for example W1,uniform-*")
     parser.add_argument("--engines", help="engines, for example weft,weft:*,duckdb")
     parser.add_argument("--repeat", type=int, help="timed runs (5; 1 with --quick)")
-    parser.add_argument(
-        "--quick", action="store_true", help=f"{QUICK:.0%} of the rows, one timed run, results apart"
-    )
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK:.0%} of the rows, one timed run, results apart")
     parser.add_argument("--scale", type=float, help="share of the rows; results apart")
     parser.add_argument("--out", type=Path, help="the JSON file that results are merged into")
     parser.add_argument("--list", action="store_true", help="print workloads and engines, run nothing")
@@ -202,9 +196,7 @@ def main() -> None:
         print("\n".join([*(f"{w.name:<16} {w.title}" for w in works), "", *(e.name for e in chosen)]))
         return
     if any(e.is_peer for e in chosen) and not Path(peers_python()).exists():
-        sys.exit(
-            f"{peers_python()} is not there: run `make bench-peers`, or leave the peers out with --engines"
-        )
+        sys.exit(f"{peers_python()} is not there: run `make bench-peers`, or leave the peers out with --engines")
     for work in works:
         print(f"{work.name}: {work.left_rows:,} x {work.right_rows:,}", file=sys.stderr, flush=True)
         results = _loaded(args.out)

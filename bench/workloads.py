@@ -48,8 +48,7 @@ class Workload:
         if scale == 1:
             return self
         left, right = (
-            rows if rows <= 5000 else max(1000, int(rows * scale))
-            for rows in (self.left_rows, self.right_rows)
+            rows if rows <= 5000 else max(1000, int(rows * scale)) for rows in (self.left_rows, self.right_rows)
         )
         return replace(self, left_rows=left, right_rows=right, pairs=self.pairs * scale * scale)
 
@@ -89,9 +88,7 @@ _SKEWED = (
 )
 _NO_KEY = (
     _ticks("nokey-5M", "5M x 5M, no key", 5 * Million, 5 * Million, options={"keys": 0}),
-    _ticks(
-        "nokey-5M-1core", "5M x 5M, no key, one core", 5 * Million, 5 * Million, options={"keys": 0}, cores=1
-    ),
+    _ticks("nokey-5M-1core", "5M x 5M, no key, one core", 5 * Million, 5 * Million, options={"keys": 0}, cores=1),
     *(
         Workload(
             f"W4-{left}",

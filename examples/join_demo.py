@@ -86,9 +86,9 @@ def main() -> None:
                 ExpressionPredicate("right.status IN (?, ?)", args=["gold", "silver"]),
             ],
         )
-        orders.left_outer(
-            customers, spec, project=JoinProjection(drop=["right.status"], indicator="found")
-        ).order_by("order_id").df.show()
+        orders.left_outer(customers, spec, project=JoinProjection(drop=["right.status"], indicator="found")).order_by(
+            "order_id"
+        ).df.show()
 
         heading("What the keys would do, before joining: inspect_keys")
         inspect_keys(orders, customers, spec).order_by("customer_ref").df.show()

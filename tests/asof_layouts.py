@@ -65,11 +65,7 @@ def _served(strategy: str) -> Iterator[tuple[str, AsofSpec, ResolvedJoin]]:
 def expected(strategy: str) -> list[tuple[Any, ...]]:
     """Return the rows of all specs that a plan serves, by the reference engine."""
     left, right = tables()
-    return [
-        (name, *row)
-        for name, _, join in _served(strategy)
-        for row in reference_join(join, left.rows, right.rows)
-    ]
+    return [(name, *row) for name, _, join in _served(strategy) for row in reference_join(join, left.rows, right.rows)]
 
 
 def joined(left: DataFrame, right: DataFrame, strategy: str) -> DataFrame:

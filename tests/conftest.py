@@ -168,15 +168,9 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that `make golden` uses, and those for long searches and many kills."""
-    parser.addoption(
-        "--rewrite-golden", action="store_true", help="write golden texts instead of comparing them"
-    )
-    parser.addoption(
-        "--streams-long", action="store_true", help="2,000 random runs of streams instead of 200"
-    )
-    parser.addoption(
-        "--mutations-long", action="store_true", help="10,000 files with random faults instead of 240"
-    )
+    parser.addoption("--rewrite-golden", action="store_true", help="write golden texts instead of comparing them")
+    parser.addoption("--streams-long", action="store_true", help="2,000 random runs of streams instead of 200")
+    parser.addoption("--mutations-long", action="store_true", help="10,000 files with random faults instead of 240")
     parser.addoption(
         "--kills",
         type=int,
@@ -184,9 +178,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help=f"kill processes of streams N times, and processes of runs N times; {KILLS} unless given",
     )
-    parser.addoption(
-        "--kill-seed", type=int, default=1, metavar="S", help="the seed of the moments of these kills"
-    )
+    parser.addoption("--kill-seed", type=int, default=1, metavar="S", help="the seed of the moments of these kills")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

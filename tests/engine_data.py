@@ -18,9 +18,7 @@ RATES_ID = "6f1f7c1e-0000-4000-8000-000000000002"
 BUDGETS_ID = "6f1f7c1e-0000-4000-8000-000000000003"
 PROJECT_ID = "6f1f7c1e-0000-4000-8000-0000000000f1"
 
-FX_ON = (
-    "transactions.currency = fx.from_currency AND fx.to_currency = 'USD' AND fx.rate_type = \\\"closing\\\""
-)
+FX_ON = "transactions.currency = fx.from_currency AND fx.to_currency = 'USD' AND fx.rate_type = \\\"closing\\\""
 
 CONVERT = f"""\
 - seq: 10
@@ -45,9 +43,7 @@ WRITE = """\
 """
 
 
-def sample_workspace(
-    folder: Path, changes: Mapping[str, str | None] | None = None, /, **named: str | None
-) -> Path:
+def sample_workspace(folder: Path, changes: Mapping[str, str | None] | None = None, /, **named: str | None) -> Path:
     """Copy the FX workspace to ``folder/fx`` and return its root.
 
     `changes` gives files by their path in the workspace a new text; None removes the file.

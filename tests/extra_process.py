@@ -38,9 +38,7 @@ def rows_of(spark: SparkSession, type: str) -> list[tuple[Any, ...]]:
         rule_name="all",
     )
     by_position = ByPosition(table="table", names=(), needed=0)
-    asked = Scan(
-        session=spark, kind=type, locations=(place,), root=FOLDER, columns=by_position, source=source
-    )
+    asked = Scan(session=spark, kind=type, locations=(place,), root=FOLDER, columns=by_position, source=source)
     (part,) = scan(asked)
     return sorted(tuple(row) for row in part.frame.collect())
 
@@ -93,9 +91,7 @@ def main() -> None:
     elif EXTRA != "connect":
         assert rows_of(spark, EXTRA) == [(1, "a"), (2, "b")]
     left = weft.relation(spark.sql("SELECT * FROM VALUES ('A', 3L), ('A', 6L), ('B', 4L) AS t(symbol, at)"))
-    right = weft.relation(
-        spark.sql("SELECT * FROM VALUES ('A', 1L, 9), ('A', 5L, 8) AS q(symbol, seen, price)")
-    )
+    right = weft.relation(spark.sql("SELECT * FROM VALUES ('A', 1L, 9), ('A', 5L, 8) AS q(symbol, seen, price)"))
     joined = left.natural_asof(right, order=weft.AsofOrder(left="at", right="seen"), strategy="kernel")
     found = sorted((row.symbol, row.at, row.price) for row in joined.df.collect())
     assert found == [("A", 3, 9), ("A", 6, 8), ("B", 4, None)], found

@@ -38,9 +38,7 @@ class Environment:
     def install(self, *wanted: str) -> None:
         """Install packages; compiled files are left for the modules that are imported."""
         if shutil.which("uv"):
-            _run_or_stop(
-                ["uv", "pip", "install", "--quiet", "--python", str(self.programs / "python"), *wanted]
-            )
+            _run_or_stop(["uv", "pip", "install", "--quiet", "--python", str(self.programs / "python"), *wanted])
         else:
             pip = [str(self.programs / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
             _run_or_stop([*pip, "--disable-pip-version-check", *wanted])

@@ -200,9 +200,7 @@ def assert_schema_is_true(result: Relation, rows: Sequence[Row]) -> None:
 
     real = schema_of(result.df)
     assert [(f.name, f.dtype) for f in real] == [(f.name, f.dtype) for f in result.schema]
-    holes = [
-        f.name for i, f in enumerate(result.schema) if not f.nullable and any(row[i] is None for row in rows)
-    ]
+    holes = [f.name for i, f in enumerate(result.schema) if not f.nullable and any(row[i] is None for row in rows)]
     assert not holes, f"NULL in columns that were said to have none: {holes}"
 
 

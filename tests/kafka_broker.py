@@ -154,9 +154,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with running_broker(9092) as address:
-            sys.stdout.write(
-                f"a Kafka broker listens on {address}; Ctrl-C ends it and forgets its messages\n"
-            )
+            sys.stdout.write(f"a Kafka broker listens on {address}; Ctrl-C ends it and forgets its messages\n")
             sys.stdout.flush()
             signal.pause()
     except KeyboardInterrupt:

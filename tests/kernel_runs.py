@@ -53,9 +53,7 @@ def hash_of(key: str) -> int:
     return found
 
 
-def arrivals(
-    rows: Sequence[Row], raw: Sequence[str | None] | None = None, *, same_hash: bool = False
-) -> Arrivals:
+def arrivals(rows: Sequence[Row], raw: Sequence[str | None] | None = None, *, same_hash: bool = False) -> Arrivals:
     """Return rows (key, time[, value]) as arrivals."""
     hashes = [None if r[0] is None else (7 if same_hash else hash_of(r[0])) for r in rows]
     return Arrivals(
@@ -117,9 +115,7 @@ class Kernel:
     def rejected(self) -> list[tuple[str, str, Any]]:
         """Return side, reason and key of the rows that the last batch rejected."""
         assert self.last is not None
-        found = [
-            (r.side, r.reason, key) for r in self.last.rejects for key in r.rows.column("k0").to_pylist()
-        ]
+        found = [(r.side, r.reason, key) for r in self.last.rejects for key in r.rows.column("k0").to_pylist()]
         return sorted(found, key=repr)
 
 

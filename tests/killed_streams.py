@@ -96,9 +96,7 @@ def write_input(root: Path, sink: str, chance: random.Random) -> Input:
     """
     rows: Counter[Row] = Counter()
     sides = {name: Counter({"in": 0}) for name in ("left", "right")}
-    files: dict[str, list[list[str]]] = {
-        name: [[] for _ in range(FILES + 1)] for name in ("orders", "shipments")
-    }
+    files: dict[str, list[list[str]]] = {name: [[] for _ in range(FILES + 1)] for name in ("orders", "shipments")}
     for batch in range(FILES):
         for number in range(chance.randint(2, 6)):
             name, at = f"{batch}-{number}", 20 * batch + chance.randint(0, 9)

@@ -70,8 +70,7 @@ def rows(count: int = 30, seed: int = 7) -> list[dict[str, Any]]:
         "c": (True, False), "d": days, "e": days, "ts": zoned, "t2": zoned, "nt": times, "iv": _LENGTHS, "m": _MAPS,
     }  # fmt: skip
     return [
-        {c: None if chance.random() < 0.15 else chance.choice(pools[c]) for c in SCHEMA.names}
-        for _ in range(count)
+        {c: None if chance.random() < 0.15 else chance.choice(pools[c]) for c in SCHEMA.names} for _ in range(count)
     ]
 
 

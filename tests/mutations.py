@@ -415,9 +415,7 @@ def _broken_sql(text: str, chance: random.Random) -> str:
         new = other[0]
     elif kind < 0.8:
         value = chance.choice((*HOSTILE_VALUES, *HOSTILE_NAMES, *BROKEN_NAMES))
-        new = (
-            "'" + value.replace("'", "''") + "'" if at[0].startswith("'") or chance.random() < 0.4 else value
-        )
+        new = "'" + value.replace("'", "''") + "'" if at[0].startswith("'") or chance.random() < 0.4 else value
         new = f"`{value}`" if chance.random() < 0.15 else new
     else:
         new = chance.choice(HOSTILE_FRAGMENTS)

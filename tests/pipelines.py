@@ -102,9 +102,7 @@ def update(seq: int = 10, /, *, joins: str = "", selector: str = "", **assignmen
     if joins:
         lines += ["    joins:", *(f"      {line}" for line in joins.strip("\n").split("\n"))]
     lines.append("    assignments:")
-    lines += [
-        f"      - {{column: {name}, expression: {_quoted(text)}}}" for name, text in assignments.items()
-    ]
+    lines += [f"      - {{column: {name}, expression: {_quoted(text)}}}" for name, text in assignments.items()]
     return "\n".join(lines)
 
 
@@ -160,9 +158,7 @@ def transaction(journal: str, **values: Any) -> dict[str, Any]:
     }
 
 
-def rate(
-    currency: str, value: str, kind: str = "closing", start: str = "2026-01-01", end: str = ""
-) -> dict[str, Any]:
+def rate(currency: str, value: str, kind: str = "closing", start: str = "2026-01-01", end: str = "") -> dict[str, Any]:
     """Return a rate to USD that is valid from `start` to just before `end`."""
     return {
         "from_currency": currency,
@@ -301,9 +297,7 @@ def env_of(
     from weft.pipelines.spark.frame import Lowering, RunMoment
 
     assert plan.period is not None
-    moment = RunMoment(
-        run_id="run-1", project_id=plan.project.id, period=plan.period, at=RUN_AT, today=RUN_AT.date()
-    )
+    moment = RunMoment(run_id="run-1", project_id=plan.project.id, period=plan.period, at=RUN_AT, today=RUN_AT.date())
 
     def read(wanted: Read) -> DataFrame:
         if reads is not None:
@@ -330,20 +324,14 @@ def in_memory(spark: SparkSession, read: Read, rows: Rows) -> DataFrame:
     table = read.table
     types = {c.name: c.dtype for c in table.columns}
     types |= {f.name: f.dtype for f in temporal_columns(table.temporal_mode)}
-    kept = [
-        row
-        for row in rows
-        if is_visible(read.filter, {**dict.fromkeys(types), **row}) and not row.get("_deleted")
-    ]
+    kept = [row for row in rows if is_visible(read.filter, {**dict.fromkeys(types), **row}) and not row.get("_deleted")]
     ddl = ", ".join(f"`{name}` {to_spark(dtype).simpleString()}" for name, dtype in types.items())
     df = spark.createDataFrame([tuple(row.get(name) for name in types) for row in kept], ddl)
     business = [c for c in read.columns if any(c == d.name for d in table.columns)]
     return with_system_columns(df, read.dataset, table, run_at=RUN_AT, business=business, present={})
 
 
-def run(
-    spark: SparkSession, plan: ProjectPlan, data: Mapping[str, Rows] | None = None, **options: Any
-) -> Ran:
+def run(spark: SparkSession, plan: ProjectPlan, data: Mapping[str, Rows] | None = None, **options: Any) -> Ran:
     """Run a plan on given rows, without checkpoints, and return what it writes."""
     from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 

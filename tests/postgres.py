@@ -38,9 +38,7 @@ class Server:
 
     def start(self) -> None:
         options = f"-F -p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=40"
-        self.run(
-            "pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "start"
-        )
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "start")
 
     def stop(self) -> None:
         """Stop it at once, as a crash would."""

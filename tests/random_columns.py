@@ -88,8 +88,7 @@ def columns(
         domain = _domain(*kinds)
         values = rng.sample(domain, k=min(len(domain), rng.randint(2, 3)))
     one, other = (
-        _column(rng, name, kind, [typed(v, kind) for v in values])
-        for name, kind in zip(names, kinds, strict=True)
+        _column(rng, name, kind, [typed(v, kind) for v in values]) for name, kind in zip(names, kinds, strict=True)
     )
     return one, other
 

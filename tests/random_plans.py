@@ -113,9 +113,7 @@ LEAST = 2
 def traits(plan: Plan) -> set[str]:
     """Return what a plan meets, by the words of `TRAITS`; the number of the data set is no key."""
     keys = [k for k in plan.join.keys if k.left]
-    names = [plan.join.left.fields[k.left].name for k in keys] + [
-        plan.join.right.fields[k.right].name for k in keys
-    ]
+    names = [plan.join.left.fields[k.left].name for k in keys] + [plan.join.right.fields[k.right].name for k in keys]
     said = from_dict(plan.pack.spec).predicates
     met = {f"{len(keys)} keys"}
     met |= set() if plan.join.keys else {"no equality at all"}

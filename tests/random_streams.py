@@ -64,9 +64,7 @@ class Run:
 
     @property
     def sql(self) -> str:
-        on = " AND ".join(
-            [f"a.{key} = b.{key}" for key in self.keys] + [c for c in (self.bound, self.residual) if c]
-        )
+        on = " AND ".join([f"a.{key} = b.{key}" for key in self.keys] + [c for c in (self.bound, self.residual) if c])
         windows = ", window_start, window_end" if self.windows else ""
         columns = ", ".join(f"{s.name}.{c} AS {s.name}{c}" for s in self.sides for c in ("id", "k", "t"))
         options = f" WITH ({', '.join(self.options)})" if self.options else ""
@@ -168,9 +166,7 @@ def _chained(run: Run, rng: random.Random) -> Run:
     how = rng.choice(HOWS)
     lower, upper = rng.choice(((-5, 5), (0, 10), (-20, 0)))
     axis = rng.choice("ab")
-    more = (
-        f"{how} JOIN c ON {axis}.k = c.k AND c.t - {axis}.t BETWEEN {_seconds(lower)} AND {_seconds(upper)}"
-    )
+    more = f"{how} JOIN c ON {axis}.k = c.k AND c.t - {axis}.t BETWEEN {_seconds(lower)} AND {_seconds(upper)}"
     # Only the last join of a chain may wait for the end of its windows.
     emit = "EMIT CHANGES" if run.windows or run.emit == "EMIT FINAL" else run.emit
     sides = (*run.sides, _side(rng, "c"))
@@ -213,9 +209,7 @@ def _rows(rng: random.Random, count: int, span: int, keys: int) -> list[dict[str
         rows.append(
             {
                 "id": number,
-                "k": rng.choice((None, ""))
-                if rng.random() < 0.08
-                else ("hot" if hot else f"k{rng.randrange(keys)}"),
+                "k": rng.choice((None, "")) if rng.random() < 0.08 else ("hot" if hot else f"k{rng.randrange(keys)}"),
                 "g": rng.choice((1, 1, 1, 1, 1, 2, None)),
                 "v": rng.choice((None, 0, 1, 2, 3, 5)),
                 "t": None if rng.random() < 0.05 else START + dt.timedelta(seconds=at),

@@ -63,9 +63,7 @@ def resolver(*rules: Rule, id: str = "main", **keys: Any) -> Resolver:
 def source(type: Any = "csv", id: str = "files", /, *, status: Any = "active", **options: Any) -> DataSource:
     """Return a datasource."""
     ref = options.pop("credential_ref", None)
-    return DataSource(
-        id=id, name=id, type=type, status=status, options=FrozenMap(options), credential_ref=ref
-    )
+    return DataSource(id=id, name=id, type=type, status=status, options=FrozenMap(options), credential_ref=ref)
 
 
 def project(**overrides: str) -> Project:

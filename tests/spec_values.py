@@ -26,9 +26,9 @@ QUOTED = ("`a.b`", "`c``d`", "` `", "``", "`l.x`")
 ODD = st.text(min_size=1, max_size=6).filter(is_plain_text).map(quote)
 names = st.sampled_from(PLAIN) | st.sampled_from(QUOTED) | ODD
 
-durations = st.sampled_from(
-    ("5 seconds", "1 hour 30 minutes", "PT5S", "2d", "INTERVAL '24' HOUR", "0s")
-) | st.builds(dt.timedelta, microseconds=st.integers(0, 10**15))
+durations = st.sampled_from(("5 seconds", "1 hour 30 minutes", "PT5S", "2d", "INTERVAL '24' HOUR", "0s")) | st.builds(
+    dt.timedelta, microseconds=st.integers(0, 10**15)
+)
 numbers = st.integers(0, 10**30) | st.decimals(
     min_value=0, max_value=10**20, allow_nan=False, allow_infinity=False, places=7
 )
@@ -69,9 +69,7 @@ expression_predicates = (
         ("left.x = right.y", "right.flag", "left.x > 1 OR right.y IS NULL", 'l.`a.b` BETWEEN 1 AND r."q"')
     ).map(ExpressionPredicate)
     | values.map(lambda v: ExpressionPredicate("right.y = ?", (v,)))
-    | st.tuples(values, values).map(
-        lambda v: ExpressionPredicate("left.x IN (:a, :b)", {"a": v[0], "b": v[1]})
-    )
+    | st.tuples(values, values).map(lambda v: ExpressionPredicate("left.x IN (:a, :b)", {"a": v[0], "b": v[1]}))
 )
 predicates = column_predicates | expression_predicates
 some_predicates = st.lists(predicates, max_size=3)

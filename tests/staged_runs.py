@@ -79,17 +79,11 @@ def staged_run(root: Path, store: Store, content: str = "new", number: int = 1) 
     prepared = prepare(workspace, workspace.projects[0], "2026-01", store=store)
     run = store.create_run(_new(prepared, number))
     store.set_running(run.id)
-    records = [
-        _staged(op, root, run.id, content)
-        for op in prepared.plan.operations
-        if isinstance(op, ResolvedOutput)
-    ]
+    records = [_staged(op, root, run.id, content) for op in prepared.plan.operations if isinstance(op, ResolvedOutput)]
     for record in records:
         store.output_staged(record)
     modes = {op.seq: op.mode for op in prepared.plan.operations if isinstance(op, ResolvedOutput)}
-    return StagedRun(
-        root, store, run.id, prepared.plan, prepared.catalog, moves_of(records, modes, run, store)
-    )
+    return StagedRun(root, store, run.id, prepared.plan, prepared.catalog, moves_of(records, modes, run, store))
 
 
 def _new(prepared: Prepared, number: int) -> NewRun:

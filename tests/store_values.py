@@ -114,10 +114,6 @@ def output(run: str, seq: int = 20, **changes: Any) -> OutputRecord:
     return OutputRecord(**values | changes)
 
 
-def registration(
-    name: str = "gl_usd", period: str = "2026-01", seq: int = 20, **changes: Any
-) -> Registration:
-    place = PublishedLocation(
-        period=period, path=f"out/period={period}", format="parquet", run_id="", version=0
-    )
+def registration(name: str = "gl_usd", period: str = "2026-01", seq: int = 20, **changes: Any) -> Registration:
+    place = PublishedLocation(period=period, path=f"out/period={period}", format="parquet", run_id="", version=0)
     return Registration(dataset=dataset(name, **changes), location=place, seq=seq)

@@ -59,7 +59,9 @@ class RandomJoin:
 
     def __str__(self) -> str:
         columns = " | ".join(map(str, self.left.schema)), " | ".join(map(str, self.right.schema))
-        return f"seed={self.seed} {self.how} {self.spec}\nproject={self.project}\nleft:  {columns[0]}\nright: {columns[1]}"
+        return (
+            f"seed={self.seed} {self.how} {self.spec}\nproject={self.project}\nleft:  {columns[0]}\nright: {columns[1]}"
+        )
 
     def only(self, number: int) -> RandomJoin:
         """Return the pack with one of its data sets, to look at a failure."""
@@ -302,9 +304,7 @@ def _offset(rng: random.Random, right: RandomColumn) -> Any:
 def _predicate(rng: random.Random, sides: _Sides) -> dict[str, Any]:
     if rng.random() < 0.5:
         return {"type": "expression", "expression": _fragment(rng, sides)}
-    a, b = pair = rng.choice(
-        [sides.numbers, sides.texts, *([sides.order] if sides.order else []), *sides.keys]
-    )
+    a, b = pair = rng.choice([sides.numbers, sides.texts, *([sides.order] if sides.order else []), *sides.keys])
     # A key that is equal and also unequal would leave a pack without a match.
     operators = ("=", "<=", ">=") if pair in sides.keys else _OPERATORS
     predicate = _compared(a, b, "=" if str(a.dtype) in ("boolean", "binary") else rng.choice(operators))

@@ -33,9 +33,7 @@ def job_of(sql: str, root: Path, *, groups: int | None = 2) -> JobPlan:
 def fed(plan: JobPlan, given: Sequence[Mapping[str, Sequence[Any]] | Crash]) -> dict[str, list[Any]]:
     """Return batches as `run_job` takes them: for each stream a list of batches, empty ones too."""
     names = {i.stream.name for s in plan.statements for i in s.inputs}
-    return {
-        name: [b if isinstance(b, Crash) else list(b.get(name, ())) for b in given] for name in sorted(names)
-    }
+    return {name: [b if isinstance(b, Crash) else list(b.get(name, ())) for b in given] for name in sorted(names)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,9 +117,7 @@ def test_people_read_how_it_went(
     assert rows(root, spark) == {key: Decimal(value) for key, value in EXPECTED.items()}
 
 
-def test_a_rerun_is_identical_and_changed_inputs_are_refused(
-    first: Ran, root: Path, spark: SparkSession
-) -> None:
+def test_a_rerun_is_identical_and_changed_inputs_are_refused(first: Ran, root: Path, spark: SparkSession) -> None:
     run_id = first.data["run_id"]
     again = weft("rerun", run_id, "--json", root=root, spark=spark)
     assert (again.code, again.data["rerun_of"], again.data["identical"]) == (0, run_id, True)

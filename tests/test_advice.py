@@ -127,11 +127,7 @@ def command_problem(given: list[str]) -> str:
 
 def commands(advice: Advice) -> Iterator[str]:
     whole = _WHOLE.fullmatch(advice.text)
-    if (
-        whole is not None
-        and advice.text not in _THREADS
-        and (advice.is_code or advice.where.startswith("weft."))
-    ):
+    if whole is not None and advice.text not in _THREADS and (advice.is_code or advice.where.startswith("weft.")):
         yield whole[1]
     else:
         yield from (found[1] for found in _TICKED.finditer(advice.text))
@@ -220,11 +216,7 @@ _VARIABLE = ("<", "$", HOLE, "...")
 
 
 def unknown_with_options(advice: Advice) -> Iterator[str]:
-    if (
-        not advice.where.startswith(("weft.streams.", "docs/", "README"))
-        or advice.is_code
-        or "\\." in advice.text
-    ):
+    if not advice.where.startswith(("weft.streams.", "docs/", "README")) or advice.is_code or "\\." in advice.text:
         return
     for name in _DOTTED.findall(advice.text):
         if find_option(name, OWNERS) is None and describe_foreign(name, "1h") is None:

@@ -48,9 +48,7 @@ def test_an_engine_with_another_answer_than_duckdb_is_a_mismatch(tmp_path: Path)
 
 
 def test_a_time_with_a_wrong_answer_neither_meets_an_aim_nor_counts_as_faster(tmp_path: Path) -> None:
-    told = results(
-        tmp_path, "W1", weft=record(1.0), spark_union=record(9.0), tempo_union=record(0.5, matched=1)
-    )
+    told = results(tmp_path, "W1", weft=record(1.0), spark_union=record(9.0), tempo_union=record(0.5, matched=1))
     assert found(told, "W1", "by hand") == ("0.11 x", True)
     assert losses(told) == ["- nowhere"]
     told = results(tmp_path, "W1", weft=record(1.0, matched=1), spark_union=record(9.0))

@@ -41,6 +41,4 @@ def test_the_document_shows_the_steps_of_the_breakdown() -> None:
     page = DOCUMENT.read_text(encoding="utf-8")
     shown = page.partition(breakdown.BEGIN)[2].partition(breakdown.END)[0]
     results = json.loads(breakdown.RESULTS.read_text(encoding="utf-8"))
-    assert breakdown.BEGIN + shown + breakdown.END == breakdown.table(results), (
-        "run python bench/breakdown.py"
-    )
+    assert breakdown.BEGIN + shown + breakdown.END == breakdown.table(results), "run python bench/breakdown.py"

@@ -82,8 +82,6 @@ def test_extras_declare_what_is_asked_for_when_it_is_needed() -> None:
 
 
 def test_the_doctor_asks_for_the_releases_that_the_install_asks_for() -> None:
-    oldest = {
-        distribution(text): found[1] for text in PROJECT["dependencies"] if (found := _OLDEST.search(text))
-    }
+    oldest = {distribution(text): found[1] for text in PROJECT["dependencies"] if (found := _OLDEST.search(text))}
     assert {name: oldest[name] for name in DRIVER_NEEDS} == dict(DRIVER_NEEDS)
     assert set(WORKERS_NEED) <= set(DRIVER_NEEDS)

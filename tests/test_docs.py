@@ -63,8 +63,7 @@ class Example:
 
 def blocks(text: str) -> list[Block]:
     return [
-        Block(text.count("\n", 0, m.start("body")), m["body"], m["code"], m["shown"])
-        for m in _BLOCK.finditer(text)
+        Block(text.count("\n", 0, m.start("body")), m["body"], m["code"], m["shown"]) for m in _BLOCK.finditer(text)
     ]
 
 

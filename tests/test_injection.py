@@ -96,9 +96,7 @@ def test_a_hostile_name_is_a_column_that_is_not_there(name: str) -> None:
         lambda: infer_natural_keys(PLAIN, OTHER, exclude_shared=(name,)),
         lambda: resolve_join(JoinSpec([("id", "id")]), PLAIN, OTHER, project=JoinProjection(keep=[name])),
         lambda: resolve_join(JoinSpec([("id", "id")]), PLAIN, OTHER, project=JoinProjection(drop=[name])),
-        lambda: resolve_join(
-            JoinSpec([("id", "id")]), PLAIN, OTHER, project=JoinProjection(rename={name: "x"})
-        ),
+        lambda: resolve_join(JoinSpec([("id", "id")]), PLAIN, OTHER, project=JoinProjection(rename={name: "x"})),
     )
     for i, attempt in enumerate(attempts):
         found = outcome(attempt)
@@ -193,9 +191,7 @@ def test_any_other_operator_is_refused(operator: Any) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE_FRAGMENTS, ids=lambda t: repr(t)[:40])
 def test_a_hostile_fragment_is_refused(text: str) -> None:
-    found = outcome(
-        lambda: resolve_join(JoinSpec([], [ExpressionPredicate(text)]), PLAIN, OTHER, project=KEPT)
-    )
+    found = outcome(lambda: resolve_join(JoinSpec([], [ExpressionPredicate(text)]), PLAIN, OTHER, project=KEPT))
     assert isinstance(found, WeftError), f"{text!r} was accepted as {[c.text for c in found.conditions]}"
 
 
@@ -206,9 +202,7 @@ def test_there_are_enough_written_attempts() -> None:
 @pytest.mark.parametrize("name", LONG_FRAGMENTS)
 def test_a_long_or_deep_fragment_is_read_or_refused(name: str) -> None:
     text = LONG_FRAGMENTS[name]
-    found = outcome(
-        lambda: resolve_join(JoinSpec([], [ExpressionPredicate(text)]), PLAIN, OTHER, project=KEPT)
-    )
+    found = outcome(lambda: resolve_join(JoinSpec([], [ExpressionPredicate(text)]), PLAIN, OTHER, project=KEPT))
     if isinstance(found, WeftError):
         assert len(str(found.diagnostics[0])) < 12_000  # the text can be no longer than 10,000
     else:
@@ -242,10 +236,7 @@ def test_a_mutated_fragment_is_refused_or_harmless(text: str, data: st.DataObjec
     check_fragment(text)
 
 
-@given(
-    st.text(max_size=40)
-    | st.lists(st.sampled_from((*SNIPPETS, *"leftright.idv =<>'1")), max_size=20).map("".join)
-)
+@given(st.text(max_size=40) | st.lists(st.sampled_from((*SNIPPETS, *"leftright.idv =<>'1")), max_size=20).map("".join))
 def test_any_text_as_a_fragment_is_refused_or_harmless(text: str) -> None:
     check_fragment(text)
 
@@ -319,14 +310,10 @@ def stored() -> Any:
 
 
 @given(stored(), st.data())
-def test_a_stored_spec_with_a_hostile_value_anywhere_is_refused_or_harmless(
-    form: Any, data: st.DataObject
-) -> None:
+def test_a_stored_spec_with_a_hostile_value_anywhere_is_refused_or_harmless(form: Any, data: st.DataObject) -> None:
     text = json.dumps(form)
     places = [i for i, c in enumerate(text) if c in '":,[]{}']
-    hostile = data.draw(
-        st.sampled_from([*HOSTILE_NAMES[:35], *BROKEN_NAMES, *HOSTILE_DISTANCES[:40], *SNIPPETS])
-    )
+    hostile = data.draw(st.sampled_from([*HOSTILE_NAMES[:35], *BROKEN_NAMES, *HOSTILE_DISTANCES[:40], *SNIPPETS]))
     at = data.draw(st.sampled_from(places))
     inserted = data.draw(st.sampled_from([hostile, json.dumps(hostile), json.dumps(hostile)[1:-1]]))
     found = outcome(lambda: Serial.from_json(text[: at + 1] + inserted + text[at + 1 :]))

@@ -53,9 +53,7 @@ def no_python(tmp_path: Path) -> Path:
     """Return a folder for the start of PATH whose `python3` is not one: nobody may rely on it."""
     (tmp_path / "bin").mkdir()
     for name in ("python", "python3"):
-        (tmp_path / "bin" / name).write_text(
-            "#!/bin/sh\necho the python3 of the PATH was started >&2\nexit 97\n"
-        )
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\necho the python3 of the PATH was started >&2\nexit 97\n")
         (tmp_path / "bin" / name).chmod(0o755)
     return tmp_path / "bin"
 
@@ -69,9 +67,7 @@ def test_a_join_runs_in_a_plain_install(plain: Environment) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("jvm")
-def test_a_run_and_the_doctor_work_in_a_plain_install(
-    plain: Environment, no_python: Path, tmp_path: Path
-) -> None:
+def test_a_run_and_the_doctor_work_in_a_plain_install(plain: Environment, no_python: Path, tmp_path: Path) -> None:
     root = tmp_path / "fx"
     plain.run("weft", "init", root, first=no_python)
     assert "ok  workers" in plain.run("weft", "-C", root, "doctor", first=no_python).stdout

@@ -102,9 +102,7 @@ SESSION_NAMES = frozenset(
     "_jc _jdf _jsc _jvm sparkContext getOrCreate createTempView createOrReplaceTempView "
     "createGlobalTempView createOrReplaceGlobalTempView".split()
 )
-EMPTY_WORDS = frozenset(
-    "util utils helper helpers manager managers misc common stuff v1 v2 new old tmp".split()
-)
+EMPTY_WORDS = frozenset("util utils helper helpers manager managers misc common stuff v1 v2 new old tmp".split())
 OUR_ERRORS = frozenset(
     {
         "Diagnostic",
@@ -153,9 +151,7 @@ def folder_of(name: str) -> str:
 
 
 # Templates are files of the user's workspace, not modules.
-MODULES = tuple(
-    Module.read(path) for path in sorted((SRC / "weft").rglob("*.py")) if "templates" not in path.parts
-)
+MODULES = tuple(Module.read(path) for path in sorted((SRC / "weft").rglob("*.py")) if "templates" not in path.parts)
 NAMES = frozenset(m.name for m in MODULES)
 Rule = Callable[[Module], Iterator[str]]
 
@@ -356,9 +352,7 @@ def _undocumented(body: list[ast.stmt], owner: str) -> Iterator[str]:
     for node in body:
         if not isinstance(node, Function | ast.ClassDef) or node.name.startswith("_"):
             continue
-        decorators = {
-            d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "") for d in node.decorator_list
-        }
+        decorators = {d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "") for d in node.decorator_list}
         # A variant of a signature, a setter and an override say nothing new.
         if not decorators & {"overload", "override", "setter"} and not ast.get_docstring(node):
             yield f"{owner}.{node.name} has no docstring"
@@ -477,9 +471,7 @@ def test_everything_that_is_declared_as_late_is_there() -> None:
         calls = (node for node in ast.walk(trees[name]) if isinstance(node, ast.Call))
         assert {target for _, target in imported(calls)} == loaded, name
     for name, hooks in HOOKS.items():
-        assert hooks <= {
-            ast.unparse(t) for n in trees[name].body if isinstance(n, ast.Assign) for t in n.targets
-        }
+        assert hooks <= {ast.unparse(t) for n in trees[name].body if isinstance(n, ast.Assign) for t in n.targets}
 
 
 def test_there_is_a_house() -> None:

@@ -145,9 +145,7 @@ def test_an_extreme_value_is_told_or_taken(root: Path, case: int) -> None:
         with no_hang(case):
             for found in found_in(broken, root):
                 check_finding(found)
-            check_command(
-                weft(*(("stream", "check", JOB_FILE) if file == JOB_FILE else ("validate",)), root=root)
-            )
+            check_command(weft(*(("stream", "check", JOB_FILE) if file == JOB_FILE else ("validate",)), root=root))
     finally:
         (root / file).write_text(whole, encoding="utf-8")
 

@@ -112,9 +112,7 @@ def test_a_name_that_is_not_there_is_an_ordinary_attribute_error() -> None:
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     try:
         importlib.metadata.version("weft")
     except importlib.metadata.PackageNotFoundError:

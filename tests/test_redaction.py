@@ -239,18 +239,14 @@ def test_a_checkpoint_keeps_no_secret_and_another_one_changes_nothing(tmp_path: 
 
 
 def test_what_the_store_keeps_of_a_failure_has_no_secret() -> None:
-    failure = RunFailure(
-        operation_order=1, code="W1513", message=plant(STORE), detail=plant(f"Caused by: {STORE}")
-    )
+    failure = RunFailure(operation_order=1, code="W1513", message=plant(STORE), detail=plant(f"Caused by: {STORE}"))
     assert SECRET not in json.dumps(failure.to_dict())
 
 
 def test_every_way_out_of_a_command_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
     text = plant(STORE)
     print_stderr(text)
-    answer = Envelope(
-        command="x", text=text, next=(text,), data={"a": [text], "b": {"password": SECRET, "at": text}}
-    )
+    answer = Envelope(command="x", text=text, next=(text,), data={"a": [text], "b": {"password": SECRET, "at": text}})
     print(answer.text, answer.to_json())  # noqa: T201
     broken: Callable[..., Any] = main._report_bug
     print(broken("x", ValueError(text)).to_json())  # noqa: T201

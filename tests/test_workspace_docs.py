@@ -98,9 +98,7 @@ def test_a_file_in_the_documentation_reads_as_the_page_says(
     check(example, tmp_path, rewrite=request.config.getoption("--rewrite-golden"))
 
 
-GOOD = (
-    "```yaml\n# projects/x.yml\nproject: x\ninput: gl\noperations: [{seq: 1, name: d, type: delete}]\n```\n"
-)
+GOOD = "```yaml\n# projects/x.yml\nproject: x\ninput: gl\noperations: [{seq: 1, name: d, type: delete}]\n```\n"
 
 
 @pytest.mark.parametrize(
@@ -108,8 +106,7 @@ GOOD = (
     [
         GOOD.replace("delete", "filter"),
         GOOD.replace("yaml", "yaml raises W1003"),
-        GOOD.replace("yaml", "yaml raises W1005").replace("delete", "filter")
-        + "\n```text\nsomething else\n```\n",
+        GOOD.replace("yaml", "yaml raises W1005").replace("delete", "filter") + "\n```text\nsomething else\n```\n",
     ],
 )
 def test_a_page_that_is_wrong_fails(text: str, tmp_path: Path) -> None:

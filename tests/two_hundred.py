@@ -13,7 +13,9 @@ def _set(column: str, expression: str, more: str = "", joins: str = "") -> str:
 
 
 def _sum(by: str, expression: str) -> str:
-    return f'type: aggregate, arguments: {{group_by: [{by}], aggregations: [{{column: t, expression: "{expression}"}}]}}'
+    return (
+        f'type: aggregate, arguments: {{group_by: [{by}], aggregations: [{{column: t, expression: "{expression}"}}]}}'
+    )
 
 
 def _join(said: str) -> str:

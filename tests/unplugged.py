@@ -20,13 +20,9 @@ def unplugged(schema: Schema) -> Any:
     return Relation(None, schema, None)  # type: ignore[arg-type]
 
 
-def natural(
-    left: Schema, right: Schema, aliases: Any = (), how: Any = "inner", **options: Any
-) -> ResolvedJoin:
+def natural(left: Schema, right: Schema, aliases: Any = (), how: Any = "inner", **options: Any) -> ResolvedJoin:
     project = options.pop("project", SUFFIXES)
     predicates = options.pop("predicates", ())
     found = infer_natural_keys(left, right, aliases=aliases, **options)
     inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
-    return resolve_join(
-        JoinSpec(found.pairs, predicates), left, right, how=how, project=project, inference=inference
-    )
+    return resolve_join(JoinSpec(found.pairs, predicates), left, right, how=how, project=project, inference=inference)

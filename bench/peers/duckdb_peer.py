@@ -52,9 +52,7 @@ def query(job: dict[str, Any], columns: list[str]) -> str:
         f"CASE WHEN {first} THEN {_if_near(f'b_{c}', 'b', tolerance)} ELSE {_if_near(f'f_{c}', 'f', tolerance)} END AS {c}"
         for c in columns
     )
-    return found.format(
-        out=", ".join(f"{side}_{c}" for side in "bf" for c in columns), right=right, query=two
-    )
+    return found.format(out=", ".join(f"{side}_{c}" for side in "bf" for c in columns), right=right, query=two)
 
 
 def _if_near(column: str, side: str, tolerance: int | None) -> str:
@@ -70,9 +68,7 @@ class DuckEngine:
         self.job = job
         self.about = {"duckdb": duckdb.__version__, "out": "EXPLAIN ANALYZE"}
         self.db = duckdb.connect()
-        self.db.execute(
-            f"SET threads = {job['cores']}; SET temp_directory = '{job['scratch']}'; SET TimeZone = 'UTC'"
-        )
+        self.db.execute(f"SET threads = {job['cores']}; SET temp_directory = '{job['scratch']}'; SET TimeZone = 'UTC'")
         self.db.execute("SET preserve_insertion_order = false")
         for view, side in (("l", "left"), ("r", "right")):
             self.db.execute(f"CREATE VIEW {view} AS FROM read_parquet('{job[side]}/*.parquet')")

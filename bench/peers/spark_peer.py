@@ -19,9 +19,9 @@ def _union(left: DataFrame, right: DataFrame, keys: list[str], row: Column, when
     row_type = right.select(row.alias("r")).schema["r"].dataType
     payload = [c for c in left.columns if c not in {*keys, "t"}]
     none = [F.lit(None).cast(left.schema[c].dataType).alias(c) for c in payload]
-    return left.select(
-        *keys, "t", F.lit(1).alias("side"), *payload, F.lit(None).cast(row_type).alias("r")
-    ).unionByName(right.select(*keys, when.alias("t"), F.lit(0).alias("side"), *none, row.alias("r")))
+    return left.select(*keys, "t", F.lit(1).alias("side"), *payload, F.lit(None).cast(row_type).alias("r")).unionByName(
+        right.select(*keys, when.alias("t"), F.lit(0).alias("side"), *none, row.alias("r"))
+    )
 
 
 def union_window(left: DataFrame, right: DataFrame, job: dict[str, Any]) -> DataFrame:
@@ -97,9 +97,7 @@ def condition(left: DataFrame, right: DataFrame, job: dict[str, Any]) -> DataFra
     for term in terms[1:]:
         on &= term
     if not job["keys"]:
-        left, right = (
-            (F.broadcast(left), right) if job["rows"][0] < job["rows"][1] else (left, F.broadcast(right))
-        )
+        left, right = (F.broadcast(left), right) if job["rows"][0] < job["rows"][1] else (left, F.broadcast(right))
     return left.join(right, on, "inner").select(
         *(left[c] for c in left.columns), *(right[c] for c in right.columns if c not in job["keys"])
     )

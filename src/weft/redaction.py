@@ -137,10 +137,7 @@ def secret_spans(text: str) -> list[Span]:
 def is_secret_name(name: str) -> bool:
     """Whether the value of an option of that name is a secret.
 
-    >>> [
-    ...     is_secret_name(n)
-    ...     for n in ("sslpassword", "fs.s3a.secret.key", "pass%77ord", "credential_ref", "key")
-    ... ]
+    >>> [is_secret_name(n) for n in ("sslpassword", "fs.s3a.secret.key", "pass%77ord", "credential_ref", "key")]
     [True, True, True, False, False]
     """
     for _ in range(_ROUNDS):
@@ -194,9 +191,7 @@ def _assigned(text: str) -> Iterator[Span]:
         if not is_secret_name(m["k"]) or (text[m.start() - 1 : m.start()] == "(" and ")" in m[0]):
             continue
         value, _ = _value(m)
-        if m["bare"] is not None and (
-            _compares(m["k"], value, m["sep"]) or is_placeholder(value.rstrip(_AFTER_VALUE))
-        ):
+        if m["bare"] is not None and (_compares(m["k"], value, m["sep"]) or is_placeholder(value.rstrip(_AFTER_VALUE))):
             continue
         yield from _unquoted(*_value(m))
         at = m.end()

@@ -300,9 +300,7 @@ def test_a_project_is_activated_and_taken_out_of_use(tmp_path: Path) -> None:
     ran = weft("project", "activate", "fx_reporting", "--json", root=root)
     assert (ran.code, ran.data["status"], ran.data["failures"]) == (0, "active", [])
     assert "status: active" in (root / "projects" / "fx_reporting.yml").read_text()
-    assert (
-        weft("project", "versions", "fx_reporting", "--json", root=root).data["versions"][-1]["version"] == 2
-    )
+    assert weft("project", "versions", "fx_reporting", "--json", root=root).data["versions"][-1]["version"] == 2
     assert weft("project", "deactivate", "fx_reporting", root=root).code == 0
     assert weft("project", "ls", "--json", root=root).data["projects"][0]["status"] == "inactive"
     ran = weft("run", "fx_reporting", "-p", "2026-01", "--json", root=root)

@@ -131,9 +131,7 @@ def test_a_run_at_work_is_cancelled_by_another_command(root: Path) -> None:
         ended = weft("runs", "cancel", run.run_id, "--json", root=root)
         assert (ended.code, ended.data["status"]) == (0, "cancelled")
         cancelled = weft("runs", "cancel", "LAST", root=root)
-        assert (
-            cancelled.out == f"run {run.run_id} is cancelled: nothing is published, its process has stopped\n"
-        )
+        assert cancelled.out == f"run {run.run_id} is cancelled: nothing is published, its process has stopped\n"
         assert "weft run --resume " in cancelled.err
         operations = weft("runs", "show", "LAST", "--json", root=root).data["operations"]
         assert {op["status"] for op in operations} == {"pending"}
@@ -177,9 +175,7 @@ def test_people_read_what_ran(root: Path, golden: Callable[[str, str], None]) ->
     with opened(root) as store:
         first = staged_run(root, store, number=1)
         fx = JoinCounts(alias="fx", matched=1_234_567, unmatched=3, multiple=0)
-        counts = OperationCounts(
-            seq=10, rows_in=1_234_570, rows_out=1_234_570, rows_changed=1_234_570, joins=(fx,)
-        )
+        counts = OperationCounts(seq=10, rows_in=1_234_570, rows_out=1_234_570, rows_changed=1_234_570, joins=(fx,))
         store.operation_done(first.run_id, 10, counts)
         for seq in (20, 30):
             written = OperationCounts(seq=seq, rows_in=1_234_570, rows_out=1_234_570, rows_changed=1)

@@ -24,9 +24,7 @@ def completed(root: Path, period: str = "2026-01", *, sandbox: bool = False) -> 
     with open_store(loaded.settings.store, root) as store:
         catalog = build_catalog(loaded, store)
         calendar = catalog.calendar(project.calendar)
-        plan = resolve_project(
-            project, catalog, period=calendar.parse(period), calendar=calendar, draft=sandbox
-        )
+        plan = resolve_project(project, catalog, period=calendar.parse(period), calendar=calendar, draft=sandbox)
         new = new_run(project, period, sandbox=sandbox)
         snapshot = build_snapshot(
             plan,

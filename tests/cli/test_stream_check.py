@@ -95,11 +95,7 @@ def test_a_job_is_found_by_its_name_below_streams(folder: Path) -> None:
 def test_variables_come_from_the_command_and_from_the_environment(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (
-        (folder / "orders_shipments.sql")
-        .read_text()
-        .replace("INTERVAL '24' HOUR", "INTERVAL '${HOURS}' HOUR")
-    )
+    text = (folder / "orders_shipments.sql").read_text().replace("INTERVAL '24' HOUR", "INTERVAL '${HOURS}' HOUR")
     (folder / "job.sql").write_text(text)
     assert weft("stream", "check", "job.sql", "--json", root=folder).codes == ["W2011"]
     assert "[0s, 2h]" in weft("stream", "check", "job.sql", "-D", "HOURS=2", root=folder).out
@@ -142,9 +138,7 @@ def test_check_starts_no_jvm_and_loads_neither_pyspark_nor_numpy(folder: Path) -
         (("--nonsense",), 2, []),
     ],
 )
-def test_words_that_mean_nothing_are_refused(
-    folder: Path, words: tuple[str, ...], code: int, codes: list[str]
-) -> None:
+def test_words_that_mean_nothing_are_refused(folder: Path, words: tuple[str, ...], code: int, codes: list[str]) -> None:
     ran = weft("stream", "run", "orders_shipments.sql", *words, "--json", root=folder)
     assert (ran.code, ran.codes) == (code, codes)
     assert not (folder / ".weft").exists()

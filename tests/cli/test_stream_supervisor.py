@@ -343,9 +343,7 @@ def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
     assert started.code == 0, started.out
     child = find_process(started.data["child"])
     try:
-        found = eventually(
-            lambda: next((s for s in read_status()["statements"] if s["batches"]), None), 400, 1
-        )
+        found = eventually(lambda: next((s for s in read_status()["statements"] if s["batches"]), None), 400, 1)
         assert (found["rows"], found["state"]) == (8, "running")
         assert found["ledger"]["left"] | {"evicted": 0} == {
             "in": 10, "matched": 8, "waiting": 2, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0,
@@ -362,16 +360,12 @@ def test_a_real_job_is_killed_comes_back_goes_on_where_it_was_and_is_stopped(
         os.kill(child.pid, signal.SIGKILL)
         add_a_match(root / "data")
         eventually(lambda: not jvm.runs)
-        found = eventually(
-            lambda: next((s for s in read_status()["statements"] if s["rows"] > 8), None), 400, 1
-        )
+        found = eventually(lambda: next((s for s in read_status()["statements"] if s["rows"] > 8), None), 400, 1)
         assert (found["rows"], found["ledger"]["left"]["in"]) == (9, 11)
         assert read_status()["restarts"] == 1
         child = find_process(read_status()["pid"])
     finally:
         stopped = weft("stream", "stop", f"{JOB}.sql", "--timeout", "120s", "--force", "--json", root=root)
-    assert stopped.data["stopped"] == "after its batch", (
-        SupervisorFiles(root / ".weft/streams" / JOB).log
-    ).read_text()
+    assert stopped.data["stopped"] == "after its batch", (SupervisorFiles(root / ".weft/streams" / JOB).log).read_text()
     assert not child.runs
     assert read_status()["state"] == "stopped"

@@ -62,9 +62,7 @@ def test_a_saved_plan_must_still_hold(tmp_path: Path, spark: SparkSession) -> No
     project = root / "projects" / "fx_reporting.yml"
     project.write_text(project.read_text().replace("* fx.rate", "* fx.rate * 1"))
     words = ("run", "-p", "2026-01", "--plan", saved, "--json")
-    assert weft(*words, root=root, spark=spark).codes == [
-        "W1103"
-    ]  # an edited project says where it may write
+    assert weft(*words, root=root, spark=spark).codes == ["W1103"]  # an edited project says where it may write
     ran = weft(*words, "--sandbox", root=root, spark=spark)
     assert (ran.code, ran.codes[-1]) == (8, "W1514")
     changes = weft("plan", "-p", "2026-01", root=root)

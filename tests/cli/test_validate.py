@@ -16,9 +16,7 @@ from engine_data import CONVERT, WRITE, project_text, sample_workspace
 from two_hundred import PLANTED, project
 
 SRC = Path(__file__).parents[2] / "src"
-WRONG = CONVERT.replace("fx.from_currency", "fx.from_currncy").replace(
-    "amount_local * fx", "amont_local * fx"
-)
+WRONG = CONVERT.replace("fx.from_currency", "fx.from_currncy").replace("amount_local * fx", "amont_local * fx")
 
 
 def wrong_workspace(folder: Path) -> Path:
@@ -42,9 +40,7 @@ def test_every_mistake_is_told_with_its_place(tmp_path: Path) -> None:
     assert set(first) == {"code", "severity", "file", "range", "message", "help"}
     assert first["file"] == "projects/fx_reporting.yml"
     line = (tmp_path / "fx" / first["file"]).read_text().split("\n")[first["range"]["start"]["line"]]
-    assert (
-        line[first["range"]["start"]["character"] : first["range"]["end"]["character"]] == "fx.from_currncy"
-    )
+    assert line[first["range"]["start"]["character"] : first["range"]["end"]["character"]] == "fx.from_currncy"
 
 
 def test_people_see_carets_and_a_sum(tmp_path: Path, golden: Callable[[str, str], None]) -> None:

@@ -62,9 +62,7 @@ def test_a_mistake_is_found_at_its_place(tmp_path: Path, scenario: str, code: st
 
 
 def test_an_error_that_is_expected_is_none(tmp_path: Path) -> None:
-    inner = project_text(
-        CONVERT.replace("fx.from_currency", "fx.from_currncy") + WRITE, name="broken", id="b"
-    )
+    inner = project_text(CONVERT.replace("fx.from_currency", "fx.from_currncy") + WRITE, name="broken", id="b")
     project = inner.replace("project:\n", "", 1).replace("\n", "\n  ").rstrip()
     scenario = f"""\
 scenario:

@@ -138,9 +138,7 @@ def test_a_finding_has_a_schema() -> None:
     finding = Diagnostic("W0101", "the right side has no column 'sym'")
     assert to_json([finding]) == [finding.to_dict()]
     jsonschema.validate(finding.to_dict(), json_schema(Diagnostic))
-    assert not jsonschema.Draft202012Validator(json_schema(Diagnostic)).is_valid(
-        finding.to_dict() | {"code": "101"}
-    )
+    assert not jsonschema.Draft202012Validator(json_schema(Diagnostic)).is_valid(finding.to_dict() | {"code": "101"})
 
 
 class Spot(TypedDict):

@@ -14,9 +14,7 @@ from weft.core.source import Source
 from weft.errors import CODES, Code, Diagnostic, UnknownColumnError, WeftError
 
 ERRORS = tuple(
-    c
-    for c in vars(errors).values()
-    if isinstance(c, type) and issubclass(c, WeftError) and c is not WeftError
+    c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, WeftError) and c is not WeftError
 )
 
 
@@ -28,9 +26,7 @@ def test_codes_and_titles_are_the_same_closed_set() -> None:
 
 def test_every_title_is_short_different_and_without_a_full_stop() -> None:
     assert len(set(CODES.values())) == len(CODES)
-    assert all(
-        title and title[0].islower() and len(title) < 50 and title[-1] != "." for title in CODES.values()
-    )
+    assert all(title and title[0].islower() and len(title) < 50 and title[-1] != "." for title in CODES.values())
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.__name__)

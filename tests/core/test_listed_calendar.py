@@ -49,9 +49,7 @@ def four_four_five(first: dt.date, years: int) -> ListedCalendar:
         for month in range(12):
             if month % 3 == 0:
                 last = at + 13 * WEEK - ONE_DAY
-                periods.append(
-                    entry(f"{year}-Q{month // 3 + 1}", "quarter", at.isoformat(), last.isoformat())
-                )
+                periods.append(entry(f"{year}-Q{month // 3 + 1}", "quarter", at.isoformat(), last.isoformat()))
             weeks = 5 if month % 3 == 2 else 4
             last = at + weeks * WEEK - ONE_DAY
             periods.append(entry(f"{year}-P{month + 1:02d}", "month", at.isoformat(), last.isoformat()))

@@ -95,9 +95,7 @@ def test_a_name_in_an_expression_is_bare_only_when_it_is_a_word(name: str) -> No
     assert format_name(name) == (name if name.isidentifier() else quote(name))
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"), [("größe µ", True), ("", True), ("a\x1f", False), ("\udfff", False)]
-)
+@pytest.mark.parametrize(("text", "plain"), [("größe µ", True), ("", True), ("a\x1f", False), ("\udfff", False)])
 def test_plain_text_has_no_control_character_and_no_half_of_one(text: str, *, plain: bool) -> None:
     assert is_plain_text(text) is plain
 

@@ -42,9 +42,7 @@ class Machine(Spec):
     name: Text = ""
     speed: int = field(default=1, metadata=ALWAYS)
     owner: str = field(default="", compare=False, metadata=NEVER)
-    options: Annotated[FrozenMap[str, Any], ReadAs(dict[str, Any], freeze_values)] = field(
-        default_factory=FrozenMap
-    )
+    options: Annotated[FrozenMap[str, Any], ReadAs(dict[str, Any], freeze_values)] = field(default_factory=FrozenMap)
     parts: Annotated[tuple[Part, ...], Limits(min_length=1)]
     at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 

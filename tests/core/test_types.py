@@ -270,9 +270,7 @@ def test_a_case_sensitive_schema_takes_names_as_they_stand() -> None:
     assert exact.find("A") is None
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "says"), [("id", "ID", "but for case"), ("id", "id", "the same name")]
-)
+@pytest.mark.parametrize(("first", "second", "says"), [("id", "ID", "but for case"), ("id", "id", "the same name")])
 def test_two_columns_of_one_name_are_refused(first: str, second: str, says: str) -> None:
     with pytest.raises(AmbiguousColumnError, match=says) as caught:
         Schema((Field(first, INTEGER), Field(second, STRING)))

@@ -17,15 +17,11 @@ RIGHT = Schema.of(id="long", rate="double")
 SCOPE = TableScope({"left": LEFT, "right": RIGHT}, aliases={"l": "left", "r": "right"})
 
 
-def typed(
-    text: str, *, scope: TableScope = SCOPE, expect: DType | None = None, aggregates: bool = False
-) -> Typed:
+def typed(text: str, *, scope: TableScope = SCOPE, expect: DType | None = None, aggregates: bool = False) -> Typed:
     return check(parse(text), scope, expect=expect, aggregates=aggregates)
 
 
-def errors(
-    text: str, *, scope: TableScope = SCOPE, expect: DType | None = None, aggregates: bool = False
-) -> list[str]:
+def errors(text: str, *, scope: TableScope = SCOPE, expect: DType | None = None, aggregates: bool = False) -> list[str]:
     with pytest.raises(ExpressionError) as caught:
         typed(text, scope=scope, expect=expect, aggregates=aggregates)
     return [f"{d.code} {d.message}" for d in caught.value.diagnostics]

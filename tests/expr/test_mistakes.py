@@ -55,18 +55,14 @@ def told(text: str, dialect: Dialect = "pipeline", source: Source | None = None)
 
 
 def test_mistakes_are_explained(golden: Callable[[str, str], None]) -> None:
-    golden(
-        "expressions/mistakes.txt", "\n\n".join(f"== {name}\n{told(text)}" for name, text in MISTAKES.items())
-    )
+    golden("expressions/mistakes.txt", "\n\n".join(f"== {name}\n{told(text)}" for name, text in MISTAKES.items()))
 
 
 def test_mistakes_in_files_selectors_and_parameters_are_explained(golden: Callable[[str, str], None]) -> None:
     line = "    selector: amount > 10 AND statu = 'x'\n"
     file = "operations:\n  - type: delete\n" + line
     start = file.index("amount")
-    parts = {
-        "file": told("amount > 10 AND statu = 'x'", source=Source(file, start, len(file) - 1, file="job.yml"))
-    }
+    parts = {"file": told("amount > 10 AND statu = 'x'", source=Source(file, start, len(file) - 1, file="job.yml"))}
     big = parse("pric > 5", source=Source.whole("pric > 5", file="selectors.yml"))
     with pytest.raises(ExpressionError) as caught:
         check(interpolate(parse("ok AND {{BIG}}"), {"BIG": big}), SCOPE)

@@ -85,9 +85,7 @@ def test_a_text_has_its_tree(text: str, tree: Expr) -> None:
 def test_a_word_that_begins_no_operator_is_a_name(word: str) -> None:
     assert parse(word) == Ref(None, word)
     assert parse(f"{word} + 1 = t.{word}") == Binary("=", Binary("+", Ref(None, word), ONE), Ref("t", word))
-    assert parse(f"{word}.x IS NULL AND NOT {word}.y") == Logic(
-        "AND", (IsNull(Ref(word, "x")), Not(Ref(word, "y")))
-    )
+    assert parse(f"{word}.x IS NULL AND NOT {word}.y") == Logic("AND", (IsNull(Ref(word, "x")), Not(Ref(word, "y"))))
 
 
 @pytest.mark.parametrize("word", "and or not in is like between case when end null true select".split())
@@ -127,9 +125,7 @@ def test_references_and_selectors_come_in_text_order_once_per_occurrence() -> No
 
 
 def test_every_node_knows_where_it_stands() -> None:
-    text = (
-        "NOT (a.x + 1) * 2 IN (3, -4) OR CASE WHEN b THEN TRIM('z') END LIKE 'q%' AND CAST(c AS date) IS NULL"
-    )
+    text = "NOT (a.x + 1) * 2 IN (3, -4) OR CASE WHEN b THEN TRIM('z') END LIKE 'q%' AND CAST(c AS date) IS NULL"
     for node in walk(parse(text)):
         assert node.span is not None
         written = text[node.span.start : node.span.end]

@@ -105,9 +105,7 @@ def test_a_draft_whose_name_leaves_the_sandbox_is_not_planned(tmp_path: Path, de
 
 @pytest.mark.parametrize("destination", [WAREHOUSE, "{path: exports/gl}"])
 @pytest.mark.parametrize("draft", [True, False])
-def test_a_period_whose_name_leaves_its_target_is_not_planned(
-    tmp_path: Path, destination: str, *, draft: bool
-) -> None:
+def test_a_period_whose_name_leaves_its_target_is_not_planned(tmp_path: Path, destination: str, *, draft: bool) -> None:
     found = site(tmp_path, WRITE % destination)
     days = {"start_date": "2026-01-01", "end_date": "2026-01-31"}
     calendar = calendar_from_dict(
@@ -118,9 +116,7 @@ def test_a_period_whose_name_leaves_its_target_is_not_planned(
         }
     )
     with pytest.raises(ActivationError) as caught:
-        resolve_project(
-            found.project, found.catalog, period=calendar.periods[0], calendar=calendar, draft=draft
-        )
+        resolve_project(found.project, found.catalog, period=calendar.periods[0], calendar=calendar, draft=draft)
     assert {d.code for d in caught.value.diagnostics} == {"W1311"}
 
 
@@ -208,9 +204,7 @@ def test_a_stream_or_table_whose_name_cannot_be_a_folder_is_refused(name: str, s
     assert all(d.at is not None for d in caught.value.diagnostics)
 
 
-@pytest.mark.parametrize(
-    "path", ["../x", "../../x/*.json", "a/../../x", "./../x", "{..,in}/x", "s3a://b/../x"]
-)
+@pytest.mark.parametrize("path", ["../x", "../../x/*.json", "a/../../x", "./../x", "{..,in}/x", "s3a://b/../x"])
 def test_a_stream_path_that_climbs_out_is_refused_at_its_place(tmp_path: Path, path: str) -> None:
     assert escapes_folder(path)
     for text in (

@@ -49,17 +49,11 @@ def natural(
     found = infer_natural_keys(left, CUSTOMERS, aliases=aliases, strict=strict, **options)
     inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
     spec = JoinSpec(found.pairs)
-    return explain_resolved(
-        resolve_join(spec, left, CUSTOMERS, how=how, project=SUFFIXES, inference=inference), spec
-    )
+    return explain_resolved(resolve_join(spec, left, CUSTOMERS, how=how, project=SUFFIXES, inference=inference), spec)
 
 
-def directed(
-    spec: JoinSpec, how: Any, project: JoinProjection = SUFFIXES, ordering: Any = ()
-) -> JoinExplanation:
-    return explain_resolved(
-        resolve_join(spec, ORDERS, CUSTOMERS, how=how, project=project), spec, ordering=ordering
-    )
+def directed(spec: JoinSpec, how: Any, project: JoinProjection = SUFFIXES, ordering: Any = ()) -> JoinExplanation:
+    return explain_resolved(resolve_join(spec, ORDERS, CUSTOMERS, how=how, project=project), spec, ordering=ordering)
 
 
 def temporal(spec: JoinSpec, **project: Any) -> JoinExplanation:
@@ -86,17 +80,13 @@ EXPLAINED: dict[str, Callable[[], JoinExplanation]] = {
     "dropped_alias": lambda: natural("inner", aliases=(("customer", "id"), ("order_id", "id")), strict=False),
     "displaced_key": lambda: natural("left", aliases=(("status", "status_code"),)),
     "coalesced_full": lambda: directed(KEYED, "full"),
-    "right_keys_kept": lambda: directed(
-        KEYED, "right", JoinProjection(right_keys="keep", suffixes=("_o", "_c"))
-    ),
+    "right_keys_kept": lambda: directed(KEYED, "right", JoinProjection(right_keys="keep", suffixes=("_o", "_c"))),
     "asof_unbound": lambda: explain_spec(NEAREST),
     "asof_bound": lambda: temporal(NEAREST),
     "asof_without_tie_break": lambda: temporal(
         AsofSpec([("symbol", "symbol")], order=AsofOrder("ts", "ts"), how="inner"), keep_right_order=False
     ),
-    "predicates_only": lambda: directed(
-        JoinSpec([], [ColumnPredicate("placed", ">=", "since", "1 day")]), "inner"
-    ),
+    "predicates_only": lambda: directed(JoinSpec([], [ColumnPredicate("placed", ">=", "since", "1 day")]), "inner"),
     "semi": lambda: directed(KEYED, "semi", JoinProjection(drop=("placed",))),
     "cross": lambda: explain_resolved(resolve_join(None, ORDERS, CUSTOMERS, project=SUFFIXES), None),
     "promises": lambda: directed(
@@ -107,16 +97,10 @@ EXPLAINED: dict[str, Callable[[], JoinExplanation]] = {
     ),
     "join_unbound": lambda: explain_spec(JoinSpec([("a", "b")], relationship="1:1", unmatched="both")),
     "interval_bound": lambda: temporal(
-        IntervalSpec(
-            [("symbol", "symbol")], order=AsofOrder("ts", "ts"), lower="-1 minute", upper="0s", how="full"
-        )
+        IntervalSpec([("symbol", "symbol")], order=AsofOrder("ts", "ts"), lower="-1 minute", upper="0s", how="full")
     ),
-    "window_unbound": lambda: explain_spec(
-        WindowSpec(order=AsofOrder("ts", "ts"), window="session", gap="30m")
-    ),
-    "several": lambda: several(
-        NEAREST, AsofSpec([("symbol", "symbol")], order=AsofOrder("ts", "ts"), how="inner")
-    ),
+    "window_unbound": lambda: explain_spec(WindowSpec(order=AsofOrder("ts", "ts"), window="session", gap="30m")),
+    "several": lambda: several(NEAREST, AsofSpec([("symbol", "symbol")], order=AsofOrder("ts", "ts"), how="inner")),
     "statistics": lambda: surveyed(AsofSpec([("symbol", "symbol")], order=AsofOrder("ts", "ts"))),
     "odd_names": lambda: explain_spec(JoinSpec([("order id", "`a.b`"), ("1 = 1 OR x", "c`d")])),
 }
@@ -149,9 +133,7 @@ def test_an_explanation_is_plain_data(name: str) -> None:
 
 def test_the_data_of_a_bound_join_names_every_key_and_column() -> None:
     data = EXPLAINED["promises"]().to_dict()
-    assert data["keys"] == [
-        {"left": "left.customer_ref", "right": "right.id", "origin": "spec", "type": "long"}
-    ]
+    assert data["keys"] == [{"left": "left.customer_ref", "right": "right.id", "origin": "spec", "type": "long"}]
     assert [c["name"] for c in data["columns"]] == [
         "order_id", "customer_ref", "status", "placed", "status_c", "status_code", "customer_since", "found",
     ]  # fmt: skip
@@ -253,15 +235,8 @@ def test_a_name_cannot_add_a_line_to_the_text() -> None:
     schema = Schema((Field("id", LONG), Field(forged, LONG), Field("x\x1b[31m", LONG)))
     spec = JoinSpec([("id", "id")])
     project = JoinProjection(suffixes=("", "_r"))
-    text = str(
-        explain_resolved(
-            resolve_join(spec, schema, schema, project=project), spec, ordering=((forged, True),)
-        )
-    )
-    assert (
-        sum("fingerprint  " in line and line.startswith("  join fingerprint") for line in text.splitlines())
-        == 1
-    )
+    text = str(explain_resolved(resolve_join(spec, schema, schema, project=project), spec, ordering=((forged, True),)))
+    assert sum("fingerprint  " in line and line.startswith("  join fingerprint") for line in text.splitlines()) == 1
     assert "\x1b" not in text
 
 

@@ -20,9 +20,7 @@ RIGHT = Schema.of(k="string", u="long", b="long")
 
 def facts(*shares: float, keyed: bool = True, partitions: int = 4) -> Facts:
     """Return facts about keys A, B, .. with these shares."""
-    heavy = (
-        HeavyKey(values=(chr(ord("A") + n),) if keyed else (), share=share) for n, share in enumerate(shares)
-    )
+    heavy = (HeavyKey(values=(chr(ord("A") + n),) if keyed else (), share=share) for n, share in enumerate(shares))
     return Facts(left_rows=1000, right_rows=500, sampled=1500, partitions=partitions, heavy=tuple(heavy))
 
 

@@ -58,9 +58,7 @@ def engine(run: Run, root: Path, *, seed: int = 0) -> StreamResult:
 def rejects(found: StreamResult) -> list[tuple[Any, ...]]:
     """Return what the table of rejected rows holds, as the reference tells it."""
     names = ("side", "reason", "event_time", "watermark", "batch")
-    tables = [
-        pq.read_table(path, columns=list(names)) for path in found.checkpoint.rejects.rglob("*.parquet")
-    ]
+    tables = [pq.read_table(path, columns=list(names)) for path in found.checkpoint.rejects.rglob("*.parquet")]
     return _in_order([tuple(row[n] for n in names) for table in tables for row in table.to_pylist()])
 
 
@@ -86,9 +84,7 @@ def test_random_runs_equal_the_reference(first_seed: int, root: Path) -> None:
 def test_the_random_runs_reach_every_kind_of_row() -> None:
     """So many runs would say little if all their rows were unmatched."""
     runs = [random_run(seed) for seed in range(RUNS)]
-    ledgers = [
-        run_reference(r.plan, r.fed, final=r.final, wall_clock=WALL_CLOCK, idle=r.idle).ledger for r in runs
-    ]
+    ledgers = [run_reference(r.plan, r.fed, final=r.final, wall_clock=WALL_CLOCK, idle=r.idle).ledger for r in runs]
     totals = {
         name: sum(counts[name] for ledger in ledgers for counts in ledger.values())
         for name in ("in", "matched", "waiting", "unmatched", "late", "rejected")
@@ -146,8 +142,7 @@ def test_a_left_join_is_the_right_join_of_the_other_order(seed: int, root: Path)
         idle={n: tuple({"a": "b", "b": "a"}[x] for x in names) for n, names in run.idle.items()},
     )
     found = [
-        (batch, {_other(name): value for name, value in row.items()})
-        for batch, row in engine(mirrored, root).rows
+        (batch, {_other(name): value for name, value in row.items()}) for batch, row in engine(mirrored, root).rows
     ]
     assert as_set(found) == as_set(engine(run, root).rows), str(run)
 

@@ -72,9 +72,7 @@ def test_sealed_it_gives_the_rows_of_the_batch_join(how: str, form: str, seed: i
 
 def test_how_rows_fall_into_batches_decides_nothing_when_none_is_late() -> None:
     rng = random.Random(7)
-    plan = planned(
-        "SELECT a.id, b.id AS other FROM a FULL JOIN b ON a.k = b.k WITHIN '30s'", delays={"a": "10m"}
-    )
+    plan = planned("SELECT a.id, b.id AS other FROM a FULL JOIN b ON a.k = b.k WITHIN '30s'", delays={"a": "10m"})
     left, right = rows_of(rng, 12), rows_of(rng, 12)
     whole = run_reference(plan, [{"a": left, "b": right}])
     for _ in range(5):

@@ -109,9 +109,7 @@ def test_the_smallest_case_reads() -> None:
 
 def test_each_type_of_spec_has_its_usual_how() -> None:
     order = "order: {left: a, right: c}"
-    found = [
-        read_cases(case(spec=f"{{type: {kind}, {order}}}"))[0].how for kind in ("asof", "interval", "window")
-    ]
+    found = [read_cases(case(spec=f"{{type: {kind}, {order}}}"))[0].how for kind in ("asof", "interval", "window")]
     assert found == ["left", "inner", "inner"]
     assert read_cases(case(spec="{type: join, how: cross}"))[0].how == "cross"
 

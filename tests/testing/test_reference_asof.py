@@ -275,9 +275,7 @@ def test_of_right_rows_with_equal_time_the_greatest_wins_in_any_order_of_input(
     left = T("t \n 10:00:01")
     for rows in itertools.permutations(TIED.rows):
         right = TIED.with_rows(rows)
-        join = resolved(
-            left, right, [], asof(left, right, ("t", "u"), direction=direction, tie_break=tie_break)
-        )
+        join = resolved(left, right, [], asof(left, right, ("t", "u"), direction=direction, tie_break=tie_break))
         [found] = run(left, right, join)
         assert found[2:] == winner
 

@@ -96,9 +96,7 @@ def test_keys_of_two_types_are_compared_in_their_common_type() -> None:
     left = T("k | a \n 2 | x \n 10 | y")
     right = T("k: decimal(10,2) | b \n 2.00 | u \n 10.01 | v")
     rows = run(left, right, resolved(left, right, ["k"], how="full"))
-    assert_rows_equal(
-        rows, T("k: decimal(22,2) | a | b \n 2.00 | x | u \n 10 | y | null \n 10.01 | null | v")
-    )
+    assert_rows_equal(rows, T("k: decimal(22,2) | a | b \n 2.00 | x | u \n 10 | y | null \n 10.01 | null | v"))
 
 
 def test_a_decimal_meets_a_double_as_a_double() -> None:

@@ -144,9 +144,7 @@ def test_a_pair_that_shares_two_windows_is_one_match_of_a_relationship() -> None
     assert relationship_violations(join, pairs) == ((), ())
 
 
-@pytest.mark.parametrize(
-    ("gap", "expected"), [("9m 59s 999ms", []), ("10m", FIRST_EIGHT), ("30m", FIRST_EIGHT)]
-)
+@pytest.mark.parametrize(("gap", "expected"), [("9m 59s 999ms", []), ("10m", FIRST_EIGHT), ("30m", FIRST_EIGHT)])
 def test_a_session_joins_at_exactly_the_gap(gap: str, expected: list[str]) -> None:
     assert orders_of(window(ORDERS, SHIPMENTS, AT, "session", gap=gap)) == expected
 
@@ -165,9 +163,7 @@ def test_the_order_of_rows_does_not_matter_and_duplicates_multiply() -> None:
         assert found == sorted(FIRST_EIGHT * 4)
 
 
-def of_kind(
-    kind: Any, size: int | None = None, slide: int | None = None, gap: int | None = None
-) -> SameWindow:
+def of_kind(kind: Any, size: int | None = None, slide: int | None = None, gap: int | None = None) -> SameWindow:
     return SameWindow(left=0, right=0, kind=kind, size=size, slide=slide, gap=gap, per_window=False)
 
 

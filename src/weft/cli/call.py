@@ -36,15 +36,13 @@ PeriodOption = Annotated[
     str | None, typer.Option("-p", "--period", metavar="PERIOD", help="Period, for example 2026-01.")
 ]
 KnownAtOption = Annotated[
-    str | None,
-    typer.Option("--known-at", metavar="TIME", help="Use the data as it was known at this time (UTC)."),
+    str | None, typer.Option("--known-at", metavar="TIME", help="Use the data as it was known at this time (UTC).")
 ]
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="Run id, the beginning of one, or LAST.", show_default=False)
 ]
 ProjectArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="PROJECT", help="Project name or id; optional if there is only one."),
+    str | None, typer.Argument(metavar="PROJECT", help="Project name or id; optional if there is only one.")
 ]
 
 
@@ -74,9 +72,7 @@ class Call:
         from weft.pipelines.model.read_workspace import find_root
 
         if not self.start.is_dir():
-            raise WorkspaceError(
-                f"folder {self.start} does not exist", help="set the workspace with `-C DIR`"
-            )
+            raise WorkspaceError(f"folder {self.start} does not exist", help="set the workspace with `-C DIR`")
         return find_root(self.start)
 
     def root(self) -> Path:
@@ -157,8 +153,7 @@ def require_valid(loaded: LoadedWorkspace, project: Project | None = None) -> Wo
         raise EntityError(errors)
     if project is not None and all(p.id != project.id for p in loaded.workspace.projects):
         raise EntityError(
-            f"project {project.name!r} in {loaded.workspace.root} is invalid",
-            help="`weft validate` lists its errors",
+            f"project {project.name!r} in {loaded.workspace.root} is invalid", help="`weft validate` lists its errors"
         )
     return loaded.workspace
 
@@ -174,9 +169,7 @@ def find_project(workspace: Workspace, name: str | None) -> Project:
             code="W1802",
             help=f"name one of {format_list(names)}" if names else _ADD_PROJECT,
         )
-    matches = [p for p in workspace.projects if p.id == name] or [
-        p for p in workspace.projects if p.name == name
-    ]
+    matches = [p for p in workspace.projects if p.id == name] or [p for p in workspace.projects if p.name == name]
     if not matches:
         raise unknown_name("project", name, names, empty=_ADD_PROJECT)
     return max(matches, key=lambda p: p.version)
@@ -222,9 +215,7 @@ def parse_time(text: str | None, option: str) -> dt.datetime | None:
         return (time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time).astimezone(dt.UTC)
     except (ValueError, OverflowError) as cause:
         raise WorkspaceError(
-            f"invalid time {text!r} for {option}",
-            code="W1803",
-            help="write it as 2026-02-01 or 2026-02-01T08:30:00Z",
+            f"invalid time {text!r} for {option}", code="W1803", help="write it as 2026-02-01 or 2026-02-01T08:30:00Z"
         ) from cause
 
 
@@ -281,9 +272,7 @@ def lazy_session(call: Call, workspace: Workspace) -> Iterator[Callable[[], Sess
     from weft.io.spark.session import session_for
 
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(
-            session_for(workspace.settings.spark, workspace.root, spark=call.spark)
-        )
+        yield lambda: stack.enter_context(session_for(workspace.settings.spark, workspace.root, spark=call.spark))
 
 
 @contextmanager

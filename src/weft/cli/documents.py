@@ -38,9 +38,7 @@ def _form(*reports: type, **more: Any) -> Schema:
     properties: Schema = {}
     for report in reports:
         properties |= json_schema(report)["properties"]
-    properties |= {
-        key: value if isinstance(value, dict) else json_schema(value) for key, value in more.items()
-    }
+    properties |= {key: value if isinstance(value, dict) else json_schema(value) for key, value in more.items()}
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
@@ -143,11 +141,7 @@ def document_schema(command: str) -> Schema:
     {'const': 'weft/run/1'}
     """
     whole = _form(
-        schema={"const": f"weft/{command}/1"},
-        ok=bool,
-        data=Anything,
-        diagnostics=list[Diagnostic],
-        next=list[str],
+        schema={"const": f"weft/{command}/1"}, ok=bool, data=Anything, diagnostics=list[Diagnostic], next=list[str]
     )
     # A short form has no other keys: otherwise an incomplete longer one would pass as the short one.
     forms = [

@@ -33,9 +33,7 @@ OK, FAILED, USAGE, INVALID, CHANGES, UNMET, LOCKED, INTERRUPTED = 0, 1, 2, 3, 4,
 
 # Errors of these codes go away once another run, job or version is out of the way.
 _PIPELINE_CONFLICTS: frozenset[Code] = frozenset({"W1102", "W1103", "W1104", "W1105", "W1605"})
-_RUN_CONFLICTS: frozenset[Code] = frozenset(
-    {"W1501", "W1503", "W1504", "W1505", "W1506", "W1507", "W1510", "W1514"}
-)
+_RUN_CONFLICTS: frozenset[Code] = frozenset({"W1501", "W1503", "W1504", "W1505", "W1506", "W1507", "W1510", "W1514"})
 _STREAM_CONFLICTS: frozenset[Code] = frozenset({"W2203", "W2204", "W2205", "W2215", "W2218"})
 _CONFLICTS = _PIPELINE_CONFLICTS | _RUN_CONFLICTS | _STREAM_CONFLICTS
 # These depend on what the user typed, or appear only while data is read, whatever class they have.
@@ -68,9 +66,7 @@ class Envelope:
     @classmethod
     def from_error(cls, command: str, error: WeftError, data: Mapping[str, Any] | None = None) -> Envelope:
         """Return the result of a command that an error stopped."""
-        return cls(
-            command=command, data=data or {}, diagnostics=error.diagnostics, exit_code=exit_code_for(error)
-        )
+        return cls(command=command, data=data or {}, diagnostics=error.diagnostics, exit_code=exit_code_for(error))
 
     @property
     def ok(self) -> bool:

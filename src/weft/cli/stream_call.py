@@ -23,12 +23,9 @@ STREAMS = "streams"
 """Folder of a workspace with its jobs."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-JobArgument = Annotated[
-    str, typer.Argument(metavar="JOB", help="A .sql file, or the name of one here or in streams/.")
-]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A .sql file, or the name of one here or in streams/.")]
 DefineOption = Annotated[
-    list[str] | None,
-    typer.Option("-D", metavar="VAR=VALUE", help="Set the value of ${VAR} in the job. Repeatable."),
+    list[str] | None, typer.Option("-D", metavar="VAR=VALUE", help="Set the value of ${VAR} in the job. Repeatable.")
 ]
 
 
@@ -103,9 +100,7 @@ def parse_variables(defines: Sequence[str]) -> tuple[tuple[str, str], ...]:
     for define in defines:
         name, equals, value = define.partition("=")
         if not equals or not _VARIABLE.fullmatch(name):
-            raise WorkspaceError(
-                f"invalid variable {define!r} for -D", code="W1803", help="write -D VAR=VALUE"
-            )
+            raise WorkspaceError(f"invalid variable {define!r} for -D", code="W1803", help="write -D VAR=VALUE")
         variables.append((name, value))
     return tuple(variables)
 

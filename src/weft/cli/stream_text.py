@@ -64,15 +64,11 @@ def format_ledger(ledger: Mapping[str, Mapping[str, int]], sides: Mapping[str, s
     """
     head = ("side", *COUNTS)
     rows = [
-        (sides.get(side, side), *(f"{counts.get(name, 0):,}" for name in COUNTS))
-        for side, counts in ledger.items()
+        (sides.get(side, side), *(f"{counts.get(name, 0):,}" for name in COUNTS)) for side, counts in ledger.items()
     ]
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     return "\n".join(
-        "  "
-        + "  ".join(
-            [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-        )
+        "  " + "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
         for row in (head, *rows)
     )
 
@@ -101,9 +97,7 @@ def format_job(status: JobStatus) -> str:
     restarts = f", restarted {format_count(status.restarts, 'time')}" if status.restarts else ""
     lines = [f"{status.name} is {status.state}{process}{supervisor}{restarts}"]
     if status.is_orphan:
-        lines.append(
-            "  its supervisor has ended: stop and start the job, or it is not restarted after a failure"
-        )
+        lines.append("  its supervisor has ended: stop and start the job, or it is not restarted after a failure")
     if status.error is not None and status.state != "running":
         lines.append(f"error[{status.error.get('code')}]: {status.error.get('message')}")
         lines.append(f" = help: {status.error.get('help')}")
@@ -166,9 +160,7 @@ def format_redriven(results: Sequence[RedriveReport], *, dry_run: bool) -> str:
     lines = []
     for result in results:
         corrections = f"{result.plus:,} added and {result.minus:,} retracted"
-        location = (
-            f" to {result.location}" if result.location and not dry_run and result.plus + result.minus else ""
-        )
+        location = f" to {result.location}" if result.location and not dry_run and result.plus + result.minus else ""
         waiting = format_count(result.undecided, "row")
         rest = f"; {waiting} may still match and remain" if result.undecided else ""
         taken = format_count(result.taken, "row")

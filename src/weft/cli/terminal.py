@@ -51,8 +51,7 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (head, *rows)
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
     )
 
 

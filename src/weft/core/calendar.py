@@ -145,8 +145,7 @@ class Calendar(ABC):
         period = self.find(identifier) if isinstance(identifier, str) else None
         if period is None:
             raise PeriodError(
-                f"the calendar {self.name!r} has no period {identifier!r}",
-                help=self.suggestions(str(identifier)),
+                f"the calendar {self.name!r} has no period {identifier!r}", help=self.suggestions(str(identifier))
             )
         return period
 
@@ -165,9 +164,7 @@ class Calendar(ABC):
         """Return the levels below a level, nearest first."""
         names = [self.level(name).name]
         for above in names:
-            names += [
-                level.name for level in self.levels if above in level.parents and level.name not in names
-            ]
+            names += [level.name for level in self.levels if above in level.parents and level.name not in names]
         return tuple(names[1:])
 
     def children(self, period: Period, level: str | None = None) -> tuple[Period, ...]:
@@ -307,12 +304,7 @@ class Gregorian(Calendar):
         match = _ALMOST.fullmatch(identifier.strip())
         if match is None:
             return _FORMS
-        year, kind, number, day = (
-            match["year"],
-            (match["kind"] or "").upper(),
-            int(match["number"]),
-            match["day"],
-        )
+        year, kind, number, day = (match["year"], (match["kind"] or "").upper(), int(match["number"]), match["day"])
         digits = f"{number:02d}" if kind != "Q" else str(number)
         guess = f"{year}-{kind}{digits}" + (f"-{int(day):02d}" if day and not kind else "")
         return f"did you mean {guess!r}?\n{_FORMS}" if self.find(guess) else _FORMS
@@ -328,11 +320,7 @@ def _identifier(day: dt.date, level: str) -> str:
 
 
 def _period(
-    year: int,
-    quarter: int | None = None,
-    week: int | None = None,
-    month: int | None = None,
-    day: int | None = None,
+    year: int, quarter: int | None = None, week: int | None = None, month: int | None = None, day: int | None = None
 ) -> Period:
     """Return the period of the numbers; ValueError when the day does not exist."""
     if month is not None and day is not None:

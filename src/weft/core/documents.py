@@ -21,18 +21,7 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Self,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from weft.core.frozen import FrozenMap, freeze, thaw
 
@@ -73,9 +62,7 @@ class Document:
 
         Raises TypeError when a field without default is missing.
         """
-        known = {
-            part.attribute: _from_json(part.hint, data[part.key]) for part in _parts(cls) if part.key in data
-        }
+        known = {part.attribute: _from_json(part.hint, data[part.key]) for part in _parts(cls) if part.key in data}
         return cls(**known)
 
 

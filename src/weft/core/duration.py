@@ -23,9 +23,7 @@ for _size, _words in (
     _UNITS.update(dict.fromkeys(_words.split(), Decimal(_size)))
 
 _CALENDAR_UNITS = frozenset("mo mon month months q quarter quarters y yr yrs year years".split())
-_PART = re.compile(
-    r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*(?:(?:,|and\b)(?=\s*[0-9]))?", re.ASCII | re.IGNORECASE
-)
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*(?:(?:,|and\b)(?=\s*[0-9]))?", re.ASCII | re.IGNORECASE)
 _ISO = re.compile(
     r"P(?:(?P<w>\d+(?:\.\d+)?)W)?(?:(?P<d>\d+(?:\.\d+)?)D)?"
     r"(?:T(?:(?P<h>\d+(?:\.\d+)?)H)?(?:(?P<m>\d+(?:\.\d+)?)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
@@ -65,9 +63,7 @@ class Duration:
     def parse(cls, text: str, *, signed: bool = False) -> Duration:
         """Parse `text`; a leading sign is accepted only when `signed`."""
         if not isinstance(text, str):
-            raise ArgumentError(
-                f"a duration must be a string or a timedelta, not {type(text).__name__}", help=_HELP
-            )
+            raise ArgumentError(f"a duration must be a string or a timedelta, not {type(text).__name__}", help=_HELP)
         body = text.strip()
         sign = 1
         if body[:1] in ("-", "+"):
@@ -92,9 +88,7 @@ class Duration:
         if isinstance(value, dt.timedelta):
             value = cls(value // dt.timedelta(microseconds=1))
         if not isinstance(value, Duration):
-            raise ArgumentError(
-                f"a duration must be a string or a timedelta, not {type(value).__name__}", help=_HELP
-            )
+            raise ArgumentError(f"a duration must be a string or a timedelta, not {type(value).__name__}", help=_HELP)
         if value.microseconds < 0 and not signed:
             raise DurationError(f"duration {value} must not be negative", help=_HELP)
         return value

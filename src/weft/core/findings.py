@@ -78,13 +78,7 @@ class Findings:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def add(
-        self,
-        code: Code,
-        message: str,
-        at: SourceLocation | None,
-        help: str = "",
-        *,
-        severity: Severity = "error",
+        self, code: Code, message: str, at: SourceLocation | None, help: str = "", *, severity: Severity = "error"
     ) -> None:
         """Add a finding."""
         self.extend((Diagnostic(code, message, help=help, severity=severity, at=at),))

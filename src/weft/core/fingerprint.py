@@ -47,9 +47,7 @@ def encode(value: object) -> Any:
             return {tag: text(value)}
     if isinstance(value, Mapping):
         if not all(isinstance(k, str) for k in value):
-            raise ArgumentError(
-                "the keys of a serialised mapping must be strings", help="convert its keys to strings"
-            )
+            raise ArgumentError("the keys of a serialised mapping must be strings", help="convert its keys to strings")
         plain = {k: encode(v) for k, v in value.items()}
         # A mapping that looks like a tag is wrapped, so that different values have different JSON.
         return {_MAP: plain} if len(plain) == 1 and next(iter(plain)).startswith("$") else plain
@@ -85,9 +83,7 @@ def decode(value: Any) -> Any:
 
 def canonical_json(value: object) -> str:
     """Return the canonical JSON of `value`: keys sorted, no spaces."""
-    return json.dumps(
-        encode(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return json.dumps(encode(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def fingerprint(value: object) -> str:

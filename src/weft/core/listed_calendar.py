@@ -69,25 +69,12 @@ def calendar_from_dict(data: Mapping[str, Any]) -> ListedCalendar:
     ...         "name": "fiscal",
     ...         "levels": [{"name": "year"}, {"name": "half", "parent": "year"}],
     ...         "periods": [
-    ...             {
-    ...                 "identifier": "FY26",
-    ...                 "level": "year",
-    ...                 "start_date": "2025-07-01",
-    ...                 "end_date": "2026-06-30",
-    ...             },
-    ...             {
-    ...                 "identifier": "FY26-H1",
-    ...                 "level": "half",
-    ...                 "start_date": "2025-07-01",
-    ...                 "end_date": "2025-12-31",
-    ...             },
+    ...             {"identifier": "FY26", "level": "year", "start_date": "2025-07-01", "end_date": "2026-06-30"},
+    ...             {"identifier": "FY26-H1", "level": "half", "start_date": "2025-07-01", "end_date": "2025-12-31"},
     ...         ],
     ...     }
     ... )
-    >>> (
-    ...     str(fiscal.parent(fiscal.parse("FY26-H1"))),
-    ...     fiscal.gaps("half", fiscal.parse("FY26"))[0][0].isoformat(),
-    ... )
+    >>> (str(fiscal.parent(fiscal.parse("FY26-H1"))), fiscal.gaps("half", fiscal.parse("FY26"))[0][0].isoformat())
     ('FY26', '2026-01-01')
     """
     builder = _Builder(data)
@@ -130,9 +117,7 @@ class _Builder:
         self.add(f"{what} must be a list of mappings, not {value!r}")
         return ()
 
-    def keys(
-        self, entry: Mapping[str, Any], allowed: Sequence[str], needed: Iterable[str], what: str
-    ) -> bool:
+    def keys(self, entry: Mapping[str, Any], allowed: Sequence[str], needed: Iterable[str], what: str) -> bool:
         for key in entry:
             if key not in allowed:
                 self.add(f"unknown key {key!r} in {what}", suggest(str(key), allowed, "its keys are", most=1))
@@ -153,9 +138,7 @@ class _Builder:
                 help = suggest(str(parent), names, "levels are", most=1)
                 self.add(f"level {name!r} has the unknown parent {parent!r}", help, "W0403")
             elif _is_its_own_ancestor(name, above):
-                self.add(
-                    f"level {name!r} is its own ancestor", "the parents of a level must end at a top level"
-                )
+                self.add(f"level {name!r} is its own ancestor", "the parents of a level must end at a top level")
             yield Level(name, () if parent is None else (parent,))
 
     def read_period(self, entry: Mapping[str, Any]) -> None:
@@ -171,14 +154,10 @@ class _Builder:
             self.add(f"two periods have the identifier {name!r}", "identifiers must be unique in a calendar")
         status: Any = entry.get("status") or "open"
         if status not in _STATUSES:
-            self.add(
-                f"period {name!r} has the unknown status {status!r}", f"statuses are {format_list(_STATUSES)}"
-            )
+            self.add(f"period {name!r} has the unknown status {status!r}", f"statuses are {format_list(_STATUSES)}")
         start, last = (self.day(entry[key], name, key) for key in ("start_date", "end_date"))
         if start > last:
-            self.add(
-                f"period {name!r} ends before it starts: {start} to {last}", "the end date is the last day"
-            )
+            self.add(f"period {name!r} ends before it starts: {start} to {last}", "the end date is the last day")
         if len(self.findings) == before:
             self.periods[name] = Period(name, entry["level"], start, last + ONE_DAY, self.name, status)
 

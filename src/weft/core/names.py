@@ -82,8 +82,7 @@ def parse_name(text: object, *, what: str = "column name") -> str:
     """
     if not isinstance(text, str):
         raise ArgumentError(
-            f"{what} must be a string, not {type(text).__name__}",
-            help="write the name of a column in quotes",
+            f"{what} must be a string, not {type(text).__name__}", help="write the name of a column in quotes"
         )
     if not text.strip() or not is_plain_text(text):
         raise JoinSpecError(

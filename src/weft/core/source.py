@@ -75,10 +75,7 @@ class Source:
     def range(self) -> Range:
         """Start and end as 0-based line and character."""
         (line, char), (end_line, end_char) = self._position(self.start), self._position(self.end)
-        return {
-            "start": {"line": line, "character": char},
-            "end": {"line": end_line, "character": end_char},
-        }
+        return {"start": {"line": line, "character": char}, "end": {"line": end_line, "character": end_char}}
 
     def _position(self, offset: int) -> tuple[int, int]:
         offset = min(max(offset, 0), len(self.text))
@@ -95,12 +92,7 @@ class Source:
         number = str(line + 1)
         pad = " " * len(number)
         return "\n".join(
-            (
-                f" {pad}--> {location}",
-                f" {pad} |",
-                f" {number} | {excerpt}",
-                f" {pad} | {' ' * char}{'^' * width}",
-            )
+            (f" {pad}--> {location}", f" {pad} |", f" {number} | {excerpt}", f" {pad} | {' ' * char}{'^' * width}")
         )
 
     def _mask_line(self, char: int) -> tuple[str, int, int]:
@@ -147,9 +139,7 @@ class SourceMap:
     `values` has the locations of values, `keys` those of their keys.
 
     >>> text = "seq: 10"
-    >>> sources = SourceMap(
-    ...     Source.whole(text), FrozenMap(seq=Source(text, 5, 7)), FrozenMap(seq=Source(text, 0, 3))
-    ... )
+    >>> sources = SourceMap(Source.whole(text), FrozenMap(seq=Source(text, 5, 7)), FrozenMap(seq=Source(text, 0, 3)))
     >>> (
     ...     sources.of("seq").column,
     ...     sources.key("seq").column,

@@ -119,9 +119,7 @@ class _Writer:
     def advice(self, name: str) -> str:
         close = find_similar(name, self.env, most=1)
         hint = f"did you mean {format_list(close)}?\n" if close else ""
-        return (
-            f"{hint}set it with -D {name}=value or in the environment, or give a default: ${{{name}:-value}}"
-        )
+        return f"{hint}set it with -D {name}=value or in the environment, or give a default: ${{{name}:-value}}"
 
     def add_finding(self, message: str, help: str, stop: re.Match[str]) -> None:
         at = Source(self.text, stop.start(), stop.end(), self.file)

@@ -226,8 +226,7 @@ def parse_type(text: str) -> DType:
     """
     if not isinstance(text, str):
         raise ArgumentError(
-            f"a type must be a string, not {type(text).__name__}",
-            help="write for example 'long' or 'decimal(10,2)'",
+            f"a type must be a string, not {type(text).__name__}", help="write for example 'long' or 'decimal(10,2)'"
         )
     if text.count("<") > MAX_NESTING:
         raise JoinSpecError(

@@ -216,9 +216,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return replace(expr, condition=change(expr.condition), value=change(expr.value))
         case Case():
             operand = change(expr.operand) if expr.operand is not None else None
-            whens = tuple(
-                replace(w, condition=change(w.condition), value=change(w.value)) for w in expr.whens
-            )
+            whens = tuple(replace(w, condition=change(w.condition), value=change(w.value)) for w in expr.whens)
             otherwise = change(expr.otherwise) if expr.otherwise is not None else None
             return replace(expr, operand=operand, whens=whens, otherwise=otherwise)
         case _:

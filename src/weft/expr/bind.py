@@ -29,9 +29,7 @@ def bind(expr: Expr, args: Sequence[object] | Mapping[str, object]) -> Expr:
         )
     found = placeholders(expr)
     named = isinstance(args, Mapping)
-    errors = _mixed(found) or (
-        _misnamed(found, args) if isinstance(args, Mapping) else _miscounted(found, args)
-    )
+    errors = _mixed(found) or (_misnamed(found, args) if isinstance(args, Mapping) else _miscounted(found, args))
     if errors:
         raise ExpressionError(errors)
     order = iter(range(len(found)))
@@ -44,9 +42,7 @@ def bind(expr: Expr, args: Sequence[object] | Mapping[str, object]) -> Expr:
         try:
             return replace(literal(value), span=node.span)
         except (ArgumentError, ExpressionError) as error:
-            problems.append(
-                _problem(f"the value of {_format_placeholder(node)}: {error.message}", node, error.help)
-            )
+            problems.append(_problem(f"the value of {_format_placeholder(node)}: {error.message}", node, error.help))
             return node
 
     filled = fill(expr)
@@ -99,9 +95,7 @@ def _mixed(found: tuple[Placeholder, ...]) -> list[Diagnostic]:
     if not marks or len(marks) == len(found):
         return []
     other = next(p for p in found if p.name is not None)
-    return [
-        _problem(f"? and {_format_placeholder(other)} cannot be mixed", marks[0], "use only ? or only names")
-    ]
+    return [_problem(f"? and {_format_placeholder(other)} cannot be mixed", marks[0], "use only ? or only names")]
 
 
 def _miscounted(found: tuple[Placeholder, ...], args: Sequence[object]) -> list[Diagnostic]:
@@ -109,9 +103,7 @@ def _miscounted(found: tuple[Placeholder, ...], args: Sequence[object]) -> list[
     if names:
         return [
             _problem(
-                f"{_format_placeholder(names[0])} needs values by name",
-                names[0],
-                "pass a mapping of names to values",
+                f"{_format_placeholder(names[0])} needs values by name", names[0], "pass a mapping of names to values"
             )
         ]
     if len(found) == len(args):
@@ -129,17 +121,11 @@ def _misnamed(found: tuple[Placeholder, ...], args: Mapping[str, object]) -> lis
     for node in found:
         if node.name not in args:
             close = find_similar(str(node.name), map(str, args))
-            help = (
-                f"did you mean {' or '.join(close)}?"
-                if close
-                else f"the values are {format_list(map(str, args))}"
-            )
+            help = f"did you mean {' or '.join(close)}?" if close else f"the values are {format_list(map(str, args))}"
             errors.append(_problem(f"no value for {_format_placeholder(node)}", node, help))
     unused = [name for name in args if name not in {p.name for p in found}]
     if unused:
-        errors.append(
-            _problem(f"no placeholder uses {format_list(map(str, unused))}", None, "remove the value")
-        )
+        errors.append(_problem(f"no placeholder uses {format_list(map(str, unused))}", None, "remove the value"))
     return errors
 
 
@@ -166,9 +152,7 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
                 _at(
                     node,
                     Diagnostic(
-                        "W0213",
-                        f"selectors contain each other: {cycle}",
-                        help="remove the reference from one of them",
+                        "W0213", f"selectors contain each other: {cycle}", help="remove the reference from one of them"
                     ),
                 )
             )

@@ -53,8 +53,7 @@ def cast_value(value: Any, source: DType, target: DType, zone: dt.tzinfo) -> Any
     cast = _CASTS.get(kind)
     if cast is None:
         raise EvaluationError(
-            f"{source} cannot be cast to {target}",
-            help="compute it from the nested values, or remove the cast",
+            f"{source} cannot be cast to {target}", help="compute it from the nested values, or remove the cast"
         )
     return cast(value, target, zone)
 

@@ -28,28 +28,14 @@ from weft.expr.ast import (
     Selector,
 )
 from weft.expr.casts import castable
-from weft.expr.checking import (
-    CallCheck,
-    binary,
-    cast_help,
-    compare,
-    convert,
-    meet,
-    meet_help,
-    negate,
-)
+from weft.expr.checking import CallCheck, binary, cast_help, compare, convert, meet, meet_help, negate
 from weft.expr.functions import FUNCTIONS
 from weft.expr.render import source_text
 from weft.expr.typed import Scope, Typed
 
 
 def check(
-    expr: Expr,
-    scope: Scope,
-    *,
-    expect: DType | None = None,
-    aggregates: bool = False,
-    today: bool = True,
+    expr: Expr, scope: Scope, *, expect: DType | None = None, aggregates: bool = False, today: bool = True
 ) -> Typed:
     """Return the expression with its types, or raise with every error in it.
 
@@ -133,9 +119,7 @@ class _Checker:
     def call(self, node: Call) -> Typed | None:
         function = FUNCTIONS[node.name]
         if node.name == "TODAY" and not self.today:
-            self.findings.add(
-                "W0215", "TODAY() is not available here", node.place, "pass the date as a value"
-            )
+            self.findings.add("W0215", "TODAY() is not available here", node.place, "pass the date as a value")
             return None
         if not function.aggregate:
             args = self.all(node.args)
@@ -149,9 +133,7 @@ class _Checker:
             return None
         elif self.inside is not None:
             message = f"{node.name} is nested inside {self.inside}"
-            self.findings.add(
-                "W0211", message, node.place, "compute the inner aggregate in a separate column"
-            )
+            self.findings.add("W0211", message, node.place, "compute the inner aggregate in a separate column")
             return None
         else:
             self.inside = node.name
@@ -218,9 +200,7 @@ class _Checker:
             return None
         if arg.dtype not in (STRING, NULL):
             help = cast_help(arg, STRING)
-            self.findings.add(
-                "W0209", f"the left side of LIKE is {arg.dtype}, expected a string", node.arg.place, help
-            )
+            self.findings.add("W0209", f"the left side of LIKE is {arg.dtype}, expected a string", node.arg.place, help)
             return None
         arg = convert(arg, STRING) if arg.dtype == NULL else arg
         return Typed("like", BOOLEAN, arg.nullable, (arg,), value=node.pattern, expr=node)
@@ -271,11 +251,7 @@ class _Checker:
             return None
         if not castable(arg.dtype, node.dtype):
             message = f"{arg.dtype} cannot be cast to {node.dtype}"
-            help = (
-                f"write IF({source_text(node.arg)}, 1, 0)"
-                if arg.dtype == BOOLEAN and node.dtype.is_numeric
-                else ""
-            )
+            help = f"write IF({source_text(node.arg)}, 1, 0)" if arg.dtype == BOOLEAN and node.dtype.is_numeric else ""
             self.findings.add("W0209", message, node.place, help)
             return None
         if arg.op == "lit" and arg.value is None:
@@ -286,9 +262,7 @@ class _Checker:
         if isinstance(node, Selector):
             self.findings.add("W0212", f"selector {source_text(node)} has no value", node.place)
         else:
-            self.findings.add(
-                "W0214", f"parameter {source_text(node)} has no value", node.place, "pass a value for it"
-            )
+            self.findings.add("W0214", f"parameter {source_text(node)} has no value", node.place, "pass a value for it")
 
 
 def _scalar(name: str) -> str:

@@ -116,9 +116,7 @@ def exact(arg: Typed) -> Typed:
 def meet(args: Sequence[Typed]) -> tuple[DType | None, tuple[Typed, ...]]:
     """Return the common type and the operands converted to it; None without a common type."""
     if any(isinstance(a.dtype, Decimal) for a in args):
-        args = [
-            exact(a) if a.op == "lit" and isinstance(a.value, int) and a.dtype.is_integer else a for a in args
-        ]
+        args = [exact(a) if a.op == "lit" and isinstance(a.value, int) and a.dtype.is_integer else a for a in args]
     common: DType = args[0].dtype
     for arg in args[1:]:
         wider = common if arg.dtype == common else common_type(common, arg.dtype)
@@ -187,27 +185,19 @@ def binary(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed
     return _arithmetic(node, left, right, findings)
 
 
-def compare(
-    node: Expr, op: str, left: Typed, right: Typed, findings: Findings, word: str = ""
-) -> Typed | None:
+def compare(node: Expr, op: str, left: Typed, right: Typed, findings: Findings, word: str = "") -> Typed | None:
     """Return the comparison of two operands in their common type; messages call it `word`."""
     word = word or op
     common, operands = meet((left, right))
     sortable = common is not None and common.is_orderable and not isinstance(common, Map)
     if not sortable:
         findings.add(
-            "W0209",
-            f"{_sides(word, left, right)}: they cannot be compared",
-            node.place,
-            meet_help(left, right),
+            "W0209", f"{_sides(word, left, right)}: they cannot be compared", node.place, meet_help(left, right)
         )
         return None
     if common == BOOLEAN and op in ("<", "<=", ">", ">="):
         findings.add(
-            "W0209",
-            f"{_sides(word, left, right)}: a boolean has no order",
-            node.place,
-            "use =, <>, AND, OR or NOT",
+            "W0209", f"{_sides(word, left, right)}: a boolean has no order", node.place, "use =, <>, AND, OR or NOT"
         )
         return None
     nullable = op != "<=>" and (left.nullable or right.nullable)
@@ -223,9 +213,7 @@ def _concatenate(node: Binary, left: Typed, right: Typed, findings: Findings) ->
     for side, arg in (("left", left), ("right", right)):
         if arg.dtype not in (STRING, NULL):
             help = cast_help(arg, STRING)
-            findings.add(
-                "W0209", f"the {side} side of || is {arg.dtype}, expected a string", arg.expr.place, help
-            )
+            findings.add("W0209", f"the {side} side of || is {arg.dtype}, expected a string", arg.expr.place, help)
             good = False
     operands = tuple(convert(a, STRING) if a.dtype == NULL else a for a in (left, right))
     nullable = left.nullable or right.nullable
@@ -329,8 +317,6 @@ def negate(node: Expr, arg: Typed, findings: Findings) -> Typed | None:
     elif dtype == Scalar("float"):
         arg = convert(arg, DOUBLE)
     elif not (dtype.is_numeric or dtype == INTERVAL):
-        findings.add(
-            "W0209", f"the operand of - is {dtype}, expected a number", node.place, _number_help(arg)
-        )
+        findings.add("W0209", f"the operand of - is {dtype}, expected a number", node.place, _number_help(arg))
         return None
     return Typed("neg", arg.dtype, arg.nullable, (arg,), expr=node)

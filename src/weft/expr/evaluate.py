@@ -19,9 +19,7 @@ from weft.expr.values import compute, fit
 Lookup = Callable[[Hashable], object]
 
 
-def evaluate(
-    typed: Typed, lookup: Lookup, *, today: dt.date | None = None, zone: dt.tzinfo = dt.UTC
-) -> object:
+def evaluate(typed: Typed, lookup: Lookup, *, today: dt.date | None = None, zone: dt.tzinfo = dt.UTC) -> object:
     """Return the value for one row; `lookup` gives the value of each slot.
 
     `zone` is the session's time zone, in which dates and times without a zone are read.

@@ -6,19 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from weft.core.names import find_similar
-from weft.core.types import (
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    LONG,
-    NULL,
-    STRING,
-    TIMESTAMP_NTZ,
-    Decimal,
-    DType,
-    Map,
-)
+from weft.core.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, NULL, STRING, TIMESTAMP_NTZ, Decimal, DType, Map
 from weft.expr.ast import Lit
 from weft.expr.checking import (
     CONDITION,
@@ -212,18 +200,12 @@ def date_trunc(call: CallCheck) -> Typed | None:
         value = repr(unit.value) if unit.op == "lit" else "not a constant"
         words = ", ".join(UNITS)
         call.findings.add(
-            "W0209",
-            f"argument 1 of DATE_TRUNC is {value}, expected a unit",
-            unit.expr.place,
-            f"units are {words}",
+            "W0209", f"argument 1 of DATE_TRUNC is {value}, expected a unit", unit.expr.place, f"units are {words}"
         )
         return None
     if moment is not None and moment.dtype == DATE and UNITS.index(name) > UNITS.index("day"):
         call.findings.add(
-            "W0209",
-            f"a date cannot be truncated to the {name}",
-            call.node.place,
-            cast_help(moment, TIMESTAMP_NTZ),
+            "W0209", f"a date cannot be truncated to the {name}", call.node.place, cast_help(moment, TIMESTAMP_NTZ)
         )
         return None
     return moment and call.build(moment.dtype, (moment,), value=name)

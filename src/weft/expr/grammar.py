@@ -46,15 +46,7 @@ from weft.expr.ast import (
 )
 from weft.expr.literals import pattern_problem
 from weft.expr.operands import Operands, Part
-from weft.expr.tokens import (
-    BEGINNINGS,
-    NEGATABLE,
-    NEVER_NAMES,
-    OPENERS,
-    VALUE,
-    Dialect,
-    ends,
-)
+from weft.expr.tokens import BEGINNINGS, NEGATABLE, NEVER_NAMES, OPENERS, VALUE, Dialect, ends
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(1, 8)
 _SYMBOLS: dict[TokenType, tuple[int, BinaryOp]] = {
@@ -81,9 +73,7 @@ class Grammar(Operands):
     `statement` means that the expression is part of a statement, whose next clause ends it.
     """
 
-    def __init__(
-        self, tokens: list[Token], origin: Origin, dialect: Dialect, *, statement: bool = False
-    ) -> None:
+    def __init__(self, tokens: list[Token], origin: Origin, dialect: Dialect, *, statement: bool = False) -> None:
         super().__init__(tokens, origin)
         self.fragment = dialect == "fragment"
         self.stream = dialect == "stream"

@@ -71,9 +71,7 @@ def read_number(text: str, *, negative: bool = False) -> tuple[object, DType]:
     if found["power"]:
         value = float(sign + text)
         if not math.isfinite(value):
-            raise ExpressionError(
-                f"{text!r} is larger than any double", code="W0203", help="write a smaller number"
-            )
+            raise ExpressionError(f"{text!r} is larger than any double", code="W0203", help="write a smaller number")
         return value, DOUBLE
     if found["fraction"] is None:
         return read_integer(Number(sign + text))

@@ -60,9 +60,7 @@ class Operands(Cursor):
     def at_number(self) -> bool:
         """Whether a number begins here, with or without a digit before its point."""
         kind = self.curr.token_type
-        return kind == TokenType.NUMBER or (
-            kind == TokenType.DOT and self.next.token_type == TokenType.NUMBER
-        )
+        return kind == TokenType.NUMBER or (kind == TokenType.DOT and self.next.token_type == TokenType.NUMBER)
 
     def number(self, minus: Token | None = None) -> Part:
         """Parse a number; a minus is part of the literal, so that the smallest long can be written."""

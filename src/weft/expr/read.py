@@ -64,9 +64,7 @@ def _read(grammar: Grammar, read: Callable[[Grammar], Expr | None]) -> Expr:
         expr = read(grammar)
     except RecursionError as cause:
         raise ExpressionError(
-            f"the expression is too complex: {cause}",
-            help="split it into smaller parts",
-            at=_whole(grammar.origin),
+            f"the expression is too complex: {cause}", help="split it into smaller parts", at=_whole(grammar.origin)
         ) from cause
     if expr is None or grammar.findings:
         raise ExpressionError(grammar.findings)
@@ -90,9 +88,7 @@ def _grammar(origin: Origin, dialect: Dialect) -> Grammar:
     """Return the grammar for a text, or raise when it has tokens that are never allowed."""
     text = origin.text
     if not text.strip():
-        raise ExpressionError(
-            "the expression is empty", help="write a value or a condition", at=_whole(origin)
-        )
+        raise ExpressionError("the expression is empty", help="write a value or a condition", at=_whole(origin))
     if len(text) > MAX_LENGTH:
         raise ExpressionError(
             f"the expression has {len(text):,} characters; the limit is {MAX_LENGTH:,}",
@@ -124,8 +120,5 @@ def _unclosed(origin: Origin, after: int) -> ExpressionError:
     at = Span(start, len(origin.text), origin).place
     what = "quoted name" if mark == "`" else "string"
     return ExpressionError(
-        f"unterminated {what}",
-        code="W0202",
-        help=f"add the closing {mark}; write it twice to include it",
-        at=at,
+        f"unterminated {what}", code="W0202", help=f"add the closing {mark}; write it twice to include it", at=at
     )

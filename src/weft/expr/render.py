@@ -119,8 +119,7 @@ class _Writer:
                 return f"{self.write(expr.arg, _ADD)} {negated}LIKE {pattern}", _COMPARE
             case _:
                 raise ArgumentError(
-                    f"{type(expr).__name__} is not an expression",
-                    help="pass what parse or check returned",
+                    f"{type(expr).__name__} is not an expression", help="pass what parse or check returned"
                 )
 
     def case(self, expr: Case) -> str:

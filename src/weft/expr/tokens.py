@@ -204,10 +204,7 @@ def describe_refused(token: Token) -> tuple[str, str] | None:
         case TokenType.SEMICOLON:
             return ("a semicolon", "an expression is one value; remove the semicolon")
         case TokenType.COMMENT:
-            return (
-                f"a comment mark ({token.text})",
-                "write comments outside the expression; a - (-b) for minus minus",
-            )
+            return (f"a comment mark ({token.text})", "write comments outside the expression; a - (-b) for minus minus")
         case TokenType.HINT:
             return (f"a template mark ({token.text})", "templates are not supported here")
         case _:

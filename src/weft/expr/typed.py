@@ -132,9 +132,7 @@ class TableScope:
         if matches:
             candidates = [f"{table}.{self.tables[table].fields[index].name}" for table, index in matches]
             return Diagnostic(
-                "W0216",
-                f"{name!r} is ambiguous: {' or '.join(candidates)}",
-                help=f"qualify it, as in {candidates[0]}",
+                "W0216", f"{name!r} is ambiguous: {' or '.join(candidates)}", help=f"qualify it, as in {candidates[0]}"
             )
         columns = [c for table in open_tables for c in self.tables[table].names]
         return unknown_name(f"unknown column {name!r}", name, columns)

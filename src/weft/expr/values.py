@@ -59,8 +59,7 @@ def fit(value: Number, dtype: Decimal) -> Number:
         rounded = Number("Infinity")
     if not rounded.is_finite() or abs(rounded) >= Number(10) ** (dtype.precision - dtype.scale):
         raise EvaluationError(
-            f"{value:.20g} does not fit into {dtype}",
-            help="use a wider type, or round the parts before",
+            f"{value:.20g} does not fit into {dtype}", help="use a wider type, or round the parts before"
         )
     return rounded or abs(rounded)
 
@@ -210,9 +209,7 @@ def _whole(value: Any, dtype: DType, rounding: str, of_double: Any) -> Any:
     if isinstance(dtype, Decimal):
         return fit(value.quantize(Number(1), rounding=rounding, context=_EXACT), dtype)
     if not math.isfinite(value):
-        raise EvaluationError(
-            f"{value} cannot be rounded to an integer", help="test for NaN and infinity first"
-        )
+        raise EvaluationError(f"{value} cannot be rounded to an integer", help="test for NaN and infinity first")
     return in_long(of_double(value))
 
 
@@ -265,9 +262,7 @@ def truncate(moment: Any, unit: str, zone: dt.tzinfo) -> Any:
     local = moment.astimezone(zone) if moment.tzinfo else moment
     if unit in ("hour", "minute", "second"):
         cut = local.replace(
-            minute=0 if unit == "hour" else local.minute,
-            second=local.second if unit == "second" else 0,
-            microsecond=0,
+            minute=0 if unit == "hour" else local.minute, second=local.second if unit == "second" else 0, microsecond=0
         )
     else:
         cut = dt.datetime.combine(_start_of_days(local.date(), unit), dt.time(), local.tzinfo)

@@ -73,9 +73,7 @@ def find_connector(kind: str) -> Connector:
     connector = _REGISTERED.get(kind)
     if connector is None:
         raise ResolutionError(
-            f"no connector for datasources of type {kind!r}",
-            code="W1004",
-            help=f"types are {format_list(_REGISTERED)}",
+            f"no connector for datasources of type {kind!r}", code="W1004", help=f"types are {format_list(_REGISTERED)}"
         )
     return connector
 
@@ -114,9 +112,7 @@ def check_datasource(source: DataSource) -> tuple[Diagnostic, ...]:
         elif (problem := _value_problem(name, value)) is not None:
             what, help = problem
             at = source.at.of(f"options.{name}")
-            findings.append(
-                Diagnostic("W1004", f"option {name!r} is {value!r}; it must be {what}", help=help, at=at)
-            )
+            findings.append(Diagnostic("W1004", f"option {name!r} is {value!r}; it must be {what}", help=help, at=at))
     if (wrong := connector.check(source)) is not None:
         findings.append(Diagnostic(wrong.code, wrong.message, help=wrong.help, at=source.at.of(wrong.entry)))
     return tuple(findings)
@@ -183,15 +179,7 @@ _LAKEHOUSE = "weft.io.spark.lakehouse"
 for _connector in (
     Connector(
         kind="csv",
-        options=(
-            "path_prefix",
-            "delimiter",
-            "has_header",
-            "encoding",
-            "quote",
-            "multiline",
-            "escape_formulas",
-        ),
+        options=("path_prefix", "delimiter", "has_header", "encoding", "quote", "multiline", "escape_formulas"),
         spark=_FILES,
         sink="files",
         check=_check_characters,

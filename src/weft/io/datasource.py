@@ -122,10 +122,7 @@ def read_secret(reference: str, root: Path, owner: str, *, at: Source | None = N
     if kind not in ("env", "file") or not name:
         # The value may be the secret itself instead of a reference: the message does not repeat it.
         raise ResolutionError(
-            f"the credential reference of {owner} is neither env:NAME nor file:path",
-            code="W1318",
-            help=_FORMS,
-            at=at,
+            f"the credential reference of {owner} is neither env:NAME nor file:path", code="W1318", help=_FORMS, at=at
         )
     if kind == "env":
         text = os.environ.get(name, "")

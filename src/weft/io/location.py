@@ -80,8 +80,7 @@ def missing_data_error(missing: Sequence[tuple[Location, str]]) -> ResolutionErr
     return ResolutionError(
         f"no data for {periods}: {', '.join(path for _, path in missing)}",
         code="W1309",
-        help="\n".join(lines)
-        + "\nput the data there, or set `missing: skip` in the rule if a period may have no data",
+        help="\n".join(lines) + "\nput the data there, or set `missing: skip` in the rule if a period may have no data",
     )
 
 

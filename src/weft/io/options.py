@@ -90,9 +90,7 @@ def jdbc_url(source: DataSource) -> str:
 
 def read_header(file: Path, options: CsvOptions) -> tuple[str, ...]:
     """Return the fields of the first line; raise `ResolutionError` W1318 when it cannot be read."""
-    encoding = (
-        "utf-8-sig" if options.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else options.encoding
-    )
+    encoding = "utf-8-sig" if options.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else options.encoding
     try:
         with file.open(encoding=encoding, newline="") as lines:
             header = next(csv.reader(lines, delimiter=options.delimiter, quotechar=options.quote), [])

@@ -26,19 +26,13 @@ class Choice:
 
 
 def choose(
-    join: ResolvedJoin,
-    strategy: str = "auto",
-    *,
-    facts: Facts | None = None,
-    session_facts: SessionFacts = UNKNOWN,
+    join: ResolvedJoin, strategy: str = "auto", *, facts: Facts | None = None, session_facts: SessionFacts = UNKNOWN
 ) -> Choice:
     """Return the strategy for a join; raises if a requested one does not support the join."""
     if isinstance(join.match, AsOf):
         why = "" if session_facts is UNKNOWN else session_facts.no_kernel
         return replace(
-            _choose_asof(fold_order_conditions(join), strategy, facts, session_facts),
-            facts=facts,
-            no_kernel=why,
+            _choose_asof(fold_order_conditions(join), strategy, facts, session_facts), facts=facts, no_kernel=why
         )
     if isinstance(join.match, Within | Overlap):
         return _interval(join)
@@ -61,13 +55,10 @@ _COSTS = {
 }
 
 
-def _choose_asof(
-    join: ResolvedJoin, strategy: str, facts: Facts | None, session_facts: SessionFacts
-) -> Choice:
+def _choose_asof(join: ResolvedJoin, strategy: str, facts: Facts | None, session_facts: SessionFacts) -> Choice:
     if not isinstance(strategy, str):
         raise ArgumentError(
-            f"strategy must be a string, not {type(strategy).__name__}",
-            help="weft.asof_strategies lists the names",
+            f"strategy must be a string, not {type(strategy).__name__}", help="weft.asof_strategies lists the names"
         )
     if strategy == "auto":
         return _best_asof(join, facts, session_facts)
@@ -125,9 +116,7 @@ def _describe_traffic(name: str, session_facts: SessionFacts) -> str:
     return f"; about {format_size(size)} {'sent' if name in ('broadcast', 'tiny_left') else 'shuffled'}"
 
 
-def _asof_candidates(
-    join: ResolvedJoin, facts: Facts | None, session_facts: SessionFacts
-) -> Iterator[tuple[str, str]]:
+def _asof_candidates(join: ResolvedJoin, facts: Facts | None, session_facts: SessionFacts) -> Iterator[tuple[str, str]]:
     left, right, both = session_facts.left_bytes, session_facts.right_bytes, session_facts.both_bytes
     if facts is not None and _is_skewed(facts, session_facts) and _share_fits(session_facts):
         yield "slices", _skew(facts)
@@ -135,25 +124,16 @@ def _asof_candidates(
         yield "union", f"small sides of about {format_size(both)}: one shuffle and one sort"
     if left is not None and right is not None:
         if left <= _TINY and right >= _SENT_WHOLE:
-            yield (
-                "tiny_left",
-                f"the left side of about {format_size(left)} goes to the rows of the right side",
-            )
+            yield ("tiny_left", f"the left side of about {format_size(left)} goes to the rows of the right side")
         if session_facts.may_broadcast and right <= _SENT_WHOLE and left >= 2 * right:
-            yield (
-                "broadcast",
-                f"the right side is small, about {format_size(right)}: the left side stays where it is",
-            )
+            yield ("broadcast", f"the right side is small, about {format_size(right)}: the left side stays where it is")
     if not join.keys and (both is None or both > _SMALL):
         yield "slices", "no equal key: rows are cut by time, so that tasks share them"
     if not session_facts.no_kernel and _share_fits(session_facts):
         if facts is not None:
             yield "kernel", "no key is too heavy: searched group by group, without a sort in the JVM"
         elif both is not None and both <= _ONE_TASK:
-            yield (
-                "kernel",
-                f"sides of about {format_size(both)}: searched group by group, without a sort in the JVM",
-            )
+            yield ("kernel", f"sides of about {format_size(both)}: searched group by group, without a sort in the JVM")
         elif both is not None:
             yield (
                 "slices",
@@ -222,9 +202,7 @@ def _equi(join: ResolvedJoin) -> Choice:
 def _interval(join: ResolvedJoin) -> Choice:
     match = join.match
     if isinstance(match, Within) and (match.lower is None or match.upper is None):
-        return Choice(
-            "interval", "an open end: pairs of a key are compared", "a key costs the product of its rows"
-        )
+        return Choice("interval", "an open end: pairs of a key are compared", "a key costs the product of its rows")
     return Choice(
         "interval",
         "both sides are cut into bins of time and joined by key and bin",

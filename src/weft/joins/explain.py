@@ -66,11 +66,7 @@ class JoinExplanation:
             "spec": dict(self.spec) if self.spec is not None else None,
             **{name: text for name, text in self.facts if name not in ("strategy", "cost")},
             "strategy": self.strategy
-            and {
-                "name": self.strategy.strategy,
-                "reason": self.strategy.reason,
-                "cost": self.strategy.cost or None,
-            },
+            and {"name": self.strategy.strategy, "reason": self.strategy.reason, "cost": self.strategy.cost or None},
             "keys": [dict(zip(_KEY_HEADINGS, r, strict=False)) for r in self.keys],
             "columns": [dict(zip(_COLUMN_HEADINGS, r, strict=False)) for r in self.columns],
             "left_out": [dict(zip(_HIDDEN_HEADINGS, r, strict=False)) for r in self.hidden],
@@ -165,11 +161,7 @@ def explain_resolved(
 
 
 def explain_several(
-    parts: Sequence[Part],
-    specs: Sequence[JoinSpec],
-    *,
-    choice: Choice,
-    ordering: Sequence[tuple[str, bool]] = (),
+    parts: Sequence[Part], specs: Sequence[JoinSpec], *, choice: Choice, ordering: Sequence[tuple[str, bool]] = ()
 ) -> JoinExplanation:
     """Explain several as-of joins that run as one plan."""
     last = parts[-1].chained
@@ -191,10 +183,7 @@ def explain_several(
         bound=True,
         strategy=choice,
         facts=(
-            *(
-                (f"part {part.number}", f"{part.chained.how}: {spec}")
-                for part, spec in zip(parts, specs, strict=True)
-            ),
+            *((f"part {part.number}", f"{part.chained.how}: {spec}") for part, spec in zip(parts, specs, strict=True)),
             ("strategy", f"{choice.strategy}: {choice.reason}"),
             ("cost", choice.cost),
             ("order", _order_text(ordering)),
@@ -254,18 +243,13 @@ def _through_zone(join: ResolvedJoin) -> str:
             if other.dtype == TIMESTAMP and local.dtype in (TIMESTAMP_NTZ, DATE):
                 converted.append(f"{side}.{format_name(local.name)} ({local.dtype})")
     columns = " and ".join(dict.fromkeys(converted))
-    return (
-        columns and f"{columns} has no zone and meets a timestamp: it is read in spark.sql.session.timeZone"
-    )
+    return columns and f"{columns} has no zone and meets a timestamp: it is read in spark.sql.session.timeZone"
 
 
 def _promises(spec: JoinSpec, how: str | None) -> Iterator[tuple[str, str]]:
     yield "nulls", "a NULL key equals a NULL key" if spec.nulls_equal else "a NULL key matches nothing"
     if isinstance(spec, AsofSpec):
-        yield (
-            "ties",
-            _ties([format_column("right", n) for n in spec.tie_break], spec.direction, spec.nearest_tie),
-        )
+        yield ("ties", _ties([format_column("right", n) for n in spec.tie_break], spec.direction, spec.nearest_tie))
     if spec.relationship:
         yield "relationship", f"{spec.relationship}, checked while the job runs"
     if spec.unmatched:
@@ -337,9 +321,5 @@ def _hidden_right(join: ResolvedJoin) -> Iterator[Row]:
     keys = {k.right: k.left for k in join.keys}
     for i, f in enumerate(join.right.fields):
         if i not in kept:
-            equal = (
-                f"equal to left.{format_name(join.left.fields[keys[i]].name)}"
-                if i in keys
-                else "not requested"
-            )
+            equal = f"equal to left.{format_name(join.left.fields[keys[i]].name)}" if i in keys else "not requested"
             yield f"right.{format_name(f.name)}", equal

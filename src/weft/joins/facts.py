@@ -32,11 +32,7 @@ class Facts:
     if that is all of them, and estimates otherwise.
 
     >>> facts = Facts(
-    ...     left_rows=10,
-    ...     right_rows=10,
-    ...     sampled=20,
-    ...     partitions=8,
-    ...     heavy=(HeavyKey(values=("A",), share=0.95),),
+    ...     left_rows=10, right_rows=10, sampled=20, partitions=8, heavy=(HeavyKey(values=("A",), share=0.95),)
     ... )
     >>> print(facts)
     10 left and 10 right rows; key 'A' has 95 % of them

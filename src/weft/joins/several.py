@@ -72,18 +72,13 @@ def resolve_several(left: Schema, requests: Sequence[PartRequest]) -> tuple[Part
     return tuple(parts)
 
 
-def _resolved(
-    spec: AsofSpec, left: Schema, right: Schema, project: JoinProjection | None, number: int
-) -> ResolvedJoin:
+def _resolved(spec: AsofSpec, left: Schema, right: Schema, project: JoinProjection | None, number: int) -> ResolvedJoin:
     """Resolve a part; the help of a collision names the projection of the part, because the call has no suffixes."""
     try:
         return resolve_join(spec, left, right, project=project)
     except ColumnCollisionError as cause:
         diagnostics = [
-            replace(
-                d,
-                help=_SUFFIXES.sub(rf"give part {number} a third value: JoinProjection(suffixes=\1)", d.help),
-            )
+            replace(d, help=_SUFFIXES.sub(rf"give part {number} a third value: JoinProjection(suffixes=\1)", d.help))
             for d in cause.diagnostics
         ]
         raise ColumnCollisionError(diagnostics) from None
@@ -155,8 +150,7 @@ def _check_shared(first: Part, other: Part) -> None:
     keys = [sorted((k.left, str(k.dtype)) for k in p.direct.keys) for p in (first, other)]
     if keys[0] != keys[1]:
         mine, theirs = (
-            format_list([f"{left.fields[i].name} ({dtype})" for i, dtype in pairs])
-            for pairs in reversed(keys)
+            format_list([f"{left.fields[i].name} ({dtype})" for i, dtype in pairs]) for pairs in reversed(keys)
         )
         raise _not_shared(other.number, f"its left keys are {mine}, those of part 1 are {theirs}")
 

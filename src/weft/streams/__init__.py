@@ -30,16 +30,7 @@ if TYPE_CHECKING:
         run_as_batch,
     )
 
-__all__ = [
-    "BatchReport",
-    "JobExplanation",
-    "JobReport",
-    "Listener",
-    "QueryReport",
-    "explain",
-    "run",
-    "run_as_batch",
-]
+__all__ = ["BatchReport", "JobExplanation", "JobReport", "Listener", "QueryReport", "explain", "run", "run_as_batch"]
 
 
 class _Streams(ModuleType):

@@ -32,16 +32,7 @@ if TYPE_CHECKING:
 
 Keep = Literal["state", "offsets"]
 
-__all__ = [
-    "BatchReport",
-    "JobExplanation",
-    "JobReport",
-    "Listener",
-    "QueryReport",
-    "explain",
-    "run",
-    "run_as_batch",
-]
+__all__ = ["BatchReport", "JobExplanation", "JobReport", "Listener", "QueryReport", "explain", "run", "run_as_batch"]
 
 
 def run(
@@ -101,9 +92,7 @@ def run_as_batch(
     return run_batch(spark, plan, to=None if to is None else Path(to).absolute(), memory=memory)
 
 
-def explain(
-    sql: str | Path, *, root: str | Path = ".", variables: Mapping[str, str] | None = None
-) -> JobExplanation:
+def explain(sql: str | Path, *, root: str | Path = ".", variables: Mapping[str, str] | None = None) -> JobExplanation:
     """Return what a job does: bounds, state, when unmatched rows are emitted, the executor and why.  No JVM is started."""
     return explain_job(_plan(sql, root, variables))
 
@@ -117,9 +106,7 @@ def _plan(sql: str | Path, root: str | Path, variables: Mapping[str, str] | None
         return plan_text(sql, folder, env=env)
     if isinstance(sql, str):
         raise ArgumentError(
-            f"{sql!r} is the name of a file, not the text of a job",
-            code="W0302",
-            help=f"write Path({sql!r})",
+            f"{sql!r} is the name of a file, not the text of a job", code="W0302", help=f"write Path({sql!r})"
         )
     raise ArgumentError(
         f"sql must be the text of a job or the Path of its file, not {type(sql).__name__}",

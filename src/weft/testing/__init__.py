@@ -3,13 +3,7 @@
 from weft.core.crash import CRASH, Crash
 from weft.testing.asserts import assert_rows_equal
 from weft.testing.cases import Case, load_cases, read_cases
-from weft.testing.reference import (
-    RowNumbers,
-    matching_pairs,
-    reference_join,
-    relationship_violations,
-    unmatched_rows,
-)
+from weft.testing.reference import RowNumbers, matching_pairs, reference_join, relationship_violations, unmatched_rows
 from weft.testing.tables import T, Table
 from weft.testing.values import Window, shared_windows, windows_of
 

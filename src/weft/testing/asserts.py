@@ -135,9 +135,7 @@ def _bucket_value(value: Any, same: _Sameness) -> Any:
     return "" if same.tolerance and kind_of(value) in _NUMBERS else value
 
 
-def _diff(
-    names: Sequence[str] | None, total: int, missing: list[Row], extra: list[Row], same: _Sameness
-) -> str:
+def _diff(names: Sequence[str] | None, total: int, missing: list[Row], extra: list[Row], same: _Sameness) -> str:
     near, missing, extra = _near(missing, extra, same)
     counts = [
         f"{len(near)} of {total} {'differs' if len(near) == 1 else 'differ'}" if near else "",
@@ -153,9 +151,7 @@ def _diff(
     return _text(f"rows differ: {', '.join(filter(None, counts))}", names, lines, unseen)
 
 
-def _near(
-    missing: list[Row], extra: list[Row], same: _Sameness
-) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
+def _near(missing: list[Row], extra: list[Row], same: _Sameness) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
     """Pair each missing row with the extra row that shares most cells, at least half of them."""
     pairs, alone, rest = [], [], list(extra)
     for row in missing:
@@ -202,9 +198,7 @@ def _ordered_diff(names: Sequence[str] | None, wanted: list[Row], given: list[Ro
             lines += [(f"{number + 1} {tag}", cells_) for tag, cells_ in _marked(want, got, same)]
         else:
             tagged = (("expected", want), ("actual", got))
-            lines += [
-                (f"{number + 1} {tag}", [_shown(v) for v in row]) for tag, row in tagged if row is not None
-            ]
+            lines += [(f"{number + 1} {tag}", [_shown(v) for v in row]) for tag, row in tagged if row is not None]
     title = f"rows differ in {wrong} of {max(len(wanted), len(given))} places"
     return _text(title, names, lines, max(0, wrong - SHOWN))
 

@@ -105,9 +105,7 @@ def _order(value: Any) -> dict[str, Any]:
 
 def _predicates(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
-        raise CaseFileError(
-            f"predicates must be a list, not {value!r}", help="write each predicate after a dash"
-        )
+        raise CaseFileError(f"predicates must be a list, not {value!r}", help="write each predicate after a dash")
     return [_predicate(item) for item in value]
 
 
@@ -118,9 +116,7 @@ def _predicate(value: Any) -> dict[str, Any]:
         return {"type": "column", **dict(zip(("left", "operator", "right", "offset"), value, strict=False))}
     if isinstance(value, Mapping):
         return _typed(value, "expression" if "expression" in value else "column")
-    raise CaseFileError(
-        f"{value!r} is not a predicate", help="write 'right.a > 1', [left, '>=', right] or a mapping"
-    )
+    raise CaseFileError(f"{value!r} is not a predicate", help="write 'right.a > 1', [left, '>=', right] or a mapping")
 
 
 _FIELDS: dict[str, Any] = {
@@ -195,8 +191,7 @@ def read_case_text(path: str | Path) -> str:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as cause:
         raise CaseFileError(
-            f"cannot read case file {str(path)!r}: {cause}",
-            help="check the path and the permissions of the file",
+            f"cannot read case file {str(path)!r}: {cause}", help="check the path and the permissions of the file"
         ) from cause
 
 
@@ -228,9 +223,7 @@ class CaseReader:
         lines: dict[str, int] = {}
         for case in cases:
             if case.id in lines:
-                self.add(
-                    f"duplicate id {case.id!r}", case.source, f"the case in line {lines[case.id]} has it"
-                )
+                self.add(f"duplicate id {case.id!r}", case.source, f"the case in line {lines[case.id]} has it")
             lines.setdefault(case.id, case.source.line)
 
     def items(self, node: Node, known: tuple[str, ...], what: str) -> dict[str, Item]:
@@ -301,9 +294,7 @@ class _Reader(CaseReader):
         texts = {key: self.line(items[key]) for key in ("id", "why") if key in items}
         tables = {key: self.table(items[key]) for key in ("left", "right", "expect") if key in items}
         parts = self.spec(items["spec"]) if "spec" in items else None
-        error = (
-            self.code(self.line(items["error"]), items["error"].value.place()) if "error" in items else None
-        )
+        error = self.code(self.line(items["error"]), items["error"].value.place()) if "error" in items else None
         if len(self.findings) > before or parts is None:
             return None
         return Case(

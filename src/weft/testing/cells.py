@@ -73,22 +73,16 @@ class _Form:
 _FORMS: dict[str, _Form] = {
     "boolean": _Form("true|false", lambda text: text.lower() == "true", "write true or false"),
     "double": _Form(_DOUBLE, float, "write a number, nan, inf or -inf"),
-    "float": _Form(
-        _DOUBLE, lambda text: as_type(float(text), types.FLOAT), "write a number, nan, inf or -inf"
-    ),
+    "float": _Form(_DOUBLE, lambda text: as_type(float(text), types.FLOAT), "write a number, nan, inf or -inf"),
     "date": _Form(_DATE, dt.date.fromisoformat, "write for example 2024-01-31"),
     "timestamp": _Form(
         _STAMP, _instant, "write for example 10:00:05, 2024-01-31T10:00:05 or 2024-01-31T10:00:05+01:00"
     ),
-    "timestamp_ntz": _Form(
-        _NAIVE, _time, "write for example 10:00:05 or 2024-01-31T10:00:05, without a zone"
-    ),
+    "timestamp_ntz": _Form(_NAIVE, _time, "write for example 10:00:05 or 2024-01-31T10:00:05, without a zone"),
     "interval": _Form(
         ".+", lambda text: Duration.parse(text, signed=True).to_timedelta(), "write for example 5s or 1h 30m"
     ),
-    "binary": _Form(
-        "0x([0-9a-f]{2})*", lambda text: bytes.fromhex(text[2:]), "write hexadecimal digits after 0x"
-    ),
+    "binary": _Form("0x([0-9a-f]{2})*", lambda text: bytes.fromhex(text[2:]), "write hexadecimal digits after 0x"),
     **{
         name: _Form(_INTEGER, partial(_integer, bits=bits), f"write a whole number of {bits} bits")
         for name, bits in _BITS.items()
@@ -157,9 +151,7 @@ def _from_json(value: Any, dtype: DType) -> Any:
     if isinstance(value, bool):
         value = str(value).lower()
     if dtype.is_nested or not isinstance(value, str):
-        raise _unreadable(
-            json.dumps(value), dtype, "write a struct as a list, a map as an object with text keys"
-        )
+        raise _unreadable(json.dumps(value), dtype, "write a struct as a list, a map as an object with text keys")
     return read(Cell(value, quoted=dtype == types.STRING), dtype)
 
 

@@ -13,17 +13,7 @@ from typing import Any, NamedTuple
 
 from weft.core.types import DType, common_type
 from weft.expr import evaluate
-from weft.joins.resolve.resolved import (
-    AsOf,
-    Exact,
-    OutputColumn,
-    Overlap,
-    ResolvedJoin,
-    SameWindow,
-    Side,
-    Slot,
-    Within,
-)
+from weft.joins.resolve.resolved import AsOf, Exact, OutputColumn, Overlap, ResolvedJoin, SameWindow, Side, Slot, Within
 from weft.testing.values import (
     Position,
     as_type,
@@ -170,9 +160,7 @@ def _matched(join: ResolvedJoin, left: Row, chosen: int, right_rows: Sequence[Ro
     """Return the chosen right row; columns that skip NULLs get the nearest value there is."""
     match, row = join.match, list(right_rows[chosen])
     for column in match.skip_nulls if isinstance(match, AsOf) else ():
-        filled = [
-            j for j, r in enumerate(right_rows) if r[column] is not None and _is_candidate(join, left, r)
-        ]
+        filled = [j for j, r in enumerate(right_rows) if r[column] is not None and _is_candidate(join, left, r)]
         nearest = _nearest(join, match, left, filled, right_rows)  # type: ignore[arg-type]  # an AsOf here
         row[column] = right_rows[nearest[0]][column] if nearest else None
     return tuple(row)

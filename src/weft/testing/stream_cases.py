@@ -99,9 +99,7 @@ class StreamCase:
         statements = [f"SET '{k}' = '{v}';" for k, v in self.settings.items()]
         statements += [_create("STREAM", n, s.table, _stream_options(s)) for n, s in self.streams.items()]
         statements += [_create("TABLE", n, t, {"connector": "memory"}) for n, t in self.tables.items()]
-        statements.append(
-            f"CREATE STREAM {SINK} WITH ('connector'='memory') AS {self.sql.strip().rstrip(';')};"
-        )
+        statements.append(f"CREATE STREAM {SINK} WITH ('connector'='memory') AS {self.sql.strip().rstrip(';')};")
         return "\n".join(statements)
 
     def job(self) -> JobPlan:
@@ -128,9 +126,7 @@ Batches = list[dict[str, list[Row]]]
 
 def _as_written(coming: Coming, names: Collection[str]) -> Batches:
     count = max((batch for batch, _, _ in coming), default=-1) + 1
-    return [
-        {n: [row for b, name, row in coming if (b, name) == (at, n)] for n in names} for at in range(count)
-    ]
+    return [{n: [row for b, name, row in coming if (b, name) == (at, n)] for n in names} for at in range(count)]
 
 
 def _together(coming: Coming, names: Collection[str]) -> Batches:
@@ -259,9 +255,7 @@ class _Reader(CaseReader):
         arrivals = self.of_type(item, list, f"a list of {format_list(ARRIVALS)}")
         for word in arrivals:
             if word not in ARRIVALS:
-                self.add(
-                    f"unknown arrival {word!r}", item.value.place(), f"arrivals are {format_list(ARRIVALS)}"
-                )
+                self.add(f"unknown arrival {word!r}", item.value.place(), f"arrivals are {format_list(ARRIVALS)}")
         return tuple(arrivals)
 
     def idle(self, item: Item) -> FrozenMap[int, tuple[str, ...]]:

@@ -17,13 +17,7 @@ from weft.core.frozen import FrozenMap
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
 from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, seal
-from weft.streams.checkpoint.folder import (
-    Checkpoint,
-    JobRecord,
-    activate,
-    create_checkpoint,
-    find_checkpoint,
-)
+from weft.streams.checkpoint.folder import Checkpoint, JobRecord, activate, create_checkpoint, find_checkpoint
 from weft.streams.checkpoint.ledger import read_indexes, side_name
 from weft.streams.checkpoint.manifest import (
     Counts,
@@ -36,9 +30,7 @@ from weft.streams.checkpoint.manifest import (
     read_manifest,
     write_heartbeat,
 )
-from weft.streams.checkpoint.manifest import (
-    list_batches as committed,
-)
+from weft.streams.checkpoint.manifest import list_batches as committed
 from weft.streams.checkpoint.recover import recover
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
 from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group, save_group
@@ -47,17 +39,7 @@ from weft.streams.plan.clocks import compute_clocks, compute_watermark
 from weft.streams.plan.identity import describe_parts
 from weft.streams.plan.kernel_spec import build_layout, build_task, is_raw
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
-from weft.testing.stream_arrow import (
-    Flowing,
-    HashOf,
-    Packed,
-    Values,
-    looked_up,
-    read,
-    stable_hash,
-    unpacked,
-    written,
-)
+from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, looked_up, read, stable_hash, unpacked, written
 from weft.testing.stream_items import Row, of_stream, of_table
 
 Batch = Mapping[str, Sequence[Row]]
@@ -143,9 +125,7 @@ def read_result(plan: StatementPlan, root: Path) -> StreamResult:
     checkpoint = find_checkpoint(root / "streams" / plan.name)
     if checkpoint is None:
         raise StreamError(
-            f"nothing has run below {str(root)!r}",
-            code="W2215",
-            help="run the statement first: run_statement",
+            f"nothing has run below {str(root)!r}", code="W2215", help="run the statement first: run_statement"
         )
     rows: list[tuple[int, Mapping[str, Any]]] = []
     found, marks = [], []
@@ -290,9 +270,7 @@ class _Run:
         due = iter(heartbeat.clocks)
         for one in self.plan.steps:
             if isinstance(one, TableStep):
-                flowing, counts[side_name(one.number, "left")] = looked_up(
-                    one, flowing, self._table(one), turned_away
-                )
+                flowing, counts[side_name(one.number, "left")] = looked_up(one, flowing, self._table(one), turned_away)
                 turned_away = 0
             else:
                 left, right = next(due)
@@ -331,14 +309,7 @@ class _Run:
             state = open_group(place, previous, task, ours.schema, theirs.schema)
             check_size(state, mine, other, groups=self.groups)
             stepped = step(
-                task,
-                state,
-                mine,
-                other,
-                clock,
-                batch=heartbeat.batch,
-                watermark=mark,
-                wall_clock=heartbeat.wall_clock,
+                task, state, mine, other, clock, batch=heartbeat.batch, watermark=mark, wall_clock=heartbeat.wall_clock
             )
             save_group(place, stepped.state, stepped.rejects, watermark=mark)
             for given in stepped.out:
@@ -355,9 +326,7 @@ class _Run:
         for one in self.plan.steps:
             for number, side in (*((n, "left") for n in one.left), (one.right, "right")):
                 source = self.plan.source(number)
-                if isinstance(source, Input) and (
-                    isinstance(one, TableStep) or is_raw(self.plan, one, number)
-                ):
+                if isinstance(source, Input) and (isinstance(one, TableStep) or is_raw(self.plan, one, number)):
                     found.setdefault(side_name(one.number, side), source.alias)
         return found
 

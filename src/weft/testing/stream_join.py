@@ -127,9 +127,7 @@ class JoinReference:
             kept.append(item)
         return self._first_of_each(side, kept, batch, watermark)
 
-    def _first_of_each(
-        self, side: SideReference, items: list[Item], batch: int, watermark: int | None
-    ) -> list[Item]:
+    def _first_of_each(self, side: SideReference, items: list[Item], batch: int, watermark: int | None) -> list[Item]:
         """Return the rows without those whose dedup keys were there before."""
         assert side.raw is not None  # noqa: S101  # sides that are judged have a stream
         slots = [column_slot(side.raw.number, i) for i in find_dedup_columns(side.raw.stream)]
@@ -150,21 +148,12 @@ class JoinReference:
         if fails:
             raise StreamError(f"{what} came", code=code, help="nothing of the batch counts")
 
-    def _reject(
-        self, side: SideReference, item: Item, reason: str, batch: int, watermark: int | None
-    ) -> None:
+    def _reject(self, side: SideReference, item: Item, reason: str, batch: int, watermark: int | None) -> None:
         side.count.rejected += 1
         self._note(side, item, reason, batch, watermark)
 
     def _note(
-        self,
-        side: SideReference,
-        item: Item,
-        reason: str,
-        batch: int,
-        watermark: int | None,
-        *,
-        kept: bool = True,
+        self, side: SideReference, item: Item, reason: str, batch: int, watermark: int | None, *, kept: bool = True
     ) -> None:
         if kept:
             self.rejects.append(
@@ -221,9 +210,7 @@ class JoinReference:
 
     def _events(self, item: Item) -> list[int]:
         """Return the times of all live rows, of both sides, under the key of a row of either side."""
-        if not (
-            isinstance(self.step.resolved.match, SameWindow) and self.step.resolved.match.kind == "session"
-        ):
+        if not (isinstance(self.step.resolved.match, SameWindow) and self.step.resolved.match.kind == "session"):
             return []
         mine = self.left if any(item is r for r in self.left.rows) else self.right
         key = mine.key(item)
@@ -285,9 +272,7 @@ class JoinReference:
         if limits.max_state_rows is not None:
             self._evict(side, side.live(), limits.max_state_rows, batch, watermark)
 
-    def _evict(
-        self, side: SideReference, rows: list[Item], most: int, batch: int, watermark: int | None
-    ) -> None:
+    def _evict(self, side: SideReference, rows: list[Item], most: int, batch: int, watermark: int | None) -> None:
         surplus = len(rows) - most
         if surplus <= 0:
             return
@@ -302,11 +287,7 @@ class JoinReference:
             return []
         values = dict(item.values)
         time = side.time(item)
-        if (
-            self.step.reach.has_windows
-            and isinstance(self.step.resolved.match, SameWindow)
-            and time is not None
-        ):
+        if self.step.reach.has_windows and isinstance(self.step.resolved.match, SameWindow) and time is not None:
             values |= _window_values(windows_of(self.step.resolved.match, time)[0])
         return [Item(values, time, item.batch)]
 

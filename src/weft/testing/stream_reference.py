@@ -78,8 +78,7 @@ class _Run:
         """Take one batch: all its rows are judged with the watermark of the batches before it."""
         self.mark = compute_watermark(self.plan, self.greatest, self.mark, idle=idle)
         arrived = {
-            i.number: [of_stream(i, row, number) for row in batch.get(i.stream.name, ())]
-            for i in self.plan.inputs
+            i.number: [of_stream(i, row, number) for row in batch.get(i.stream.name, ())] for i in self.plan.inputs
         }
         self._step(number, arrived, self.mark, wall_clock)
         for source in self.plan.inputs:
@@ -92,9 +91,7 @@ class _Run:
         nothing: dict[int, list[Item]] = {i.number: [] for i in self.plan.inputs}
         self._step(number, nothing, FOREVER, wall_clock)
 
-    def _step(
-        self, number: int, arrived: Mapping[int, list[Item]], mark: int | None, wall_clock: int
-    ) -> None:
+    def _step(self, number: int, arrived: Mapping[int, list[Item]], mark: int | None, wall_clock: int) -> None:
         before = self.clocks[-1] if self.clocks else ()
         now = compute_clocks(self.plan, mark, before)
         self.clocks.append(now)
@@ -111,12 +108,7 @@ class _Run:
             if step.right in self.tables and number == 0:
                 right = self.tables[step.right]
             flowing = self.joins[step.number].run(
-                flowing,
-                right,
-                next(due),
-                batch=number,
-                watermark=self.mark,
-                wall_clock=wall_clock,
+                flowing, right, next(due), batch=number, watermark=self.mark, wall_clock=wall_clock
             )
         for item in flowing:
             if self._passes(item):
@@ -157,9 +149,7 @@ class _Run:
 
     def _meets(self, step: TableStep, item: Item, row: Item) -> bool:
         for key in step.keys:
-            one, other = (
-                as_type(i.values.get(s), key.dtype) for i, s in ((item, key.left), (row, key.right))
-            )
+            one, other = (as_type(i.values.get(s), key.dtype) for i, s in ((item, key.left), (row, key.right)))
             if one is None or other is None or compare(one, other) != 0:
                 return False
         return step.residual is None or is_true(step.residual, {**item.values, **row.values})

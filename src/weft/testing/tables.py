@@ -32,9 +32,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if BATCH in self.schema:
-            raise CaseFileError(
-                f"{BATCH!r} is not a column of the schema", help="give the numbers as batches="
-            )
+            raise CaseFileError(f"{BATCH!r} is not a column of the schema", help="give the numbers as batches=")
         for row in self.rows:
             if len(row) != len(self.schema):
                 raise CaseFileError(
@@ -43,8 +41,7 @@ class Table:
                 )
         if self.batches is not None and len(self.batches) != len(self.rows):
             raise CaseFileError(
-                f"{len(self.batches)} batch numbers for {len(self.rows)} rows",
-                help="give each row one batch number",
+                f"{len(self.batches)} batch numbers for {len(self.rows)} rows", help="give each row one batch number"
             )
 
     @classmethod
@@ -98,9 +95,7 @@ class Table:
     def format(self) -> str:
         """Return the table as text that `T` reads as an equal table."""
         header = [f"{_header_name(f.name)}: {f.dtype}" for f in self.schema]
-        lines = [
-            [cells.write(v, f.dtype) for v, f in zip(row, self.schema, strict=True)] for row in self.rows
-        ]
+        lines = [[cells.write(v, f.dtype) for v, f in zip(row, self.schema, strict=True)] for row in self.rows]
         if self.batches is not None:
             header.append(BATCH)
             lines = [[*line, str(batch)] for line, batch in zip(lines, self.batches, strict=True)]
@@ -170,9 +165,7 @@ class _Reader:
     def table(self) -> Table:
         lines = list(self.lines())
         if not lines:
-            self.find(
-                "the table is empty", self.source.start, self.source.end, "write a header line: name | name"
-            )
+            self.find("the table is empty", self.source.start, self.source.end, "write a header line: name | name")
         self.done()
         header, *body = lines
         fields = [self.field(placed) for placed in header]
@@ -294,8 +287,7 @@ def _type_of(values: Sequence[Any], name: str) -> DType:
         return types.Decimal(types.MAX_PRECISION, max(0, *(-int(v.as_tuple().exponent) for v in filled), 0))
     if len(kinds) > 1 or not kinds <= _SIMPLE:
         raise CaseFileError(
-            f"column {name!r} holds values of type {format_list(sorted(kinds))}",
-            help="give the schema of the table",
+            f"column {name!r} holds values of type {format_list(sorted(kinds))}", help="give the schema of the table"
         )
     return types.LONG if kinds == {"integer"} else parse_type(kinds.pop())
 

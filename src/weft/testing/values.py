@@ -162,9 +162,7 @@ class Window(NamedTuple):
     end: Position
 
 
-def windows_of(
-    match: SameWindow, time: Position | None, events: Sequence[Position] = ()
-) -> tuple[Window, ...]:
+def windows_of(match: SameWindow, time: Position | None, events: Sequence[Position] = ()) -> tuple[Window, ...]:
     """Return the windows that hold `time`, first one first.
 
     `events` are the times of both sides under one key; sessions alone need them.

@@ -83,9 +83,7 @@ def differences(df: DataFrame, made_here: list[tuple[str, Typed, list[Any]]]) ->
     """Return a sentence for each expression whose type or value on some row differs."""
     from weft.expr.spark.types import from_spark
 
-    selected = df.select(
-        "row", *(compiled(typed, df).alias(f"v{i}") for i, (_, typed, _) in enumerate(made_here))
-    )
+    selected = df.select("row", *(compiled(typed, df).alias(f"v{i}") for i, (_, typed, _) in enumerate(made_here)))
     collected = sorted(selected.collect(), key=lambda row: row[0])
     wrong = []
     for i, (text, typed, values) in enumerate(made_here, start=1):
@@ -93,9 +91,7 @@ def differences(df: DataFrame, made_here: list[tuple[str, Typed, list[Any]]]) ->
         if dtype != typed.dtype:
             wrong.append(f"{text}: type {dtype}, checked {typed.dtype}")
         for row, wanted in zip(collected, values, strict=True):
-            found = (
-                row[i].replace(tzinfo=dt.UTC) if typed.dtype == TIMESTAMP and row[i] is not None else row[i]
-            )
+            found = row[i].replace(tzinfo=dt.UTC) if typed.dtype == TIMESTAMP and row[i] is not None else row[i]
             if not same(found, wanted):
                 wrong.append(f"{text}: Spark {found!r}, Python {wanted!r} on {ROWS[row[0]]}")
                 break

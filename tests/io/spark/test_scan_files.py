@@ -50,9 +50,7 @@ def read(
     missing: Any = "fail",
     **options: Any,
 ) -> DataFrame:
-    by = Rule(
-        name="all", strategy=PathStrategy(datasource="files", path=path), data_level=level, missing=missing
-    )
+    by = Rule(name="all", strategy=PathStrategy(datasource="files", path=path), data_level=level, missing=missing)
     known = catalog(resolver(by), source(type, **options), root=root, default="main")
     notice = None if notices is None else notices.append
     return read_table(spark, read_of(data, known, period), known, root, run_at=RUN_AT, notice=notice)
@@ -132,9 +130,7 @@ def test_parquet_is_widened_and_never_rounded(spark: SparkSession, tmp_path: Pat
     assert business(read(spark, tmp_path, dataset(exact), "double", type="parquet")) == [
         (Decimal("12.30"), Decimal("123.45"))
     ]
-    spark.sql("SELECT CAST(12.30 AS DOUBLE) a, CAST(123.456 AS DECIMAL(38,18)) b").write.parquet(
-        str(tmp_path / "long")
-    )
+    spark.sql("SELECT CAST(12.30 AS DOUBLE) a, CAST(123.456 AS DECIMAL(38,18)) b").write.parquet(str(tmp_path / "long"))
     told = failure(read(spark, tmp_path, dataset(exact), "long", type="parquet"))
     assert told.code == "W1317"
     assert "column 'b' holds '123.456" in told.message
@@ -226,9 +222,7 @@ def test_options_say_how_a_csv_file_is_written(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("line", ["3", "4,2.00,2026-01,more"])
-def test_a_line_that_is_no_row_fails_whatever_is_asked_of_it(
-    spark: SparkSession, tmp_path: Path, line: str
-) -> None:
+def test_a_line_that_is_no_row_fails_whatever_is_asked_of_it(spark: SparkSession, tmp_path: Path, line: str) -> None:
     (tmp_path / "t.csv").write_text(f"id,amount,_period\n1,1.00,2026-01\n{line}\n")
     frame = read(spark, tmp_path, dataset(table("t", id="long", amount="decimal(18,2)")), "t.csv")
     told = failure(frame.select("id"))
@@ -269,9 +263,7 @@ def test_all_missing_places_are_told_and_some_may_be_missing(spark: SparkSession
         ("d.csv", b"id,\xff\xfe\n", "cannot read"),
     ],
 )
-def test_a_broken_file_is_told(
-    spark: SparkSession, tmp_path: Path, name: str, content: bytes, part: str
-) -> None:
+def test_a_broken_file_is_told(spark: SparkSession, tmp_path: Path, name: str, content: bytes, part: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ResolutionError) as caught:
         read(spark, tmp_path, dataset(), name, type=name.partition(".")[2])
@@ -280,16 +272,12 @@ def test_a_broken_file_is_told(
     assert name in caught.value.message
 
 
-def test_published_files_are_read_in_the_format_they_were_written_in(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_published_files_are_read_in_the_format_they_were_written_in(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "part-0.csv").write_text("id,amount,_row_id\n1,1.00,abc\n")
     made = dataset(table(), origin="registered", natural_key_columns=("id",))
     known: Catalog = catalog(
-        registered=(
-            RegisteredVersion(dataset=made, locations=(published("2026-01", path="out", format="csv"),)),
-        )
+        registered=(RegisteredVersion(dataset=made, locations=(published("2026-01", path="out", format="csv"),)),)
     )
     opened: Read = read_of(made, known)
     (row,) = read_table(spark, opened, known, tmp_path, run_at=RUN_AT).collect()

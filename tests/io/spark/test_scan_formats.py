@@ -67,9 +67,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     return found
 
 
-def read(
-    spark: SparkSession, root: Path, run_at: dt.datetime, type: str, strategy: Any, **options: Any
-) -> list[Any]:
+def read(spark: SparkSession, root: Path, run_at: dt.datetime, type: str, strategy: Any, **options: Any) -> list[Any]:
     known = catalog(
         resolver(rule("all", strategy=strategy)), source(type, "lake", **options), root=root, default="main"
     )
@@ -113,9 +111,7 @@ def test_tables_of_both_formats_are_read_typed_and_filtered(
     ]
 
 
-def test_what_a_library_says_is_told(
-    spark: SparkSession, tmp_path: Path, opened: Opened, run_at: dt.datetime
-) -> None:
+def test_what_a_library_says_is_told(spark: SparkSession, tmp_path: Path, opened: Opened, run_at: dt.datetime) -> None:
     assert opened.asked == []
     with pytest.raises(ResolutionError) as caught:
         read(spark, tmp_path, run_at, "delta", PathStrategy(datasource="lake", path="broken"))

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 RUN_AT = dt.datetime(2026, 2, 3, tzinfo=dt.UTC)
 RUN = "0199a1c2-0000-7000-8000-000000000001"
 ORDERS = dataset(
-    table(
-        "Order lines", id="long", amount="decimal(18,2)", price="decimal(38,10)", seen="timestamp", day="date"
-    ),
+    table("Order lines", id="long", amount="decimal(18,2)", price="decimal(38,10)", seen="timestamp", day="date"),
     natural_key_columns=("id",),
 )
 
@@ -134,9 +132,7 @@ class Destination:
         assert found is not None
         self.source = found
 
-    def staged(
-        self, seq: int, *rows: tuple[Any, ...], mode: Any = "replace_period", **keys: Any
-    ) -> TableSwap:
+    def staged(self, seq: int, *rows: tuple[Any, ...], mode: Any = "replace_period", **keys: Any) -> TableSwap:
         frame = self.spark.createDataFrame(
             rows, "id long, amount decimal(18,2), at timestamp, _labels map<string,string>, _period string"
         )
@@ -188,9 +184,7 @@ def test_outputs_are_published_together_and_once(
     second = out.staged(10, (3, old, at, {}, "2026-01"))
     assert out.publish(second) == [True]
     assert there() == [(2, one, "2025-12"), (3, old, "2026-01")]
-    merge = out.staged(
-        20, (3, one, at, {}, "2026-01"), (4, one, at, {}, "2026-01"), mode="merge", key=("id",)
-    )
+    merge = out.staged(20, (3, one, at, {}, "2026-01"), (4, one, at, {}, "2026-01"), mode="merge", key=("id",))
     append = out.staged(30, (5, one, at, {}, "2026-01"), mode="append")
     assert out.publish(merge, append) == [True, True]
     assert [row[0] for row in there()] == [2, 3, 4, 5]

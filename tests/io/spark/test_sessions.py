@@ -36,9 +36,7 @@ def test_a_timestamp_comes_back_as_it_was_sent(any_spark: SparkSession) -> None:
     assert frame.collect()[0]["ts"] == sent
 
 
-def test_a_test_is_marked_by_the_session_it_uses(
-    any_spark: SparkSession, request: pytest.FixtureRequest
-) -> None:
+def test_a_test_is_marked_by_the_session_it_uses(any_spark: SparkSession, request: pytest.FixtureRequest) -> None:
     is_connect = type(any_spark).__module__.startswith("pyspark.sql.connect")
     assert request.node.get_closest_marker("spark") is not None
     assert (request.node.get_closest_marker("connect") is not None) == is_connect

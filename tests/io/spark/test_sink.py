@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RUN = "0199a1c2"
-SCHEMA = "id long, amount decimal(18,2), note string, at timestamp, day date, _labels map<string,string>, _period string"
+SCHEMA = (
+    "id long, amount decimal(18,2), note string, at timestamp, day date, _labels map<string,string>, _period string"
+)
 MOMENT = dt.datetime(2026, 1, 1, 9, 30, 0, 5, tzinfo=dt.UTC)
 ROWS = [
     (1, Decimal("0.10"), 'a "b", c\nd', MOMENT, dt.date(2026, 1, 31), {"k": "v"}, "2026-01"),
@@ -44,9 +46,7 @@ def rows(spark: SparkSession, *made: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame(made or ROWS, SCHEMA)
 
 
-def output(
-    location: str, *, mode: Any = "replace_period", key: tuple[str, ...] = (), **target: Any
-) -> ResolvedOutput:
+def output(location: str, *, mode: Any = "replace_period", key: tuple[str, ...] = (), **target: Any) -> ResolvedOutput:
     given = {"kind": "files", "format": "parquet", "period": "2026-01", **target}
     working = WorkingSet(table="t", dataset=dataset(), schema=Schema(()))
     return ResolvedOutput(
@@ -135,9 +135,7 @@ def test_files_are_written_and_read_again_as_their_datasource_says(
     # A merge reads the old rows in the same form.
     Path(found.location).rename(tmp_path / "merged")
     merging = replace(made, mode="merge", merge_key=("id",), target=replace(made.target, location="merged"))
-    again = staged(
-        spark.createDataFrame([(0, "new")], "id long, note string"), tmp_path, merging, catalog(files)
-    )
+    again = staged(spark.createDataFrame([(0, "new")], "id long, note string"), tmp_path, merging, catalog(files))
     assert again.rows == len(TEXTS)
 
 
@@ -172,9 +170,7 @@ def test_a_text_that_the_files_cannot_hold_fails_the_output(spark: SparkSession,
 
 def test_formulas_are_escaped_in_texts_and_numbers_stay_numbers(spark: SparkSession, tmp_path: Path) -> None:
     texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "plain", "a=b", "'=1", "", None]
-    frame = spark.createDataFrame(
-        [(i, -1.5, t) for i, t in enumerate(texts)], "id int, amount double, note string"
-    )
+    frame = spark.createDataFrame([(i, -1.5, t) for i, t in enumerate(texts)], "id int, amount double, note string")
     for escape in (True, False):
         csv = CsvOptions(escape_formulas=escape)
         found = stage_files(frame.coalesce(1), tmp_path / "out", format="csv", run_id=RUN, csv=csv)
@@ -257,11 +253,7 @@ def test_a_merge_stages_old_rows_with_other_keys_and_the_new_ones(
                 file.unlink()
             target.rmdir()
         Path(found.location).rename(target)
-        read = (
-            spark.read.parquet(str(target))
-            if format == "parquet"
-            else spark.read.csv(str(target), header=True)
-        )
+        read = spark.read.parquet(str(target)) if format == "parquet" else spark.read.csv(str(target), header=True)
         return sorted(
             ((int(r.id), r.note, Decimal(r.amount)) for r in read.collect()), key=lambda r: (r[0], r[1] or "")
         )
@@ -315,9 +307,7 @@ def test_tables_of_the_catalog_replace_append_merge_and_refuse(spark: SparkSessi
 def test_a_table_of_the_catalog_is_read_and_a_missing_one_told(spark: SparkSession, tmp_path: Path) -> None:
 
     spark.sql("DROP TABLE IF EXISTS `default`.`weft_in`")
-    spark.sql(
-        "CREATE TABLE `default`.`weft_in` USING parquet AS SELECT 1L id, 2.50BD amount, '2026-01' _period"
-    )
+    spark.sql("CREATE TABLE `default`.`weft_in` USING parquet AS SELECT 1L id, 2.50BD amount, '2026-01' _period")
     lake = source("table", "lake", catalog="spark_catalog", schema="default")
     by = rule("t", strategy=TableStrategy(datasource="lake", table="{{table_name}}"))
     known = catalog(resolver(by), lake, default="main")

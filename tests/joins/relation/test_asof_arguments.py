@@ -236,9 +236,7 @@ def test_a_notebook_shows_the_line_that_was_run_and_the_error_alone() -> None:
         ),
     ],
 )
-def test_a_failed_job_is_an_error_of_weft_with_a_next_step(
-    text: str, code: str, message: str, help_: str
-) -> None:
+def test_a_failed_job_is_an_error_of_weft_with_a_next_step(text: str, code: str, message: str, help_: str) -> None:
     with pytest.raises(WeftError) as caught, coded_errors():
         raise RuntimeError(text)
     assert caught.value.code == code

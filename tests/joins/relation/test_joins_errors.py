@@ -266,9 +266,7 @@ def test_a_type_mismatch_advises_a_cast_that_runs(spark: SparkSession) -> None:
 def test_build_join_spec_takes_the_promises(spark: SparkSession) -> None:
     a, b = relation_of(spark, ORDERS).select("customer_id"), relation_of(spark, CUSTOMERS)
     built = weft.build_join_spec(a, b, nulls_equal=True, relationship="m:1", unmatched="error")
-    assert built == JoinSpec(
-        [("customer_id", "customer_id")], nulls_equal=True, relationship="m:1", unmatched="error"
-    )
+    assert built == JoinSpec([("customer_id", "customer_id")], nulls_equal=True, relationship="m:1", unmatched="error")
 
 
 def test_what_a_directed_join_refuses_the_type_checker_refuses_too(spark: SparkSession) -> None:

@@ -171,9 +171,7 @@ def test_explain_join_of_two_relations_prints_what_it_returns(any_spark: SparkSe
 def test_explain_join_without_a_spec_tells_that_keys_are_shared(any_spark: SparkSession) -> None:
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
     told = explain_join(left, right, file=io.StringIO())
-    assert told.to_dict()["keys"] == [
-        {"left": "left.id", "right": "right.id", "origin": "shared", "type": "long"}
-    ]
+    assert told.to_dict()["keys"] == [{"left": "left.id", "right": "right.id", "origin": "shared", "type": "long"}]
 
 
 def test_explain_join_of_a_result_is_its_lineage(any_spark: SparkSession) -> None:

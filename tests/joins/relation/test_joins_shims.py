@@ -208,6 +208,4 @@ def test_a_shared_key_that_is_risky_to_compare_is_told(spark: SparkSession, kind
         weft.relation(frame).natural_inner(weft.relation(frame))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        weft.relation(frame).natural_inner(
-            weft.relation(frame), exclude_shared=("price",), suffixes=("", "_r")
-        )
+        weft.relation(frame).natural_inner(weft.relation(frame), exclude_shared=("price",), suffixes=("", "_r"))

@@ -130,9 +130,7 @@ def test_rows_are_checked_across_partitions(
 
 
 def test_rows_are_sorted_after_order_by_and_not_before(any_spark: SparkSession) -> None:
-    mixed = relation_of(
-        any_spark, T("a.b: double | v \n nan | a \n | b \n 1.0 | d \n 1.0 | c \n -1.0 | e \n | a")
-    )
+    mixed = relation_of(any_spark, T("a.b: double | v \n nan | a \n | b \n 1.0 | d \n 1.0 | c \n -1.0 | e \n | a"))
     assert not mixed.check_sorted("a.b")
     ascending = mixed.order_by("a.b", "v")
     assert ascending.check_sorted("a.b", "v")

@@ -75,10 +75,7 @@ def test_the_first_finding_gives_the_class() -> None:
     wrong_type, ambiguous = ("total", "name"), ExpressionPredicate("v > 1")
     assert [c for c, _ in findings(JoinTypeError, bound(wrong_type, ("x", "id")))] == ["W0105", "W0101"]
     assert [
-        c
-        for c, _ in findings(
-            AmbiguousColumnError, bound(predicates=[ambiguous, ExpressionPredicate("v + 1")])
-        )
+        c for c, _ in findings(AmbiguousColumnError, bound(predicates=[ambiguous, ExpressionPredicate("v + 1")]))
     ] == ["W0216", "W0216"]
     no_condition = ExpressionPredicate("left.v + 1")
     assert [c for c, _ in findings(JoinSpecError, bound(predicates=[no_condition, ambiguous]))] == [
@@ -116,9 +113,7 @@ def test_a_collision_under_a_projection_says_the_projection() -> None:
 
 def test_no_keys_says_what_exclude_shared_removed() -> None:
     shared = ["region", "ts", "v"]
-    with refused(
-        NoJoinKeysError, "W0104", "left out by exclude_shared: 'region', 'ts', 'v'", "take a name out"
-    ):
+    with refused(NoJoinKeysError, "W0104", "left out by exclude_shared: 'region', 'ts', 'v'", "take a name out"):
         infer_natural_keys(LEFT, RIGHT, exclude_shared=shared)
     with pytest.raises(NoJoinKeysError) as caught:
         infer_natural_keys(Schema.of(a="long"), Schema.of(b="long"))

@@ -84,9 +84,7 @@ def test_offsets_that_fit_their_columns(left: str, right: str, offset: Any) -> N
         ("on", "flag", 1, ("boolean",)),
     ],
 )
-def test_offsets_that_do_not_fit_are_a_type_error(
-    left: str, right: str, offset: Any, parts: tuple[str, ...]
-) -> None:
+def test_offsets_that_do_not_fit_are_a_type_error(left: str, right: str, offset: Any, parts: tuple[str, ...]) -> None:
     with refused(JoinTypeError, "W0105", *parts):
         bound(ColumnPredicate(left, "<", right, offset))
 
@@ -148,9 +146,7 @@ def test_every_mistake_of_a_fragment_is_told_with_its_place() -> None:
 
 
 def test_a_fragment_stays_one_node_so_or_does_not_leak() -> None:
-    join = resolve_join(
-        JoinSpec([("id", "key")], [ExpressionPredicate("m = 5 OR m = 6")]), LEFT, RIGHT, how="semi"
-    )
+    join = resolve_join(JoinSpec([("id", "key")], [ExpressionPredicate("m = 5 OR m = 6")]), LEFT, RIGHT, how="semi")
     assert len(join.predicates) == 1
     assert join.predicates[0].op == "or"
 
@@ -236,9 +232,7 @@ def test_any_name_can_be_quoted_in_a_fragment(name: str, mark: str) -> None:
     schema = Schema((Field(name, LONG), Field("plain", LONG)))
     quoted = mark + name.replace(mark, mark * 2) + mark
     for side in ("left", "right"):
-        join = resolve_join(
-            JoinSpec([], [ExpressionPredicate(f"{side}.{quoted} = 1")]), schema, schema, how="semi"
-        )
+        join = resolve_join(JoinSpec([], [ExpressionPredicate(f"{side}.{quoted} = 1")]), schema, schema, how="semi")
         assert join.predicates[0].slots == (Slot(side, 0),)
 
 

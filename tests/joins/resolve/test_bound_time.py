@@ -70,9 +70,7 @@ def test_an_as_of_spec_becomes_an_as_of_match() -> None:
         (AsofOrder("px", "bid"), 0.1, Decimal("0.1")),
     ],
 )
-def test_a_tolerance_is_measured_in_the_unit_of_the_order(
-    order: AsofOrder, tolerance: Any, amount: Any
-) -> None:
+def test_a_tolerance_is_measured_in_the_unit_of_the_order(order: AsofOrder, tolerance: Any, amount: Any) -> None:
     found = asof(order, tolerance=tolerance).tolerance
     assert found == amount
     assert type(found) is type(amount)
@@ -89,9 +87,7 @@ def test_a_tolerance_is_measured_in_the_unit_of_the_order(
         (DATES, 2, ("left.day is date",)),
     ],
 )
-def test_a_tolerance_in_another_unit_is_a_type_error(
-    order: AsofOrder, tolerance: Any, parts: tuple[str, ...]
-) -> None:
+def test_a_tolerance_in_another_unit_is_a_type_error(order: AsofOrder, tolerance: Any, parts: tuple[str, ...]) -> None:
     with refused(JoinTypeError, "W0105", *parts):
         asof(order, tolerance=tolerance)
 
@@ -106,9 +102,7 @@ def test_a_tolerance_in_another_unit_is_a_type_error(
     ],
 )
 @pytest.mark.parametrize("form", ["asof", "interval", "window"])
-def test_an_order_column_that_is_not_there_is_unknown(
-    form: str, order: AsofOrder, side: str, near: str
-) -> None:
+def test_an_order_column_that_is_not_there_is_unknown(form: str, order: AsofOrder, side: str, near: str) -> None:
     specs: dict[str, Any] = {
         "asof": lambda: AsofSpec(order=order),
         "interval": lambda: IntervalSpec(order=order, lower="0s", upper="1s"),
@@ -141,9 +135,7 @@ def test_an_order_column_may_have_any_name() -> None:
         ("tags", JoinTypeError, "W0105", "map<string,string>"),
     ],
 )
-def test_tie_break_columns_are_right_columns_with_an_order(
-    name: str, kind: Any, code: str, part: str
-) -> None:
+def test_tie_break_columns_are_right_columns_with_an_order(name: str, kind: Any, code: str, part: str) -> None:
     with refused(kind, code, part):
         asof(tie_break=(name,))
 
@@ -234,9 +226,7 @@ def test_an_interval_or_window_spec_says_its_own_how(how: Any) -> None:
     ],
 )
 def test_a_window_spec_becomes_whole_microseconds(options: Any, size: Any, slide: Any, gap: Any) -> None:
-    join = resolve_join(
-        WindowSpec([("symbol", "sym")], order=TIMES, per_window=True, **options), TRADES, QUOTES
-    )
+    join = resolve_join(WindowSpec([("symbol", "sym")], order=TIMES, per_window=True, **options), TRADES, QUOTES)
     assert join.match == SameWindow(
         left=1, right=1, kind=options["window"], size=size, slide=slide, gap=gap, per_window=True
     )

@@ -24,9 +24,7 @@ RIGHT = Schema.of(id="long", w="string", V="string", y="string")
 
 def suggested(error: WeftError) -> tuple[str, str] | None:
     """Return the suffixes that the help of an error says to pass."""
-    found = re.search(
-        r"^pass (?:project=JoinProjection\(\.\.\., )?suffixes=(\('.*'\))\)?$", error.help, re.MULTILINE
-    )
+    found = re.search(r"^pass (?:project=JoinProjection\(\.\.\., )?suffixes=(\('.*'\))\)?$", error.help, re.MULTILINE)
     return None if found is None else ast.literal_eval(found[1])
 
 
@@ -127,9 +125,7 @@ def test_under_a_case_sensitive_policy_only_the_same_case_collides() -> None:
         resolve_join(ID, left, right)
 
 
-names = st.sampled_from(
-    ["v", "V", "w", "v_right", "w_right", "v_right_right", "v_left", "w_left", "a.b", "ß", "SS"]
-)
+names = st.sampled_from(["v", "V", "w", "v_right", "w_right", "v_right_right", "v_left", "w_left", "a.b", "ß", "SS"])
 
 
 @st.composite

@@ -97,9 +97,7 @@ def test_an_as_of_spec_takes_everything_that_natural_keys_promise() -> None:
 
 
 def test_a_column_called_like_a_parameter_is_told_the_way_through_keys() -> None:
-    left = Schema.of(
-        id="long", strict="long", project="long", suffixes="long", predicates="long", keys="long"
-    )
+    left = Schema.of(id="long", strict="long", project="long", suffixes="long", predicates="long", keys="long")
     for name in ("strict", "project", "suffixes", "predicates", "keys"):
         with refused(ArgumentError, "W0301", f"to alias column {name!r} use keys={{{name!r}: ...}}"):
             unplugged(left).natural_inner(unplugged(B), **{name: "b"})
@@ -215,9 +213,7 @@ def test_semi_anti_and_cross_are_there_and_nothing_else_is_a_cross_join() -> Non
 def test_join_on_gives_a_spec_and_warns_with_the_exact_replacement() -> None:
     relation = unplugged(A)
     for said in ({"on": "id"}, {"on": ["id"]}, {"on": [("id", "id")]}, {"on": {"id": "id"}}):
-        with pytest.warns(
-            DeprecationWarning, match=re.escape("JoinSpec.from_tuples(('id', 'id'))")
-        ) as caught:
+        with pytest.warns(DeprecationWarning, match=re.escape("JoinSpec.from_tuples(('id', 'id'))")) as caught:
             assert relation.join_on(**said) == JoinSpec.from_tuples(("id", "id"))
         assert caught[0].filename == __file__
 
@@ -262,10 +258,7 @@ def test_an_expression_is_deterministic(text: str) -> None:
 
 def test_a_fragment_names_its_sides() -> None:
     for text in ("left.a < right.b", "l.a < r.b", "a < b"):
-        assert (
-            len(resolve_join(JoinSpec([], [ExpressionPredicate(text)]), A, B, project=SUFFIXES).predicates)
-            == 1
-        )
+        assert len(resolve_join(JoinSpec([], [ExpressionPredicate(text)]), A, B, project=SUFFIXES).predicates) == 1
     with refused(AmbiguousColumnError, "W0216", "left.id or right.id"):
         resolve_join(JoinSpec([], [ExpressionPredicate("id = 1")]), A, B, project=SUFFIXES)
     assert str(ExpressionPredicate("a < b OR a = 1")) == "(a < b OR a = 1)"

@@ -137,9 +137,7 @@ def test_j6_the_key_of_a_right_join_survives_beside_allowed_collisions() -> None
     left = Schema.of(customer_ref="long", status="string")
     right = Schema.of(customer_ref="long", status="string", shipment_code="string")
     project = JoinProjection(allow_collisions=True)
-    join = resolve_join(
-        JoinSpec([("customer_ref", "customer_ref")]), left, right, how="right", project=project
-    )
+    join = resolve_join(JoinSpec([("customer_ref", "customer_ref")]), left, right, how="right", project=project)
     assert names(join) == ["customer_ref", "status", "status_right", "shipment_code"]
     assert join.output[0].source == "coalesced"
 
@@ -227,9 +225,7 @@ def test_x8_suffixes_are_a_pair_that_settles_the_collision() -> None:
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 def test_x10_a_relation_can_be_joined_with_itself(how: Any) -> None:
-    join = resolve_join(
-        JoinSpec([("id", "id")]), VALUES, VALUES, how=how, project=JoinProjection(suffixes=("", "_2"))
-    )
+    join = resolve_join(JoinSpec([("id", "id")]), VALUES, VALUES, how=how, project=JoinProjection(suffixes=("", "_2")))
     assert names(join)[:2] == ["id", "value"]
 
 
@@ -281,16 +277,11 @@ def test_x17_a_spec_that_was_stored_resolves_and_explains_the_same() -> None:
 def test_x18_nearest_needs_a_tolerance() -> None:
     with refused(JoinSpecError, "W0304", "unbounded"):
         AsofSpec(order=AsofOrder("ts", "ts"), direction="nearest")
-    assert (
-        AsofSpec(order=AsofOrder("ts", "ts"), direction="nearest", tolerance="unbounded").tolerance
-        == "unbounded"
-    )
+    assert AsofSpec(order=AsofOrder("ts", "ts"), direction="nearest", tolerance="unbounded").tolerance == "unbounded"
 
 
 def test_x19_a_range_predicate_names_order_columns_and_keys() -> None:
-    spec = AsofSpec(
-        [("s", "s")], order=AsofOrder("ts", "ts"), range_predicates=[ExpressionPredicate("right.px > 1")]
-    )
+    spec = AsofSpec([("s", "s")], order=AsofOrder("ts", "ts"), range_predicates=[ExpressionPredicate("right.px > 1")])
     with refused(JoinSpecError, "W0308", "right.px", "put it in predicates"):
         resolve_join(spec, Schema.of(s="string", ts="timestamp"), QUOTES)
 

@@ -101,9 +101,7 @@ def test_an_alias_that_names_no_column_is_told_the_side_and_near_names(
         infer_natural_keys(left, right, aliases=(pair,))
 
 
-@pytest.mark.parametrize(
-    ("typo", "parameter"), [("tolerence", "tolerance"), ("stric", "strict"), ("keyz", "keys")]
-)
+@pytest.mark.parametrize(("typo", "parameter"), [("tolerence", "tolerance"), ("stric", "strict"), ("keyz", "keys")])
 def test_a_misspelt_parameter_is_told_the_parameter(typo: str, parameter: str) -> None:
     left, right = Schema.of(a="long"), Schema.of(a="long")
     with refused(UnknownColumnError, "W0101", repr(typo), f"or the parameter {parameter}=?"):
@@ -178,9 +176,7 @@ def test_an_excluded_column_follows_the_collision_rule() -> None:
     assert [c.name for c in join.output] == ["id", "at", "at_r"]
 
 
-@pytest.mark.parametrize(
-    ("left_order", "right_order"), [("ts", "ts"), ("ts", "qts"), ("TS", "QTS"), ("`ts`", "`qts`")]
-)
+@pytest.mark.parametrize(("left_order", "right_order"), [("ts", "ts"), ("ts", "qts"), ("TS", "QTS"), ("`ts`", "`qts`")])
 def test_order_columns_are_never_keys(left_order: str, right_order: str) -> None:
     left = Schema.of(symbol="string", ts="timestamp", qts="timestamp")
     right = Schema.of(symbol="string", Ts="timestamp", qts="timestamp")

@@ -21,9 +21,7 @@ def within(lower: Any, upper: Any) -> Within:
 
 
 def join_of(left: str, right: str, left_end: str | None = None, right_end: str | None = None) -> ResolvedJoin:
-    sides = [
-        Schema.of(t=a, **({} if b is None else {"e": b})) for a, b in ((left, left_end), (right, right_end))
-    ]
+    sides = [Schema.of(t=a, **({} if b is None else {"e": b})) for a, b in ((left, left_end), (right, right_end))]
     match = Overlap(
         left=0,
         right=0,
@@ -44,9 +42,7 @@ def join_of(left: str, right: str, left_end: str | None = None, right_end: str |
         (DOUBLE, Number("-0.1"), Number("0.1"), (-0.1, 0.1)),
     ],
 )
-def test_bounds_are_rounded_inwards_to_steps_of_the_axis(
-    axis: Any, lower: Any, upper: Any, steps: Any
-) -> None:
+def test_bounds_are_rounded_inwards_to_steps_of_the_axis(axis: Any, lower: Any, upper: Any, steps: Any) -> None:
     reach = measure_reach(within(lower, upper), Axis(axis))
     assert (reach.lower, reach.upper) == steps
     assert type(reach.lower) is type(steps[0])

@@ -101,9 +101,7 @@ def test_a_coalesced_key_has_the_type_in_which_both_sides_meet() -> None:
 
 
 NOT_NULL = Schema((Field("k", LONG, nullable=False), Field("a", STRING, nullable=False), Field("b", STRING)))
-ALSO_NOT_NULL = Schema(
-    (Field("k", LONG, nullable=False), Field("c", STRING, nullable=False), Field("d", STRING))
-)
+ALSO_NOT_NULL = Schema((Field("k", LONG, nullable=False), Field("c", STRING, nullable=False), Field("d", STRING)))
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,7 @@ SPECS: dict[str, JoinSpec] = {
     "date offset": JoinSpec([], [ColumnPredicate("d", ">=", "d", "1 day")]),
     "numeric offset": JoinSpec([], [ColumnPredicate("n", "<", "n", Decimal("1.5"))]),
     "numeric text": JoinSpec([], [ColumnPredicate("n", ">=", "n", "-2")]),
-    "fragment": JoinSpec(
-        [], [ExpressionPredicate("left.n > right.n OR left.s = right.s AND right.k IS NULL")]
-    ),
+    "fragment": JoinSpec([], [ExpressionPredicate("left.n > right.n OR left.s = right.s AND right.k IS NULL")]),
     "fragment with parameters": JoinSpec(
         [("k", "k")], [ExpressionPredicate("left.n + ? >= right.n", [Decimal("0.5")])]
     ),
@@ -102,9 +100,7 @@ def test_a_reversed_outer_interval_join_keeps_the_same_rows(how: Any, turned: st
         rng = random.Random(f"{how} {seed}")
         left, right = rows(rng, int), rows(rng, Decimal)
         swapped = [row[width:] + row[:width] for row in reference_join(back, right, left)]
-        assert sorted(map(repr, swapped)) == sorted(map(repr, reference_join(there, left, right))), (
-            f"seed {seed}"
-        )
+        assert sorted(map(repr, swapped)) == sorted(map(repr, reference_join(there, left, right))), f"seed {seed}"
 
 
 def test_the_promises_of_a_spec_turn_with_it() -> None:

@@ -93,9 +93,7 @@ def test_text_against_a_number_is_told_a_cast_of_the_text() -> None:
         keyed("long", "string")
 
 
-@pytest.mark.parametrize(
-    "dtype", ["map<string,long>", "struct<m:map<string,long>>", "array<map<string,long>>"]
-)
+@pytest.mark.parametrize("dtype", ["map<string,long>", "struct<m:map<string,long>>", "array<map<string,long>>"])
 def test_a_map_is_never_a_key(dtype: str) -> None:
     told = "maps cannot be compared" if dtype.startswith("map") else "scalar values inside"
     with refused(JoinTypeError, "W0105", told):

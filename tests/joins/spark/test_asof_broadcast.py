@@ -54,9 +54,7 @@ def clustered(count: int, seed: int) -> list[int]:
 def test_no_left_row_is_shuffled_when_the_right_side_is_broadcast(
     spark: SparkSession, direction: Any, how: Any
 ) -> None:
-    plan = plan_of(
-        joined(spark, "broadcast", direction=direction, how=how, tolerance=9).df.select("a", "b", "u")
-    )
+    plan = plan_of(joined(spark, "broadcast", direction=direction, how=how, tolerance=9).df.select("a", "b", "u"))
     assert plan.count("BroadcastExchange") == 1
     assert plan.count("Exchange hashpartitioning") == 1, "the right side is grouped by key"
     assert "Window" not in plan
@@ -70,9 +68,7 @@ def test_no_key_is_a_search_in_one_array(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_only_possible_answers_are_shuffled_when_the_left_side_is_tiny(
-    spark: SparkSession, direction: Any
-) -> None:
+def test_only_possible_answers_are_shuffled_when_the_left_side_is_tiny(spark: SparkSession, direction: Any) -> None:
     plan = plan_of(joined(spark, "tiny_left", direction=direction, tolerance=9).df)
     assert "LeftSemi, BuildRight" in plan
     assert "SortAggregate" not in plan, "times are aggregated by hashing"
@@ -91,9 +87,7 @@ def test_places_in_arrays_of_all_sizes(any_spark: SparkSession, size: int) -> No
     asked = list(range(-1, 2 * size + 2))
     F: Any = functions_of(any_spark.range(1))
     literal = F.array(*(F.lit(v) for v in values)) if values else F.array().cast("array<int>")
-    frame = any_spark.createDataFrame([(i, i) for i in asked], "at int, same int").withColumn(
-        "values", literal
-    )
+    frame = any_spark.createDataFrame([(i, i) for i in asked], "at int, same int").withColumn("values", literal)
     frame = count_before(F, frame, "before", values="values", at="at", inclusive=False)
     frame = count_before(F, frame, "upto", values="values", at="at", inclusive=True)
     found = sorted(tuple(row) for row in frame.select("at", "before", "upto").collect())
@@ -132,9 +126,7 @@ def in_berlin(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())
-def test_a_distance_is_the_time_that_passes_not_what_clocks_show(
-    in_berlin: SparkSession, strategy: str
-) -> None:
+def test_a_distance_is_the_time_that_passes_not_what_clocks_show(in_berlin: SparkSession, strategy: str) -> None:
     left = in_berlin.sql("SELECT 1 k, TIMESTAMP '2023-10-29T01:30:00Z' t")  # clocks show 2:30
     right = in_berlin.sql("SELECT 1 k, TIMESTAMP '2023-10-29T00:30:00Z' u")  # and showed 2:30 an hour before
     spec = AsofSpec([("k", "k")], order=ORDER, tolerance="30 minutes")

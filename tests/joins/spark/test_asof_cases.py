@@ -63,9 +63,7 @@ def test_every_plan_gives_what_the_case_says(spark: SparkSession, case: Case, st
     assert caught.value.code == "W0109"
 
 
-@pytest.mark.parametrize(
-    ("case", "strategy"), [pytest.param(c, s, id=f"{named(c)}-{s}") for c, s in in_turn()]
-)
+@pytest.mark.parametrize(("case", "strategy"), [pytest.param(c, s, id=f"{named(c)}-{s}") for c, s in in_turn()])
 def test_plans_give_the_same_over_connect(connect: SparkSession, case: Case, strategy: str) -> None:
     assert_as_expected(case, connect, strategy)
 

@@ -44,9 +44,7 @@ def test_numbers_are_equal_where_keys_are(monkeypatch: pytest.MonkeyPatch, keys:
 
 
 def test_keys_whose_numbers_multiply_past_64_bits_stay_apart() -> None:
-    distinct = (
-        1 << 16
-    ) - 1  # four more keys of as many values, and the number of the first would be shifted out
+    distinct = (1 << 16) - 1  # four more keys of as many values, and the number of the first would be shifted out
     first = pa.array([0] * distinct + [1] * distinct)
     others = pa.array([*range(distinct), *range(distinct)])
     side = pa.table([first, *[others] * 4], names=[f"k{i}" for i in range(5)])

@@ -62,9 +62,7 @@ def specs(precision: int, scale: int) -> dict[str, AsofSpec]:
 
 
 @pytest.mark.parametrize(("strategy", "shape"), CASES, ids=str)
-def test_distances_are_exact_to_the_last_digit(
-    spark: SparkSession, strategy: str, shape: tuple[int, int]
-) -> None:
+def test_distances_are_exact_to_the_last_digit(spark: SparkSession, strategy: str, shape: tuple[int, int]) -> None:
     left, right = table("t", *shape), table("u", *shape)
     sides = [relation(frame_of(spark, side)) for side in (left, right)]
     # One query for the joins of one type: five are planned in a second, thirty exhaust the memory of the driver.

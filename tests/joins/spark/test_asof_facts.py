@@ -67,9 +67,7 @@ def test_large_sides_are_estimated(spark: SparkSession, monkeypatch: pytest.Monk
     monkeypatch.setattr(heavy_keys, "_LEAST_SAMPLED", 2000)
     left = relation(spark.range(40_000).selectExpr("concat('K', id % 50) k", "id t", "id a"))
     right = relation(spark.range(10_000).selectExpr("concat('K', id % 50) k", "id u", "id b"))
-    facts = told(
-        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
-    )
+    facts = told(left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore"))
     assert facts.sampled == 2000
     assert 0.85 < facts.left_rows / 40_000 < 1.15
     assert 0.8 < facts.right_rows / 10_000 < 1.2
@@ -100,12 +98,8 @@ def test_a_share_of_large_sides_is_as_good_as_all_of_them(
 
     monkeypatch.setattr(facts_module, "_sampled", noted)
     left = relation(spark.range(80_000).selectExpr("if(id % 10 = 0, concat('K', id), 'A') k", "id t", "id a"))
-    right = relation(
-        spark.range(20_000).selectExpr("if(id % 10 = 0, concat('K', id), 'A') k", "id u", "id b")
-    )
-    facts = told(
-        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
-    )
+    right = relation(spark.range(20_000).selectExpr("if(id % 10 = 0, concat('K', id), 'A') k", "id u", "id b"))
+    facts = told(left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore"))
     assert shares[0] < 0.2
     assert shares[1:] == ([] if is_enough else [1.0])
     assert 0.85 < facts.left_rows / 80_000 < 1.15
@@ -117,9 +111,7 @@ def test_a_share_of_large_sides_is_as_good_as_all_of_them(
 def test_rows_that_can_match_nothing_are_not_counted(spark: SparkSession) -> None:
     rows: list[tuple[Any, ...]] = [(None, 1, 1), ("A", None, 2), ("A", 3, 3)]
     left, right = sides(spark, rows)
-    facts = told(
-        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
-    )
+    facts = told(left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore"))
     assert (facts.left_rows, facts.right_rows) == (1, 1)
 
 

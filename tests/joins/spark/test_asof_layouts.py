@@ -61,17 +61,13 @@ def sides(session: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())
-def test_one_file_in_order_gives_what_the_reference_says(
-    spark: SparkSession, files: Path, strategy: str
-) -> None:
+def test_one_file_in_order_gives_what_the_reference_says(spark: SparkSession, files: Path, strategy: str) -> None:
     rows = rows_of(asof_layouts.joined(*sides(spark, files / "one"), strategy))
     assert_rows_equal(rows, asof_layouts.expected(strategy), COLUMNS)
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())
-def test_nine_files_in_other_partitions_give_the_same(
-    other_settings: SparkSession, files: Path, strategy: str
-) -> None:
+def test_nine_files_in_other_partitions_give_the_same(other_settings: SparkSession, files: Path, strategy: str) -> None:
     left, right = sides(other_settings, files / "nine")
     assert min(left.rdd.getNumPartitions(), right.rdd.getNumPartitions()) >= 9
     rows = rows_of(asof_layouts.joined(left, right, strategy))
@@ -92,9 +88,7 @@ def test_one_core_and_four_give_the_same(files: Path) -> None:
     assert list(found) == ["local[1]", "local[4]"]
     for plans in found.values():
         for strategy in asof_strategies():
-            assert_rows_equal(
-                [tuple(row) for row in plans[strategy]], asof_layouts.expected(strategy), COLUMNS
-            )
+            assert_rows_equal([tuple(row) for row in plans[strategy]], asof_layouts.expected(strategy), COLUMNS)
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())
@@ -105,9 +99,7 @@ def test_wide_right_rows_that_thousands_of_left_rows_share(
     monkeypatch.setattr(asof_kernel, "PIECE", 1 << 16)
     count, width = 5000, 2000
     left = spark.range(count).selectExpr("if(id < 4900, 'A', 'B') k", "id t", "nullif(id % 7, 3) a")
-    right = spark.range(2).selectExpr(
-        "'A' k", "id * 2000 u", f"repeat(id, {width}) note", "array(id, null) tags"
-    )
+    right = spark.range(2).selectExpr("'A' k", "id * 2000 u", f"repeat(id, {width}) note", "array(id, null) tags")
     result = relation(left).asof_join(
         relation(right),
         AsofSpec([("k", "k")], order=AsofOrder("t", "u")),
@@ -116,9 +108,7 @@ def test_wide_right_rows_that_thousands_of_left_rows_share(
     )
     summed = result.df.selectExpr("k", "u", "substr(note, 1, 3) first", "length(note) n", "tags", "t", "a")
     rows = summed.groupBy("k", "u", "first", "n", "tags").agg({"*": "count", "t": "sum", "a": "count"})
-    found = {
-        row[0:4]: (row["tags"], row["count(1)"], row["sum(t)"], row["count(a)"]) for row in rows.collect()
-    }
+    found = {row[0:4]: (row["tags"], row["count(1)"], row["sum(t)"], row["count(a)"]) for row in rows.collect()}
 
     def told(low: int, high: int, tags: list[int | None] | None) -> tuple[object, ...]:
         times = range(low, high)
@@ -146,7 +136,5 @@ def test_two_hundred_columns_on_each_side(spark: SparkSession, strategy: str) ->
     for row in rows_of(result.df):
         number = row[1]
         found = number - 3  # the row of the same key before it, which begins one later
-        wanted = (
-            [found + 1, *(found * 1000 + i for i in range(2, WIDTH))] if found >= 0 else [None] * (WIDTH - 1)
-        )
+        wanted = [found + 1, *(found * 1000 + i for i in range(2, WIDTH))] if found >= 0 else [None] * (WIDTH - 1)
         assert list(row) == [number % 3, number, *(number + i for i in range(2, WIDTH)), *wanted]

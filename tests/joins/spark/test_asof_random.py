@@ -47,9 +47,7 @@ def packs(strategy: str, count: int) -> list[tuple[RandomJoin, ResolvedJoin]]:
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())
-def test_a_plan_agrees_with_the_reference(
-    spark: SparkSession, strategy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_agrees_with_the_reference(spark: SparkSession, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for turn, (pack, join) in enumerate(packs(strategy, 12)):
         if turn == 6:  # from here on the search returns folded rows, a few at a time
             monkeypatch.setattr(asof_kernel, "WHOLE", 300)
@@ -70,9 +68,7 @@ def test_a_plan_agrees_over_connect(connect: SparkSession, strategy: str) -> Non
         check(pack, join, connect, strategy, partitions=None)
 
 
-def check(
-    pack: RandomJoin, join: ResolvedJoin, session: SparkSession, strategy: str, partitions: int | None
-) -> None:
+def check(pack: RandomJoin, join: ResolvedJoin, session: SparkSession, strategy: str, partitions: int | None) -> None:
     frames = [frame_of(session, table) for table in (pack.left, pack.right)]
     if partitions is not None:
         frames = [f.repartition(partitions) for f in frames]

@@ -51,9 +51,7 @@ def search(**changed: Any) -> Search:
 
 
 def table(columns: dict[str, Any], rows: list[tuple[Any, ...]]) -> pa.Table:
-    return pa.table(
-        [pa.array([r[i] for r in rows], t) for i, t in enumerate(columns.values())], list(columns)
-    )
+    return pa.table([pa.array([r[i] for r in rows], t) for i, t in enumerate(columns.values())], list(columns))
 
 
 def sides(rng: random.Random) -> tuple[pa.Table, pa.Table]:

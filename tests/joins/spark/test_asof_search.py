@@ -78,8 +78,7 @@ def test_the_search_agrees_with_the_reference_however_far_times_are_apart(direct
     for _ in range(60):
         left = [(rng.randrange(3), rng.randrange(-3, 4) * far) for _ in range(rng.randrange(6))]
         right = [
-            (rng.randrange(3), rng.randrange(-3, 4) * far, rng.choice((None, 1, 2)))
-            for _ in range(rng.randrange(9))
+            (rng.randrange(3), rng.randrange(-3, 4) * far, rng.choice((None, 1, 2))) for _ in range(rng.randrange(9))
         ]
         match = replace(
             MATCH,
@@ -183,8 +182,6 @@ def test_ties_are_settled_by_lists_and_structs_too() -> None:
     for count in range(1, len(values) + 1):  # written in ascending order: the last of those there are wins
         some = values[:count]
         order = random.Random(count).sample(range(count), count)
-        right = pa.table(
-            [[1] * count, [5] * count, pa.array([some[i] for i in order], kind)], ["k", "u", "v"]
-        )
+        right = pa.table([[1] * count, [5] * count, pa.array([some[i] for i in order], kind)], ["k", "u", "v"])
         (row,) = joined(search_of(MATCH), left, right).to_pylist()
         assert repr(row["v"]) == repr(some[-1])

@@ -166,9 +166,7 @@ def test_a_promise_about_unmatched_rows_is_kept(spark: SparkSession) -> None:
     left, quotes, rates = of(spark, TRADES), of(spark, QUOTES), of(spark, RATES)
     strict = AsofSpec(KEYS, order=ORDER, unmatched="error")
     names = JoinProjection(suffixes=("", "_rate"))
-    result = left.asof_join_all(
-        [(quotes, AsofSpec(KEYS, order=ORDER)), (rates, strict, names)], order_check="ignore"
-    )
+    result = left.asof_join_all([(quotes, AsofSpec(KEYS, order=ORDER)), (rates, strict, names)], order_check="ignore")
     with pytest.raises(Exception, match="W0502") as caught:
         result.df.collect()
     broken = contract_failure(caught.value)

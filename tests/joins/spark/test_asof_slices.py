@@ -50,9 +50,7 @@ def _cut_at_right_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def inner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one plan after the other for the joins of the slices; union where it refuses."""
     plans = dict(asof_slices.INNER)
-    monkeypatch.setattr(
-        asof_slices, "INNER", tuple((n, plans[n]) for n in dict.fromkeys((request.param, "union")))
-    )
+    monkeypatch.setattr(asof_slices, "INNER", tuple((n, plans[n]) for n in dict.fromkeys((request.param, "union"))))
     name: str = request.param
     return name
 
@@ -126,9 +124,7 @@ def test_slices_without_a_key_agree_with_the_reference(spark: SparkSession) -> N
 
 
 @pytest.mark.usefixtures("many")
-def test_cuts_of_a_small_sample_agree_with_the_reference(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cuts_of_a_small_sample_agree_with_the_reference(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     _cut_at_right_rows(monkeypatch)
     monkeypatch.setattr(heavy_keys, "_SAMPLED_PER_SLICE", 0)
     monkeypatch.setattr(heavy_keys, "_LEAST_SAMPLED", 30)
@@ -191,10 +187,7 @@ def test_a_slice_without_right_rows_learns_of_the_last_one_before(spark: SparkSe
 
 def test_shares_are_even_when_one_key_has_nearly_all_rows(spark: SparkSession) -> None:
     rng = random.Random(1)
-    rows = [
-        ("A" if rng.random() < 0.95 else f"K{rng.randrange(100)}", rng.randrange(10**6), i)
-        for i in range(20_000)
-    ]
+    rows = [("A" if rng.random() < 0.95 else f"K{rng.randrange(100)}", rng.randrange(10**6), i) for i in range(20_000)]
     left, right = (
         numbers(spark, rows, "k string, t long, a long"),
         numbers(spark, rows, "k string, u long, b long"),
@@ -213,24 +206,18 @@ def test_shares_are_even_when_one_key_has_nearly_all_rows(spark: SparkSession) -
 def test_shares_are_even_when_right_rows_lie_apart(spark: SparkSession, direction: Any) -> None:
     left = relation(spark.range(1000, 3000).selectExpr("id t", "id a"))
     right = relation(spark.range(500, 1000).selectExpr("id u", "id b"))
-    spec = AsofSpec(
-        order=ORDER, direction=direction, tolerance="unbounded" if direction == "nearest" else None
-    )
+    spec = AsofSpec(order=ORDER, direction=direction, tolerance="unbounded" if direction == "nearest" else None)
     slices = sliced(left, right, spec).left.groupBy("__weft_l2").count().collect()
     assert max(row["count"] for row in slices) < 700
     result = left.asof_join(right, spec, strategy="slices", order_check="ignore")
-    assert {row.b for row in result.df.select("b").distinct().collect()} == {
-        None if direction == "forward" else 999
-    }
+    assert {row.b for row in result.df.select("b").distinct().collect()} == {None if direction == "forward" else 999}
 
 
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
 def test_nothing_is_told_when_right_rows_lie_at_the_cuts(spark: SparkSession, direction: Any) -> None:
     rows = [(i % 100, i) for i in range(600)]
     left, right = numbers(spark, rows, "t long, a long"), numbers(spark, rows, "u long, b long")
-    spec = AsofSpec(
-        order=ORDER, direction=direction, tolerance="unbounded" if direction == "nearest" else None
-    )
+    spec = AsofSpec(order=ORDER, direction=direction, tolerance="unbounded" if direction == "nearest" else None)
     join = resolve_join(spec, left.schema, right.schema)
     assert isinstance(join.match, AsOf)
     heavy = Survey.of(Sides.of(left.df, right.df, join), join.match).table().collect()
@@ -240,9 +227,7 @@ def test_nothing_is_told_when_right_rows_lie_at_the_cuts(spark: SparkSession, di
 
 
 @pytest.mark.parametrize("direction", ["backward", "forward"])
-def test_a_row_at_a_cut_that_may_not_take_an_equal_time_has_its_partner(
-    spark: SparkSession, direction: Any
-) -> None:
+def test_a_row_at_a_cut_that_may_not_take_an_equal_time_has_its_partner(spark: SparkSession, direction: Any) -> None:
     rows = [(i % 100, i) for i in range(600)]
     left, right = numbers(spark, rows, "t long, a long"), numbers(spark, rows, "u long, b long")
     spec = AsofSpec(order=ORDER, direction=direction, allow_exact_matches=False)

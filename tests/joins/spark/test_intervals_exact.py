@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
-SPARK_HOW = dict(
-    zip(HOWS, ("inner", "left_outer", "right_outer", "full_outer", "left_semi", "left_anti"), strict=True)
-)
+SPARK_HOW = dict(zip(HOWS, ("inner", "left_outer", "right_outer", "full_outer", "left_semi", "left_anti"), strict=True))
 
 
 @contextmanager
@@ -169,9 +167,7 @@ def test_times_in_long_and_short_ranges_give_what_a_nested_loop_gives(spark: Spa
         # Without its end a range is its start: give the nested loop [start, start + 1).
         as_time = F.col("a" if point == "b" else "c") + F.lit(1)
         one, two = (
-            (left.withColumn(point, as_time), right)
-            if point == "b"
-            else (left, right.withColumn(point, as_time))
+            (left.withColumn(point, as_time), right) if point == "b" else (left, right.withColumn(point, as_time))
         )
         numbers = ["m"] if how in ("semi", "anti") else ["m", "n"]
         wanted = one.join(two, inside, SPARK_HOW[how]).select(*numbers)
@@ -214,15 +210,11 @@ def test_a_measure_is_the_same_in_whatever_order_rows_are_read(spark: SparkSessi
     from weft.joins.spark.bins import measure
 
     rng = random.Random(5)
-    rows = [
-        (x := rng.uniform(-1e6, 1e6), x + math.exp(rng.gauss(0, 8)), rng.random() < 0.5) for _ in range(500)
-    ]
+    rows = [(x := rng.uniform(-1e6, 1e6), x + math.exp(rng.gauss(0, 8)), rng.random() < 0.5) for _ in range(500)]
     told = set()
     for seed in range(4):
         rng.shuffle(rows)
-        frame = spark.createDataFrame(rows, "start double, end double, anchored boolean").repartition(
-            1 + seed
-        )
+        frame = spark.createDataFrame(rows, "start double, end double, anchored boolean").repartition(1 + seed)
         told.add(tuple(measure(cast("Any", F), frame).collect()[0].measured))
     assert len(told) == 1
 
@@ -250,10 +242,7 @@ def test_ranges_between_the_ends_of_their_types(any_spark: SparkSession, how: An
     right = weft.relation(any_spark.createDataFrame(pairs, "s double, e double"))
     found = left.interval_join(right, IntervalSpec(order=ORDER, right_end="e", how=how)).df
     held = [
-        sum(
-            a is not None and t is not None and rank(a) <= rank(t) and (b is None or rank(t) < rank(b))
-            for t in FAR
-        )
+        sum(a is not None and t is not None and rank(a) <= rank(t) and (b is None or rank(t) < rank(b)) for t in FAR)
         for a, b in pairs
     ]
     assert found.count() == sum(n if how == "inner" else max(n, 1) for n in held)
@@ -268,9 +257,7 @@ def test_ranges_between_the_ends_of_their_types(any_spark: SparkSession, how: An
     ],
     ids=lambda said: said["window"],
 )
-def test_times_at_the_ends_of_the_calendar_fall_into_windows(
-    any_spark: SparkSession, said: dict[str, Any]
-) -> None:
+def test_times_at_the_ends_of_the_calendar_fall_into_windows(any_spark: SparkSession, said: dict[str, Any]) -> None:
     F = functions_of(any_spark.range(1))
     times = [(-(2**63),), (1 - 2**63,), (0,), (2**63 - 1,)]
     frame = any_spark.createDataFrame(times, "u long").withColumn("t", F.timestamp_micros("u"))

@@ -54,9 +54,7 @@ def without_broadcasts(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("name", SPECS)
-def test_no_more_is_shuffled_than_each_plan_needs(
-    without_broadcasts: SparkSession, name: str, how: str
-) -> None:
+def test_no_more_is_shuffled_than_each_plan_needs(without_broadcasts: SparkSession, name: str, how: str) -> None:
     left, right = relation_of(without_broadcasts, LEFT), relation_of(without_broadcasts, RIGHT)
     plan = joined(left, right, spec_of(name, how)).df._jdf.queryExecution().executedPlan()
     nodes = [str(n) for n in _main(plan)]
@@ -115,9 +113,7 @@ def test_building_a_join_starts_no_job_and_changes_no_setting(spark: SparkSessio
         ("session", (1, 2, 2)),
     ],
 )
-def test_match_stats_count_rows_of_the_result(
-    any_spark: SparkSession, name: str, counts: tuple[int, int, int]
-) -> None:
+def test_match_stats_count_rows_of_the_result(any_spark: SparkSession, name: str, counts: tuple[int, int, int]) -> None:
     stats = MatchStats()
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
     verb = left.interval_join if isinstance(spec_of(name), IntervalSpec) else left.window_join

@@ -178,9 +178,7 @@ def test_a_broken_promise_fails_over_connect_whatever_is_read(connect: SparkSess
 
 @pytest.mark.parametrize("how", ["left", "right", "full"])
 @pytest.mark.parametrize("action", FEW)
-def test_a_broken_relationship_fails_in_every_kind_of_join(
-    spark: SparkSession, how: str, action: str
-) -> None:
+def test_a_broken_relationship_fails_in_every_kind_of_join(spark: SparkSession, how: str, action: str) -> None:
     result = broken_relationship(spark, how)
     assert failure_of(lambda: ACTIONS[action](result))[1].code == "W0501"
 
@@ -200,9 +198,7 @@ def test_a_duplicate_that_nobody_asks_for_does_not_fail(any_spark: SparkSession,
 
 
 @pytest.mark.parametrize("condition", ["w = 'p'", "region = 'EU'", "w IS NOT NULL", "ref = 9"])
-def test_a_duplicate_that_nobody_asks_for_does_not_fail_under_a_filter(
-    spark: SparkSession, condition: str
-) -> None:
+def test_a_duplicate_that_nobody_asks_for_does_not_fail_under_a_filter(spark: SparkSession, condition: str) -> None:
     spec = JoinSpec(KEYS, relationship="m:1")
     project = weft.JoinProjection(right_keys="keep", suffixes=("", "_r"))
     result = relation_of(spark, LEFT).full_outer(relation_of(spark, ASKED_FOR), spec, project=project)
@@ -212,9 +208,7 @@ def test_a_duplicate_that_nobody_asks_for_does_not_fail_under_a_filter(
 def test_a_filter_below_the_join_narrows_the_promise(any_spark: SparkSession) -> None:
     right = relation_of(any_spark, DOUBLED)
     narrow = weft.relation(right.df.filter(functions_of(right.df).col("w") != "y"))
-    result = relation_of(any_spark, LEFT).left_outer(
-        narrow, JoinSpec(KEYS, relationship="1:1", unmatched="both")
-    )
+    result = relation_of(any_spark, LEFT).left_outer(narrow, JoinSpec(KEYS, relationship="1:1", unmatched="both"))
     assert len(rows_of(result.df)) == 2
 
 

@@ -36,9 +36,7 @@ def test_events_meet_segments_and_targets(any_spark: SparkSession) -> None:
         ads     | APAC   | 5000
     """)
     since = JoinSpec([("user_id", "user_id")], [ColumnPredicate("occurred_at", ">=", "segment_start")])
-    quota = JoinSpec(
-        [("channel", "channel"), ("region", "region")], [ExpressionPredicate("quota_amount >= ?", [1000])]
-    )
+    quota = JoinSpec([("channel", "channel"), ("region", "region")], [ExpressionPredicate("quota_amount >= ?", [1000])])
     result = (
         relation_of(any_spark, events)
         .left_outer(relation_of(any_spark, segments), since, project=JoinProjection(drop=["segment_start"]))
@@ -122,8 +120,6 @@ def test_a_case_sensitive_session_joins_exact_names_only(any_spark: SparkSession
 @pytest.mark.parametrize("keyword", ["how", "method", "left", "spec", "self"])
 def test_a_directed_join_takes_no_keyword_for_a_key(spark: SparkSession, method: str, keyword: str) -> None:
     left, right = relation_of(spark, T("id | v \n 1 | a")), relation_of(spark, T("id | w \n 1 | x"))
-    told = (
-        "takes no keyword how=" if keyword == "how" else "takes its keys from a JoinSpec, not from keywords"
-    )
+    told = "takes no keyword how=" if keyword == "how" else "takes its keys from a JoinSpec, not from keywords"
     with pytest.raises(weft.ArgumentError, match=told):
         getattr(left, method)(right, JoinSpec([("id", "id")]), **{keyword: "anti"})

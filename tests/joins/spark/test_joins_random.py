@@ -73,9 +73,7 @@ def test_random_joins_give_the_rows_of_the_reference(spark: SparkSession, how: s
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("how", HOWS)
-def test_random_joins_over_connect_give_the_rows_of_the_reference(
-    connect: SparkSession, how: str, style: str
-) -> None:
+def test_random_joins_over_connect_give_the_rows_of_the_reference(connect: SparkSession, how: str, style: str) -> None:
     for plan in covering(how, style, 6, least=1, start=1000):
         check(connect, plan)
 

@@ -128,9 +128,7 @@ def test_from_tuples_takes_pairs_one_after_another() -> None:
 
 
 def test_from_kwargs_takes_shared_names_aliases_and_keys_in_that_order() -> None:
-    spec = JoinSpec.from_kwargs(
-        "region", "day", keys={"order": "order_no"}, customer_ref="id", predicates=[P]
-    )
+    spec = JoinSpec.from_kwargs("region", "day", keys={"order": "order_no"}, customer_ref="id", predicates=[P])
     assert spec.equal_keys == (
         ("region", "region"),
         ("day", "day"),

@@ -32,9 +32,7 @@ def test_a_misspelt_option_that_is_no_text_is_recognised() -> None:
 
 def test_from_kwargs_takes_the_promises() -> None:
     said = JoinSpec.from_kwargs("id", nulls_equal=True, relationship="m:1", unmatched="error", ref="key")
-    assert said == JoinSpec(
-        [("id", "id"), ("ref", "key")], nulls_equal=True, relationship="m:1", unmatched="error"
-    )
+    assert said == JoinSpec([("id", "id"), ("ref", "key")], nulls_equal=True, relationship="m:1", unmatched="error")
 
 
 @pytest.mark.parametrize(
@@ -50,9 +48,7 @@ def test_a_fragment_refuses_aggregates_and_today_where_they_stand(text: str, cod
         ExpressionPredicate(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "code"), [("left.a > SUMM(right.b)", "W0206"), ("left.a > TODAI()", "W0206")]
-)
+@pytest.mark.parametrize(("text", "code"), [("left.a > SUMM(right.b)", "W0206"), ("left.a > TODAI()", "W0206")])
 def test_a_fragment_offers_only_functions_that_it_accepts(text: str, code: str) -> None:
     with pytest.raises(JoinSpecError) as caught:
         ExpressionPredicate(text)

@@ -88,9 +88,7 @@ def test_an_offset_is_a_length_of_time_or_a_number(offset: Any, stored: Any, tex
     assert str(said) == f"left.a <= right.b + {text}"
 
 
-@pytest.mark.parametrize(
-    "offset", ["one hour", "1 month", "", "5", "1 OR TRUE", "INTERVAL 5", "--1 h", "1 hour; x"]
-)
+@pytest.mark.parametrize("offset", ["one hour", "1 month", "", "5", "1 OR TRUE", "INTERVAL 5", "--1 h", "1 hour; x"])
 def test_an_offset_text_that_says_no_distance_is_refused(offset: str) -> None:
     if offset == "5":
         assert ColumnPredicate("a", "<", "b", offset).offset == "5"
@@ -99,9 +97,7 @@ def test_an_offset_text_that_says_no_distance_is_refused(offset: str) -> None:
         ColumnPredicate("a", "<", "b", offset)
 
 
-@pytest.mark.parametrize(
-    "offset", [float("nan"), float("inf"), Decimal("NaN"), Decimal("sNaN"), Decimal("1e9999")]
-)
+@pytest.mark.parametrize("offset", [float("nan"), float("inf"), Decimal("NaN"), Decimal("sNaN"), Decimal("1e9999")])
 def test_an_offset_that_is_no_finite_number_is_refused(offset: Any) -> None:
     with refused(JoinSpecError, "W0304", "offset"):
         ColumnPredicate("a", "<", "b", offset)

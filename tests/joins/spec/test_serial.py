@@ -36,9 +36,7 @@ EXAMPLES: tuple[Any, ...] = (
         [("order_id", "id")],
         [ColumnPredicate("d", ">=", "since", "1 day"), ExpressionPredicate("right.flag")],
     ),
-    AsofSpec(
-        [("symbol", "symbol")], order=ORDER, direction="nearest", tolerance="5 seconds", tie_break=("seq",)
-    ),
+    AsofSpec([("symbol", "symbol")], order=ORDER, direction="nearest", tolerance="5 seconds", tie_break=("seq",)),
     IntervalSpec([("id", "id")], order=ORDER, lower="0s", upper="24h", how="left"),
     WindowSpec([("id", "id")], order=ORDER, window="sliding", size="1h", slide="10m", per_window=True),
     JoinProjection(suffixes=("", "_r"), drop=("right.x",), rename={"a": "b"}, indicator="_merge"),
@@ -146,9 +144,7 @@ def test_fingerprints_do_not_change_between_releases_or_processes() -> None:
 
 
 def test_an_option_added_to_a_part_does_not_change_the_whole() -> None:
-    spelt_out = AsofSpec(
-        [("a", "b")], [ColumnPredicate("a", "<", "b", None)], order=AsofOrder("t", "q", tie_break=())
-    )
+    spelt_out = AsofSpec([("a", "b")], [ColumnPredicate("a", "<", "b", None)], order=AsofOrder("t", "q", tie_break=()))
     assert (
         spelt_out.fingerprint()
         == AsofSpec([("a", "b")], [ColumnPredicate("a", "<", "b")], order=AsofOrder("t", "q")).fingerprint()
@@ -280,18 +276,14 @@ json_values = st.recursive(
     | st.sampled_from(["a", "b.c", "unbounded"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["type", "left", "$decimal", "$named", "$date", "x"]), inner, max_size=2
-        )
+        | st.dictionaries(st.sampled_from(["type", "left", "$decimal", "$named", "$date", "x"]), inner, max_size=2)
     ),
     max_leaves=6,
 )
 
 
 @given(st.sampled_from(EXAMPLES), st.data())
-def test_any_field_may_hold_anything_and_gives_a_spec_or_an_error_with_a_code(
-    value: Any, data: st.DataObject
-) -> None:
+def test_any_field_may_hold_anything_and_gives_a_spec_or_an_error_with_a_code(value: Any, data: st.DataObject) -> None:
     form = value.to_dict()
     field = data.draw(st.sampled_from(sorted(form)))
     form[field] = data.draw(json_values)

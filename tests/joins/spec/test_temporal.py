@@ -199,14 +199,9 @@ def test_an_as_of_spec_prints_its_direction(direction: Any, exact: bool, words: 
 
 def test_as_of_builders() -> None:
     spec = AsofSpec(KEYS, order=ORDER, direction="forward", tolerance="5 s")
+    assert AsofSpec.from_tuples(("symbol", "symbol"), order=ORDER, direction="forward", tolerance="5 s") == spec
     assert (
-        AsofSpec.from_tuples(("symbol", "symbol"), order=ORDER, direction="forward", tolerance="5 s") == spec
-    )
-    assert (
-        AsofSpec.from_current_api(
-            keys={"symbol": "symbol"}, order=ORDER, direction="forward", tolerance="5 s"
-        )
-        == spec
+        AsofSpec.from_current_api(keys={"symbol": "symbol"}, order=ORDER, direction="forward", tolerance="5 s") == spec
     )
     assert AsofSpec.from_kwargs("symbol", order=ORDER, direction="forward", tolerance="5 s") == spec
     assert AsofSpec.from_kwargs(order=ORDER, symbol="symbol", direction="forward", tolerance="5 s") == spec

@@ -133,9 +133,7 @@ def test_tables_are_found_by_name_or_alias() -> None:
     found = dataset(lookup(alias="acc"))
     assert found.table("acc") is found.table("accounts") is found.tables[1]
     assert found.schema("gl").names == ("account", "day")
-    with refused(
-        UnknownColumnError, "W0101", "dataset gl v1 has no table 'acconts'", "did you mean 'accounts'?"
-    ):
+    with refused(UnknownColumnError, "W0101", "dataset gl v1 has no table 'acconts'", "did you mean 'accounts'?"):
         found.table("acconts")
 
 
@@ -154,9 +152,7 @@ def test_a_file_with_findings_raises_all_of_them() -> None:
 
 def test_status_and_prose_do_not_change_the_fingerprint_and_columns_do() -> None:
     one = dataset(DATASET)
-    prose = dataset(
-        DATASET.replace("name: orders\n  main", "name: orders\n  status: disabled\n  owner: ann\n  main")
-    )
+    prose = dataset(DATASET.replace("name: orders\n  main", "name: orders\n  status: disabled\n  owner: ann\n  main"))
     wider = dataset(DATASET.replace("(18,2)", "(20,2)"))
     assert one.fingerprint() == prose.fingerprint()
     assert one.fingerprint() != wider.fingerprint()
@@ -170,18 +166,14 @@ def test_a_file_without_a_dataset_in_it_says_so() -> None:
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
-TYPES = st.sampled_from(
-    [types.STRING, types.LONG, types.Decimal(18, 2), types.BOOLEAN, types.DATE, types.TIMESTAMP]
-)
+TYPES = st.sampled_from([types.STRING, types.LONG, types.Decimal(18, 2), types.BOOLEAN, types.DATE, types.TIMESTAMP])
 TEXTS = st.text(alphabet="ab :#\"'é{}", max_size=12).map(str.strip)
 
 
 @st.composite
 def datasets(draw: st.DrawFn) -> Dataset:
     names = draw(st.lists(NAMES, min_size=2, max_size=4, unique=True))
-    columns = tuple(
-        ColumnDef(n, draw(TYPES), draw(st.booleans()), draw(TEXTS), draw(st.none() | NAMES)) for n in names
-    )
+    columns = tuple(ColumnDef(n, draw(TYPES), draw(st.booleans()), draw(TEXTS), draw(st.none() | NAMES)) for n in names)
     table = TableDef(
         name="main",
         columns=columns,

@@ -39,10 +39,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
     max_leaves=12,
 )
-SAMPLES = {
-    path.stem: (FOLDERS[path.parent.name], to_python(compose(path.read_text())))
-    for path in FX.glob("*/*.yml")
-}
+SAMPLES = {path.stem: (FOLDERS[path.parent.name], to_python(compose(path.read_text()))) for path in FX.glob("*/*.yml")}
 
 
 def told(kind: Kind, value: Any) -> None:

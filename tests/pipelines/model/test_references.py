@@ -65,9 +65,7 @@ def test_files_are_checked_against_each_other(
 
 
 def test_a_missing_entity_names_the_nearest(tmp_path: Path) -> None:
-    (found,) = load_workspace(
-        workspace(tmp_path, {"projects/p.yml": OUTPUT, "datasources/s.yml": SOURCE})
-    ).findings
+    (found,) = load_workspace(workspace(tmp_path, {"projects/p.yml": OUTPUT, "datasources/s.yml": SOURCE})).findings
     assert found.message == "unknown datasource 'srk'"
     assert found.help == "did you mean 'src'?"
 
@@ -111,9 +109,7 @@ def test_the_datasets_of_overrides_are_checked_with_the_catalog(tmp_path: Path) 
 
 def test_scenarios_name_projects_and_calendars_that_are_there(tmp_path: Path) -> None:
     scenario = "scenario: s\nproject: order_report\nperiod: 2026-01\ncalendar: lunar\nexpect: {count: 1}\n"
-    found = load_workspace(
-        workspace(tmp_path, {"projects/p.yml": ORDERS, "scenarios/s.yml": scenario})
-    ).findings
+    found = load_workspace(workspace(tmp_path, {"projects/p.yml": ORDERS, "scenarios/s.yml": scenario})).findings
     assert [(f.code, under(f)) for f in found] == [("W1020", "order_report"), ("W1020", "lunar")]
     assert found[0].help == "did you mean 'orders_report'?"
 

@@ -85,9 +85,7 @@ def test_everything_a_scenario_can_say_is_read() -> None:
 
 
 def test_a_scenario_on_the_data_of_the_workspace_has_no_given() -> None:
-    assert (
-        scenario("scenario: s\nproject: p\nperiod: 2026\ngiven: workspace\nexpect: {count: 0}").given is None
-    )
+    assert scenario("scenario: s\nproject: p\nperiod: 2026\ngiven: workspace\nexpect: {count: 0}").given is None
     assert scenario("scenario: s\nproject: p\nperiod: 2026\nexpect: {errors: []}").given is None
 
 
@@ -127,19 +125,13 @@ def test_the_form_of_a_catalogue_means_the_same() -> None:
         ("2026-01", "month", dt.date(2026, 1, 31), "open"),
         ("2026-02", "month", dt.date(2026, 2, 28), "closed"),
     ]
-    assert found.given == FrozenMap(
-        gl=Rows(rows=(FrozenMap(id=1),)), rates=Rows(file=LocatedText("rates.csv"))
-    )
+    assert found.given == FrozenMap(gl=Rows(rows=(FrozenMap(id=1),)), rates=Rows(file=LocatedText("rates.csv")))
     assert found.expect == Expect(
         match="subset",
         ordered=True,
         metadata=True,
         data=Rows(rows=(FrozenMap(id=1, amount=2),)),
-        trace=(
-            TraceExpected(
-                operation=10, change="updated", match=FrozenMap(id=1), diff=FrozenMap(amount=(1, 2))
-            ),
-        ),
+        trace=(TraceExpected(operation=10, change="updated", match=FrozenMap(id=1), diff=FrozenMap(amount=(1, 2))),),
     )
     assert found.snapshot is False
 
@@ -189,7 +181,5 @@ BASE = "scenario: s\nproject: p\nperiod: 2026-01\n"
         (CATALOGUE.replace("change_type", "change_typ"), [("W1003", "{operation_order: 10, change_typ: updated, row_match: {id: 1}, expected_diff: {amount: [1, 2]}}"), ("W1002", "change_typ")]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_scenario_is_told_at_its_place(
-    text: str, findings: list[tuple[str, str]]
-) -> None:
+def test_what_is_wrong_with_a_scenario_is_told_at_its_place(text: str, findings: list[tuple[str, str]]) -> None:
     assert told("scenario", text) == findings

@@ -26,9 +26,7 @@ def kind_of(path: Path) -> Kind:
 
 def as_json(text: str) -> Any:
     """Return a file as an editor hands it to a schema."""
-    return json.loads(
-        json.dumps(to_python(compose(text)), default=lambda v: float(v) if isinstance(v, Decimal) else v)
-    )
+    return json.loads(json.dumps(to_python(compose(text)), default=lambda v: float(v) if isinstance(v, Decimal) else v))
 
 
 def problems(kind: Kind, text: str) -> list[str]:

@@ -48,9 +48,7 @@ def test_the_places_of_the_second_form_are_found_under_the_canonical_names() -> 
 
 def test_an_operation_without_a_name_is_named_after_its_kind_in_the_second_form() -> None:
     assert operation("- {order: 10, type: delete}").name == "delete 10"
-    assert told("project", project_text("- {seq: 10, type: delete}")) == [
-        ("W1003", "{seq: 10, type: delete}")
-    ]
+    assert told("project", project_text("- {seq: 10, type: delete}")) == [("W1003", "{seq: 10, type: delete}")]
 
 
 @pytest.mark.parametrize(
@@ -203,9 +201,7 @@ def test_operations_stand_in_the_order_of_their_seq() -> None:
 
 
 def test_gaps_are_allowed_and_doubles_are_not() -> None:
-    twice = (
-        "- {seq: 10, name: a, type: delete}\n- {order: 10, type: delete}\n- {seq: -1, name: b, type: delete}"
-    )
+    twice = "- {seq: 10, name: a, type: delete}\n- {order: 10, type: delete}\n- {seq: -1, name: b, type: delete}"
     assert told("project", project_text(twice)) == [("W1010", "-1"), ("W1009", "10")]
 
 

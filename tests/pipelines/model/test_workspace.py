@@ -122,9 +122,7 @@ def test_a_byte_order_mark_and_windows_lines_are_read(tmp_path: Path) -> None:
 def test_only_narrows_what_is_told_and_not_what_is_read(tmp_path: Path) -> None:
     files = {"datasets/a.yml": "x: 1", "projects/p.yml": "y: 1"}
     root = workspace(tmp_path, files)
-    assert {file for _, file in codes(load_workspace(root, only=root / "projects").findings)} == {
-        "projects/p.yml"
-    }
+    assert {file for _, file in codes(load_workspace(root, only=root / "projects").findings)} == {"projects/p.yml"}
     assert {file for _, file in codes(load_workspace(root, only=root / "datasets/a.yml").findings)} == {
         "datasets/a.yml"
     }

@@ -73,9 +73,7 @@ def test_a_value_means_what_the_core_schema_says(written: str, meant: object) ->
     assert isinstance(found, type(meant))
 
 
-@pytest.mark.parametrize(
-    "written", ["1.0920", "1.0", ".5", "5.", "1e3", "-2.50E-4", "100000000000000000000.01"]
-)
+@pytest.mark.parametrize("written", ["1.0920", "1.0", ".5", "5.", "1e3", "-2.50E-4", "100000000000000000000.01"])
 def test_a_number_with_a_point_is_exact_and_keeps_its_text(written: str) -> None:
     found = value_of(written)
     assert isinstance(found, Exact)

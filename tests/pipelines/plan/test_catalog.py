@@ -27,9 +27,7 @@ from weft.pipelines.plan.catalog import (
 TABLE = TableDef(name="t", columns=(ColumnDef("a", types.STRING),))
 
 
-def dataset(
-    version: int, status: str = "active", id: str = "ds-fx", name: str = "fx", origin: str = "file"
-) -> Dataset:
+def dataset(version: int, status: str = "active", id: str = "ds-fx", name: str = "fx", origin: str = "file") -> Dataset:
     return Dataset(id=id, name=name, version=version, status=status, main_table=TABLE, origin=origin)  # type: ignore[arg-type]
 
 
@@ -68,9 +66,7 @@ def test_a_reference_to_nothing_says_why(ref: DatasetRef, missing: MissingDatase
 
 
 def test_a_dataset_without_an_active_version_is_disabled() -> None:
-    assert catalog(dataset(1, "disabled")).dataset(DatasetRef("fx")) == MissingDataset(
-        kind="disabled", name="fx"
-    )
+    assert catalog(dataset(1, "disabled")).dataset(DatasetRef("fx")) == MissingDataset(kind="disabled", name="fx")
 
 
 def test_an_id_wins_over_the_name_of_another() -> None:
@@ -80,9 +76,7 @@ def test_an_id_wins_over_the_name_of_another() -> None:
 
 
 def test_versions_are_told_oldest_first_by_id_or_name() -> None:
-    assert (
-        [d.version for d in THREE.versions("fx")] == [d.version for d in THREE.versions("ds-fx")] == [1, 2, 3]
-    )
+    assert [d.version for d in THREE.versions("fx")] == [d.version for d in THREE.versions("ds-fx")] == [1, 2, 3]
     assert THREE.versions("nothing") == ()
 
 
@@ -97,9 +91,7 @@ def published(version: int, **periods: int) -> RegisteredVersion:
 
 
 def test_what_runs_registered_is_found_beside_the_files() -> None:
-    found = catalog(dataset(1), registered=(published(1, jan=1), published(2, jan=2))).dataset(
-        DatasetRef("out")
-    )
+    found = catalog(dataset(1), registered=(published(1, jan=1), published(2, jan=2))).dataset(DatasetRef("out"))
     assert isinstance(found, ResolvedDataset)
     assert (found.dataset.version, found.dataset.origin) == (2, "registered")
 
@@ -147,9 +139,7 @@ def test_calendars_are_found_and_drafts_are_refused() -> None:
         {
             "name": "fiscal",
             "levels": [{"name": "year"}],
-            "periods": [
-                {"identifier": "FY26", "level": "year", "start_date": "2025-07-01", "end_date": "2026-06-30"}
-            ],
+            "periods": [{"identifier": "FY26", "level": "year", "start_date": "2025-07-01", "end_date": "2026-06-30"}],
         }
     )
     held = catalog(

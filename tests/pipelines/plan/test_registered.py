@@ -28,9 +28,7 @@ operations:
 def check(folder: Path, **projects: str) -> list[Diagnostic]:
     changes = {f"projects/{name}.yml": text for name, text in projects.items()}
     loaded = load_workspace(sample_workspace(folder, changes))
-    return list(
-        loaded.merge_findings(check_workspace(replace(Catalog.of(loaded.readable), unread=loaded.unread)))
-    )
+    return list(loaded.merge_findings(check_workspace(replace(Catalog.of(loaded.readable), unread=loaded.unread))))
 
 
 def test_a_chain_of_projects_is_checked_before_any_has_run(tmp_path: Path) -> None:

@@ -114,9 +114,7 @@ dataset:
             None,
         ),
         (
-            join(
-                "fx", "exchange_rates", "transactions.currency = fx.from_currncy AND fx.to_currency = 'USD'"
-            ),
+            join("fx", "exchange_rates", "transactions.currency = fx.from_currncy AND fx.to_currency = 'USD'"),
             "W1207",
             "Unknown column 'fx.from_currncy' in join condition",
             "fx.from_currncy",
@@ -224,9 +222,7 @@ def versions(*statuses: str) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize(("pinned", "version"), [(None, 2), (1, 1), (2, 2)])
-def test_the_latest_active_version_is_taken_unless_one_is_pinned(
-    make: Make, pinned: int | None, version: int
-) -> None:
+def test_the_latest_active_version_is_taken_unless_one_is_pinned(make: Make, pinned: int | None, version: int) -> None:
     more = {} if pinned is None else {"dataset_version": pinned}
     step = first_join(
         make(
@@ -344,9 +340,7 @@ def test_more_shapes_are_extensions_that_the_plan_names(make: Make, on: str, ext
 
 
 def test_a_join_may_use_a_join_before_it(make: Make) -> None:
-    joins = join("fx", "exchange_rates", CLOSING) + join(
-        "eur", "exchange_rates", "fx.to_currency = eur.from_currency"
-    )
+    joins = join("fx", "exchange_rates", CLOSING) + join("eur", "exchange_rates", "fx.to_currency = eur.from_currency")
     op = make(joins, x="fx.rate * eur.rate").plan().operations[0]
     assert isinstance(op, ResolvedUpdate)
     assert op.joins[1].extension == ("an earlier join: fx.to_currency",)
@@ -535,9 +529,7 @@ def test_a_selector_on_a_joined_column_is_decided_after_the_joins(make: Make) ->
     op = make(join("fx", "exchange_rates", ON), selector="fx.rate > 1", x="fx.rate").plan().operations[0]
     assert isinstance(op, ResolvedUpdate)
     assert op.selector_after_joins
-    early = (
-        make(join("fx", "exchange_rates", ON), selector="amount_local > 1", x="fx.rate").plan().operations[0]
-    )
+    early = make(join("fx", "exchange_rates", ON), selector="amount_local > 1", x="fx.rate").plan().operations[0]
     assert isinstance(early, ResolvedUpdate)
     assert not early.selector_after_joins
 

@@ -27,9 +27,7 @@ COLUMNS = "columns: [journal_id, _period]"
 
 
 def output(seq: int, destination: str, more: str = COLUMNS) -> str:
-    return (
-        f"- {{seq: {seq}, name: Out{seq}, type: output, arguments: {{destination: {destination}, {more}}}}}"
-    )
+    return f"- {{seq: {seq}, name: Out{seq}, type: output, arguments: {{destination: {destination}, {more}}}}}"
 
 
 def outputs(tmp_path: Path, *destinations: str) -> Site:
@@ -53,9 +51,7 @@ def outputs(tmp_path: Path, *destinations: str) -> Site:
         ("{datasource_id: pg, table: gl}", "{datasource_id: pg2, table: gl}"),
     ],
 )
-def test_two_outputs_to_one_place_are_refused_with_both_locations(
-    tmp_path: Path, first: str, second: str
-) -> None:
+def test_two_outputs_to_one_place_are_refused_with_both_locations(tmp_path: Path, first: str, second: str) -> None:
     found = outputs(tmp_path, first, second)
     (found.root / "out").mkdir()
     (found.root / "out" / "link").symlink_to("gl")
@@ -141,9 +137,7 @@ READING = """\
         ("{path: 'data/transactions.csv/{{period}}.csv'}", "its input"),
     ],
 )
-def test_an_output_never_overwrites_what_its_project_reads(
-    tmp_path: Path, destination: str, what: str
-) -> None:
+def test_an_output_never_overwrites_what_its_project_reads(tmp_path: Path, destination: str, what: str) -> None:
     found = site(tmp_path, [READING, output(20, destination)])
     (found.root / "linked").symlink_to(found.root / "data")
     messages = found.messages()

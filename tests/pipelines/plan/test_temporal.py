@@ -31,9 +31,7 @@ def day(text: str | None) -> dt.date | None:
         ("2026-01-31", ("2026-01-31",)),
     ],
 )
-def test_a_period_table_is_filtered_by_the_period_and_those_inside_it(
-    period: str, found: tuple[str, ...]
-) -> None:
+def test_a_period_table_is_filtered_by_the_period_and_those_inside_it(period: str, found: tuple[str, ...]) -> None:
     made = build_filter(table(), GREGORIAN.parse(period), GREGORIAN)
     assert made == TemporalFilter(mode="period", identifiers=found)
 
@@ -131,9 +129,7 @@ def test_rows_of_other_periods_and_of_none_are_out() -> None:
 
 
 def test_a_snapshot_table_has_no_filter() -> None:
-    made = build_filter(
-        table("t", "snapshot"), JANUARY, GREGORIAN, known_at=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-    )
+    made = build_filter(table("t", "snapshot"), JANUARY, GREGORIAN, known_at=dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
     assert made == TemporalFilter(mode="snapshot")
     assert is_visible(made, {})
 
@@ -143,21 +139,15 @@ def test_times_are_compared_as_moments_of_utc() -> None:
     zone = dt.timezone(dt.timedelta(hours=1))
     midnight = dt.datetime(2026, 1, 1)  # noqa: DTZ001  # a time without a zone is one of UTC
     assert is_visible(filter, {"_period_from": midnight, "_period_to": None})
-    assert is_visible(
-        filter, {"_period_from": dt.datetime(2026, 1, 1, 0, 30, tzinfo=zone), "_period_to": None}
-    )
-    assert not is_visible(
-        filter, {"_period_from": dt.datetime(2026, 1, 1, 0, 0, 1, tzinfo=dt.UTC), "_period_to": None}
-    )
+    assert is_visible(filter, {"_period_from": dt.datetime(2026, 1, 1, 0, 30, tzinfo=zone), "_period_to": None})
+    assert not is_visible(filter, {"_period_from": dt.datetime(2026, 1, 1, 0, 0, 1, tzinfo=dt.UTC), "_period_to": None})
 
 
 MOMENTS = st.datetimes(dt.datetime(2025, 1, 1), dt.datetime(2026, 1, 1), timezones=st.just(dt.UTC))  # noqa: DTZ001
 
 
 @given(MOMENTS, MOMENTS, st.none() | MOMENTS)
-def test_knowledge_is_a_half_open_range_too(
-    at: dt.datetime, start: dt.datetime, end: dt.datetime | None
-) -> None:
+def test_knowledge_is_a_half_open_range_too(at: dt.datetime, start: dt.datetime, end: dt.datetime | None) -> None:
     row = {"_period": "2026-01", "_known_from": start, "_known_to": end}
     filter = build_filter(table(), JANUARY, GREGORIAN, known_at=at)
     assert is_visible(filter, row) is (start <= at and (end is None or at < end))

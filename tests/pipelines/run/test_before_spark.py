@@ -67,9 +67,7 @@ def test_a_disabled_dataset_stops_a_run_before_it_begins(tmp_path: Path) -> None
     workspace = load_workspace(root).workspace
     with (
         open_store(workspace.settings.store, root) as store,
-        pytest.raises(
-            ActivationError, match=f"W1202.*Dataset {RATES_ID} is disabled and cannot be used in joins"
-        ),
+        pytest.raises(ActivationError, match=f"W1202.*Dataset {RATES_ID} is disabled and cannot be used in joins"),
     ):
         run_project(workspace, workspace.projects[0], "2026-01", store=store, session=never)
     assert not (root / "out").exists()

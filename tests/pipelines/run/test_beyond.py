@@ -95,18 +95,14 @@ def test_a_connect_server_tells_how_far_it_is_and_stops_when_the_run_is_lost(con
 
 
 def test_a_setting_that_a_server_does_not_take_is_told(tmp_path: Path, connect_server: str) -> None:
-    root = workspace(
-        tmp_path, f"spark: {{remote: '{connect_server}', conf: {{spark.executor.memory: 1g}}}}\n"
-    )
+    root = workspace(tmp_path, f"spark: {{remote: '{connect_server}', conf: {{spark.executor.memory: 1g}}}}\n")
     ran = weft(*RUN, root=root)
     assert (ran.code, ran.codes) == (1, ["W1808"])
     assert "does not take spark.executor.memory = 1g" in ran.document["diagnostics"][0]["message"]
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_rows(
-    tmp_path: Path, here: list[tuple[Any, ...]], spark: SparkSession
-) -> None:
+def test_a_cluster_gives_the_same_rows(tmp_path: Path, here: list[tuple[Any, ...]], spark: SparkSession) -> None:
     with running_cluster(tmp_path) as master:
         conf = (
             "spark.cores.max: '2'",

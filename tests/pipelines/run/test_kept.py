@@ -13,9 +13,7 @@ from weft.pipelines.run.resume import _same_inputs, kept_of
 
 
 @pytest.mark.parametrize(("mode", "kept"), [("replace_period", [20, 30]), ("merge", [30])])
-def test_a_merge_is_repeated_with_the_rows_that_its_target_has_now(
-    tmp_path: Path, mode: str, kept: list[int]
-) -> None:
+def test_a_merge_is_repeated_with_the_rows_that_its_target_has_now(tmp_path: Path, mode: str, kept: list[int]) -> None:
     operations = [CONVERT, WRITE + f"    mode: {mode}\n", SECOND]
     root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": project_text(operations)})
     with opened(root) as store:

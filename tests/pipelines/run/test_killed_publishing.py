@@ -34,9 +34,7 @@ spark: {master: "local[1]", conf: {spark.driver.memory: 512m, spark.sql.shuffle.
     ("point", "status"),
     [("operation", "failed"), ("marked", "completed"), ("after_commit", "completed")],
 )
-def test_a_run_that_was_killed_is_recovered(
-    tmp_path: Path, spark: SparkSession, point: str, status: str
-) -> None:
+def test_a_run_that_was_killed_is_recovered(tmp_path: Path, spark: SparkSession, point: str, status: str) -> None:
     root = sample_workspace(tmp_path, {"weft.yml": SETTINGS})
     done = subprocess.run(
         [sys.executable, run_process.__file__, str(root)],

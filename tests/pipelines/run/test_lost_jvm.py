@@ -50,9 +50,7 @@ def test_whatever_call_fails_the_message_names_the_jvm(failure: Exception) -> No
 
 
 def test_a_jvm_that_answers_is_not_gone() -> None:
-    assert not is_jvm_gone(
-        Py4JError("An error occurred while calling o1.x. Trace:\npy4j.Py4JException: no x")
-    )
+    assert not is_jvm_gone(Py4JError("An error occurred while calling o1.x. Trace:\npy4j.Py4JException: no x"))
     assert not is_jvm_gone(RuntimeError("Connection refused"))
     wrapped = RuntimeError("an action failed")
     wrapped.__cause__ = Py4JNetworkError("Answer from Java side is empty")

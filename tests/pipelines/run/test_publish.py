@@ -122,9 +122,7 @@ def test_a_target_that_appears_while_the_run_works_is_found_before_anything_move
 
 
 def test_a_single_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
-    output = (
-        '- {seq: 20, name: Write, type: output, arguments: {destination: {path: "exports/{{period}}.csv"}}}'
-    )
+    output = '- {seq: 20, name: Write, type: output, arguments: {destination: {path: "exports/{{period}}.csv"}}}'
     root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": project_text([CONVERT, output])})
     with opened(root) as store:
         staged_run(root, store, "old", number=1).publish()
@@ -190,9 +188,7 @@ def test_staged_data_that_somebody_changed_is_not_published(root: Path, store: S
     assert (contents(root, FIRST), contents(root, SECOND)) == (["old 20"], ["old 30"])
 
 
-def test_a_move_that_fails_puts_every_target_back(
-    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_move_that_fails_puts_every_target_back(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     staged_run(root, store, "old", number=1).publish()
     run = staged_run(root, store, "new", number=2)
     real = Path.rename
@@ -212,9 +208,7 @@ def test_a_move_that_fails_puts_every_target_back(
     assert (contents(root, FIRST), contents(root, SECOND)) == (["new 20"], ["new 30"])
 
 
-def test_a_folder_that_cannot_be_moved_says_why(
-    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_moved_says_why(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run = staged_run(root, store)
 
     def rename(_self: Path, _target: Path) -> Path:
@@ -225,9 +219,7 @@ def test_a_folder_that_cannot_be_moved_says_why(
         run.publish()
 
 
-def test_a_target_on_another_disk_is_staged_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_on_another_disk_is_staged_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "mnt"
     monkeypatch.setattr("weft.pipelines.run.moving._disk", lambda p: 2 if p.is_relative_to(other) else 1)
     assert stage_root(other / "gl" / "period=1", tmp_path) == other / "gl" / ".weft_stage"
@@ -330,9 +322,7 @@ def test_the_old_content_of_a_target_is_kept_for_a_minute(root: Path, store: Sto
     assert contents(root, str(OLD)) == []
 
 
-def test_a_disk_that_cannot_exchange_renames_twice(
-    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_cannot_exchange_renames_twice(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving, "exchange", lambda *_: False)
     staged_run(root, store, "old", number=1).publish()
     run = staged_run(root, store, "new", number=2)
@@ -343,9 +333,7 @@ def test_a_disk_that_cannot_exchange_renames_twice(
     assert (contents(root, FIRST), contents(root, SECOND)) == (["new 20"], ["new 30"])
 
 
-def test_paths_that_cannot_change_places_stay_as_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_that_cannot_change_places_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
     other.write_text("file", encoding="utf-8")

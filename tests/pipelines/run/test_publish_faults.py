@@ -117,11 +117,7 @@ def test_a_crash_while_it_is_taken_back_is_finished_too(root: Path, store: Store
 def test_a_target_that_must_not_exist_is_not_replaced_by_recovery(tmp_path: Path) -> None:
     found = sample_workspace(
         tmp_path,
-        {
-            "projects/fx_reporting.yml": TWO_OUTPUTS.replace(
-                "register_as_dataset: gl_usd", "mode: fail_if_exists"
-            )
-        },
+        {"projects/fx_reporting.yml": TWO_OUTPUTS.replace("register_as_dataset: gl_usd", "mode: fail_if_exists")},
     )
     killed(found, "marked")
     (found / FIRST).mkdir(parents=True)

@@ -142,9 +142,7 @@ def test_inputs_that_changed_stop_a_resume_and_a_rerun(
     assert resumed(root, store, spark, failed).ok
 
 
-def test_a_rerun_makes_the_same_rows_whatever_the_files_say_now(
-    root: Path, store: Store, spark: SparkSession
-) -> None:
+def test_a_rerun_makes_the_same_rows_whatever_the_files_say_now(root: Path, store: Store, spark: SparkSession) -> None:
     first = ran(root, store, spark)
     before = rows(spark, root / FIRST)
     (root / "projects" / "fx_reporting.yml").unlink()
@@ -221,9 +219,7 @@ def test_a_cancelled_run_is_resumed_from_its_snapshot(root: Path, store: Store, 
     assert len(rows(spark, root / FIRST, "_row_id")) == 10
 
 
-def test_a_rerun_with_other_knowledge_is_a_run_of_its_own(
-    root: Path, store: Store, spark: SparkSession
-) -> None:
+def test_a_rerun_with_other_knowledge_is_a_run_of_its_own(root: Path, store: Store, spark: SparkSession) -> None:
     first = ran(root, store, spark)
     known = dt.datetime(2026, 12, 1, tzinfo=dt.UTC)
     other = rerun(

@@ -87,9 +87,7 @@ class Sink:
         """Give the input the next generation: every amount is its number."""
         self.generation += 1
         head = "journal_id,line_number,posting_date,account_code,cost_center_code,currency,amount_local,amount_reporting,description,source_system,_period"
-        lines = [
-            f"JE-{n:03},1,2026-01-31,4000,CC1,USD,{self.generation}.00,,,test,2026-01" for n in range(ROWS)
-        ]
+        lines = [f"JE-{n:03},1,2026-01-31,4000,CC1,USD,{self.generation}.00,,,test,2026-01" for n in range(ROWS)]
         text = "\n".join([head, *lines]) + "\n"
         (self.root / "data" / "transactions.csv").write_text(text, encoding="utf-8")
 
@@ -130,9 +128,7 @@ def parquet(folder: Path) -> Sink:
 
 
 def postgresql(folder: Path, server: Server, database: psycopg.Connection) -> Sink:
-    text = OUTPUTS.format(
-        "{datasource_id: pg, table: replaced}", COLUMNS, "{datasource_id: pg, table: added}"
-    )
+    text = OUTPUTS.format("{datasource_id: pg, table: replaced}", COLUMNS, "{datasource_id: pg, table: added}")
     url = "jdbc:" + server.url().replace("weft@", "") + "?user=weft"
     pg = f'datasource: {{id: pg, name: pg, type: jdbc, options: {{url: "{url}"}}}}\n'
     root = sample_workspace(

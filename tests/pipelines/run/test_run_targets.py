@@ -68,15 +68,11 @@ def test_a_merge_keeps_rows_with_other_keys(tmp_path: Path, spark: SparkSession)
         assert ran(root, store, spark).ok
         file = root / "data" / "transactions.csv"
         lines = file.read_text(encoding="utf-8").splitlines()
-        kept = [
-            line.replace("8500.00", "1000.00") for line in lines if line.startswith(("journal_id", "JE-002"))
-        ]
+        kept = [line.replace("8500.00", "1000.00") for line in lines if line.startswith(("journal_id", "JE-002"))]
         file.write_text("\n".join(kept) + "\n", encoding="utf-8")
         report = ran(root, store, spark)
         assert report.ok, report.diagnostics
-        found = {
-            r[:2]: r[2] for r in rows(spark, root / OUT, "journal_id", "line_number", "amount_reporting")
-        }
+        found = {r[:2]: r[2] for r in rows(spark, root / OUT, "journal_id", "line_number", "amount_reporting")}
     assert (len(found), found["JE-002", 1], found["JE-005", 1]) == (
         10,
         Decimal("1092.00"),
@@ -197,14 +193,10 @@ def test_a_table_of_a_database_and_files_are_published_together(
         again = resume(report.run_id, root=root, store=store, session=Session(spark))
         assert again.ok, again.diagnostics
         assert ran(root, store, spark).ok
-        found = database.execute(
-            "SELECT journal_id, amount_reporting FROM gl ORDER BY 1, line_number"
-        ).fetchall()
+        found = database.execute("SELECT journal_id, amount_reporting FROM gl ORDER BY 1, line_number").fetchall()
         assert (len(found), found[2]) == (10, ("JE-002", Decimal("9282.00")))
         assert len(rows(spark, files)) == 10
-        left = database.execute(
-            "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'weft_stage%'"
-        ).fetchone()
+        left = database.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'weft_stage%'").fetchone()
         assert left == (0,)
         assert (again.outputs[0].dataset, again.outputs[0].dataset_version) == ("gl_db", 1)
         (root / "projects" / "reader.yml").write_text(reading("gl_db"), encoding="utf-8")
@@ -267,8 +259,7 @@ def test_a_preview_shows_what_an_operation_would_change(tmp_path: Path, spark: S
     project, session = workspace.projects[0], Session(spark)
     found = preview(workspace, project, 10, "2026-01", reader=None, session=session, where="currency = 'EUR'")
     assert [
-        (b and b["amount_reporting"], a["amount_reporting"])
-        for b, a in zip(found.before, found.after, strict=True)
+        (b and b["amount_reporting"], a["amount_reporting"]) for b, a in zip(found.before, found.after, strict=True)
     ] in (
         [(None, Decimal("9282.00")), (None, Decimal("-9282.00"))],
         [(None, Decimal("-9282.00")), (None, Decimal("9282.00"))],

@@ -100,9 +100,7 @@ def test_a_run_publishes_registers_and_counts(root: Path, store: Store, spark: S
         ran(root, store, spark, period="2026-02", project="downstream")
 
 
-def test_a_draft_goes_to_the_sandbox_and_registers_nothing(
-    root: Path, store: Store, spark: SparkSession
-) -> None:
+def test_a_draft_goes_to_the_sandbox_and_registers_nothing(root: Path, store: Store, spark: SparkSession) -> None:
     rewrite(root, project_text(status="draft"))
     report = ran(root, store, spark)
     assert (report.status, report.sandbox) == ("completed", True)
@@ -111,9 +109,7 @@ def test_a_draft_goes_to_the_sandbox_and_registers_nothing(
     assert (store.registered(), report.outputs[0].dataset) == ((), None)
 
 
-def test_an_output_in_the_middle_sees_the_rows_as_they_are_there(
-    root: Path, store: Store, spark: SparkSession
-) -> None:
+def test_an_output_in_the_middle_sees_the_rows_as_they_are_there(root: Path, store: Store, spark: SparkSession) -> None:
     middle = """\
 - {seq: 15, name: Middle, type: output, arguments: {destination: {path: out/middle}, columns: [journal_id, amount_reporting, _row_id]}}
 - {seq: 17, name: Drop, type: delete, selector: currency = 'USD'}
@@ -143,9 +139,7 @@ def test_a_saved_plan_must_still_fit(root: Path, store: Store, spark: SparkSessi
     workspace = loaded(root)
     catalog = build_catalog(workspace, store)
     calendar = catalog.calendar("gregorian")
-    plan = resolve_project(
-        workspace.projects[0], catalog, period=calendar.parse("2026-01"), calendar=calendar
-    )
+    plan = resolve_project(workspace.projects[0], catalog, period=calendar.parse("2026-01"), calendar=calendar)
     saved = root / "plan.json"
     saved.write_text(json.dumps({"data": {"fingerprint": plan_fingerprint(plan, catalog)}}), encoding="utf-8")
     assert ran(root, store, spark, plan=saved).ok
@@ -182,9 +176,7 @@ def test_a_second_match_names_the_join_and_the_key(root: Path, store: Store, spa
 
 
 @pytest.mark.parametrize("damage", ["value", "column", "folder", "gone"])
-def test_data_that_does_not_read_fails_the_run(
-    root: Path, store: Store, spark: SparkSession, damage: str
-) -> None:
+def test_data_that_does_not_read_fails_the_run(root: Path, store: Store, spark: SparkSession, damage: str) -> None:
     file = root / "data" / "exchange_rates.csv"
     if damage == "value":
         file.write_text(file.read_text(encoding="utf-8").replace("1.0920", "1.09x"), encoding="utf-8")
@@ -247,9 +239,7 @@ class Stopping(Silent):
         self.action()
 
 
-def test_an_interrupted_run_is_cancelled_and_leaves_nothing(
-    root: Path, store: Store, spark: SparkSession
-) -> None:
+def test_an_interrupted_run_is_cancelled_and_leaves_nothing(root: Path, store: Store, spark: SparkSession) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 

@@ -54,9 +54,7 @@ def workspace(
     changes = {"datasources/pg.yml": pg, "datasources/pg2.yml": pg.replace("pg,", "pg2,")}
     if second:
         first = operations.splitlines(keepends=True)[0]
-        operations += first.replace("20, name: Table", "40, name: Other").replace(
-            "pg, table: gl", "pg2, table: other"
-        )
+        operations += first.replace("20, name: Table", "40, name: Other").replace("pg, table: gl", "pg2, table: other")
     return sample_workspace(folder, {"projects/fx_reporting.yml": project_text([operations]), **changes})
 
 
@@ -94,9 +92,7 @@ def stages(database: Any) -> int:
     return int(found[0])
 
 
-def test_rows_that_are_appended_again_are_added_only_as_far_as_they_are_missing(
-    server: Server, database: Any
-) -> None:
+def test_rows_that_are_appended_again_are_added_only_as_far_as_they_are_missing(server: Server, database: Any) -> None:
     # Amounts are rounded by the table: they must be compared as it holds them.
     database.execute(
         "CREATE TABLE gl (journal_id text, amount_local numeric(18,2), at timestamptz DEFAULT now() NOT NULL)"
@@ -144,9 +140,7 @@ def test_a_stage_table_that_is_not_where_it_is_looked_for_stops_the_run(
         assert not (root / FILES).exists()
 
 
-def test_the_schema_of_a_url_is_the_schema_of_its_tables(
-    tmp_path: Path, server: Server, database: Any
-) -> None:
+def test_the_schema_of_a_url_is_the_schema_of_its_tables(tmp_path: Path, server: Server, database: Any) -> None:
     root = workspace(tmp_path, server, query="&currentSchema=fin")
     with opened(root) as store:
         run = staged(root, store, database, ("a", "1"))

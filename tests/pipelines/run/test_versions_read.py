@@ -95,9 +95,7 @@ def joined(root: Path, spark: SparkSession) -> tuple[list[tuple[int, str]], set[
     return pins, set(found)
 
 
-def test_a_join_reads_the_pinned_version_or_the_newest_active_one(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_join_reads_the_pinned_version_or_the_newest_active_one(tmp_path: Path, spark: SparkSession) -> None:
     root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": project_text(OPERATIONS), **CHANGES})
     pins, found = joined(root, spark)
     assert pins == [(1, "dataset_resolver"), (2, "dataset_resolver"), (2, "dataset_resolver")]

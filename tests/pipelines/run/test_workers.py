@@ -46,9 +46,7 @@ OLD = (
     ],
     ids=["module", "version", "program", "old"],
 )  # fmt: skip
-def test_a_worker_that_cannot_run_a_job_is_an_error_with_the_setting_to_paste(
-    text: str, message: str
-) -> None:
+def test_a_worker_that_cannot_run_a_job_is_an_error_with_the_setting_to_paste(text: str, message: str) -> None:
     error = explain_failure(RuntimeError(text), "operation 10 'prices'")
     assert (error.code, error.message) == ("W1809", f"operation 10 'prices' failed: {message}")
     assert f"export PYSPARK_PYTHON={shlex.quote(sys.executable)} " in error.help
@@ -74,9 +72,7 @@ def test_a_session_of_ours_takes_the_python_that_runs_it_unless_one_is_set(
     monkeypatch.setenv("PYSPARK_PYTHON", "/env/python")
     assert worker_python(conf) == worker_python(SparkSettings()) == "/env/python"
     for unset in ("", None):  # an empty name would make Spark start a program without one
-        monkeypatch.setenv("PYSPARK_PYTHON", unset) if unset is not None else monkeypatch.delenv(
-            "PYSPARK_PYTHON"
-        )
+        monkeypatch.setenv("PYSPARK_PYTHON", unset) if unset is not None else monkeypatch.delenv("PYSPARK_PYTHON")
         assert worker_python(conf) == "/conf/python"
         assert worker_python(SparkSettings()) == sys.executable
 
@@ -115,9 +111,7 @@ def test_a_python_that_cannot_run_kernels_is_told(answer: str, problem: str, tmp
     assert "PYSPARK_PYTHON" in asked.help
 
 
-def test_the_doctor_looks_at_the_python_of_the_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_looks_at_the_python_of_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     venv.create(tmp_path / "bare", symlinks=True)
     for python, problem in (
         (tmp_path / "bare" / "bin" / "python", "has no numpy and no pyarrow"),
@@ -143,9 +137,7 @@ def test_the_doctor_says_no_where_a_package_of_every_run_is_missing(
     assert f"{shlex.quote(sys.executable)} -m pip install 'pyarrow>=18'" in ran.out
 
 
-def test_the_doctor_asks_for_the_extras_of_the_workspace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_asks_for_the_extras_of_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.cli.commands.doctor._EXTRAS", {"connect": "weft-nowhere"})
     (tmp_path / "weft.yml").write_text("spark: {remote: 'sc://127.0.0.1:1'}\n")
     ran = weft("doctor", root=tmp_path)

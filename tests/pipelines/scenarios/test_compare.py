@@ -37,9 +37,7 @@ def test_an_expression_is_named_with_its_operation_and_path(snapshot: dict[str, 
         s["operations"][0]["arguments"]["assignments"][0]["expression"] = "1"
 
     (told,) = changed(snapshot, edit)
-    assert told == (
-        "operations: 10 arguments.assignments.0.expression transactions.amount_local * fx.rate -> 1"
-    )
+    assert told == ("operations: 10 arguments.assignments.0.expression transactions.amount_local * fx.rate -> 1")
 
 
 def test_operations_that_come_and_go(snapshot: dict[str, Any]) -> None:

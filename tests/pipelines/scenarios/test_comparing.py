@@ -41,9 +41,7 @@ def test_values_that_differ_are_named_by_the_key() -> None:
 
 def test_without_a_key_the_nearest_row_is_meant() -> None:
     actual = [{"x": "p", "y": 1, "z": 1}, {"x": "q", "y": 2, "z": 2}]
-    assert found([{"x": "q", "y": 2, "z": 3}, {"x": "p", "y": 1, "z": 1}], actual) == [
-        ("value_mismatch", ("z",))
-    ]
+    assert found([{"x": "q", "y": 2, "z": 3}, {"x": "p", "y": 1, "z": 1}], actual) == [("value_mismatch", ("z",))]
 
 
 def test_rows_with_nothing_in_common_are_missing_and_extra() -> None:
@@ -165,7 +163,5 @@ def test_nothing_is_rounded() -> None:
 
 def test_values_are_shown_as_files_have_them() -> None:
     moment = dt.datetime(2026, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))
-    shown = [
-        cell_text(v) for v in (None, True, Decimal("1E+2"), moment, dt.date(2026, 1, 1), {"b": 1, "a": None})
-    ]
+    shown = [cell_text(v) for v in (None, True, Decimal("1E+2"), moment, dt.date(2026, 1, 1), {"b": 1, "a": None})]
     assert shown == ["null", "true", "100", "2026-01-01T00:00:00Z", "2026-01-01", '{"a": null, "b": 1}']

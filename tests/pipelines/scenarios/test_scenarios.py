@@ -72,15 +72,11 @@ def kinds(result: ScenarioResult) -> list[str]:
 def test_an_exact_expectation_counts_every_row(root: Path, session: Session) -> None:
     result = ran(root, session, GIVEN + "expect: {rows: [{id: 1, amount: 20}, {id: 2, amount: 40}]}\n")
     assert (result.status, kinds(result)) == ("fail", ["extra_row"])
-    result = ran(
-        root, session, GIVEN + "expect: {match: subset, rows: [{id: 1, amount: 20}, {id: 2, amount: 40}]}\n"
-    )
+    result = ran(root, session, GIVEN + "expect: {match: subset, rows: [{id: 1, amount: 20}, {id: 2, amount: 40}]}\n")
     assert (result.status, kinds(result)) == ("pass", [])
 
 
-def test_a_failed_scenario_says_which_values_differ_and_keeps_what_came_out(
-    root: Path, session: Session
-) -> None:
+def test_a_failed_scenario_says_which_values_differ_and_keeps_what_came_out(root: Path, session: Session) -> None:
     result = ran(
         root,
         session,
@@ -137,9 +133,7 @@ expect:
         ('given: {orders: {csv: "id,amount\\n1\\n"}}', "line 2 of the CSV has 1 fields"),
     ],
 )
-def test_given_rows_that_do_not_fit_are_errors(
-    root: Path, session: Session, given: str, message: str
-) -> None:
+def test_given_rows_that_do_not_fit_are_errors(root: Path, session: Session, given: str, message: str) -> None:
     (root.parent / "outside.csv").write_text("id\n1\n", encoding="utf-8")
     result = ran(root, session, f"{given}\nexpect: {{count: 1}}\n")
     assert result.status == "error"
@@ -150,9 +144,7 @@ def test_given_rows_that_do_not_fit_are_errors(
 def test_rows_come_from_files_beside_the_scenario(root: Path, session: Session) -> None:
     (root / "scenarios" / "orders.csv").write_text("id,amount\n1,10.00\n2,\n", encoding="utf-8")
     (root / "scenarios" / "expected.json").write_text('{"id": 1, "amount": 20.00}\n', encoding="utf-8")
-    result = ran(
-        root, session, "given: {orders: {file: orders.csv}}\nexpect: {match: subset, file: expected.json}\n"
-    )
+    result = ran(root, session, "given: {orders: {file: orders.csv}}\nexpect: {match: subset, file: expected.json}\n")
     assert (result.status, format_results([result], verbose=True).splitlines()[-1]) == ("pass", "1 passed")
     frame = session.spark.createDataFrame([(5, "2026-01")], "id long, _period string")
     frame.coalesce(1).write.parquet(str(root / "parts"))
@@ -188,9 +180,7 @@ def test_several_scenarios_share_one_session_that_is_opened_when_needed(root: Pa
 def test_a_run_is_recorded_as_a_scenario_that_passes(root: Path, session: Session) -> None:
     loaded = load_workspace(root)
     with open_store(loaded.workspace.settings.store, root) as store:
-        run = run_project(
-            loaded.workspace, loaded.workspace.projects[0], "2026-01", store=store, session=session
-        )
+        run = run_project(loaded.workspace, loaded.workspace.projects[0], "2026-01", store=store, session=session)
         assert run.ok, run.diagnostics
         keys = {"journal_id": ["JE-002", "JE-005"]}
         made = record(run.run_id, keys, loaded.workspace, reader=store, session=session, name="Two journals")

@@ -102,9 +102,7 @@ def test_totals_by_account_type_are_added(spark: SparkSession, tmp_path: Path) -
 
 def test_null_is_a_group_and_null_values_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
     rows = [
-        transaction(
-            str(i), cost_center_code=center, amount_reporting=None if value is None else Decimal(value)
-        )
+        transaction(str(i), cost_center_code=center, amount_reporting=None if value is None else Decimal(value))
         for i, (center, value) in enumerate(
             [("US", "100"), (None, "50"), (None, "75"), ("US", None), ("US", "200"), ("DE", None)]
         )

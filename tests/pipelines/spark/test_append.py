@@ -16,7 +16,9 @@ MAPPED = "columns: {line_number: line_number, account_code: account_code, curren
 
 
 def append(seq: int, arguments: str, source: str = "budgets") -> str:
-    return f"- {{seq: {seq}, name: Add {seq}, type: append, arguments: {{source: {{dataset_id: {source}}}, {arguments}}}}}"
+    return (
+        f"- {{seq: {seq}, name: Add {seq}, type: append, arguments: {{source: {{dataset_id: {source}}}, {arguments}}}}}"
+    )
 
 
 def added(rows: list[dict[str, Any]], seq: int) -> list[dict[str, Any]]:
@@ -81,9 +83,7 @@ def test_rows_are_added_with_their_columns_and_ours(spark: SparkSession, tmp_pat
     }
 
 
-def test_columns_may_be_added_before_and_later_operations_see_the_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_columns_may_be_added_before_and_later_operations_see_the_rows(spark: SparkSession, tmp_path: Path) -> None:
     before = update(
         10,
         budget_id="CAST(NULL AS string)",
@@ -105,8 +105,7 @@ def test_columns_may_be_added_before_and_later_operations_see_the_rows(
 
 def test_rows_are_chosen_then_summed_then_added(spark: SparkSession, tmp_path: Path) -> None:
     hundred = [
-        {**budgets()[0], "line_number": n, "amount": Decimal(n), "account_code": f"A{n % 5}"}
-        for n in range(100)
+        {**budgets()[0], "line_number": n, "amount": Decimal(n), "account_code": f"A{n % 5}"} for n in range(100)
     ]
     by_account = (
         "aggregation: {group_by: [account_code], aggregations: [{column: amount_local, expression: SUM(amount)}, "

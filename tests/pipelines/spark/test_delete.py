@@ -29,9 +29,7 @@ ROWS = [
 ]
 
 
-def test_deleted_rows_are_seen_by_nothing_but_an_output_that_asks(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_deleted_rows_are_seen_by_nothing_but_an_output_that_asks(spark: SparkSession, tmp_path: Path) -> None:
     fx = join("fx", "exchange_rates", "currency = fx.from_currency AND fx.rate_type = 'closing'")
     operations = [
         delete(10, "{{ZERO}}"),
@@ -96,9 +94,7 @@ def test_a_row_that_is_deleted_already_keeps_its_time(spark: SparkSession, tmp_p
     F = frame.F
     gone = F.col("journal_id") == "A"
     old = frame.df.withColumns({"_deleted": gone, "_updated_at": F.lit(early)})
-    after = lower_operation(
-        WorkingFrame(base=old, schema=frame.schema, deleted=True), plan.operations[0], env
-    )
+    after = lower_operation(WorkingFrame(base=old, schema=frame.schema, deleted=True), plan.operations[0], env)
     assert {r["journal_id"]: (r["_deleted"], r["_updated_at"]) for r in after.clean().collect()} == {
         "A": (True, early),
         "B": (True, RUN_AT.replace(tzinfo=None)),

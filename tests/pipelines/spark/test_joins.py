@@ -70,9 +70,7 @@ def test_the_join_that_is_planned_is_the_join_that_runs(
     plan = site(
         tmp_path,
         [
-            update(
-                joins=FX + by_day + first, selector="amount_local > 0", usd="fx.rate + day.rate + one.rate"
-            ),
+            update(joins=FX + by_day + first, selector="amount_local > 0", usd="fx.rate + day.rate + one.rate"),
             update(20, kind="accounts.type"),
             WRITE_ALL,
         ],
@@ -87,9 +85,7 @@ def test_the_join_that_is_planned_is_the_join_that_runs(
 
 
 def test_amounts_are_converted_exactly(spark: SparkSession, tmp_path: Path) -> None:
-    plan = site(
-        tmp_path, [update(joins=FX, amount_reporting="transactions.amount_local * fx.rate"), WRITE_ALL]
-    ).plan()
+    plan = site(tmp_path, [update(joins=FX, amount_reporting="transactions.amount_local * fx.rate"), WRITE_ALL]).plan()
     ran = run(spark, plan)
     assert ran.column("amount_reporting") == CONVERTED
     assert list(ran.last[0]) == list(plan.final.schema.names)
@@ -141,9 +137,7 @@ def test_an_alias_used_again_means_something_else(spark: SparkSession, tmp_path:
     data = {"transactions": [row for row in transactions() if row["line_number"] == 1]}
     ran = run(
         spark,
-        site(
-            tmp_path, [update(joins=FX, amount_reporting="amount_local * fx.rate"), again, WRITE_ALL]
-        ).plan(),
+        site(tmp_path, [update(joins=FX, amount_reporting="amount_local * fx.rate"), again, WRITE_ALL]).plan(),
         data,
     )
     doubled = ran.column("double_converted", "journal_id")
@@ -175,9 +169,7 @@ def test_as_of_chooses_the_day(spark: SparkSession, tmp_path: Path, as_of: str, 
             rate("EUR", "1.2000", start="2026-01-31"),
         ],
     }
-    plan = site(
-        tmp_path, [update(joins=join("fx", "exchange_rates", ON, as_of=as_of), r="fx.rate"), WRITE_ALL]
-    ).plan()
+    plan = site(tmp_path, [update(joins=join("fx", "exchange_rates", ON, as_of=as_of), r="fx.rate"), WRITE_ALL]).plan()
     assert [row["r"] for row in run(spark, plan, data).last] == [Decimal(wanted)]
 
 
@@ -240,23 +232,17 @@ def test_more_than_one_match_fails_and_names_the_keys(spark: SparkSession, tmp_p
 def test_more_than_one_match_of_a_lookup_fails_too(spark: SparkSession, tmp_path: Path) -> None:
     twice = sample()["accounts"] * 2
     told = failing(spark, tmp_path, [update(t="accounts.type"), WRITE_ALL], {"accounts": twice})
-    assert told.startswith(
-        "Join 'accounts' matches more than one row: code = '1200' (2 rows), code = '2100' (2 rows)"
-    )
+    assert told.startswith("Join 'accounts' matches more than one row: code = '1200' (2 rows), code = '2100' (2 rows)")
 
 
 def test_more_than_one_match_of_a_day_of_each_row_fails_too(spark: SparkSession, tmp_path: Path) -> None:
     fx = join("fx", "exchange_rates", ON, as_of="posting_date")
     overlapping = [rate("EUR", "1.1"), rate("EUR", "1.2", start="2026-01-05")]
-    told = failing(
-        spark, tmp_path, [update(joins=fx, r="fx.rate"), WRITE_ALL], {"exchange_rates": overlapping}
-    )
+    told = failing(spark, tmp_path, [update(joins=fx, r="fx.rate"), WRITE_ALL], {"exchange_rates": overlapping})
     assert told.startswith("Join 'fx' matches more than one row: ")
 
 
-def test_rows_that_the_selector_leaves_out_may_match_as_often_as_they_like(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_that_the_selector_leaves_out_may_match_as_often_as_they_like(spark: SparkSession, tmp_path: Path) -> None:
     both = join("fx", "exchange_rates", "currency = fx.from_currency")
     ran = run(
         spark,
@@ -277,9 +263,7 @@ def test_rows_that_the_selector_leaves_out_may_match_as_often_as_they_like(
 
 
 def test_the_first_match_is_the_first_by_its_order(spark: SparkSession, tmp_path: Path) -> None:
-    first = join(
-        "fx", "exchange_rates", "currency = fx.from_currency", on_multiple="first", order_by="[-rate]"
-    )
+    first = join("fx", "exchange_rates", "currency = fx.from_currency", on_multiple="first", order_by="[-rate]")
     late = join(
         "least",
         "exchange_rates",
@@ -287,9 +271,7 @@ def test_the_first_match_is_the_first_by_its_order(spark: SparkSession, tmp_path
         on_multiple="first",
         order_by="[rate]",
     )
-    ran = run(
-        spark, site(tmp_path, [update(joins=first + late, hi="fx.rate", lo="least.rate"), WRITE_ALL]).plan()
-    )
+    ran = run(spark, site(tmp_path, [update(joins=first + late, hi="fx.rate", lo="least.rate"), WRITE_ALL]).plan())
     assert ran.column("hi")["JE-002", 1] == Decimal("1.0920")
     assert ran.column("lo")["JE-002", 1] == Decimal("1.0900")
     assert ran.column("lo")["JE-005", 1] is None

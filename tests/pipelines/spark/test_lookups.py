@@ -145,7 +145,5 @@ def test_a_lookup_is_read_at_the_day_that_it_says(spark: SparkSession, tmp_path:
         for n, (start, end) in enumerate(ranges)
     ]
     rows = [transaction("A", currency="EUR", posting_date=dt.date(2026, 1, 10))]
-    ran = run(
-        spark, site(tmp_path, [text, WRITE_ALL], changes).plan(), {"transactions": rows, "prices": prices}
-    )
+    ran = run(spark, site(tmp_path, [text, WRITE_ALL], changes).plan(), {"transactions": rows, "prices": prices})
     assert [(r["a"], r["b"], r["c"], r["d"]) for r in ran.last] == [(1, 3, 0, 2)]

@@ -95,9 +95,7 @@ session.stop()
 def test_one_core_gives_what_two_give(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "rows.txt"
     here = Path(__file__).parent
-    text = SCRIPT.format(
-        tests=str(here.parents[1]), here=str(here), out=str(out), folder=str(tmp_path / "one")
-    )
+    text = SCRIPT.format(tests=str(here.parents[1]), here=str(here), out=str(out), folder=str(tmp_path / "one"))
     (tmp_path / "one").mkdir()
     subprocess.run(
         [sys.executable, "-c", text],

@@ -78,9 +78,7 @@ def test_of_nine_rates_five_are_valid_at_the_start_of_january(spark: SparkSessio
     ]
 
 
-def test_a_period_reads_its_own_rows_and_a_quarter_those_of_its_months(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_period_reads_its_own_rows_and_a_quarter_those_of_its_months(spark: SparkSession, tmp_path: Path) -> None:
     text = "id,amount,_period,_deleted\n1,1,2026-01,\n2,2,2026-02,false\n3,3,2026-Q1,\n4,4,2026-01,true\n5,5,,\n6,6,2026-04,\n"
     assert [r.id for r in read(spark, tmp_path, dataset(), text).collect()] == [1]
     quarter = read(spark, tmp_path, dataset(), period="2026-Q1").collect()
@@ -144,9 +142,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize("range_type", [DATE, TIMESTAMP], ids=str)
-def test_spark_keeps_the_rows_that_the_written_out_filter_keeps(
-    spark: SparkSession, range_type: DType
-) -> None:
+def test_spark_keeps_the_rows_that_the_written_out_filter_keeps(spark: SparkSession, range_type: DType) -> None:
     from pyspark.sql import functions as F
 
     types = {"_period": STRING, "_period_from": range_type, "_period_to": range_type}
@@ -184,9 +180,7 @@ def test_ranges_of_moments_and_knowledge_decide_what_is_read(spark: SparkSession
     assert seen(None) == [("corrected", first), ("first", first)]
     by_row = AsOfDay("column", column="day")
     assert len(seen(None, as_of=by_row)) == 3
-    asked = read(
-        spark, tmp_path, data, path="rates", type="parquet", known_at=at, columns=("cur", "_known_from")
-    )
+    asked = read(spark, tmp_path, data, path="rates", type="parquet", known_at=at, columns=("cur", "_known_from"))
     assert asked.columns[:2] == ["cur", "_known_from"]
 
 
@@ -260,9 +254,7 @@ def test_an_id_is_a_hash_of_its_typed_parts(spark: SparkSession) -> None:
     assert row["moment"].replace("-", "") == digits[:32]
 
 
-def test_a_lookup_table_has_ids_without_the_key_of_the_main_table(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_lookup_table_has_ids_without_the_key_of_the_main_table(spark: SparkSession, tmp_path: Path) -> None:
     accounts = table("accounts", code="string")
     data = dataset(
         natural_key_columns=("id",),

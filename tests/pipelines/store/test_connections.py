@@ -112,9 +112,7 @@ def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
     assert refused.value.code == "W1601"
 
 
-def test_a_missing_driver_is_told_with_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_driver_is_told_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError) as refused:
         engine_of(address_of("postgresql://ann@db/weft", tmp_path))

@@ -75,9 +75,7 @@ def conflict(root: Path, store: Store) -> None:
     workspace = load_workspace(root).workspace
     publish_dataset(workspace, "gl", store)
     activate(workspace, workspace.projects[0], store)
-    lines = (
-        (FX / GL).read_text(encoding="utf-8").replace("version: 1", "version: 2").splitlines(keepends=True)
-    )
+    lines = (FX / GL).read_text(encoding="utf-8").replace("version: 1", "version: 2").splitlines(keepends=True)
     text = "".join(line for line in lines if "name: currency," not in line)
     (root / "datasets/gl.v2.yml").write_text(text, encoding="utf-8")
     publish_dataset(load_workspace(root).workspace, "gl", store)
@@ -108,10 +106,7 @@ def sql(text: str) -> Callable[[Path, Store], None]:
             open_store("sqlite:///.weft/weft.db", root)
         except WeftError as found:
             raise WeftError(
-                [
-                    type(d)(d.code, d.message.replace(str(root), "/home/ann/fx"), d.help)
-                    for d in found.diagnostics
-                ]
+                [type(d)(d.code, d.message.replace(str(root), "/home/ann/fx"), d.help) for d in found.diagnostics]
             ) from found
 
     return change

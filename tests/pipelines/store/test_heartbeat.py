@@ -76,9 +76,7 @@ def test_a_run_that_somebody_cancels_learns_it_from_its_heartbeat(store: Store) 
     with store.heartbeat(run.id, SOON) as heartbeat:
         store.cancel(run.id)
         heartbeat._thread.join(10)
-        with pytest.raises(
-            RunError, match="was cancelled: its jobs are stopped and nothing is published"
-        ) as lost:
+        with pytest.raises(RunError, match="was cancelled: its jobs are stopped and nothing is published") as lost:
             heartbeat.check()
     assert lost.value.code == "W1502"
 

@@ -76,9 +76,7 @@ def analysed(catalog: Catalog, old: Dataset, new: Dataset) -> list[Changed]:
 
 def test_a_removed_column_that_operations_read_breaks_them(catalog: Catalog) -> None:
     old = newest(catalog, "gl")
-    assert analysed(catalog, old, next_version(old, without="currency")) == [
-        ("currency", "removed", (10, 20))
-    ]
+    assert analysed(catalog, old, next_version(old, without="currency")) == [("currency", "removed", (10, 20))]
 
 
 def test_a_column_of_another_type_breaks_what_reads_it(catalog: Catalog) -> None:
@@ -169,12 +167,8 @@ def test_a_dataset_that_a_lookup_names_has_versions_of_its_own(catalog: Catalog)
         for x in gl.lookups
     )
     others = tuple(d for d in catalog.workspace.datasets if d.id != gl.id)
-    nested = Catalog.of(
-        replace(catalog.workspace, datasets=(*others, replace(gl, lookups=lookups), accounts))
-    )
-    assert analysed(nested, accounts, next_version(accounts, without="is_active")) == [
-        ("is_active", "removed", (30,))
-    ]
+    nested = Catalog.of(replace(catalog.workspace, datasets=(*others, replace(gl, lookups=lookups), accounts)))
+    assert analysed(nested, accounts, next_version(accounts, without="is_active")) == [("is_active", "removed", (30,))]
     assert analysed(nested, accounts, next_version(accounts, without="category")) == []
 
 
@@ -197,9 +191,7 @@ def test_a_report_reads_back(catalog: Catalog) -> None:
         dataset_id=old.id,
         dataset_version_from=1,
         dataset_version_to=2,
-        breaking_changes=(
-            BreakingChange(column="currency", change_type="removed", affected_operations=(10, 20)),
-        ),
+        breaking_changes=(BreakingChange(column="currency", change_type="removed", affected_operations=(10, 20)),),
     )
 
 

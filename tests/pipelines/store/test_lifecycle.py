@@ -115,9 +115,7 @@ def test_a_chosen_dataset_version_is_pinned(place: Place) -> None:
 def test_the_short_form_of_the_input_is_pinned_too(place: Place) -> None:
     short = DRAFT.replace(f"input_dataset_id: {GL_ID}", "input: gl@1")
     place.write(PROJECT, short)
-    place.write(
-        "datasets/gl.v2.yml", (FX / GL).read_text(encoding="utf-8").replace("version: 1", "version: 2")
-    )
+    place.write("datasets/gl.v2.yml", (FX / GL).read_text(encoding="utf-8").replace("version: 1", "version: 2"))
     activate(place.workspace, place.project, place.store, dataset_version=2)
     assert place.project.input == DatasetRef("gl", 2)
     assert "input: gl\n" in place.text()
@@ -278,9 +276,7 @@ def test_transitions_that_are_not_there_are_refused(place: Place) -> None:
 def test_a_published_version_that_breaks_an_active_project_brings_it_into_conflict(place: Place) -> None:
     publish_dataset(place.workspace, "gl", place.store)
     place.activated()
-    changed = without_column((FX / GL).read_text(encoding="utf-8"), "currency").replace(
-        "version: 1", "version: 2"
-    )
+    changed = without_column((FX / GL).read_text(encoding="utf-8"), "currency").replace("version: 1", "version: 2")
     place.write("datasets/gl.v2.yml", changed)
     done = publish_dataset(place.workspace, Path("datasets/gl.v2.yml"), place.store)
     assert (done.is_new, done.raised, done.dataset.version) == (True, False, 2)

@@ -22,9 +22,7 @@ from weft.pipelines.store.writer import Store
 
 TESTS = Path(__file__).parents[2]
 LOCK = "run/pr-fx_reporting/2026-01"
-LEASE = LeaseRecord(
-    name=LOCK, run_id="r", owner="ann", host="build-3", pid=7, acquired_at=NOW, heartbeat_at=NOW
-)
+LEASE = LeaseRecord(name=LOCK, run_id="r", owner="ann", host="build-3", pid=7, acquired_at=NOW, heartbeat_at=NOW)
 
 
 def later(seconds: float) -> Callable[[], dt.datetime]:
@@ -214,9 +212,7 @@ def test_two_projects_do_not_publish_to_one_target_at_once(store: Store) -> None
     store.begin_publish(second.id, [output(second.id)])
 
 
-def test_a_living_run_is_not_abandoned_and_cannot_be_taken_over(
-    store: Store, url: str, tmp_path: Path
-) -> None:
+def test_a_living_run_is_not_abandoned_and_cannot_be_taken_over(store: Store, url: str, tmp_path: Path) -> None:
     run = store.create_run(new_run())
     with open_store(url, tmp_path) as other:
         assert other.abandoned() == ()

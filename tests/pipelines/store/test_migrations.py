@@ -110,9 +110,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     assert refused.value.code == "W1602"
 
 
-def test_the_migration_of_the_contributing_page_keeps_the_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_migration_of_the_contributing_page_keeps_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Path(__file__).parents[3] / "CONTRIBUTING.md"
     (block,) = re.findall(r"```py\n(\"\"\"Runs have.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     with open_store("sqlite:///weft.db", tmp_path) as store:

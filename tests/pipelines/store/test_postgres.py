@@ -73,9 +73,7 @@ def test_a_heartbeat_survives_a_short_break_and_tells_a_long_one(shaky: Server, 
     assert shaky_store.cancel(run.id).status == "cancelled"
 
 
-def test_a_lost_answer_to_a_commit_changes_nothing(
-    shaky_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_answer_to_a_commit_changes_nothing(shaky_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit arrived and the line broke before its answer: doing it again comes to the same."""
     run = shaky_store.create_run(new_run(period="2026-04"))
     shaky_store.set_running(run.id)

@@ -86,9 +86,7 @@ def test_operations_are_pending_until_they_are_counted(store: Store) -> None:
     store.set_running(run.id)
     store.operation_started(run.id, 10)
     assert store.operations(run.id)[0].status == "running"
-    store.operation_done(
-        run.id, 10, Counts(12, 11, 7, (JoinCounts(alias="fx", matched=5, unmatched=1, multiple=1),))
-    )
+    store.operation_done(run.id, 10, Counts(12, 11, 7, (JoinCounts(alias="fx", matched=5, unmatched=1, multiple=1),)))
     first, second = store.operations(run.id)
     assert (first.status, first.rows_in, first.rows_out, first.rows_changed) == ("completed", 12, 11, 7)
     assert first.joins == (JoinCounts(alias="fx", matched=5, unmatched=1, multiple=1),)
@@ -293,8 +291,7 @@ def test_runs_are_listed_newest_first_and_by_what_is_asked(store: Store) -> None
     store.clock = lambda: NOW + dt.timedelta(seconds=next(tick))
     a, b = project("a"), project("b")
     first, second, third = (
-        store.create_run(new_run(of, period))
-        for of, period in ((a, "2026-01"), (b, "2026-01"), (a, "2026-02"))
+        store.create_run(new_run(of, period)) for of, period in ((a, "2026-01"), (b, "2026-01"), (a, "2026-02"))
     )
     store.cancel(second.id)
     assert [r.id for r in store.runs()] == [third.id, second.id, first.id]

@@ -48,15 +48,11 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("table", "change"), REFUSED)
-def test_a_row_that_means_nothing_is_refused_by_the_database(
-    store: Store, table: str, change: dict[str, Any]
-) -> None:
+def test_a_row_that_means_nothing_is_refused_by_the_database(store: Store, table: str, change: dict[str, Any]) -> None:
     store.create_run(RUN)
     good = ROWS[table]
     with pytest.raises(StoreError) as refused:
-        store.database.write(
-            lambda c: c.execute(insert(tables.METADATA.tables[table]).values(**good | change))
-        )
+        store.database.write(lambda c: c.execute(insert(tables.METADATA.tables[table]).values(**good | change)))
     assert refused.value.code == "W1602"
     store.database.write(lambda c: c.execute(insert(tables.METADATA.tables[table]).values(**good)))
 

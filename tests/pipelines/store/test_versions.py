@@ -92,9 +92,7 @@ def test_registered_datasets_get_the_next_version_of_their_id(store: Store) -> N
     ]
     assert {v.dataset.resolver_id for v in found} == {"weft:published"}
     assert found[1].locations == (
-        PublishedLocation(
-            period="2026-02", path="out/period=2026-02", format="parquet", run_id=runs[1], version=2
-        ),
+        PublishedLocation(period="2026-02", path="out/period=2026-02", format="parquet", run_id=runs[1], version=2),
     )
     (written,) = store.outputs(runs[2])
     assert (written.state, written.register_as, written.dataset_id, written.dataset_version) == (
@@ -123,9 +121,7 @@ def test_a_conflict_is_remembered_until_it_is_cleared(store: Store) -> None:
         dataset_id="ds-gl",
         dataset_version_from=1,
         dataset_version_to=2,
-        breaking_changes=(
-            BreakingChange(column="rate", change_type="removed", affected_operations=(10, 30)),
-        ),
+        breaking_changes=(BreakingChange(column="rate", change_type="removed", affected_operations=(10, 30)),),
     )
     assert store.state("pr") is None
     assert store.conflict("pr") is None

@@ -169,9 +169,7 @@ def test_sides_of_later_joins_have_names_of_their_own() -> None:
 def test_ledgers_of_tables_are_carried_from_batch_to_batch(checkpoint: Checkpoint) -> None:
     looked = FrozenMap({"join2.left": counts(in_=2, matched=1, unmatched=1)})
     for batch in range(3):
-        commit_batch(
-            checkpoint, batch, [index(counts())], heartbeat=replace(BEAT, batch=batch), tables=looked
-        )
+        commit_batch(checkpoint, batch, [index(counts())], heartbeat=replace(BEAT, batch=batch), tables=looked)
     manifest = last_manifest(checkpoint)
     assert manifest is not None
     assert manifest.ledger["join2.left"] == counts(in_=6, matched=3, unmatched=3)

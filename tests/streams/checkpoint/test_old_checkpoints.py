@@ -21,9 +21,7 @@ def test_a_checkpoint_of_the_first_version_goes_on(tmp_path: Path) -> None:
     before = find_checkpoint(tmp_path / "old" / "streams" / "status")
     assert before is not None
     assert read_job_record(before).format == FORMAT == 1
-    assert (
-        compare_parts(read_job_record(before).parts, describe_parts(small_plan(), groups=2)).keeps == "same"
-    )
+    assert compare_parts(read_job_record(before).parts, describe_parts(small_plan(), groups=2)).keeps == "same"
     found, whole = run(tmp_path / "old"), run(tmp_path / "whole")
     assert found.checkpoint == before
     assert as_set(found.rows) == as_set(whole.rows)

@@ -124,9 +124,7 @@ def test_after_a_power_cut_a_run_goes_on_as_if_nothing_had_happened(
     assert goes_on.ledger == whole.ledger
 
 
-def test_everything_that_a_commit_lists_is_on_the_disk_before_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everything_that_a_commit_lists_is_on_the_disk_before_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the sync before the manifest a power cut would leave a commit of files that are not there."""
     disk = Disk(folder / "disk")
     with monkeypatch.context() as patched:
@@ -149,9 +147,7 @@ def test_corrections_are_on_the_disk_before_the_record_of_their_redrive(
     disk = Disk(folder / "disk")
     checkpoint = create_checkpoint(disk.root / "streams" / "status", JobRecord(groups=1))
     sink = disk.root / "out.corrections"
-    move = Move(
-        source=sink / STAGING / "id" / "1-abc" / "part-0.json", to=sink / "part-id-000001.json", rows=1
-    )
+    move = Move(source=sink / STAGING / "id" / "1-abc" / "part-0.json", to=sink / "part-id-000001.json", rows=1)
     move.source.parent.mkdir(parents=True)
     move.source.write_text("{}")
 

@@ -55,9 +55,7 @@ def test_files_of_the_last_batch_go_into_place(checkpoint: Checkpoint, tmp_path:
     moves = []
     for number in range(2):
         (staging / f"part-{number}").write_text(str(number))
-        moves.append(
-            Move(source=staging / f"part-{number}", to=tmp_path / "sink" / f"shown-{number}", rows=1)
-        )
+        moves.append(Move(source=staging / f"part-{number}", to=tmp_path / "sink" / f"shown-{number}", rows=1))
     manifest = last_manifest(checkpoint)
     assert manifest is not None
     write_manifest(checkpoint, replace(manifest, batch=4, sink=tuple(moves)))
@@ -99,9 +97,7 @@ def test_a_reader_may_remove_files_while_others_wait_to_be_renamed(
     assert recover(checkpoint) == 4
 
 
-def test_a_staged_file_that_was_lost_before_its_rename_is_refused(
-    checkpoint: Checkpoint, tmp_path: Path
-) -> None:
+def test_a_staged_file_that_was_lost_before_its_rename_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
     moves = staged_batch(checkpoint, tmp_path / "sink", 2)
     moves[1].source.unlink()  # files are renamed in order, so nobody can have taken the second one
     with pytest.raises(StreamError, match="neither staged nor at") as caught:
@@ -177,9 +173,7 @@ def test_a_sink_that_is_ahead_of_an_older_copy_of_the_checkpoint_is_refused(
     assert all(path.exists() for path in (*kept, later))
 
 
-@pytest.mark.parametrize(
-    "text", ["", '{"format": 1, "ba', "[1]", '{"batch": 3}', '{"batch": 3, "sink": [{}]}']
-)
+@pytest.mark.parametrize("text", ["", '{"format": 1, "ba', "[1]", '{"batch": 3}', '{"batch": 3, "sink": [{}]}'])
 def test_a_damaged_manifest_is_refused(checkpoint: Checkpoint, text: str) -> None:
     checkpoint.commit_file(3).write_text(text)
     with pytest.raises(StreamError) as caught:
@@ -205,9 +199,7 @@ def test_a_truncated_index_is_refused(checkpoint: Checkpoint, tmp_path: Path) ->
     assert caught.value.code == "W2202"
 
 
-def test_a_disk_that_is_full_leaves_the_document_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_is_full_leaves_the_document_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_document(tmp_path / "a.json", {"a": 1})
 
     def full(_: int) -> None:

@@ -16,9 +16,7 @@ SCHEMA = pa.schema([("k0", pa.int64())])
 
 
 def arrivals(keys: np.ndarray, times: np.ndarray) -> Arrivals:
-    return Arrivals(
-        hashes=pa.array(keys), times=pa.array(times), rows=pa.table([pa.array(keys)], schema=SCHEMA)
-    )
+    return Arrivals(hashes=pa.array(keys), times=pa.array(times), rows=pa.table([pa.array(keys)], schema=SCHEMA))
 
 
 def test_a_day_through_a_join_of_one_hour_holds_the_rows_of_its_span() -> None:

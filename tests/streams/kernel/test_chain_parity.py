@@ -99,9 +99,7 @@ def test_a_sealed_chain_gives_the_rows_of_the_batch_joins(seed: int) -> None:
     table = [{"k": 1, "name": "one"}, {"k": 1, "name": "uno"}]
     result = run_reference(plan, batches, tables={"tab": table})
     assert all(counts["late"] == 0 for counts in result.ledger.values())
-    assert_rows_equal(
-        [tuple(row.values()) for _, row in result.rows], by_batch(plan, rows, table), tuple(names)
-    )
+    assert_rows_equal([tuple(row.values()) for _, row in result.rows], by_batch(plan, rows, table), tuple(names))
     for side, told in result.ledger.items():
         counts = dict(told)
         assert counts.pop("in") == sum(counts.values()), side
@@ -124,9 +122,7 @@ def test_a_row_held_back_twice_still_meets_the_stream_that_is_bound_to_its_first
         return {name: [{"id": f"{name}{second}", "k": key, "n": 1, "t": at}]}
 
     first = {**row("a", 1, 0), **row("b", 1, 10), **row("d", 1, 1), **row("c", 9, 0)}
-    ticks = [
-        {**row("a", 11, s), **row("b", 12, s), **row("c", 13, s), **row("d", 14, s)} for s in range(2, 80)
-    ]
+    ticks = [{**row("a", 11, s), **row("b", 12, s), **row("c", 13, s), **row("d", 14, s)} for s in range(2, 80)]
     result = run_reference(plan, [first, *ticks])
     found = [(b, *r.values()) for b, r in result.rows if r["a_id"] == "a0" or r["d_id"] == "d1"]
     assert [f[1:] for f in found] == [("a0", "b10", None, "d1")]

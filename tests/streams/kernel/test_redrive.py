@@ -143,9 +143,7 @@ def test_a_partner_that_has_matched_gets_another_pair_and_nothing_is_taken_back(
 
 
 @pytest.mark.parametrize(("side", "row"), [("right", ("a", 102, 9)), ("left", ("a", 99, 9))])
-def test_a_partner_that_has_matched_and_still_waits_puts_nothing_off(
-    side: Side, row: tuple[str, int, int]
-) -> None:
+def test_a_partner_that_has_matched_and_still_waits_puts_nothing_off(side: Side, row: tuple[str, int, int]) -> None:
     kernel = kept_join("full")
     kernel.feed([("a", 100, 1)], [("a", 101, 2)], watermark=50)
     # Both can still meet others; neither will come out padded, so the pair is right at once.
@@ -159,9 +157,7 @@ def evicting(how: str = "inner", **more: Any) -> Kernel:
     """Return a join [0, 10] that keeps one left row."""
     rule = rules(how)
     return Kernel(
-        interval(
-            0, 10, how, left={**rule["left"], "limits": Limits(max_state_rows=1)}, right=rule["right"], **more
-        )
+        interval(0, 10, how, left={**rule["left"], "limits": Limits(max_state_rows=1)}, right=rule["right"], **more)
     )
 
 
@@ -169,9 +165,7 @@ def test_pairs_that_an_evicted_row_gave_are_not_given_again() -> None:
     kernel = evicting()
     first = kernel.feed([("a", 100, 1)], [("a", 101, 2)])
     assert [row[2:] for row in first] == [(("a", 1), ("a", 2))]
-    kernel.feed(
-        [("b", 100, 3)], [("a", 102, 4)]
-    )  # the new row of a is met before the limit drops the old one
+    kernel.feed([("b", 100, 3)], [("a", 102, 4)])  # the new row of a is met before the limit drops the old one
     assert kernel.rejected() == [("left", "EVICTED", "a")]
     kernel.feed([], [("a", 103, 5)])
     assert kernel.last is not None

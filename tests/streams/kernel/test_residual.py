@@ -18,9 +18,7 @@ V = ("ref", "left", "v")
 W = ("ref", "right", "w")
 
 
-def answers(
-    program: tuple[Any, ...], left: list[Any], right: list[Any], kind: pa.DataType | None = None
-) -> list[bool]:
+def answers(program: tuple[Any, ...], left: list[Any], right: list[Any], kind: pa.DataType | None = None) -> list[bool]:
     def segment(name: str, values: list[Any]) -> Segment:
         none = np.zeros(len(values), dtype=np.int64)
         return Segment(hashes=none, times=none, rows=pa.table({name: pa.array(values, kind)}), batch=0)

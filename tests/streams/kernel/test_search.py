@@ -15,9 +15,7 @@ TIMES = [1000, 2000, 3000, 4000]
 
 def rows_in(low: int, high: int, times: list[int], key: int = 5) -> int:
     hashes = np.full(len(times), 5)
-    _, start, stop = find_ranges(
-        hashes, np.array(sorted(times)), np.array([key]), np.array([low]), np.array([high])
-    )
+    _, start, stop = find_ranges(hashes, np.array(sorted(times)), np.array([key]), np.array([low]), np.array([high]))
     return int((stop - start).sum())
 
 
@@ -32,9 +30,7 @@ def rows_in(low: int, high: int, times: list[int], key: int = 5) -> int:
         (5000, 5000, [5000] * 5, 5),
     ],
 )
-def test_a_range_of_times_has_its_rows_and_both_ends(
-    low: int, high: int, times: list[int], found: int
-) -> None:
+def test_a_range_of_times_has_its_rows_and_both_ends(low: int, high: int, times: list[int], found: int) -> None:
     assert rows_in(low, high, times) == found
 
 

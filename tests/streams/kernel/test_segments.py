@@ -154,9 +154,7 @@ def test_rejected_rows_lie_in_a_table_of_their_own(tmp_path: Path) -> None:
     saved(kernel, tmp_path)
     found = {p.parent.name: pq.read_table(p).to_pylist() for p in (tmp_path / "rejects").rglob("*.parquet")}
     assert [(r["reason"], r["event_time"], r["row"]["k0"]) for r in found["left"]] == [("LATE", 1, "a")]
-    assert [(r["reason"], r["event_time"], r["group"]) for r in found["right"]] == [
-        ("NO_EVENT_TIME", None, 3)
-    ]
+    assert [(r["reason"], r["event_time"], r["group"]) for r in found["right"]] == [("NO_EVENT_TIME", None, 3)]
     assert (tmp_path / "rejects" / "left" / "0-j1-3.parquet").exists()
 
 

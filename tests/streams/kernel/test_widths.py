@@ -70,15 +70,11 @@ def texts(rows: list[tuple[str, int, str]]) -> Arrivals:
 
 def joined(task: JoinTask, left: Arrivals, right: Arrivals) -> Any:
     clock = Clock(left=NEVER, right=NEVER)
-    return step(
-        task, empty_state(task, TEXTS, TEXTS), left, right, clock, batch=0, watermark=NEVER, wall_clock=0
-    ).out
+    return step(task, empty_state(task, TEXTS, TEXTS), left, right, clock, batch=0, watermark=NEVER, wall_clock=0).out
 
 
 @pytest.mark.parametrize("wide", ["left", "right"])
-def test_one_wide_row_among_narrow_ones_makes_small_batches(
-    monkeypatch: pytest.MonkeyPatch, wide: str
-) -> None:
+def test_one_wide_row_among_narrow_ones_makes_small_batches(monkeypatch: pytest.MonkeyPatch, wide: str) -> None:
     """The rows of the wide side are narrow on average: their average says nothing of the one that repeats."""
     monkeypatch.setattr(module, "MAX_PIECE_BYTES", 100_000)
     many = texts([("a", n, "") for n in range(1000)])

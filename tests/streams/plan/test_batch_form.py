@@ -16,7 +16,9 @@ from weft.streams.run.batch import run_batch
 NO_SESSION: Any = None
 ORDERS = "CREATE STREAM orders (id STRING, t TIMESTAMP) WITH ('path'='in', 'format'='json', 'event.time.field'='t');"
 SEEN = "CREATE STREAM seen WITH ('path'='out', 'format'='json') AS SELECT o.id FROM orders o"
-TICKS = "CREATE STREAM ticks (timestamp TIMESTAMP, value BIGINT) WITH ('connector'='rate', 'event.time.field'='timestamp');"
+TICKS = (
+    "CREATE STREAM ticks (timestamp TIMESTAMP, value BIGINT) WITH ('connector'='rate', 'event.time.field'='timestamp');"
+)
 TOPIC = "CREATE STREAM seen WITH ('topic'='seen', 'format'='json') AS SELECT o.id FROM orders o"
 FILES = "CREATE STREAM seen WITH ('path'='out', 'format'='json') AS SELECT t.value FROM ticks t"
 
@@ -41,10 +43,7 @@ def test_what_has_no_batch_form_is_refused(tmp_path: Path, sql: str, message: st
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_batch_is_not_written_beside_the_rows_of_any_checkpoint(tmp_path: Path, which: int) -> None:
     plan = job_of(ORDERS + SEEN, tmp_path)
-    made = [
-        create_checkpoint(tmp_path / ".weft" / "streams" / "job" / "seen", JobRecord(groups=1))
-        for _ in range(2)
-    ]
+    made = [create_checkpoint(tmp_path / ".weft" / "streams" / "job" / "seen", JobRecord(groups=1)) for _ in range(2)]
     activate(made[1])
     rows = tmp_path / "out" / "part-0.json"
     rows.parent.mkdir()

@@ -18,9 +18,7 @@ from weft.streams.plan.scope import Named, StatementScope
 
 SECOND = 1_000_000
 COLUMNS = Schema.of(k="long", t="timestamp", other="timestamp", v="long")
-SCOPE = StatementScope(
-    sources=tuple(Named(number=i, alias=a, name=a, columns=COLUMNS) for i, a in enumerate("abr"))
-)
+SCOPE = StatementScope(sources=tuple(Named(number=i, alias=a, name=a, columns=COLUMNS) for i, a in enumerate("abr")))
 TIMES: dict[Hashable, int] = {("i", i, 1): i for i in range(3)}
 A, B, R = (("i", i, 1) for i in range(3))
 
@@ -167,9 +165,7 @@ def _moved(draw: st.DrawFn, time: str, seconds: int) -> str:
             case "cast":
                 text = f"CAST(({text}) AS timestamp) + {_length(part)}"
             case _:
-                text = (
-                    f"({text}) + INTERVAL '1' SECOND * {part}" if part >= 0 else f"{text} + {_length(part)}"
-                )
+                text = f"({text}) + INTERVAL '1' SECOND * {part}" if part >= 0 else f"{text} + {_length(part)}"
     return text
 
 

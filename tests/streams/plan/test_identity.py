@@ -75,9 +75,7 @@ def test_another_number_of_groups_keeps_the_offsets_only() -> None:
 
 
 def test_exchanged_sources_are_told_apart() -> None:
-    difference = change(
-        BASE.replace("FROM a LEFT JOIN b", "FROM b LEFT JOIN a").replace("a.n < b.n", "b.n > a.n")
-    )
+    difference = change(BASE.replace("FROM a LEFT JOIN b", "FROM b LEFT JOIN a").replace("a.n < b.n", "b.n > a.n"))
     assert "inputs" in {p.part for p in difference.parts}
     assert difference.keeps == "offsets"
 
@@ -88,9 +86,7 @@ def test_the_speed_of_reading_is_no_part_of_the_identity() -> None:
             "CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('path'='in', 'format'='json',"
             f" 'event.time.field'='t'{option});"
         )
-        return describe_parts(
-            planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1
-        )
+        return describe_parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1)
 
     assert job("") == job(", 'max.files.per.trigger'='5'")
     assert job("") == job(", 'idle.timeout'='5s'")
@@ -109,9 +105,7 @@ def test_another_alias_or_a_column_without_its_alias_changes_nothing() -> None:
 
 def test_both_uses_of_a_stream_are_told_apart() -> None:
     text = "SELECT x.id FROM a x JOIN a y ON x.k = y.k AND x.n < y.n WITHIN '1m'"
-    one, other = (
-        describe_parts(planned(q), groups=1) for q in (text, text.replace("x.n < y.n", "y.n < x.n"))
-    )
+    one, other = (describe_parts(planned(q), groups=1) for q in (text, text.replace("x.n < y.n", "y.n < x.n")))
     assert one["residual"] != other["residual"]
 
 
@@ -141,14 +135,10 @@ def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> N
             f"CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('topic'='{topic}', 'format'='json',"
             f" 'event.time.field'='t', 'bootstrap.servers'='one:9092'{option});"
         )
-        return describe_parts(
-            planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1
-        )
+        return describe_parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1)
 
     before = job("f", "")
-    options = (
-        ", 'kafka.sasl.jaas.config'='password', 'starting.offsets'='latest', 'fail.on.data.loss'='false'"
-    )
+    options = ", 'kafka.sasl.jaas.config'='password', 'starting.offsets'='latest', 'fail.on.data.loss'='false'"
     assert job("f", options) == before
     assert "password" not in str(job("f", options))
     assert "one:9092" not in str(before)

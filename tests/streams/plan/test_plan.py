@@ -308,9 +308,7 @@ def test_a_key_that_takes_null_for_equal_is_told_to_be_an_equal_key() -> None:
 
 def test_on_against_within_contradicts_with_both_places() -> None:
     finding = only(
-        refused(
-            "SELECT a.id FROM a JOIN b ON a.k = b.k AND b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR WITHIN '2h'"
-        ),
+        refused("SELECT a.id FROM a JOIN b ON a.k = b.k AND b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR WITHIN '2h'"),
         "W2106",
     )
     assert "[0s, 1h]" in finding.message
@@ -319,9 +317,7 @@ def test_on_against_within_contradicts_with_both_places() -> None:
 
 
 def test_a_retention_below_the_bound_is_refused_with_the_least_that_does() -> None:
-    finding = only(
-        refused("SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1h' WITH ('join.retention'='30m')"), "W2107"
-    )
+    finding = only(refused("SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1h' WITH ('join.retention'='30m')"), "W2107")
     assert "'1h'" in finding.help
 
 
@@ -358,8 +354,6 @@ def test_the_columns_that_a_sink_declares_must_be_those_of_the_select() -> None:
 
 
 def test_explained_statements_are_planned_but_not_run() -> None:
-    plan = job(
-        "SELECT a.id FROM a", before="EXPLAIN JOIN SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1m';"
-    )
+    plan = job("SELECT a.id FROM a", before="EXPLAIN JOIN SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1m';")
     assert len(plan.statements) == 1
     assert len(plan.explains) == 1

@@ -11,9 +11,7 @@ from weft.streams.plan.resolve import plan_text
 
 A = "CREATE STREAM a (id STRING, f DOUBLE, t TIMESTAMP) WITH ('path' = 'a', 'format' = 'json', 'event.time.field' = 't');\n"
 B = A.replace("STREAM a", "STREAM b").replace("'a'", "'b'")
-GOOD = (
-    "CREATE STREAM z WITH ('connector' = 'memory') AS SELECT a.id FROM a JOIN b ON a.id = b.id WITHIN '1h';\n"
-)
+GOOD = "CREATE STREAM z WITH ('connector' = 'memory') AS SELECT a.id FROM a JOIN b ON a.id = b.id WITHIN '1h';\n"
 
 
 def codes(text: str) -> list[str]:
@@ -28,9 +26,7 @@ def test_a_job_without_mistakes_is_planned() -> None:
 
 
 def test_a_mistake_of_one_statement_hides_none_of_another() -> None:
-    unbounded = (
-        GOOD.replace("STREAM z", "STREAM y").replace("WITHIN '1h'", "").replace("a.id FROM", "b.nope FROM")
-    )
+    unbounded = GOOD.replace("STREAM z", "STREAM y").replace("WITHIN '1h'", "").replace("a.id FROM", "b.nope FROM")
     wrong = "CREATE TABLE t (id STRING) WITH ('path' = 't.csv', 'relod' = 'batch');\n"
     assert codes(A + B + wrong + GOOD + unbounded) == ["W2005", "W0207", "W2104"]
 

@@ -88,9 +88,7 @@ def test_a_whole_number_counts_in_the_unit_of_the_time_it_is_added_to(left: str,
         ("s.b BETWEEN o.b AND o.b + 30000 + INTERVAL '30' SECOND", (0, MINUTE)),
     ],
 )
-def test_every_algebraic_form_of_a_bound_in_numbers_is_that_bound(
-    condition: str, ends: tuple[int, int]
-) -> None:
+def test_every_algebraic_form_of_a_bound_in_numbers_is_that_bound(condition: str, ends: tuple[int, int]) -> None:
     assert bound(condition) == ends
 
 

@@ -105,9 +105,7 @@ def test_a_half_that_was_restored_alone_is_refused(spark: SparkSession, root: Pa
     assert (error.code, "older" in error.message) == ("W2202", True)
 
 
-def test_a_checkpoint_that_was_restored_whole_behind_its_sink_is_refused(
-    spark: SparkSession, root: Path
-) -> None:
+def test_a_checkpoint_that_was_restored_whole_behind_its_sink_is_refused(spark: SparkSession, root: Path) -> None:
     checkpoint = in_use(root)
     shutil.rmtree(checkpoint.root)
     shutil.copytree(root / "older", checkpoint.root)
@@ -119,9 +117,7 @@ def test_a_checkpoint_that_was_restored_whole_behind_its_sink_is_refused(
     assert ids(rows_in(root / "out")) == ids(as_set(run(root / "same").rows))
 
 
-def test_a_workspace_that_was_moved_reads_nothing_again(
-    spark: SparkSession, halfway: Path, tmp_path: Path
-) -> None:
+def test_a_workspace_that_was_moved_reads_nothing_again(spark: SparkSession, halfway: Path, tmp_path: Path) -> None:
     """Spark knows files by their full path; this was written for ``halfway`` and is a copy of it."""
     copy = shutil.copytree(halfway, tmp_path / "copy")
     error = refused(spark, copy)

@@ -78,9 +78,7 @@ def test_the_watermark_moves_while_a_side_is_idle_and_is_judged_with_when_it_wak
         *([CRASH] if crash else []),
         {"shipments": [shipment("b", 50), shipment("b", 105)]},
     ]
-    result = run_statement(
-        statement, batches, root=tmp_path, groups=2, final=False, idle={2: ("s",), 3: ("s",)}
-    )
+    result = run_statement(statement, batches, root=tmp_path, groups=2, final=False, idle={2: ("s",), 3: ("s",)})
     start = int(START.timestamp()) * SECOND
     assert [mark and (mark - start) // SECOND for mark in result.marks] == [None, -5, 95, 96]
     assert result.ledger["right"]["late"] == 1
@@ -97,8 +95,6 @@ def test_with_all_sides_idle_nothing_moves(tmp_path: Path) -> None:
         {},
         {},
     ]
-    result = run_statement(
-        plan("10s", "10s"), batches, root=tmp_path, groups=1, final=False, idle={3: ("o", "s")}
-    )
+    result = run_statement(plan("10s", "10s"), batches, root=tmp_path, groups=1, final=False, idle={3: ("o", "s")})
     assert result.marks[2] == result.marks[3]
     assert run(tmp_path / "other", final=False).marks[0] is None

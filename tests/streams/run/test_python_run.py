@@ -90,9 +90,7 @@ def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(map(utc, row)) for row in rows)
 
 
-def test_a_job_runs_from_python_with_streams_and_a_table_of_the_program(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_job_runs_from_python_with_streams_and_a_table_of_the_program(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(1).collect()  # a session that has run something has all its settings
     settings = spark.conf.getAll
     heard = Heard()

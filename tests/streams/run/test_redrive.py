@@ -155,22 +155,16 @@ def test_pairs_that_evicted_rows_gave_do_not_come_again(spark: SparkSession, roo
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_after_the_end_the_corrections_are_the_whole_difference(
-    spark: SparkSession, root: Path, form: str
-) -> None:
+def test_after_the_end_the_corrections_are_the_whole_difference(spark: SparkSession, root: Path, form: str) -> None:
     job(root, form, "'join.max_state_rows' = '2'")
     done = run(root, spark, "run", "job.sql", "--final").data["queries"][0]
     assert done["ledger"]["left"]["evicted"] == 2
     run(root, spark, "redrive", "job.sql")
     run(root, spark, "run", "job.sql", "--batch", "--to", "batch")
-    assert corrected(spark, root, form) == Counter(
-        {r[1:]: n for r, n in rows(spark, root / "batch", form).items()}
-    )
+    assert corrected(spark, root, form) == Counter({r[1:]: n for r, n in rows(spark, root / "batch", form).items()})
 
 
-def test_rows_without_a_time_are_taken_with_that_of_another_column(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_without_a_time_are_taken_with_that_of_another_column(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "job.sql").write_text(TIMELESS)
     write(tmp_path, "orders", 0, [("a", 0), ("b", 0), ("z", 100)])
     lines = [{"id": "a", "seen": "2025-01-14T10:00:05Z"}, {"id": "b", "seen": "2025-01-14T10:00:50Z"}]
@@ -198,9 +192,7 @@ def test_rows_without_a_time_are_taken_with_that_of_another_column(
         (("--time", "at"), "--reason"),
     ],
 )
-def test_what_cannot_be_redriven_is_refused(
-    spark: SparkSession, root: Path, words: tuple[str, ...], says: str
-) -> None:
+def test_what_cannot_be_redriven_is_refused(spark: SparkSession, root: Path, words: tuple[str, ...], says: str) -> None:
     job(root)
     ran = weft("stream", "redrive", "job.sql", *words, "--json", root=root, spark=spark)
     assert (ran.code, ran.codes) == (1, ["W2216"])

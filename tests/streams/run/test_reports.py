@@ -42,9 +42,7 @@ def stats(first: int | None, last: int | None) -> SideStats:
         (BOUND, 20, (0, 0)),
     ],
 )
-def test_windows_are_counted_from_the_first_row_on(
-    window: str, clock: int | None, wanted: tuple[int, int]
-) -> None:
+def test_windows_are_counted_from_the_first_row_on(window: str, clock: int | None, wanted: tuple[int, int]) -> None:
     (step,) = windowed(window).kernel_steps
     now = FOREVER if clock is None else clock * SECOND
     assert count_windows(step, stats(5, 31), stats(8, 39), now) == wanted

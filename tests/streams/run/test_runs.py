@@ -117,9 +117,7 @@ def test_a_changed_query_is_told_what_changed_and_goes_on_only_as_it_is_told(
     assert read_job_record(third.checkpoint).first_batch == 3
     assert [b for b, _ in third.rows] == [3, 4]
     assert third.ledger["left"]["in"] == 2
-    assert [(r.reason, r.batch, r.row["id"]) for r in read_last_rejects(third.checkpoint, 9)] == [
-        ("ABANDONED", 2, "w")
-    ]
+    assert [(r.reason, r.batch, r.row["id"]) for r in read_last_rejects(third.checkpoint, 9)] == [("ABANDONED", 2, "w")]
 
 
 def test_a_policy_that_fails_commits_nothing_of_its_batch(spark: SparkSession, tmp_path: Path) -> None:
@@ -145,9 +143,7 @@ def test_a_batch_that_was_committed_is_not_done_again(spark: SparkSession, tmp_p
     assert as_set(after.rows) == as_set(run(tmp_path / "same").rows)
 
 
-def test_the_clock_of_a_batch_that_never_came_is_not_that_of_the_end(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_clock_of_a_batch_that_never_came_is_not_that_of_the_end(spark: SparkSession, tmp_path: Path) -> None:
     """A power cut may keep the heartbeat of a batch and lose what Spark planned for it."""
     found = run_memory(spark, job_of(MEMORY, tmp_path), BATCHES[:1], final=False)
     write_heartbeat(found.checkpoint, Heartbeat(batch=1, wall_clock=1, watermark=0, clocks=((0, 0),)))
@@ -221,12 +217,8 @@ def without_jars(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("without_jars")
-def test_a_session_without_the_kafka_connector_is_told_how_to_get_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    with socket.create_server(
-        ("127.0.0.1", 0)
-    ) as broker:  # it is reachable; nobody gets as far as to speak to it
+def test_a_session_without_the_kafka_connector_is_told_how_to_get_it(spark: SparkSession, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broker:  # it is reachable; nobody gets as far as to speak to it
         plan = job_of(KAFKA.replace("PORT", str(broker.getsockname()[1])), tmp_path)
         source = plan.statements[0].inputs[0].stream
         for read in (read_kafka, read_kafka_batch):

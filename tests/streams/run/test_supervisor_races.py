@@ -58,9 +58,7 @@ def test_looking_for_the_holder_of_a_lock_keeps_nobody_from_taking_it(tmp_path: 
     lock = tmp_path / "lock"
     code = "import sys; from pathlib import Path; from weft.streams.checkpoint.lock import find_holder\n"
     code += "lock = Path(sys.argv[1]); print(flush=True)\nwhile True: find_holder(lock)"
-    looking = subprocess.Popen(
-        [sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE, env=ENVIRONMENT
-    )
+    looking = subprocess.Popen([sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE, env=ENVIRONMENT)
     try:
         assert looking.stdout is not None
         looking.stdout.readline()

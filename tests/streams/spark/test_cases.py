@@ -37,9 +37,7 @@ CASES = {case.id: case for case in cases_of(*FILES)}
 
 
 @pytest.mark.parametrize("case", [CASES[name] for name in CHOSEN], ids=CHOSEN)
-def test_a_streaming_query_gives_what_the_case_says(
-    case: StreamCase, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_streaming_query_gives_what_the_case_says(case: StreamCase, spark: SparkSession, tmp_path: Path) -> None:
     planned = case.job()
     settings = FrozenMap(planned.settings, groups=case.groups)
     found = run_memory(

@@ -61,8 +61,7 @@ def job(broker: str, *, prefix: str, root: Path, sink: str = "", more: str = "")
     common = f"'connector' = 'kafka', 'bootstrap.servers' = '{broker}', 'format' = 'json', 'event.time.field' = 'at', "
     common += "'event.time.format' = 'epoch_millis', 'watermark.max_out_of_orderness' = '5s'"
     into = (
-        sink
-        or f"'connector' = 'kafka', 'topic' = '{prefix}-out', 'bootstrap.servers' = '{broker}', 'format' = 'json'"
+        sink or f"'connector' = 'kafka', 'topic' = '{prefix}-out', 'bootstrap.servers' = '{broker}', 'format' = 'json'"
     )
     sql = JOIN.format(common=common, prefix=prefix, more=more, into=into)
     return plan_job(read_spec(sql, file=f"{prefix}.sql"), root)
@@ -75,9 +74,7 @@ def produce(spark: SparkSession, broker: str, topic: str, messages: Sequence[Mes
 
 def consumed(spark: SparkSession, broker: str, topic: str) -> list[Any]:
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", topic)
-    rows = (
-        reader.option("includeHeaders", "true").load().selectExpr("string(key)", "string(value)", "headers")
-    )
+    rows = reader.option("includeHeaders", "true").load().selectExpr("string(key)", "string(value)", "headers")
     return rows.collect()
 
 
@@ -90,9 +87,7 @@ def shipment(name: str, second: int) -> Message:
 
 
 def test_two_topics_are_joined_into_a_third(spark: SparkSession, broker: str, tmp_path: Path) -> None:
-    produce(
-        spark, broker, "a-orders", [order("x", 0, "10.25"), order("y", 1), ("k", "no json"), (None, None)]
-    )
+    produce(spark, broker, "a-orders", [order("x", 0, "10.25"), order("y", 1), ("k", "no json"), (None, None)])
     produce(spark, broker, "a-shipments", [shipment("x", 60), shipment("z", 2), (None, '[{"id": "y"}]')])
     plan = job(broker, prefix="a", root=tmp_path)
     first = run_job(spark, plan, mode="available").queries[0]
@@ -152,9 +147,7 @@ def test_messages_may_be_csv_or_avro(spark: SparkSession, broker: str, form: str
     assert done.ledger is not None
     counts = done.ledger["left"]
     assert (done.rows, counts["in"], counts["matched"], counts["unmatched"]) == (2, 2, 1, 1)
-    back = read_spec(
-        COPY.format(source=topic, into="'connector' = 'console'", more=", known STRING"), file="back.sql"
-    )
+    back = read_spec(COPY.format(source=topic, into="'connector' = 'console'", more=", known STRING"), file="back.sql")
     stream = plan_job(back, tmp_path).statements[0].inputs[0].stream
     rows = sorted(read_kafka_batch(spark, stream).collect(), key=lambda row: row.c0)
     assert [(row.raw, row.c0, row.c1, None if row.c2 is None else str(row.c2), row.c4) for row in rows] == [
@@ -171,9 +164,7 @@ def test_a_topic_that_is_not_there_is_told(spark: SparkSession, broker: str, tmp
     assert caught.value.code == "W2301"
 
 
-def test_an_option_that_the_connector_refuses_is_told(
-    spark: SparkSession, broker: str, tmp_path: Path
-) -> None:
+def test_an_option_that_the_connector_refuses_is_told(spark: SparkSession, broker: str, tmp_path: Path) -> None:
     plan = job(broker, prefix="refused", root=tmp_path, more=", 'kafka.enable.auto.commit' = 'true'")
     with pytest.raises(ConnectorError) as caught:
         run_job(spark, plan, mode="available")

@@ -49,7 +49,5 @@ def test_the_same_join_is_carried_under_the_same_name(tmp_path: Path) -> None:
     plan = plan_job(read_spec(SQL, file="job.sql"), tmp_path).statements[0]
     one, other = (ship_join(build_task(plan, plan.kernel_steps[0])) for _ in range(2))
     assert one == other
-    wider = plan_job(
-        read_spec(SQL.replace("'10' SECOND", "'11' SECOND"), file="job.sql"), tmp_path
-    ).statements[0]
+    wider = plan_job(read_spec(SQL.replace("'10' SECOND", "'11' SECOND"), file="job.sql"), tmp_path).statements[0]
     assert ship_join(build_task(wider, wider.kernel_steps[0])).name != one.name

@@ -151,9 +151,7 @@ def _in_batch(spark: SparkSession, plan: JobPlan, root: Path) -> dict[str, Count
     return found
 
 
-def test_every_variant_gives_the_same_rows_as_stream_and_as_batch(
-    spark: SparkSession, workspace: Path
-) -> None:
+def test_every_variant_gives_the_same_rows_as_stream_and_as_batch(spark: SparkSession, workspace: Path) -> None:
     plan = _job(workspace)
     streamed, batch = _streamed(plan, workspace), _in_batch(spark, plan, workspace)
     for name in STATEMENTS:

@@ -133,9 +133,7 @@ def test_a_stream_gives_the_rows_of_batch(
     assert rows_of(joined(left, right, spec), tmp_path) == wanted
 
 
-def test_spark_alone_would_match_null_keys(
-    spark: SparkSession, tmp_path: Path, sides: tuple[Path, Path]
-) -> None:
+def test_spark_alone_would_match_null_keys(spark: SparkSession, tmp_path: Path, sides: tuple[Path, Path]) -> None:
     """The defect that the guards are for; when this fails, Spark has changed and they may go."""
     from pyspark.sql import functions as F
 
@@ -147,9 +145,7 @@ def test_spark_alone_would_match_null_keys(
     assert any(r[0] is r[3] is None and r[1] and r[4] for r in rows_of(by_hand, tmp_path))
 
 
-def test_null_keys_meet_where_the_join_says_so(
-    spark: SparkSession, tmp_path: Path, sides: tuple[Path, Path]
-) -> None:
+def test_null_keys_meet_where_the_join_says_so(spark: SparkSession, tmp_path: Path, sides: tuple[Path, Path]) -> None:
     spec = IntervalSpec(KEYS, order=ORDER, lower="-1m", upper="1m", how="full", nulls_equal=True)
     wanted = _counted(joined(*both(spark, sides), spec).df.collect())
     assert any(r[0] is None and r[3] is not None for r in wanted)
@@ -195,9 +191,7 @@ def test_a_day_is_24_hours_where_the_clock_goes_back(spark: SparkSession, tmp_pa
     assert [(r[1], r[-2]) for r in found] == [(1, 1)]
 
 
-def test_a_joined_stream_is_joined_again(
-    spark: SparkSession, tmp_path: Path, sides: tuple[Path, Path]
-) -> None:
+def test_a_joined_stream_is_joined_again(spark: SparkSession, tmp_path: Path, sides: tuple[Path, Path]) -> None:
     """Each side of the second join has one watermark left: the one of its order column."""
     third = written(tmp_path / "third", [[("a", 1, 30)], [("b", 2, 200)], [("d", 3, 945)], [("x", 0, LAST)]])
     spec = interval("inner")
@@ -218,9 +212,7 @@ def test_explain_says_who_joins_and_why(spark: SparkSession, sides: tuple[Path, 
     told = str(explain_join(joined(left, right, interval("left", "-1m", "1h"))))
     assert "native: both sides are streams: Spark's symmetric hash join" in told
     assert "a left row is kept until the watermark passes its time by 1h, a right row by 1m" in told
-    before = explain_join(
-        left, right, interval("left", "-1m", "1h"), project=JoinProjection(suffixes=("", "_r"))
-    )
+    before = explain_join(left, right, interval("left", "-1m", "1h"), project=JoinProjection(suffixes=("", "_r")))
     assert before.strategy is not None
     assert before.strategy.strategy == "native"
 
@@ -231,9 +223,7 @@ def refusal(left: Relation, right: Relation, spec: IntervalSpec | WindowSpec) ->
     return caught.value
 
 
-def test_what_two_streams_cannot_do_is_refused_at_the_call(
-    spark: SparkSession, sides: tuple[Path, Path]
-) -> None:
+def test_what_two_streams_cannot_do_is_refused_at_the_call(spark: SparkSession, sides: tuple[Path, Path]) -> None:
     left, right = (watched(spark, side) for side in sides)
     bare = weft.relation(stream(spark, sides[1]))
     session = refusal(left, right, window("session", "inner", gap="1m"))
@@ -257,9 +247,7 @@ def test_a_range_of_a_stream_is_refused(spark: SparkSession, sides: tuple[Path, 
     assert refusal(left, ended, ranges).code == "W2118"
 
 
-def test_a_stream_and_a_frame_keep_rows_of_the_stream_alone(
-    spark: SparkSession, sides: tuple[Path, Path]
-) -> None:
+def test_a_stream_and_a_frame_keep_rows_of_the_stream_alone(spark: SparkSession, sides: tuple[Path, Path]) -> None:
     left, frame = watched(spark, sides[0]), both(spark, sides)[1]
     assert joined(left, frame, interval("left")).df.isStreaming
     assert refusal(left, frame, interval("full")).code == "W2118"
@@ -267,9 +255,7 @@ def test_a_stream_and_a_frame_keep_rows_of_the_stream_alone(
     assert refusal(left, frame, window("session", "inner", gap="1m")).code == "W2118"
 
 
-def test_an_as_of_join_of_a_stream_is_refused_at_the_call(
-    spark: SparkSession, sides: tuple[Path, Path]
-) -> None:
+def test_an_as_of_join_of_a_stream_is_refused_at_the_call(spark: SparkSession, sides: tuple[Path, Path]) -> None:
     streams, frames = [watched(spark, side) for side in sides], both(spark, sides)
     spec = AsofSpec(KEYS, order=ORDER)
     project = JoinProjection(suffixes=("", "_r"))

@@ -41,9 +41,7 @@ def test_json_files_hold_the_rows_and_nothing_stays_staged(spark: SparkSession, 
     assert found.ledger == {s: dict(c) for s, c in run(tmp_path / "same").ledger.items()}
 
 
-def test_csv_has_a_header_and_a_sealed_sink_without_rows_has_its_columns(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_csv_has_a_header_and_a_sealed_sink_without_rows_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:
     sql = SQL.replace(SINK, "'connector' = 'files', 'path' = 'out', 'format' = 'csv', 'delimiter' = ';'")
     found = run_memory(spark, job_of(sql, tmp_path), [])
     (file,) = (tmp_path / "out").glob("*.csv")

@@ -73,8 +73,7 @@ def test_json_is_read_value_by_value(elsewhere: SparkSession, tmp_path: Path) ->
         "no json\n"
     )
     read = {
-        row[2] or row[1]: (row[0], row[1], row[3])
-        for row in rows_of(elsewhere, stream("a.json", "json"), tmp_path)
+        row[2] or row[1]: (row[0], row[1], row[3]) for row in rows_of(elsewhere, stream("a.json", "json"), tmp_path)
     }
     assert read["a"] == (TEN, None, Decimal("1.50"))
     assert read["1"] == (TEN, None, Decimal("2.00"))
@@ -174,9 +173,7 @@ def test_what_is_not_there_or_does_not_fit_is_told(spark: SparkSession, tmp_path
     assert "'total' could be 'totel'" in misspelt.help
     assert refused(spark, stream("twice.csv", "csv"), tmp_path).code == "W2302"
     assert refused(spark, stream("empty.csv", "csv"), tmp_path).code == "W2302"
-    spark.sql("SELECT 'a' AS id, true AS total, TIMESTAMP '2025-01-14' AS t").write.parquet(
-        str(tmp_path / "p")
-    )
+    spark.sql("SELECT 'a' AS id, true AS total, TIMESTAMP '2025-01-14' AS t").write.parquet(str(tmp_path / "p"))
     assert refused(spark, stream("p", "parquet", "timestamp"), tmp_path).code == "W2303"
     (tmp_path / "no.parquet").write_text("no parquet")
     assert refused(spark, stream("no.parquet", "parquet", "timestamp"), tmp_path).code == "W2303"
@@ -184,14 +181,10 @@ def test_what_is_not_there_or_does_not_fit_is_told(spark: SparkSession, tmp_path
 
 
 def test_a_session_without_the_avro_jar_is_told_what_to_install() -> None:
-    said = (
-        "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: avro. Make sure the provider name is correct"
-    )
+    said = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: avro. Make sure the provider name is correct"
     found = read_error(stream("a", "avro"), "avro", AnalysisException(said), "it does not read")
     assert (found.code, found.help) == ("W2305", "weft connectors install avro")
-    other = read_error(
-        stream("a", "avro"), "avro", AnalysisException("[X] a broken file"), "it does not read"
-    )
+    other = read_error(stream("a", "avro"), "avro", AnalysisException("[X] a broken file"), "it does not read")
     assert (other.code, other.message) == ("W2303", "it does not read: [X] a broken file")
 
 
@@ -246,17 +239,13 @@ def write(root: Path, numbers: range, *, file: int) -> None:
         (root / side).mkdir(exist_ok=True)
     lines = "".join(f"{n},{'k' if n % 2 else side}{n},{n}\n" for n in numbers for side in "l")
     (root / "l" / f"{file}.csv").write_text(f"id,k,t\n{lines}")
-    (root / "r" / f"{file}.json").write_text(
-        "".join(f'{{"id": {n}, "k": "k{n}", "t": {n}}}\n' for n in numbers)
-    )
+    (root / "r" / f"{file}.json").write_text("".join(f'{{"id": {n}, "k": "k{n}", "t": {n}}}\n' for n in numbers))
     (root / "r" / f"{file}.txt").write_text("not of the stream\n")
     for path in (root / "l" / f"{file}.csv", root / "r" / f"{file}.json"):
         os.utime(path, (MONTH + file, MONTH + file))
 
 
-def test_two_sources_are_read_to_the_end_and_go_on_with_new_files(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_two_sources_are_read_to_the_end_and_go_on_with_new_files(spark: SparkSession, tmp_path: Path) -> None:
     sql = TWO.replace("INSERT INTO pairs", "CREATE STREAM pairs WITH ('connector' = 'memory') AS")
     plan = job_of(sql, tmp_path)
     write(tmp_path, range(20), file=0)

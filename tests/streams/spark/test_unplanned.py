@@ -50,9 +50,7 @@ def _write(path: Path, text: str) -> None:
 def test_entries_beyond_the_newest_plan_go(
     tmp_path: Path, offsets: dict[int, list[int | None]], entries: Sequence[int], wanted: list[str]
 ) -> None:
-    plans = {
-        b: ["-" if n is None else f'{{"logOffset":{n}}}' for n in numbers] for b, numbers in offsets.items()
-    }
+    plans = {b: ["-" if n is None else f'{{"logOffset":{n}}}' for n in numbers] for b, numbers in offsets.items()}
     root = checkpoint(tmp_path, plans, {0: noted(*entries)})
     drop_unplanned(root)
     assert left(root, 0) == wanted
@@ -60,9 +58,7 @@ def test_entries_beyond_the_newest_plan_go(
 
 
 def test_each_source_has_its_own_place(tmp_path: Path) -> None:
-    root = checkpoint(
-        tmp_path, {0: ['{"logOffset":3}', '{"logOffset":0}']}, {0: noted(0, 1, 2, 3, 4), 1: noted(0, 1)}
-    )
+    root = checkpoint(tmp_path, {0: ['{"logOffset":3}', '{"logOffset":0}']}, {0: noted(0, 1, 2, 3, 4), 1: noted(0, 1)})
     drop_unplanned(root)
     assert (left(root, 0), left(root, 1)) == (["0", "1", "2", "3"], ["0"])
 
@@ -80,9 +76,7 @@ def test_each_source_has_its_own_place(tmp_path: Path) -> None:
 def test_an_entry_that_gathers_others_goes_when_they_are_there(
     tmp_path: Path, there: str, last: int, wanted: str
 ) -> None:
-    root = checkpoint(
-        tmp_path, {0: [f'{{"logOffset":{last}}}']}, {0: dict.fromkeys(there.split(), FILE % (0, 0))}
-    )
+    root = checkpoint(tmp_path, {0: [f'{{"logOffset":{last}}}']}, {0: dict.fromkeys(there.split(), FILE % (0, 0))})
     drop_unplanned(root)
     assert left(root, 0) == wanted.split()
 

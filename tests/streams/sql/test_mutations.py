@@ -64,9 +64,7 @@ def agrees(seed: int) -> bool:
 
 def late_at_the_watermark(patch: pytest.MonkeyPatch) -> None:
     whole = gate._apply_late_policy
-    patch.setattr(
-        gate, "_apply_late_policy", lambda judged, mark: whole(judged, mark if mark == NEVER else mark + 1)
-    )
+    patch.setattr(gate, "_apply_late_policy", lambda judged, mark: whole(judged, mark if mark == NEVER else mark + 1))
 
 
 def over_a_microsecond_early(patch: pytest.MonkeyPatch) -> None:
@@ -142,9 +140,7 @@ def old_pairs_of_a_session_again(patch: pytest.MonkeyPatch) -> None:
 
 def right_rows_of_final_joins_go_early(patch: pytest.MonkeyPatch) -> None:
     whole = expiry_threshold
-    patch.setattr(
-        working, "expiry_threshold", lambda task, *args: whole(replace(task, emit="changes"), *args)
-    )
+    patch.setattr(working, "expiry_threshold", lambda task, *args: whole(replace(task, emit="changes"), *args))
 
 
 DEFECTS: tuple[Patch, ...] = (

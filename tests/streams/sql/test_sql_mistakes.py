@@ -43,18 +43,12 @@ def test_a_mistake_has_a_place_in_the_statement_that_makes_it(before: str, text:
     for finding in collect_findings(before + text):
         assert isinstance(finding.at, Source)
         assert finding.at.file == "job.sql"
-        assert finding.at.start >= len(before) or finding.code == "W2015", (
-            finding
-        )  # W2015 is about the whole job
-        assert finding.help or finding.message.startswith("expected") or finding.code.startswith("W02"), (
-            finding
-        )
+        assert finding.at.start >= len(before) or finding.code == "W2015", finding  # W2015 is about the whole job
+        assert finding.help or finding.message.startswith("expected") or finding.code.startswith("W02"), finding
 
 
 def test_a_mistake_in_each_statement_is_told_in_one_go_and_in_order() -> None:
-    text = (
-        STREAMS + "SELCT 1;\nSELECT * FROM orders LIMIT 1;\nSET 'triger' = '1s';\nSELECT NOW() FROM orders;\n"
-    )
+    text = STREAMS + "SELCT 1;\nSELECT * FROM orders LIMIT 1;\nSET 'triger' = '1s';\nSELECT NOW() FROM orders;\n"
     findings = collect_findings(text)
     assert [d.code for d in findings] == ["W2002", "W2004", "W2005", "W0205"]
     assert [d.at.line for d in findings if isinstance(d.at, Source)] == [6, 7, 8, 9]
@@ -81,9 +75,7 @@ WORDS = [
     *TOKENS,
     *"SELECT * FROM orders o JOIN shipments s ON o.order_id = s.order_id WITHIN '5m' WINDOW TUMBLING ( '1h' ) ; "
     "EMIT FINAL WITH ( 'join.size' = '1h' ) WHERE a INSERT INTO SLIDING SIZE , SLIDE SESSION AS _EVENT_TIME "
-    "EXPLAIN SET CASE WHEN END ${X} -- /* */ ' \" ` {{ ? - .. PRIMARY KEY NOT NULL INTERVAL 5 MINUTE é".split(
-        " "
-    ),
+    "EXPLAIN SET CASE WHEN END ${X} -- /* */ ' \" ` {{ ? - .. PRIMARY KEY NOT NULL INTERVAL 5 MINUTE é".split(" "),
 ]
 
 

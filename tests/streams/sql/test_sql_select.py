@@ -219,9 +219,7 @@ def test_the_order_of_a_form_is_the_event_time_of_the_streams() -> None:
     assert (form.order.left, form.order.right, form.equal_keys) == ("event_time", "event_time", ())
 
 
-@pytest.mark.parametrize(
-    ("clause", "emit"), [("EMIT CHANGES", "changes"), ("emit final", "final"), ("", None)]
-)
+@pytest.mark.parametrize(("clause", "emit"), [("EMIT CHANGES", "changes"), ("emit final", "final"), ("", None)])
 def test_emit_follows_the_clause(clause: str, emit: str | None) -> None:
     assert statement(f"{JOIN} WITHIN '5m' {clause}").emit == emit
 
@@ -268,9 +266,10 @@ def test_left_and_right_are_functions_before_a_parenthesis_and_joins_before_join
 
 
 def test_within_after_a_call_belongs_to_the_join() -> None:
-    assert interval(
-        "SELECT * FROM orders o JOIN shipments s ON o.order_id = UPPER(s.order_id) WITHIN '5m'"
-    ) == (-5 * MINUTE, 5 * MINUTE)
+    assert interval("SELECT * FROM orders o JOIN shipments s ON o.order_id = UPPER(s.order_id) WITHIN '5m'") == (
+        -5 * MINUTE,
+        5 * MINUTE,
+    )
 
 
 def test_an_expression_is_read_from_a_token_on_and_says_where_it_stops() -> None:

@@ -173,25 +173,20 @@ def test_a_dictionary_that_is_no_job_is_refused(change: dict[str, object]) -> No
 
 
 def test_a_stream_may_have_any_name_and_still_read_back() -> None:
-    job = read_spec(
-        "CREATE STREAM type (version INT) WITH ('path' = 'a.csv'); SELECT version AS `$map` FROM type;"
-    )
+    job = read_spec("CREATE STREAM type (version INT) WITH ('path' = 'a.csv'); SELECT version AS `$map` FROM type;")
     assert JobSpec.from_json(job.to_json()) == job
 
 
 def test_the_place_of_a_node_is_no_part_of_what_it_says() -> None:
     text = STREAMS + "SELECT * FROM orders WHERE total > 1;"
-    assert (
-        parse_job(text).statements == parse_job("\n\n" + text.replace("WHERE", "\n /* x */ WHERE")).statements
-    )
+    assert parse_job(text).statements == parse_job("\n\n" + text.replace("WHERE", "\n /* x */ WHERE")).statements
     assert read_spec(text) == read_spec("\n" + text)
     assert read_spec(text).fingerprint() != read_spec(text.replace("> 1", "> 2")).fingerprint()
 
 
 def test_specs_know_where_they_were_written() -> None:
     job = read_spec(
-        STREAMS
-        + "SELECT *\nFROM orders o\nFULL OUTER JOIN shipments s ON o.order_id = s.order_id\nWITHIN '5m';"
+        STREAMS + "SELECT *\nFROM orders o\nFULL OUTER JOIN shipments s ON o.order_id = s.order_id\nWITHIN '5m';"
     )
     (join,) = job.statements[0].joins
     assert join.how_at is not None
@@ -204,9 +199,7 @@ def test_specs_know_where_they_were_written() -> None:
 
 def test_a_file_is_read_as_utf_8(tmp_path: Path) -> None:
     file = tmp_path / "größe.sql"
-    file.write_bytes(
-        "\ufeffCREATE TABLE t (größe INT) WITH ('path' = '${D}/t.csv');\r\nSELECT * FROM t;".encode()
-    )
+    file.write_bytes("\ufeffCREATE TABLE t (größe INT) WITH ('path' = '${D}/t.csv');\r\nSELECT * FROM t;".encode())
     text = read_job_text(file)
     job = read_spec(text, file=str(file), env={"D": "data"})
     assert (job.name, job.tables["t"].columns.names) == ("größe", ("größe",))

@@ -51,9 +51,7 @@ def test_a_variable_may_stand_for_a_name_or_a_number() -> None:
     assert list(job.tables) == ["my `table`"]
     assert (
         job.statements[0].where
-        == read_spec("CREATE TABLE t (a INT) WITH ('path' = 'a.csv'); SELECT * FROM t WHERE a > 5;")
-        .statements[0]
-        .where
+        == read_spec("CREATE TABLE t (a INT) WITH ('path' = 'a.csv'); SELECT * FROM t WHERE a > 5;").statements[0].where
     )
 
 
@@ -100,9 +98,7 @@ def test_places_after_a_variable_are_those_of_the_file() -> None:
         assert finding.at.text[finding.at.start : finding.at.end] == "nothing"
 
 
-_PARTS = st.sampled_from(
-    ["a", " ", "'", '"', "`", "--", "/*", "*/", "\n", "${A}", "${B:-x'y}", "$${", "$", "{", "}"]
-)
+_PARTS = st.sampled_from(["a", " ", "'", '"', "`", "--", "/*", "*/", "\n", "${A}", "${B:-x'y}", "$${", "$", "{", "}"])
 
 
 @given(st.lists(_PARTS, max_size=30).map("".join), st.text(alphabet="xy'`\"\n", max_size=4))

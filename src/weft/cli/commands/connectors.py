@@ -33,8 +33,7 @@ def install(
     name: Annotated[str, typer.Argument(metavar="CONNECTOR", help="kafka or avro.")],
     *,
     offline: Annotated[
-        Path | None,
-        typer.Option("--offline", metavar="DIR", help="Take the jars from this folder, not from Maven."),
+        Path | None, typer.Option("--offline", metavar="DIR", help="Take the jars from this folder, not from Maven.")
     ] = None,
 ) -> Envelope:
     """Download a connector for the installed version of Spark."""

@@ -23,27 +23,17 @@ Name = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="Dataset nam
 
 @app.command("ls")
 def ls(
-    context: typer.Context,
-    *,
-    ids: Annotated[bool, typer.Option("--ids", help="Show the ids too.")] = False,
+    context: typer.Context, *, ids: Annotated[bool, typer.Option("--ids", help="Show the ids too.")] = False
 ) -> Envelope:
     """List all datasets and their versions."""
     datasets = _all_versions(_read_catalog(context))
     head = ("DATASET", "VERSION", "STATUS", "FROM", "COLUMNS", *(("ID",) if ids else ()))
     rows = [
-        (
-            d.name,
-            str(d.version),
-            d.status,
-            d.origin,
-            str(len(d.main_table.columns)),
-            *((d.id,) if ids else ()),
-        )
+        (d.name, str(d.version), d.status, d.origin, str(len(d.main_table.columns)), *((d.id,) if ids else ()))
         for d in datasets
     ]
     data = [
-        {"id": d.id, "name": d.name, "version": d.version, "status": d.status, "origin": d.origin}
-        for d in datasets
+        {"id": d.id, "name": d.name, "version": d.version, "status": d.status, "origin": d.origin} for d in datasets
     ]
     text = format_table(head, rows) if rows else "no datasets"
     return Envelope(command="dataset", data={"datasets": data}, text=text)
@@ -88,9 +78,7 @@ def find_dataset(spec: str, catalog: Catalog) -> Dataset:
     matches = [d for d in versions if not number or d.version == int(number)]
     if not matches:
         numbers = format_list(str(d.version) for d in versions)
-        raise WorkspaceError(
-            f"unknown dataset version {spec!r}", code="W1802", help=f"its versions are {numbers}"
-        )
+        raise WorkspaceError(f"unknown dataset version {spec!r}", code="W1802", help=f"its versions are {numbers}")
     return matches[-1]
 
 
@@ -120,8 +108,7 @@ def _describe_target(lookup: LookupDef) -> str:
 
 @app.command("publish")
 def publish(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="FILE|NAME", help="Dataset file, name or id.")],
+    context: typer.Context, name: Annotated[str, typer.Argument(metavar="FILE|NAME", help="Dataset file, name or id.")]
 ) -> Envelope:
     """Publish a dataset file as a version. Reports the projects that the version breaks."""
     from weft.pipelines.store.publishing import publish_dataset
@@ -134,8 +121,7 @@ def publish(
         done = publish_dataset(workspace, source, store)
     dataset, impact = done.dataset, done.impact
     conflicts = [
-        {"project": str(project), "conflict": report.to_dict()}
-        for project, report in dict(impact.conflicts).items()
+        {"project": str(project), "conflict": report.to_dict()} for project, report in dict(impact.conflicts).items()
     ]
     result = "published" if done.is_new else "was published before"
     lines = [f"{dataset.name} v{dataset.version} {result}"]

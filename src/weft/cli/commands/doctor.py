@@ -183,9 +183,7 @@ def check_store(workspace: Workspace, *, upgrade: bool) -> Check:
         if upgrade:
             from weft.pipelines.store.open import upgrade_store
 
-            return Check(
-                "store", ok=True, found=f"{redact(url)}, tables at version {upgrade_store(url, root)}"
-            )
+            return Check("store", ok=True, found=f"{redact(url)}, tables at version {upgrade_store(url, root)}")
         with read_store(workspace) as reader:
             state = "does not exist yet: the first run creates it" if reader is None else "is available"
             return Check("store", ok=True, found=f"{redact(url)} {state}")

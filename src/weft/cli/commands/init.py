@@ -33,8 +33,7 @@ def init(
     ] = None,
     *,
     template: Annotated[
-        str,
-        typer.Option("--template", metavar="NAME", help="Template: fx, orders, stream, features or python."),
+        str, typer.Option("--template", metavar="NAME", help="Template: fx, orders, stream, features or python.")
     ] = "fx",
     force: Annotated[
         bool, typer.Option("--force", help="Write to a folder that is not empty; overwrites files.")
@@ -80,9 +79,7 @@ def _next_steps(root: Path, texts: dict[str, str]) -> tuple[str, ...]:
 
 def list_templates() -> tuple[str, ...]:
     """Return the names of the templates."""
-    return tuple(
-        sorted(entry.name for entry in _TEMPLATES.iterdir() if entry.is_dir() and entry.name[0] != "_")
-    )
+    return tuple(sorted(entry.name for entry in _TEMPLATES.iterdir() if entry.is_dir() and entry.name[0] != "_"))
 
 
 def read_template(template: str) -> Iterator[tuple[str, str]]:

@@ -149,21 +149,16 @@ def find_changes(
     registered = {f"{v.dataset.id}@{v.dataset.version}" for v in reader.registered()}
     unread = registered - {f"{pin.dataset_id}@{pin.dataset_version}" for pin in plan.pins}
     new_period = (
-        ()
-        if period is None or is_same_period
-        else (Change(part="period", what=period, before=None, after=period),)
+        () if period is None or is_same_period else (Change(part="period", what=period, before=None, after=period),)
     )
     return new_period + tuple(
         change
         for change in diff_snapshot(before, json.loads(json.dumps(after, default=str)))
-        if change.part not in ignored
-        and not (change.part == "datasets" and any(key in change.what for key in unread))
+        if change.part not in ignored and not (change.part == "datasets" and any(key in change.what for key in unread))
     )
 
 
-def _earlier_runs(
-    project_id: str, period: str | None, reader: StoreReader, *, sandbox: bool
-) -> tuple[RunRecord, ...]:
+def _earlier_runs(project_id: str, period: str | None, reader: StoreReader, *, sandbox: bool) -> tuple[RunRecord, ...]:
     """Return the completed runs to compare with, newest first; a draft may have published runs only."""
     for in_sandbox in (sandbox, False):
         for only in (period, None):

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.call import (
-    KnownAtOption,
-    PeriodOption,
-    get_call,
-    lazy_session,
-    parse_period,
-    parse_time,
-    read_store,
-)
+from weft.cli.call import KnownAtOption, PeriodOption, get_call, lazy_session, parse_period, parse_time, read_store
 from weft.cli.envelope import Envelope
 from weft.cli.terminal import format_count, format_table
 
@@ -29,14 +21,10 @@ def preview(
     seq: Annotated[int, typer.Argument(metavar="SEQ", help="Number (seq) of the operation.")],
     *,
     period: PeriodOption = None,
-    rows: Annotated[
-        int, typer.Option("--rows", metavar="N", min=1, max=10_000, help="Maximum number of rows.")
-    ] = 20,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=1, max=10_000, help="Maximum number of rows.")] = 20,
     where: Annotated[
         str | None,
-        typer.Option(
-            "--where", metavar="EXPRESSION", help="Filter on the columns that the operation returns."
-        ),
+        typer.Option("--where", metavar="EXPRESSION", help="Filter on the columns that the operation returns."),
     ] = None,
     known_at: KnownAtOption = None,
 ) -> Envelope:
@@ -63,11 +51,7 @@ def preview(
             options=RunOptions(known_at=time),
         )
     return Envelope(
-        command="preview",
-        data=_to_dict(result),
-        diagnostics=result.warnings,
-        text=_describe(result),
-        shows_rows=True,
+        command="preview", data=_to_dict(result), diagnostics=result.warnings, text=_describe(result), shows_rows=True
     )
 
 
@@ -99,9 +83,7 @@ def _describe(result: Preview) -> str:
     return f"{head}\n{format_table(columns, rows)}" if rows else f"{head}, no changes"
 
 
-def _format_cell(
-    name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any], changed: Sequence[str]
-) -> str:
+def _format_cell(name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any], changed: Sequence[str]) -> str:
     new = _format_value(after.get(name))
     if before is None or name not in changed or name not in before:
         return new

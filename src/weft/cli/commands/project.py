@@ -32,8 +32,7 @@ def ls(context: typer.Context) -> Envelope:
         catalog = build_catalog(workspace, reader)
         projects = [(p, resolve_status(p, reader)) for p in workspace.projects]
     rows = [
-        (p.name, str(p.version), s.status, _format_ref(p.input, catalog), str(len(p.operations)))
-        for p, s in projects
+        (p.name, str(p.version), s.status, _format_ref(p.input, catalog), str(len(p.operations))) for p, s in projects
     ]
     head = ("PROJECT", "VERSION", "STATUS", "INPUT", "OPERATIONS")
     return Envelope(
@@ -86,8 +85,7 @@ def show(context: typer.Context, name: Name) -> Envelope:
     lines += [f"{f.rule} {f.type}: {f.detail}" for f in failures]
     return Envelope(
         command="project",
-        data=_to_dict(project, state)
-        | {"failures": [f.to_dict() for f in failures], "project": project.to_dict()},
+        data=_to_dict(project, state) | {"failures": [f.to_dict() for f in failures], "project": project.to_dict()},
         diagnostics=(*state.warnings, *(f.diagnostic for f in failures)),
         text="\n".join(lines),
     )
@@ -99,8 +97,7 @@ def activate(
     name: Name,
     *,
     dataset_version: Annotated[
-        int | None,
-        typer.Option("--dataset-version", metavar="N", min=1, help="Pin the input to this version."),
+        int | None, typer.Option("--dataset-version", metavar="N", min=1, help="Pin the input to this version.")
     ] = None,
 ) -> Envelope:
     """Activate a draft as the next version. Reports everything that prevents it."""

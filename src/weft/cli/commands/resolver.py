@@ -55,8 +55,7 @@ def ls(context: typer.Context) -> Envelope:
 
 @app.command("show")
 def show(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="RESOLVER", help="Resolver name or id.")],
+    context: typer.Context, name: Annotated[str, typer.Argument(metavar="RESOLVER", help="Resolver name or id.")]
 ) -> Envelope:
     """Show the rules of a resolver in order."""
     from weft.pipelines.plan.catalog import Catalog
@@ -89,16 +88,12 @@ def try_resolver(
     *,
     period: PeriodOption = None,
     table: Annotated[
-        str | None,
-        typer.Option("--table", metavar="NAME", help="Lookup table; the main table by default."),
+        str | None, typer.Option("--table", metavar="NAME", help="Lookup table; the main table by default.")
     ] = None,
     project: Annotated[
-        str | None,
-        typer.Option("--project", metavar="NAME", help="Apply the resolver overrides of this project."),
+        str | None, typer.Option("--project", metavar="NAME", help="Apply the resolver overrides of this project.")
     ] = None,
-    call: Annotated[
-        bool, typer.Option("--call", help="Call the catalog service that knows the location.")
-    ] = False,
+    call: Annotated[bool, typer.Option("--call", help="Call the catalog service that knows the location.")] = False,
 ) -> Envelope:
     """Show where the data of a period is. Lists the rules, the locations, and whether data is missing."""
     from weft.pipelines.plan.resolver.locate import locate
@@ -124,9 +119,7 @@ def try_resolver(
             text="" if trace is None else "\n".join(_describe_rules(trace)),
             exit_code=INVALID,
         )
-    locations = [
-        _check_location(location, catalog, workspace.root, ask=call) for location in result.locations
-    ]
+    locations = [_check_location(location, catalog, workspace.root, ask=call) for location in result.locations]
     return Envelope(
         command="resolver",
         data={"diagnostic": result.diagnostic.to_dict(), "locations": locations},
@@ -142,9 +135,7 @@ def _find_table(name: str, dataset: Any) -> Any:
     }
     if name not in tables:
         raise WorkspaceError(
-            f"dataset {dataset.name!r} has no table {name!r}",
-            code="W1802",
-            help=f"it has {format_list(tables)}",
+            f"dataset {dataset.name!r} has no table {name!r}", code="W1802", help=f"it has {format_list(tables)}"
         )
     return tables[name]
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 CorrectionOption = Annotated[bool, typer.Option("--correction", help="Allow a run of a closed period.")]
 ChangedInputsOption = Annotated[
-    bool,
-    typer.Option("--allow-changed-inputs", help="Continue although inputs changed since the first attempt."),
+    bool, typer.Option("--allow-changed-inputs", help="Continue although inputs changed since the first attempt.")
 ]
 
 
@@ -50,8 +49,7 @@ def run(
         str | None, typer.Option("--resume", metavar="RUN", help="Resume a failed or cancelled run.")
     ] = None,
     plan: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="Run only if this saved plan is still up to date."),
+        Path | None, typer.Option("--plan", metavar="FILE", help="Run only if this saved plan is still up to date.")
     ] = None,
     allow_changed_inputs: ChangedInputsOption = False,
 ) -> Envelope:
@@ -75,13 +73,7 @@ def run(
     options = RunOptions(known_at=time, today=day, correction=correction, sandbox=sandbox, plan=plan)
     with write_store(workspace) as store, lazy_session(call, workspace) as session:
         report = run_project(
-            workspace,
-            chosen,
-            parsed,
-            store=store,
-            session=session,
-            options=options,
-            progress=call.progress(),
+            workspace, chosen, parsed, store=store, session=session, options=options, progress=call.progress()
         )
     return _report("run", report)
 

@@ -33,12 +33,8 @@ app = typer.Typer(help="List, show, cancel and remove runs.", invoke_without_com
 STOP_SECONDS = 15
 """How long `cancel` waits for the process of the run."""
 STATUSES = ("queued", "running", "completed", "failed", "cancelled")
-ProjectOption = Annotated[
-    str | None, typer.Option("--project", metavar="NAME", help="Only runs of this project.")
-]
-StatusOption = Annotated[
-    str | None, typer.Option("--status", metavar="STATUS", help=f"One of {', '.join(STATUSES)}.")
-]
+ProjectOption = Annotated[str | None, typer.Option("--project", metavar="NAME", help="Only runs of this project.")]
+StatusOption = Annotated[str | None, typer.Option("--status", metavar="STATUS", help=f"One of {', '.join(STATUSES)}.")]
 LimitOption = Annotated[int, typer.Option("-n", metavar="N", min=1, help="Maximum number of runs.")]
 
 
@@ -114,9 +110,7 @@ def show(
     context: typer.Context,
     run: RunArgument,
     *,
-    snapshot: Annotated[
-        bool, typer.Option("--snapshot", help="Include the snapshot in the --json document.")
-    ] = False,
+    snapshot: Annotated[bool, typer.Option("--snapshot", help="Include the snapshot in the --json document.")] = False,
 ) -> Envelope:
     """Show a run: its operations, outputs and failure."""
     from weft.pipelines.run.publish import recover
@@ -154,9 +148,7 @@ def _to_dict(
 
     return run.to_dict() | {
         "operations": [op.to_dict() for op in operations],
-        "outputs": [
-            RecordedOutput.of(o, format_location(o.target, root), state=o.state).to_dict() for o in outputs
-        ],
+        "outputs": [RecordedOutput.of(o, format_location(o.target, root), state=o.state).to_dict() for o in outputs],
     }
 
 

@@ -18,13 +18,10 @@ app = typer.Typer(help="Print or write the JSON Schemas of workspace files.", no
 def export(
     context: typer.Context,
     folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="DIR", help="Folder to write to; .weft/schema of the workspace by default."),
+        Path | None, typer.Argument(metavar="DIR", help="Folder to write to; .weft/schema of the workspace by default.")
     ] = None,
     *,
-    documents: Annotated[
-        bool, typer.Option("--documents", help="Write the schemas of --json documents too.")
-    ] = False,
+    documents: Annotated[bool, typer.Option("--documents", help="Write the schemas of --json documents too.")] = False,
 ) -> Envelope:
     """Write the schema of every kind of workspace file."""
     from weft.pipelines.model.schemas import export as export_schemas

@@ -73,9 +73,7 @@ def explain(
     plan = find_job(get_call(context), job, define).plan()
     _check_sink(plan, sink)
     explanation = explain_job(plan, sink)
-    return Envelope(
-        command="stream", data=thaw(explanation.data), diagnostics=plan.warnings, text=explanation.long
-    )
+    return Envelope(command="stream", data=thaw(explanation.data), diagnostics=plan.warnings, text=explanation.long)
 
 
 @app.command("run")
@@ -94,15 +92,12 @@ def run(
         bool, typer.Option("--fresh", help="Start again from the beginning; replaces the output.")
     ] = False,
     keep: Annotated[
-        str | None,
-        typer.Option("--keep", metavar="state|offsets", help="What to keep after the job was changed."),
+        str | None, typer.Option("--keep", metavar="state|offsets", help="What to keep after the job was changed.")
     ] = None,
     only: Annotated[
         str | None, typer.Option("--only", metavar="SINK", help="Run only the statement of this sink.")
     ] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="PATH", help="Folder to write to, with --batch.")
-    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="PATH", help="Folder to write to, with --batch.")] = None,
     define: DefineOption = None,
     continuous: Annotated[bool, typer.Option("--continuous", hidden=True)] = False,
 ) -> Envelope:
@@ -125,9 +120,7 @@ def _choose_mode(**flags: bool) -> str:
     modes = [name for name, is_set in flags.items() if is_set]
     if len(modes) > 1:
         raise WorkspaceError(
-            f"{format_list([f'--{name}' for name in modes])} exclude each other",
-            code="W1803",
-            help="use one of them",
+            f"{format_list([f'--{name}' for name in modes])} exclude each other", code="W1803", help="use one of them"
         )
     return modes[0] if modes else "available"
 
@@ -139,9 +132,7 @@ def _check_keep(keep: str | None, *, fresh: bool, mode: str) -> Keep | None:
     if fresh or mode == "batch":
         other = "--fresh" if fresh else "--batch"
         raise WorkspaceError(
-            f"--keep and {other} exclude each other",
-            code="W1803",
-            help=f"{other} keeps nothing: use one of them",
+            f"--keep and {other} exclude each other", code="W1803", help=f"{other} keeps nothing: use one of them"
         )
     return keep  # type: ignore[return-value]  # check_choice allows these two only
 
@@ -150,9 +141,7 @@ def _check_sink(plan: JobPlan, sink: str | None) -> None:
     names = [s.name for s in (*plan.statements, *plan.explains)]
     if sink is not None and sink not in names:
         raise WorkspaceError(
-            f"job {plan.name!r} has no sink {sink!r}",
-            code="W1802",
-            help=suggest(sink, names, "its sinks are", most=1),
+            f"job {plan.name!r} has no sink {sink!r}", code="W1802", help=suggest(sink, names, "its sinks are", most=1)
         )
 
 
@@ -281,9 +270,7 @@ def start(
     if record.state == "failed":
         error = dict(record.error or {})
         finding = Diagnostic(
-            error.get("code", "W2201"),
-            str(error.get("message", "the job failed")),
-            help=str(error.get("help", "")),
+            error.get("code", "W2201"), str(error.get("message", "the job failed")), help=str(error.get("help", ""))
         )
         return Envelope(command="stream", data=data, diagnostics=(finding,), exit_code=FAILED)
     file = chosen.display_path
@@ -312,8 +299,7 @@ def status(
     job: Annotated[str | None, typer.Argument(metavar="JOB", help="Job; all jobs by default.")] = None,
     *,
     rejects: Annotated[
-        int | None,
-        typer.Option("--rejects", metavar="[N]", min=1, help="Show the last N rejected rows; 20 without N."),
+        int | None, typer.Option("--rejects", metavar="[N]", min=1, help="Show the last N rejected rows; 20 without N.")
     ] = None,
     define: DefineOption = None,
 ) -> Envelope:
@@ -392,9 +378,7 @@ def stop(
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for the current batch.")
     ] = "60s",
-    force: Annotated[
-        bool, typer.Option("--force", help="Kill the process if it has not stopped by then.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Kill the process if it has not stopped by then.")] = False,
     define: DefineOption = None,
 ) -> Envelope:
     """Stop a job after its current batch."""
@@ -431,9 +415,7 @@ def redrive(
     plan = find_job(call, job, define).plan()
     _check_sink(plan, sink)
     with session_for(read_settings(plan.root).spark, plan.root, spark=call.spark) as session:
-        results = redrive_job(
-            session.spark, plan, sink, reasons=tuple(reason or ()), time_column=time, dry_run=dry_run
-        )
+        results = redrive_job(session.spark, plan, sink, reasons=tuple(reason or ()), time_column=time, dry_run=dry_run)
     return Envelope(
         command="stream",
         data={"dry_run": dry_run, "redriven": [r.to_dict() for r in results]},

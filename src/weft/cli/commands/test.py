@@ -38,12 +38,8 @@ def run_tests(
         list[str] | None, typer.Argument(metavar="NAME", help="Scenario names or files; all by default.")
     ] = None,
     *,
-    format: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="human, json or junit.")
-    ] = "human",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the report to a file.")
-    ] = None,
+    format: Annotated[str, typer.Option("--format", metavar="FORMAT", help="human, json or junit.")] = "human",
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the report to a file.")] = None,
     snapshot: Annotated[
         bool, typer.Option("--snapshot/--no-snapshot", help="Keep the actual rows of failed scenarios.")
     ] = True,
@@ -92,16 +88,10 @@ def _run(
     with read_store(workspace) as reader, lazy_session(call, workspace) as session:
         # With --verbose each result is printed as soon as it is known; the report comes at the end.
         results = run_scenarios(
-            scenarios,
-            workspace,
-            reader=reader,
-            session=session,
-            on_result=print_result if call.verbose else None,
+            scenarios, workspace, reader=reader, session=session, on_result=print_result if call.verbose else None
         )
     kept = {s.name for s in scenarios if s.snapshot} if snapshot else set()
-    return tuple(
-        replace(r, snapshot=write_snapshot(r, workspace.root)) if r.name in kept else r for r in results
-    )
+    return tuple(replace(r, snapshot=write_snapshot(r, workspace.root)) if r.name in kept else r for r in results)
 
 
 def _report(call: Call, results: Sequence[ScenarioResult], format: str, out: Path | None) -> Envelope:
@@ -128,14 +118,9 @@ def record(
     run: RunArgument,
     *,
     keys: Annotated[
-        str,
-        typer.Option(
-            "--keys", metavar="COLUMN=VALUE,...", help="Rows to keep, for example journal_id=JE-002."
-        ),
+        str, typer.Option("--keys", metavar="COLUMN=VALUE,...", help="Rows to keep, for example journal_id=JE-002.")
     ],
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Name of the new scenario.")
-    ] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the new scenario.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="File of the scenario, in the workspace.")
     ] = None,
@@ -149,9 +134,7 @@ def record(
     with read_store(workspace) as reader, lazy_session(call, workspace) as session:
         store = require_store(reader)
         store.run(run)  # an unknown run is reported before Spark starts
-        scenario = record_scenario(
-            run, selected, workspace, reader=store, session=session(), name=name, out=out
-        )
+        scenario = record_scenario(run, selected, workspace, reader=store, session=session(), name=name, out=out)
     result = scenario.result
     return Envelope(
         command="test",

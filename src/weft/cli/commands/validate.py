@@ -105,9 +105,7 @@ def _read_catalog(loaded: LoadedWorkspace) -> tuple[Catalog, tuple[Diagnostic, .
     except StoreError as error:
         # Files can be checked without the store; only the datasets that runs registered are unknown then.
         at = workspace.settings.at.of("store")
-        return Catalog.of(workspace), tuple(
-            replace(d, at=at) if d.at is None else d for d in as_warnings(error)
-        )
+        return Catalog.of(workspace), tuple(replace(d, at=at) if d.at is None else d for d in as_warnings(error))
 
 
 def _soften_unknown_dataset(finding: Diagnostic) -> Diagnostic:

@@ -182,11 +182,7 @@ BUILDERS: dict[str, Callable[[Any, list[Any], Typed], Any]] = {
 
 
 def compile_expr(
-    typed: Typed,
-    lookup: Callable[[Hashable], Column],
-    functions: ModuleType,
-    *,
-    today: dt.date | None = None,
+    typed: Typed, lookup: Callable[[Hashable], Column], functions: ModuleType, *, today: dt.date | None = None
 ) -> Column:
     """Return the column that computes the expression.
 
@@ -197,9 +193,7 @@ def compile_expr(
 
 
 class _Compiler:
-    def __init__(
-        self, lookup: Callable[[Hashable], Column], functions: ModuleType, today: dt.date | None
-    ) -> None:
+    def __init__(self, lookup: Callable[[Hashable], Column], functions: ModuleType, today: dt.date | None) -> None:
         self.lookup = lookup
         self.fn: Any = functions
         self.today = today
@@ -215,9 +209,7 @@ class _Compiler:
         elif typed.op in BUILDERS:
             found = BUILDERS[typed.op](self.fn, args, typed)
         else:
-            raise EvaluationError(
-                f"operation {typed.op!r} has no Spark form", help="write it with other functions"
-            )
+            raise EvaluationError(f"operation {typed.op!r} has no Spark form", help="write it with other functions")
         return self.static(found, typed)
 
     def static(self, column: Any, typed: Typed) -> Column:

@@ -24,9 +24,7 @@ def functions_of(df: DataFrame) -> ModuleType:
     ``pyspark.sql.functions`` picks classic or Connect once for a whole process; choosing by
     the frame allows both kinds of session in one process.
     """
-    return importlib.import_module(
-        "pyspark.sql.connect.functions" if is_connect(df) else "pyspark.sql.functions"
-    )
+    return importlib.import_module("pyspark.sql.connect.functions" if is_connect(df) else "pyspark.sql.functions")
 
 
 def window_of(df: DataFrame) -> Any:

@@ -70,8 +70,7 @@ def from_spark(dtype: st.DataType) -> DType:
         if isinstance(dtype, kind):
             return Scalar(name)
     raise JoinTypeError(
-        f"Spark's type {dtype.simpleString()} is not known to Weft",
-        help="cast the column to another type, or drop it",
+        f"Spark's type {dtype.simpleString()} is not known to Weft", help="cast the column to another type, or drop it"
     )
 
 

@@ -62,13 +62,7 @@ def table_name(table: str | None, schema: str | None, source: DataSource | None)
 
 
 def publish_table(
-    session: SparkSession,
-    stage: Path,
-    name: str,
-    *,
-    mode: WriteMode,
-    periods: Sequence[str] = (),
-    again: bool = False,
+    session: SparkSession, stage: Path, name: str, *, mode: WriteMode, periods: Sequence[str] = (), again: bool = False
 ) -> None:
     """Move staged rows into the table of that quoted name; the table is created if it does not exist.
 
@@ -118,10 +112,7 @@ def _missing(rows: DataFrame, table: DataFrame) -> DataFrame:
 
     found = comparable(rows).exceptAll(comparable(table))
     return found.select(
-        *(
-            F.map_from_entries(F.col(quote(n))).alias(n) if n in maps else F.col(quote(n))
-            for n in rows.columns
-        )
+        *(F.map_from_entries(F.col(quote(n))).alias(n) if n in maps else F.col(quote(n)) for n in rows.columns)
     )
 
 
@@ -140,9 +131,7 @@ def _has_rows(session: SparkSession, name: str, periods: Sequence[str]) -> bool:
     return not table.isEmpty()
 
 
-def _replace_periods(
-    session: SparkSession, stage: Path, rows: DataFrame, name: str, periods: Sequence[str]
-) -> None:
+def _replace_periods(session: SparkSession, stage: Path, rows: DataFrame, name: str, periods: Sequence[str]) -> None:
     parts = [c.name for c in session.catalog.listColumns(name) if c.isPartition]
     if parts != [PERIOD.name]:
         raise RunError(

@@ -146,9 +146,7 @@ def missing_columns(part: Part, names: list[str], declared: str) -> ResolutionEr
     """Return the error about declared columns that the data does not have."""
     available = list(part.types)
     close = [
-        f"{name!r} could be {similar[0]!r}"
-        for name in names
-        if (similar := find_similar(name, available, most=1))
+        f"{name!r} could be {similar[0]!r}" for name in names if (similar := find_similar(name, available, most=1))
     ]
     return ResolutionError(
         f"{part.label} has no column {format_list(names)}, which {declared} declares",

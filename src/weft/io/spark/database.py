@@ -95,10 +95,7 @@ def connect(source: DataSource, root: Path) -> Any:
     options |= {k: v for k, v in (("user", secret.user), ("password", secret.password)) if v}
     try:
         return psycopg.connect(
-            host=at.hostname or "localhost",
-            port=at.port or 5432,
-            dbname=unquote(at.path.lstrip("/")),
-            **options,
+            host=at.hostname or "localhost", port=at.port or 5432, dbname=unquote(at.path.lstrip("/")), **options
         )
     except psycopg.Error as cause:
         raise RunError(

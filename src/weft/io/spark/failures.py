@@ -23,8 +23,7 @@ def _readable(text: str) -> str:
 DATA = (
     _own("W1317", "correct the value, or declare the column in a type that holds it"),
     _own(
-        "W1318",
-        "correct the line; a string with a line end needs `multiline: true` in the options of the datasource",
+        "W1318", "correct the line; a string with a line end needs `multiline: true` in the options of the datasource"
     ),
     _own("W1320", "correct the data, or the `natural_key_columns` of the dataset"),
     FailureRule(

@@ -132,9 +132,7 @@ def current(rows: DataFrame, request: Staging) -> list[Part]:
     )
 
 
-def _csv(
-    session: SparkSession, there: Sequence[Place], options: CsvOptions, columns: ByPosition
-) -> list[Part]:
+def _csv(session: SparkSession, there: Sequence[Place], options: CsvOptions, columns: ByPosition) -> list[Part]:
     """Return one part for all files with the same first line, and the same period where they do not say it."""
     groups: dict[tuple[tuple[str, ...], str | None], dict[str, str]] = {}
     for place in there:
@@ -187,9 +185,7 @@ def _csv_reader_options(options: CsvOptions) -> dict[str, str | bool]:
     }
 
 
-def _csv_frame(
-    session: SparkSession, names: Sequence[str], paths: list[str], options: CsvOptions
-) -> DataFrame:
+def _csv_frame(session: SparkSession, names: Sequence[str], paths: list[str], options: CsvOptions) -> DataFrame:
     reader_options = _csv_reader_options(options) | {
         "columnNameOfCorruptRecord": _CORRUPT,
         # A parser that skips columns does not see that a line has too many or too few.
@@ -214,9 +210,7 @@ def _json(session: SparkSession, place: Place, source: DataSource | None) -> Par
     keys = session.read.options(**reader_options, primitivesAsString=True).json(place.paths).columns
     names = [*(key for key in keys if key != _CORRUPT), _CORRUPT]
     frame = session.read.options(**reader_options).schema(_texts(names)).json(place.paths)
-    return Part(
-        frame=_whole_lines(frame), period=place.location.period, label=repr(place.path), in_files=True
-    )
+    return Part(frame=_whole_lines(frame), period=place.location.period, label=repr(place.path), in_files=True)
 
 
 def _whole_lines(frame: DataFrame) -> DataFrame:
@@ -226,10 +220,7 @@ def _whole_lines(frame: DataFrame) -> DataFrame:
     """
     F: Any = functions_of(frame)
     message = F.concat(
-        F.lit(f"{MARK} W1318 invalid line: "),
-        F.substring(F.col(_CORRUPT), 1, _SHOWN),
-        F.lit(" in "),
-        F.col(FILE),
+        F.lit(f"{MARK} W1318 invalid line: "), F.substring(F.col(_CORRUPT), 1, _SHOWN), F.lit(" in "), F.col(FILE)
     )
     whole = F.when(F.col(_CORRUPT).isNull(), F.spark_partition_id() >= F.lit(0))
     checked = frame.filter(whole.otherwise(F.raise_error(message).cast("boolean")))

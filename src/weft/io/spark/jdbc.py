@@ -76,9 +76,7 @@ def connection_options(source: DataSource, root: Path) -> dict[str, Any]:
         "preferTimestampNTZ": True,
     }
     secret = credentials_of(source, root)
-    return options | {
-        key: value for key, value in (("user", secret.user), ("password", secret.password)) if value
-    }
+    return options | {key: value for key, value in (("user", secret.user), ("password", secret.password)) if value}
 
 
 def quoted_name(location: Location, source: DataSource) -> str:

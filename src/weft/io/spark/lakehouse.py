@@ -58,9 +58,7 @@ def _read(read: Any, source: DataSource, location: Location, root: Path) -> Any:
 def _delta(source: DataSource, location: Location, root: Path) -> Any:
     options = thaw(source.options.get("storage_options") or {})
     module = library("deltalake")
-    return module.DeltaTable(
-        full_path(location, source, root), storage_options=options or None
-    ).to_pyarrow_table()
+    return module.DeltaTable(full_path(location, source, root), storage_options=options or None).to_pyarrow_table()
 
 
 def _iceberg(source: DataSource, location: Location, root: Path) -> Any:
@@ -68,8 +66,6 @@ def _iceberg(source: DataSource, location: Location, root: Path) -> Any:
     if location.path is not None:
         path = full_path(location, source, root)
         return library("pyiceberg.table").StaticTable.from_metadata(path, properties).scan().to_arrow()
-    catalog = library("pyiceberg.catalog").load_catalog(
-        str(source.options.get("catalog") or "default"), **properties
-    )
+    catalog = library("pyiceberg.catalog").load_catalog(str(source.options.get("catalog") or "default"), **properties)
     schema = location.schema or str(source.options.get("schema") or "default")
     return catalog.load_table((schema, location.table)).scan().to_arrow()

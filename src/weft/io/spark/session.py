@@ -181,9 +181,7 @@ def count_cores(spark: SparkSession) -> int:
 
 
 @contextmanager
-def session_for(
-    settings: SparkSettings, root: Path, *, spark: SparkSession | None = None
-) -> Iterator[Session]:
+def session_for(settings: SparkSettings, root: Path, *, spark: SparkSession | None = None) -> Iterator[Session]:
     """Open the session that ``weft.yml`` configures; a session of the caller is used as it is."""
     if spark is not None:
         yield Session(spark)

@@ -16,17 +16,7 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from weft.core.types import (
-    BOOLEAN,
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    Decimal,
-    DType,
-    Map,
-    common_type,
-)
+from weft.core.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Decimal, DType, Map, common_type
 from weft.errors import ResolutionError
 from weft.expr.casts import kind_of
 from weft.expr.literals import TEXT_FORMS, text_form
@@ -100,9 +90,7 @@ def _from_text(F: ModuleType, column: Any, target: DType) -> tuple[Any, Any] | N
         rounded = trimmed.rlike(rf"\.[0-9]{{{target.scale}}}[0-9]*[1-9]") & ~trimmed.rlike("[eE]")
         scientific = trimmed.rlike("[eE]") & (value.cast("double") != trimmed.try_cast("double"))
         # Most strings have no more digits than the type, which one pattern can tell.
-        fits = F.when(column.rlike(_plain(target)), value.isNotNull()).otherwise(
-            fits & ~rounded & ~scientific
-        )
+        fits = F.when(column.rlike(_plain(target)), value.isNotNull()).otherwise(fits & ~rounded & ~scientific)
     return value, fits
 
 

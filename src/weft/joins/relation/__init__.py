@@ -60,12 +60,7 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, Actions):
         directed: Self = getattr(self, _DIRECTED[how])(other, JoinSpec(pairs))
         return directed
 
-    def join_on(
-        self,
-        *keys: Any,
-        on: Any = None,
-        predicates: Sequence[JoinPredicate] | None = None,
-    ) -> JoinSpec:
+    def join_on(self, *keys: Any, on: Any = None, predicates: Sequence[JoinPredicate] | None = None) -> JoinSpec:
         """Return the `JoinSpec` of key tuples; deprecated."""
         pairs = [k for k in keys if not isinstance(k, Frame)]
         if pairs and on is not None:

@@ -69,8 +69,7 @@ def _tolerance(value: Any, name: str) -> None:
 def _strategy(value: Any, name: str) -> None:
     if not isinstance(value, str):
         raise ArgumentError(
-            f"{name} must be a string, not {type(value).__name__}",
-            help="weft.asof_strategies lists the names",
+            f"{name} must be a string, not {type(value).__name__}", help="weft.asof_strategies lists the names"
         )
 
 
@@ -158,9 +157,7 @@ def _meant(name: str, kind: type[JoinSpec], taken: tuple[str, ...]) -> str:
     return f"or did you mean the parameter {name}={where}?"
 
 
-def _advice(
-    name: str, value: Any, kind: type[JoinSpec], taken: tuple[str, ...], options: tuple[str, ...]
-) -> str:
+def _advice(name: str, value: Any, kind: type[JoinSpec], taken: tuple[str, ...], options: tuple[str, ...]) -> str:
     spec = kind.__name__
     if name in options:
         return f"put it in the {spec}: {spec}(..., {name}={value!r})"

@@ -26,9 +26,7 @@ REMOVED_IN = "0.3"
 
 def warn_deprecated(old: str, new: str) -> None:
     """Warn that `old` is deprecated, with the call to write instead."""
-    warn_caller(
-        f"{old} is deprecated and will be removed in weft {REMOVED_IN}: call {new}", DeprecationWarning
-    )
+    warn_caller(f"{old} is deprecated and will be removed in weft {REMOVED_IN}: call {new}", DeprecationWarning)
 
 
 def pairs_of(on: Any) -> tuple[tuple[str, str], ...]:
@@ -57,9 +55,7 @@ def deprecated_on(left: Frame, right: Frame, method: str, spec: object, on: Any)
     """Return the spec for ``method(other, on=...)`` and warn."""
     if spec is not None:
         raise ArgumentError(
-            f"{method} takes a JoinSpec or on=, not both",
-            code="W0305",
-            help="leave on= out: it is deprecated",
+            f"{method} takes a JoinSpec or on=, not both", code="W0305", help="leave on= out: it is deprecated"
         )
     shared = [canonical_name(n) for n in left.columns if n in right.schema]
     pairs = pairs_of(shared if on is None else on)
@@ -72,8 +68,7 @@ def _spec(spec: object, method: str, unexpected: dict[str, Any]) -> JoinSpec:
     if isinstance(spec, TemporalSpec):
         verb = {"asof": "asof_join", "interval": "interval_join", "window": "window_join"}[spec.TYPE]
         raise ArgumentError(
-            f"{method} takes a JoinSpec; a {type(spec).__name__} goes to {verb}",
-            help=f"write {verb}(other, spec)",
+            f"{method} takes a JoinSpec; a {type(spec).__name__} goes to {verb}", help=f"write {verb}(other, spec)"
         )
     if not isinstance(spec, JoinSpec):
         raise ArgumentError(
@@ -176,10 +171,7 @@ class DirectedJoins(Frame):
         _sibling("inner", "left_inner"),
     )
     left_outer = copy_signature(
-        inner_join,
-        "left_outer",
-        "Every left row, with its matches or with NULLs.",
-        _sibling("left", "left_outer"),
+        inner_join, "left_outer", "Every left row, with its matches or with NULLs.", _sibling("left", "left_outer")
     )
     left_right = copy_signature(
         inner_join,
@@ -194,16 +186,10 @@ class DirectedJoins(Frame):
         _sibling("right", "right_outer"),
     )
     outer_join = copy_signature(
-        inner_join,
-        "outer_join",
-        "Every row of both sides; same as `full_outer`.",
-        _sibling("full", "outer_join"),
+        inner_join, "outer_join", "Every row of both sides; same as `full_outer`.", _sibling("full", "outer_join")
     )
     full_outer = copy_signature(
-        inner_join,
-        "full_outer",
-        "Every row of both sides; same as `outer_join`.",
-        _sibling("full", "full_outer"),
+        inner_join, "full_outer", "Every row of both sides; same as `outer_join`.", _sibling("full", "full_outer")
     )
     semi_join = copy_signature(
         inner_join,
@@ -212,10 +198,7 @@ class DirectedJoins(Frame):
         _sibling("semi", "semi_join"),
     )
     anti_join = copy_signature(
-        inner_join,
-        "anti_join",
-        "Left rows that have no match, left columns only.",
-        _sibling("anti", "anti_join"),
+        inner_join, "anti_join", "Left rows that have no match, left columns only.", _sibling("anti", "anti_join")
     )
 
     def cross_join(
@@ -245,6 +228,4 @@ class DirectedJoins(Frame):
             days.cross_join(accounts)
         """
         right = check_relation(other, "cross_join")
-        return join_frames(
-            self, right, None, how="cross", project=resolve_projection(project, suffixes), stats=stats
-        )
+        return join_frames(self, right, None, how="cross", project=resolve_projection(project, suffixes), stats=stats)

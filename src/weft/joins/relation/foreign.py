@@ -102,10 +102,7 @@ class _Translation:
 
     def _order(self) -> tuple[str, str]:
         left, right = self._names("left_on", "on"), self._names("right_on", "on")
-        return (
-            left[0] if left else self._time(self.left),
-            right[0] if right else self._time(self.right),
-        )
+        return (left[0] if left else self._time(self.left), right[0] if right else self._time(self.right))
 
     @staticmethod
     def _time(side: Frame) -> str:
@@ -127,9 +124,7 @@ class _Translation:
         if direction not in (None, "backward"):
             options["direction"] = repr(direction)
         if arguments.get("tolerance") is not None:
-            options["tolerance"] = _distance(
-                arguments["tolerance"], seconds=any(n in _TEMPO for n in arguments)
-            )
+            options["tolerance"] = _distance(arguments["tolerance"], seconds=any(n in _TEMPO for n in arguments))
         elif direction == "nearest":  # other libraries allow any distance by default
             options["tolerance"] = "'unbounded'"
         if arguments.get("allow_exact_matches") is False:

@@ -48,11 +48,7 @@ class JoinLineage:
     def explain(self) -> JoinExplanation:
         """Return the join in words."""
         return explain_resolved(
-            self.resolved,
-            self.spec,
-            ordering=self.left_ordering,
-            choice=self.choice,
-            natural=self.natural,
+            self.resolved, self.spec, ordering=self.left_ordering, choice=self.choice, natural=self.natural
         )
 
 
@@ -137,9 +133,7 @@ class Frame:
         """
         kept = self._names(names)
         if not kept:
-            raise ArgumentError(
-                "select needs a column name", help=f"the columns are {format_list(self.columns)}"
-            )
+            raise ArgumentError("select needs a column name", help=f"the columns are {format_list(self.columns)}")
         for place, index in enumerate(kept):
             if index in kept[:place]:
                 raise ColumnCollisionError(
@@ -195,9 +189,7 @@ class Frame:
         schema = Schema(fields, self.schema.case_sensitive)
         return self._with(self.df.toDF(*new.values()), schema, ordering)
 
-    def with_columns(
-        self, columns: Mapping[str, Column | str] | None = None, /, **more: Column | str
-    ) -> Self:
+    def with_columns(self, columns: Mapping[str, Column | str] | None = None, /, **more: Column | str) -> Self:
         """Add or replace columns: each a Column or an expression.
 
         ``orders.with_columns(total="price * quantity")``
@@ -250,9 +242,7 @@ class Frame:
             Names, ascending, or pairs of a name and whether it ascends.
         """
         if not columns:
-            raise ArgumentError(
-                "order_by needs a column name", help=f"the columns are {format_list(self.columns)}"
-            )
+            raise ArgumentError("order_by needs a column name", help=f"the columns are {format_list(self.columns)}")
         check_not_streaming(self.df, "order_by")
         pairs = [_sort_pair(c) for c in columns]
         indices = [(self._index(name), up) for name, up in pairs]
@@ -339,9 +329,7 @@ class Frame:
             Rows with equal values in these go to one partition; by default rows are dealt out in turn.
         """
         _a_count(partitions, "repartition", least=1)
-        return self._with(
-            self.df.repartition(partitions, *map(self._column, self._names(columns))), self.schema
-        )
+        return self._with(self.df.repartition(partitions, *map(self._column, self._names(columns))), self.schema)
 
     def sample(self, fraction: float, seed: int | None = None) -> Self:
         """Keep about `fraction` of the rows, without replacement.

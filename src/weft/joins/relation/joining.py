@@ -16,13 +16,7 @@ from weft.joins.spark import streams
 from weft.joins.spark.facts import read_session_facts, sample_facts
 from weft.joins.spark.lowering import lower
 from weft.joins.spark.stats import MatchStats
-from weft.joins.spark.streams import (
-    NullTime,
-    check_promises,
-    check_static_side,
-    is_stream_join,
-    stream_choice,
-)
+from weft.joins.spark.streams import NullTime, check_promises, check_static_side, is_stream_join, stream_choice
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.values import Statistics, check_choice
@@ -40,9 +34,7 @@ def check_relation(other: object, method: str) -> Frame:
         return other
     raise ArgumentError(
         f"{method} takes a Relation, not {type(other).__name__}",
-        help="wrap it: weft.relation(df)"
-        if hasattr(other, "sparkSession")
-        else "create one with weft.relation(df)",
+        help="wrap it: weft.relation(df)" if hasattr(other, "sparkSession") else "create one with weft.relation(df)",
     )
 
 
@@ -50,8 +42,7 @@ def resolve_projection(project: object, suffixes: object) -> JoinProjection | No
     """Return the projection from `project=` or its shorthand `suffixes=`."""
     if project is not None and not isinstance(project, JoinProjection):
         raise ArgumentError(
-            f"project must be a JoinProjection, not {type(project).__name__}",
-            help="write project=JoinProjection(...)",
+            f"project must be a JoinProjection, not {type(project).__name__}", help="write project=JoinProjection(...)"
         )
     if suffixes is None:
         return project
@@ -73,9 +64,7 @@ def check_stats(stats: object) -> None:
         )
 
 
-def _facts(
-    left: Frame, right: Frame, join: ResolvedJoin, strategy: str, statistics: Statistics | None
-) -> Facts | None:
+def _facts(left: Frame, right: Frame, join: ResolvedJoin, strategy: str, statistics: Statistics | None) -> Facts | None:
     """Return the facts of a sample if requested; a strategy that refuses the join raises before the job."""
     if statistics is None:
         return None
@@ -137,9 +126,7 @@ def join_frames(
         _check_null_time(on_null_time)
         # Choose: a strategy, with the reason that `explain_join` prints.
         facts = _facts(left, right, resolved, strategy, statistics)
-        choice = choose(
-            resolved, strategy, facts=facts, session_facts=_ground(left, right, resolved, strategy)
-        )
+        choice = choose(resolved, strategy, facts=facts, session_facts=_ground(left, right, resolved, strategy))
         # Lower: the strategy builds a lazy DataFrame.
         df = lower(left.df, right.df, resolved, choice, observation=observation)
     # Relation: the result records its lineage and has no order marker.

@@ -74,9 +74,7 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
     project = resolve_projection(options["project"], options["suffixes"])
     predicates = check_predicates(options["predicates"], "predicates")
     try:
-        found = infer(
-            left, right, aliases=aliases, **{n: options[n] for n in ("strict", "keys", "exclude_shared")}
-        )
+        found = infer(left, right, aliases=aliases, **{n: options[n] for n in ("strict", "keys", "exclude_shared")})
     except WeftError as cause:
         # Keys cannot be inferred; errors in predicates are reported with them.
         mistakes.add(cause)
@@ -89,9 +87,7 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
     for note in found.notes:
         warn_caller(note, JoinKeyWarning)
     inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
-    return join_frames(
-        left, right, spec, how=how, project=project, inference=inference, stats=options["stats"]
-    )
+    return join_frames(left, right, spec, how=how, project=project, inference=inference, stats=options["stats"])
 
 
 def _sibling(how: How) -> Callable[..., Any]:
@@ -189,10 +185,7 @@ class NaturalJoins(Frame):
         natural_inner, "natural_full", "Every row of both sides, keys coalesced.", _sibling("full")
     )
     natural_semi = copy_signature(
-        natural_inner,
-        "natural_semi",
-        "Left rows that have a match, each once, left columns only.",
-        _sibling("semi"),
+        natural_inner, "natural_semi", "Left rows that have a match, each once, left columns only.", _sibling("semi")
     )
     natural_anti = copy_signature(
         natural_inner, "natural_anti", "Left rows that have no match, left columns only.", _sibling("anti")

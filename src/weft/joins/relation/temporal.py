@@ -56,9 +56,7 @@ def check_order(left: Frame, spec: AsofSpec, order_check: OrderCheck) -> None:
         "but the order of its rows is not defined"
     )
     if order_check == "error":
-        raise JoinSpecError(
-            message, help=f"call order_by({spec.order.left!r}) first, or order_check='ignore'"
-        )
+        raise JoinSpecError(message, help=f"call order_by({spec.order.left!r}) first, or order_check='ignore'")
     warn_caller(message, AsofOrderWarning)
 
 
@@ -388,12 +386,7 @@ class TemporalJoins(Frame):
         _expect(spec, IntervalSpec, "interval_join", unexpected)
         right = check_relation(other, "interval_join")
         return join_frames(
-            self,
-            right,
-            spec,
-            project=resolve_projection(project, suffixes),
-            stats=stats,
-            on_null_time=on_null_time,
+            self, right, spec, project=resolve_projection(project, suffixes), stats=stats, on_null_time=on_null_time
         )
 
     def window_join(
@@ -444,12 +437,7 @@ class TemporalJoins(Frame):
         _expect(spec, WindowSpec, "window_join", unexpected)
         right = check_relation(other, "window_join")
         return join_frames(
-            self,
-            right,
-            spec,
-            project=resolve_projection(project, suffixes),
-            stats=stats,
-            on_null_time=on_null_time,
+            self, right, spec, project=resolve_projection(project, suffixes), stats=stats, on_null_time=on_null_time
         )
 
     def asof_join_all(
@@ -480,16 +468,8 @@ class TemporalJoins(Frame):
             at = AsofOrder("event_ts", "event_ts")
             enriched = trades.asof_join_all(
                 [
-                    (
-                        quotes,
-                        AsofSpec([("symbol", "symbol")], order=at),
-                        JoinProjection(suffixes=("", "_quote")),
-                    ),
-                    (
-                        rates,
-                        AsofSpec([("symbol", "symbol")], order=at),
-                        JoinProjection(suffixes=("", "_rate")),
-                    ),
+                    (quotes, AsofSpec([("symbol", "symbol")], order=at), JoinProjection(suffixes=("", "_quote"))),
+                    (rates, AsofSpec([("symbol", "symbol")], order=at), JoinProjection(suffixes=("", "_rate"))),
                 ]
             )
         """
@@ -498,9 +478,7 @@ class TemporalJoins(Frame):
         for right, _, _ in inputs:
             check_one_session(self.session, right.session)
         check_order(self, inputs[0][1], order_check)
-        resolved = resolve_several(
-            self.schema, [(spec, right.schema, project) for right, spec, project in inputs]
-        )
+        resolved = resolve_several(self.schema, [(spec, right.schema, project) for right, spec, project in inputs])
         for part, (right, _, _) in zip(resolved, inputs, strict=True):
             check_promises(self.df, right.df, part.chained)
             check_static_side(self.df, right.df, part.chained)

@@ -144,9 +144,7 @@ def _conditions(
     conditions, match = check_conditions(spec, left, right, mistakes, keys)
     mistakes.raise_all()
     if not keys and not conditions and isinstance(match, Exact):
-        raise NoJoinKeysError(
-            "a join needs an equal key or a predicate", help="for all pairs call cross_join"
-        )
+        raise NoJoinKeysError("a join needs an equal key or a predicate", help="for all pairs call cross_join")
     return keys, conditions, match
 
 
@@ -213,20 +211,12 @@ def _unmatched(spec: JoinSpec | None, how: How) -> tuple[Side, ...]:
     if spec is None or spec.unmatched is None:
         return ()
     if how not in _PRESERVED:
-        raise JoinSpecError(
-            f"unmatched= has no meaning for a {how} join", code="W0305", help="leave unmatched= out"
-        )
-    explicit: dict[str, tuple[Side, ...]] = {
-        "left": ("left",),
-        "right": ("right",),
-        "both": ("left", "right"),
-    }
+        raise JoinSpecError(f"unmatched= has no meaning for a {how} join", code="W0305", help="leave unmatched= out")
+    explicit: dict[str, tuple[Side, ...]] = {"left": ("left",), "right": ("right",), "both": ("left", "right")}
     return explicit.get(spec.unmatched, _PRESERVED[how])
 
 
-def _fingerprint(
-    spec: JoinSpec | None, how: How, project: JoinProjection, left: Schema, right: Schema
-) -> str:
+def _fingerprint(spec: JoinSpec | None, how: How, project: JoinProjection, left: Schema, right: Schema) -> str:
     def columns(schema: Schema) -> str:
         # One string, not a list: encoding a wide schema as a list would cost more than resolving it.
         return "\0".join(f"{f.name}\1{f.dtype}" for f in schema)

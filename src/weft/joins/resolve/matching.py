@@ -40,23 +40,16 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
             left=i,
             right=j,
             left_end=None if spec.left_end is None else _end(spec.left_end, left, "left", a, "left_end"),
-            right_end=None
-            if spec.right_end is None
-            else _end(spec.right_end, right, "right", b, "right_end"),
+            right_end=None if spec.right_end is None else _end(spec.right_end, right, "right", b, "right_end"),
             closed=spec.closed,
         )
     if isinstance(spec, IntervalSpec):
         return Within(
-            left=i,
-            right=j,
-            lower=measure(spec.lower, a, b, "lower"),
-            upper=measure(spec.upper, a, b, "upper"),
+            left=i, right=j, lower=measure(spec.lower, a, b, "lower"), upper=measure(spec.upper, a, b, "upper")
         )
     if isinstance(spec, WindowSpec):
         return _window(spec, i, j, a, b)
-    raise JoinSpecError(
-        f"{type(spec).__name__} has no match", help="use an AsofSpec, an IntervalSpec or a WindowSpec"
-    )
+    raise JoinSpecError(f"{type(spec).__name__} has no match", help="use an AsofSpec, an IntervalSpec or a WindowSpec")
 
 
 def _pair(order: AsofOrder, left: Schema, right: Schema) -> tuple[int, int, Field, Field]:
@@ -96,8 +89,7 @@ def _end(name: str, schema: Schema, side: Side, start: Field, what: str) -> int:
 def _window(spec: WindowSpec, i: int, j: int, a: Field, b: Field) -> SameWindow:
     if not a.dtype.is_temporal:
         raise JoinTypeError(
-            f"a window join needs times, but left.{a.name} is {a.dtype}",
-            help="use an interval join for numbers",
+            f"a window join needs times, but left.{a.name} is {a.dtype}", help="use an interval join for numbers"
         )
     sizes = {n: measure(getattr(spec, n), a, b, n) for n in ("size", "slide", "gap")}
     whole = {n: None if v is None else int(v) for n, v in sizes.items()}
@@ -134,9 +126,7 @@ def _order_help(a: Field, b: Field) -> str:
     needed = "both must be times (timestamp, timestamp_ntz, date) or both numbers"
     for side, field in (("left", a), ("right", b)):
         if field.dtype == STRING and is_keyword_name(field.name):
-            return (
-                f'{needed}; for example {side}.with_columns({field.name}="CAST({field.name} AS timestamp)")'
-            )
+            return f'{needed}; for example {side}.with_columns({field.name}="CAST({field.name} AS timestamp)")'
     return f"{needed}; cast one side first"
 
 
@@ -152,12 +142,7 @@ def _tie_break(name: str, right: Schema) -> int:
 
 
 def measure(
-    distance: Distance | None,
-    a: Field,
-    b: Field,
-    what: str,
-    *,
-    sides: tuple[Side, Side] = ("left", "right"),
+    distance: Distance | None, a: Field, b: Field, what: str, *, sides: tuple[Side, Side] = ("left", "right")
 ) -> Amount | None:
     """Return a distance in the unit of column `a`: microseconds or a number."""
     if distance is None:
@@ -179,7 +164,6 @@ def measure(
     if not is_number(distance):
         duration = Duration(int(size))
         raise JoinTypeError(
-            f"{what} {duration} is a duration but {column} is {a.dtype}",
-            help=f"write a number, for example {what}=5",
+            f"{what} {duration} is a duration but {column} is {a.dtype}", help=f"write a number, for example {what}=5"
         )
     return Decimal(size)

@@ -161,6 +161,5 @@ def _notes(left: Schema, inferred: Sequence[_Key], dropped: Sequence[tuple[str, 
         dtype = left[key.left].dtype
         if key.origin == "shared" and (dtype.is_fraction or dtype.is_nested):
             yield (
-                f"shared column {key.left!r} of type {dtype} became a key; "
-                f"exclude_shared=({key.left!r},) excludes it"
+                f"shared column {key.left!r} of type {dtype} became a key; exclude_shared=({key.left!r},) excludes it"
             )

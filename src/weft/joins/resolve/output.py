@@ -151,11 +151,7 @@ def _unknown(column: str, name: str, request: OutputRequest, what: str) -> Unkno
     available = [(f"{side}.{n}", n) for side, schema in sides for n in schema.names]
     close = find_similar(name, [n for _, n in available], most=1)
     meant = [repr(address) for address, n in available if n in close]
-    help_ = (
-        f"did you mean {' or '.join(meant)}?"
-        if meant
-        else f"columns are {format_list(a for a, _ in available)}"
-    )
+    help_ = f"did you mean {' or '.join(meant)}?" if meant else f"columns are {format_list(a for a, _ in available)}"
     return UnknownColumnError(f"{what} names {column!r}, which is not a column of the join", help=help_)
 
 
@@ -176,15 +172,11 @@ def _kept(columns: list[OutputColumn], request: OutputRequest) -> list[OutputCol
     dropped = {_address(name, columns, request, "drop") for name in project.drop}
     columns = [c for i, c in enumerate(columns) if i not in dropped]
     if not columns:
-        raise JoinSpecError(
-            "keep and drop leave no column", code="W0307", help="keep a column, or drop one fewer"
-        )
+        raise JoinSpecError("keep and drop leave no column", code="W0307", help="keep a column, or drop one fewer")
     return columns
 
 
-def _renamed(
-    columns: list[OutputColumn], request: OutputRequest
-) -> tuple[list[OutputColumn], frozenset[int]]:
+def _renamed(columns: list[OutputColumn], request: OutputRequest) -> tuple[list[OutputColumn], frozenset[int]]:
     done: set[int] = set()
     pairs: Iterable[tuple[str, str]] = request.project.rename  # type: ignore[assignment]  # the spec stores pairs
     for old, new in pairs:
@@ -196,17 +188,13 @@ def _renamed(
                 help=f"columns of the result are {format_list(c.name for c in columns)}",
             )
         if at in done:
-            raise JoinSpecError(
-                f"rename names {old!r} twice", code="W0307", help="give each column one new name"
-            )
+            raise JoinSpecError(f"rename names {old!r} twice", code="W0307", help="give each column one new name")
         columns[at] = replace(columns[at], name=new, reason=f"renamed from {columns[at].name!r}")
         done.add(at)
     return columns, frozenset(done)
 
 
-def _check_collisions(
-    columns: Sequence[OutputColumn], renamed: frozenset[int], request: OutputRequest
-) -> None:
+def _check_collisions(columns: Sequence[OutputColumn], renamed: frozenset[int], request: OutputRequest) -> None:
     """Raise for names that both sides have, unless suffixes are requested.
 
     Right keys with ``right_keys="keep"``, and the right order column of a temporal join, get a
@@ -220,18 +208,14 @@ def _check_collisions(
     colliding = [
         places[-1]
         for places in _places(columns, request).values()
-        if len(places) > 1
-        and not any(columns[i].source == "right" and columns[i].right in keys for i in places)
+        if len(places) > 1 and not any(columns[i].source == "right" and columns[i].right in keys for i in places)
     ]
     if colliding:
         raise _collision(columns, colliding, _suffixes_that_pass(columns, renamed, request), request)
 
 
 def _add_suffixes(
-    columns: Sequence[OutputColumn],
-    renamed: frozenset[int],
-    suffixes: tuple[str, str],
-    request: OutputRequest,
+    columns: Sequence[OutputColumn], renamed: frozenset[int], suffixes: tuple[str, str], request: OutputRequest
 ) -> tuple[OutputColumn, ...]:
     """Return the columns with suffixes on colliding names, and the indicator."""
     named = list(columns)
@@ -241,15 +225,11 @@ def _add_suffixes(
         suffix = suffixes[1] if column.source == "right" else suffixes[0]
         if suffix:
             named[i] = replace(
-                column,
-                name=column.name + suffix,
-                reason=f"suffix {suffix!r}: both sides have {column.name!r}",
+                column, name=column.name + suffix, reason=f"suffix {suffix!r}: both sides have {column.name!r}"
             )
     if request.project.indicator is not None:
         name = parse_name(request.project.indicator, what="indicator")
-        named.append(
-            OutputColumn(name=name, dtype=STRING, nullable=False, source="indicator", reason="requested")
-        )
+        named.append(OutputColumn(name=name, dtype=STRING, nullable=False, source="indicator", reason="requested"))
     return tuple(named)
 
 
@@ -286,23 +266,15 @@ def _remedy(suffixes: tuple[str, str] | None, request: OutputRequest) -> str:
 
 
 def _collision(
-    columns: Sequence[OutputColumn],
-    clashing: Sequence[int],
-    suffixes: tuple[str, str] | None,
-    request: OutputRequest,
+    columns: Sequence[OutputColumn], clashing: Sequence[int], suffixes: tuple[str, str] | None, request: OutputRequest
 ) -> ColumnCollisionError:
     names = sorted({columns[i].name for i in clashing})
     help_ = [why for index, why in request.displaced.items() if index in {columns[i].right for i in clashing}]
     help_.append(_remedy(suffixes, request))
-    return ColumnCollisionError(
-        f"the join would produce duplicate columns: {', '.join(names)}", help="\n".join(help_)
-    )
+    return ColumnCollisionError(f"the join would produce duplicate columns: {', '.join(names)}", help="\n".join(help_))
 
 
-def _duplicates(
-    twice: Sequence[str], suffixes: tuple[str, str] | None, request: OutputRequest
-) -> ColumnCollisionError:
+def _duplicates(twice: Sequence[str], suffixes: tuple[str, str] | None, request: OutputRequest) -> ColumnCollisionError:
     return ColumnCollisionError(
-        f"the result would have two columns named {', '.join(map(repr, twice))}",
-        help=_remedy(suffixes, request),
+        f"the result would have two columns named {', '.join(map(repr, twice))}", help=_remedy(suffixes, request)
     )

@@ -41,15 +41,11 @@ class JoinScope:
         if qualifier is not None:
             side = SIDES.get(qualifier.casefold())
             if side is None:
-                return Diagnostic(
-                    "W0207", f"{qualifier!r} is not a side of the join", help="write left. or right."
-                )
+                return Diagnostic("W0207", f"{qualifier!r} is not a side of the join", help="write left. or right.")
             return self._on_side("left" if side == "left" else "right", name)
         sides = [side for side in _BOTH if name in self._schema(side)]
         if len(sides) == 2:
-            return Diagnostic(
-                "W0216", f"both sides have a column {name!r}", help=f"write left.{name} or right.{name}"
-            )
+            return Diagnostic("W0216", f"both sides have a column {name!r}", help=f"write left.{name} or right.{name}")
         if not sides:
             names = (*self.left.names, *self.right.names)
             return unknown_name(f"neither side has a column {name!r}", name, names, "there are")
@@ -127,18 +123,14 @@ def _bound_fragment(predicate: ExpressionPredicate, scope: JoinScope) -> expr.Ty
 def _bound_columns(predicate: ColumnPredicate, scope: JoinScope) -> expr.Typed:
     """Build ``left op right + offset`` as a tree and check it like any other."""
     mistakes, columns = ErrorCollector(), []
-    for schema, name, side in (
-        (scope.left, predicate.left, "left"),
-        (scope.right, predicate.right, "right"),
-    ):
+    for schema, name, side in ((scope.left, predicate.left, "left"), (scope.right, predicate.right, "right")):
         with mistakes.collect():
             columns.append(schema.fields[schema.index(parse_name(name), side=f"{side} relation")])
     mistakes.raise_all()
     a, b = columns
     if common_type(a.dtype, b.dtype) is None:
         raise JoinTypeError(
-            f"{predicate}: left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}",
-            help=suggest_cast(a, b),
+            f"{predicate}: left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}", help=suggest_cast(a, b)
         )
     right: expr.Expr = expr.Ref("right", b.name)
     operator = "<>" if predicate.operator == "!=" else predicate.operator
@@ -166,9 +158,7 @@ def _offset(predicate: ColumnPredicate, a: Field, b: Field) -> expr.Expr:
     return expr.literal(dt.timedelta(microseconds=int(amount or 0)))
 
 
-def _range_slots(
-    spec: AsofSpec, left: Schema, right: Schema, keys: tuple[ResolvedKey, ...]
-) -> frozenset[Slot] | None:
+def _range_slots(spec: AsofSpec, left: Schema, right: Schema, keys: tuple[ResolvedKey, ...]) -> frozenset[Slot] | None:
     i, j = left.find(parse_name(spec.order.left)), right.find(parse_name(spec.order.right))
     if i is None or j is None:
         return None
@@ -176,9 +166,7 @@ def _range_slots(
     return frozenset(order | {Slot("left", k.left) for k in keys} | {Slot("right", k.right) for k in keys})
 
 
-def _refuse_foreign(
-    predicate: JoinPredicate, typed: expr.Typed, allowed: frozenset[Slot], scope: JoinScope
-) -> None:
+def _refuse_foreign(predicate: JoinPredicate, typed: expr.Typed, allowed: frozenset[Slot], scope: JoinScope) -> None:
     findings = tuple(_foreign(predicate, typed, allowed, scope))
     if findings:
         raise JoinSpecError(findings)
@@ -343,10 +331,6 @@ def _order_bound(match: AsOf, part: Typed) -> tuple[str, int] | None:
         return None
     if second.slot == Slot("right", match.right):
         return op, 0
-    if (
-        second.op == "time+"
-        and second.args[0].slot == Slot("right", match.right)
-        and second.args[1].op == "lit"
-    ):
+    if second.op == "time+" and second.args[0].slot == Slot("right", match.right) and second.args[1].op == "lit":
         return op, cast("dt.timedelta", second.args[1].value) // _MICROSECOND
     return None

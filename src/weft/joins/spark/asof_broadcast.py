@@ -81,9 +81,7 @@ def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
     """Return for each key the distinct times, ascending, and for each time the row that wins its tie."""
     F = sides.F
     names = key_names(len(sides.join.keys))
-    keys = [
-        sides.right_column(k.right, k.dtype).alias(n) for n, k in zip(names, sides.join.keys, strict=True)
-    ]
+    keys = [sides.right_column(k.right, k.dtype).alias(n) for n, k in zip(names, sides.join.keys, strict=True)]
     row = F.struct(Axis.of(sides, match).right.alias("time"), pack_right(sides).alias("row"))
     rows = sides.right.filter(can_match(sides, match, "right")).select(*keys, row.alias(_FOUND))
     found = rows.groupBy(*names).agg(F.collect_list(_FOUND).alias(_FOUND))
@@ -102,9 +100,7 @@ def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
     return found.select(
         *names,
         F.transform(_ORDER, lambda one: one["time"]).alias(_TIMES),
-        F.transform(_ORDER, lambda one: _needed(sides, match, F.get(F.col(_FOUND), one["at"])["row"])).alias(
-            _ROWS
-        ),
+        F.transform(_ORDER, lambda one: _needed(sides, match, F.get(F.col(_FOUND), one["at"])["row"])).alias(_ROWS),
     )
 
 
@@ -156,13 +152,7 @@ def key_names(count: int) -> list[str]:
 
 
 def look_up(
-    F: Functions,
-    frame: DataFrame,
-    keys: Sequence[Column],
-    table: DataFrame,
-    *,
-    nulls_equal: bool,
-    keep: bool = False,
+    F: Functions, frame: DataFrame, keys: Sequence[Column], table: DataFrame, *, nulls_equal: bool, keep: bool = False
 ) -> DataFrame:
     """Return the rows of a frame with the row of the table for their keys; the table is broadcast.
 
@@ -180,9 +170,7 @@ def look_up(
     return frame.join(F.broadcast(table), met, "left_outer" if keep else "inner").drop(*names)
 
 
-def count_before(
-    F: Functions, frame: DataFrame, name: str, *, values: str, at: str, inclusive: bool
-) -> DataFrame:
+def count_before(F: Functions, frame: DataFrame, name: str, *, values: str, at: str, inclusive: bool) -> DataFrame:
     """Return the frame with the number of `values` before `at`, or at or before it if `inclusive`.
 
     `values` names a column of ascending arrays without NULLs.  The number is 0 if one of the two is NULL.

@@ -76,9 +76,7 @@ class _Layout:
         return cls(left, right, left_sent, right_sent)
 
 
-def _assign_positions(
-    returned: list[int], shared: dict[int, int], keys: int
-) -> tuple[dict[int, int], tuple[int, ...]]:
+def _assign_positions(returned: list[int], shared: dict[int, int], keys: int) -> tuple[dict[int, int], tuple[int, ...]]:
     """Return the position of each returned column, and the columns that are sent only to be returned."""
     sent = tuple(i for i in dict.fromkeys(returned) if i not in shared)
     positions = shared | {i: _FIRST_KEY + keys + n for n, i in enumerate(sent)}
@@ -132,9 +130,7 @@ def _unfolded(joined: DataFrame, sides: Sides, layout: _Layout) -> DataFrame:
         *(internal_name(LEFT, i) for i in layout.left), *rights, RIGHT_HERE, _PLAIN, F.inline_outer(_MANY)
     )
     lefts = [
-        F.when(F.col(_PLAIN), F.col(internal_name(LEFT, i)))
-        .otherwise(F.col(f"f{n}"))
-        .alias(internal_name(LEFT, i))
+        F.when(F.col(_PLAIN), F.col(internal_name(LEFT, i))).otherwise(F.col(f"f{n}")).alias(internal_name(LEFT, i))
         for n, i in enumerate(layout.left)
     ]
     return every.select(*lefts, *rights, RIGHT_HERE)
@@ -240,12 +236,8 @@ def _finished(joined: DataFrame, sides: Sides, match: AsOf, layout: _Layout) -> 
     here = F.col(RIGHT_HERE)
     if over is not None:
         here = here & ~over
-        rights = [
-            F.when(here, F.col(internal_name(RIGHT, i))).alias(internal_name(RIGHT, i)) for i in layout.right
-        ]
-        joined = joined.select(
-            *(internal_name(LEFT, i) for i in layout.left), *rights, here.alias(RIGHT_HERE)
-        )
+        rights = [F.when(here, F.col(internal_name(RIGHT, i))).alias(internal_name(RIGHT, i)) for i in layout.right]
+        joined = joined.select(*(internal_name(LEFT, i) for i in layout.left), *rights, here.alias(RIGHT_HERE))
         if sides.join.how == "inner" and not sides.join.unmatched:
             joined = joined.filter(F.col(RIGHT_HERE))
     markers = {LEFT_HERE: F.lit(True), RIGHT_HERE: F.when(F.col(RIGHT_HERE), F.lit(True))}

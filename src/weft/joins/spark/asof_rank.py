@@ -39,9 +39,7 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     candidates = sides.right.filter(can_match(sides, match, "right")).withColumn(_CANDIDATE, F.lit(True))
     reach = [sides.condition(), Axis.of(sides, match).in_reach(), is_known_in_time(sides, match)]
     reach.append(can_match(sides, match, "left"))
-    pairs = numbered.join(
-        candidates, reduce(lambda a, b: a & b, (c for c in reach if c is not None)), "left_outer"
-    )
+    pairs = numbered.join(candidates, reduce(lambda a, b: a & b, (c for c in reach if c is not None)), "left_outer")
     found = F.col(_CANDIDATE).isNotNull()
     pairs = pairs.select(
         _ROW,
@@ -59,8 +57,7 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     for i in best:
         chosen = F.when(chosen.isNotNull(), chosen.withField(internal_name(RIGHT, i), F.col(f"s{i}")))
     lefts = [
-        F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i))
-        for i in range(len(sides.join.left))
+        F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i)) for i in range(len(sides.join.left))
     ]
     return finish(grouped.select(*lefts, chosen.alias(CHOSEN)), sides, match)
 

@@ -44,9 +44,7 @@ class Search(NamedTuple):
     piece: int
 
 
-def build_result(
-    search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]
-) -> pa.Table:
+def build_result(search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]) -> pa.Table:
     """Return the joined rows in record batches of bounded size, folded where they are many times the input."""
     sizes = {i: measure_sizes(right.column(i)) for i in search.right_out}
     most = sum(int(size.max(initial=0)) for size in sizes.values()) * len(left) + left.nbytes
@@ -64,9 +62,7 @@ def build_result(
     return pa.Table.from_batches([whole.slice(a, b - a) for a, b in zip([0, *ends], ends, strict=False)])
 
 
-def _rows(
-    search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]
-) -> pa.RecordBatch:
+def _rows(search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]) -> pa.RecordBatch:
     """Return a row for each left row."""
     columns = [cast_to_utc(_one_array(column)) for column in left.columns]
     many = _many_type(columns)
@@ -89,13 +85,7 @@ def _many_type(columns: list[Any]) -> Any:
 
 
 def _folded(
-    search: Search,
-    left: pa.Table,
-    right: pa.Table,
-    found: Any,
-    skipped: dict[int, Any],
-    ours: Any,
-    theirs: Any,
+    search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any], ours: Any, theirs: Any
 ) -> pa.Table:
     """Return each choice of right values once for every list of left rows that it was made for.
 
@@ -167,8 +157,7 @@ def measure_sizes(column: Any) -> Any:
 def _has_length(kind: Any) -> bool:
     types = pa.types
     return any(
-        is_it(kind)
-        for is_it in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+        is_it(kind) for is_it in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     )
 
 
@@ -195,7 +184,6 @@ def _utc_type(kind: Any) -> Any:
         return pa.struct([f.with_type(_utc_type(f.type)) for f in kind])
     if pa.types.is_map(kind):
         return pa.map_(
-            kind.key_field.with_type(_utc_type(kind.key_type)),
-            kind.item_field.with_type(_utc_type(kind.item_type)),
+            kind.key_field.with_type(_utc_type(kind.key_type)), kind.item_field.with_type(_utc_type(kind.item_type))
         )
     return kind

@@ -49,18 +49,13 @@ def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
     left, right = left.combine_chunks(), right.combine_chunks()
     usable = _usable(search, left)
     left_codes, right_codes = _codes(search, left, right)
-    left_times, right_times = (
-        numbers(left.column(search.left_time)),
-        numbers(right.column(search.right_time)),
-    )
+    left_times, right_times = (numbers(left.column(search.left_time)), numbers(right.column(search.right_time)))
     found = _search(search, left_codes, left_times, right_codes, right_times, right)
     found[~usable] = -1
     skipped = {}
     for column in search.skip_nulls:
         told = np.flatnonzero(right.column(column).is_valid().to_numpy())
-        some = _search(
-            search, left_codes, left_times, right_codes[told], right_times[told], right.take(pa.array(told))
-        )
+        some = _search(search, left_codes, left_times, right_codes[told], right_times[told], right.take(pa.array(told)))
         skipped[column] = np.where((some >= 0) & (found >= 0), told[some] if len(told) else -1, -1)
     if not search.keep_unmatched:
         kept = np.flatnonzero(found >= 0)
@@ -86,9 +81,7 @@ def _codes(search: Search, left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
     rows, most = len(left), 1
     total = np.zeros(rows + len(right), dtype=np.int64)
     for a, b in zip(search.left_keys, search.right_keys, strict=True):
-        both = pa.chunked_array(
-            [*left.column(a).chunks, *right.column(b).chunks], type=left.schema.field(a).type
-        )
+        both = pa.chunked_array([*left.column(a).chunks, *right.column(b).chunks], type=left.schema.field(a).type)
         encoded = both.combine_chunks().dictionary_encode(null_encoding="encode")
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()

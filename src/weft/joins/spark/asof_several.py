@@ -86,9 +86,7 @@ def lower_several(left: DataFrame, rights: Sequence[DataFrame], parts: Sequence[
     """Return the rows of all joins under their real names; no job runs."""
     lanes = [_Lane(p, Sides.of(left, right, p.direct)) for p, right in zip(parts, rights, strict=True)]
     sides, F = lanes[0].sides, lanes[0].sides.F
-    every = reduce(
-        lambda a, b: a.unionAll(b), [_left_rows(lanes), *(_right_rows(lane, lanes) for lane in lanes)]
-    )
+    every = reduce(lambda a, b: a.unionAll(b), [_left_rows(lanes), *(_right_rows(lane, lanes) for lane in lanes)])
     columns: dict[str, Column] = {}
     for descending in (False, True):
         going = [lane for lane in lanes if descending in directions(lane.match)]
@@ -101,10 +99,7 @@ def lower_several(left: DataFrame, rights: Sequence[DataFrame], parts: Sequence[
     return _finish(
         rows.select(
             *(internal_name(LEFT, i) for i in range(len(sides.join.left))),
-            *(
-                chosen_row(lane.sides, lane.match, lane.row, F.col(lane.usable)).alias(lane.chosen)
-                for lane in lanes
-            ),
+            *(chosen_row(lane.sides, lane.match, lane.row, F.col(lane.usable)).alias(lane.chosen) for lane in lanes),
         ),
         lanes,
     )
@@ -116,10 +111,7 @@ def _left_rows(lanes: Sequence[_Lane]) -> DataFrame:
     usable = [can_match(lane.sides, lane.match, "left") for lane in lanes]
     anywhere = reduce(lambda a, b: a | b, usable)
     return sides.left.select(
-        *(
-            F.when(anywhere, sides.left_column(k.left, k.dtype)).alias(f"k{i}")
-            for i, k in enumerate(lanes[0].keys)
-        ),
+        *(F.when(anywhere, sides.left_column(k.left, k.dtype)).alias(f"k{i}") for i, k in enumerate(lanes[0].keys)),
         salt(sides, anywhere).alias("salt"),
         Axis.of(sides, lanes[0].match).left.alias("t"),
         F.lit(HERE).alias("side"),

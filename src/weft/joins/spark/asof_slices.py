@@ -167,12 +167,7 @@ def sliced_sides(sides: Sides, match: AsOf, facts: Facts | None = None) -> Sides
 
 def _keyed_by_slice(join: ResolvedJoin) -> ResolvedJoin:
     slices = ResolvedKey(left=len(join.left), right=len(join.right), dtype=INTEGER, origin="spec")
-    return replace(
-        join,
-        left=_with_slice(join.left),
-        right=_with_slice(join.right),
-        keys=(*join.keys, slices),
-    )
+    return replace(join, left=_with_slice(join.left), right=_with_slice(join.right), keys=(*join.keys, slices))
 
 
 def _with_slice(schema: Schema) -> Schema:
@@ -220,10 +215,7 @@ def _carried(slicing: Slicing) -> DataFrame:
         heavy.join(F.broadcast(ends), same)
         .groupBy(*_end_keys(survey), F.col(_AT))
         .agg(
-            *(
-                F.max_by(pack_right(sides), F.when(hit, rank)).alias(lane.named(_ROW))
-                for lane, hit in at_end.items()
-            ),
+            *(F.max_by(pack_right(sides), F.when(hit, rank)).alias(lane.named(_ROW)) for lane, hit in at_end.items()),
             *(F.any_value(lane.named(p)).alias(lane.named(p)) for lane in lanes for p in (_FROM, _TO)),
         )
     )
@@ -254,9 +246,7 @@ def _ends(heavy: DataFrame, survey: Survey, lanes: list[_Lane]) -> DataFrame:
     ends = heavy.groupBy(*keys, F.col(SLICE).alias(_AT)).agg(
         F.max(LAST).alias(LAST),
         *(
-            (F.min if lane.ahead else F.max)(F.when(_counts(survey.sides, lane), time)).alias(
-                lane.named(_END)
-            )
+            (F.min if lane.ahead else F.max)(F.when(_counts(survey.sides, lane), time)).alias(lane.named(_END))
             for lane in lanes
         ),
     )

@@ -63,8 +63,7 @@ def unpack_left(sides: Sides) -> list[Column]:
     """Return the left columns out of their struct ``l``."""
     F = sides.F
     return [
-        F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i))
-        for i in range(len(sides.join.left))
+        F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i)) for i in range(len(sides.join.left))
     ]
 
 
@@ -120,9 +119,7 @@ def _spread(both: DataFrame, sides: Sides) -> DataFrame:
 
 def pack_type(schema: Schema, prefix: str) -> DataType:
     """Return the type of all columns of a side as one struct."""
-    return to_spark(
-        Struct(tuple(Field(internal_name(prefix, i), f.dtype) for i, f in enumerate(schema.fields)))
-    )
+    return to_spark(Struct(tuple(Field(internal_name(prefix, i), f.dtype) for i, f in enumerate(schema.fields))))
 
 
 def salt(sides: Sides, usable: Column) -> Column:

@@ -125,27 +125,20 @@ def _split(F: Functions, exact: Column, axis: Axis, by: Number = _ZERO) -> Colum
     assert isinstance(axis.dtype, Decimal)  # noqa: S101  # the branch of the caller
     scale = axis.dtype.scale
     if scale > _MOST_SPLIT:
-        raise JoinTypeError(
-            f"{axis.dtype} has no room for a distance", help="cast the order columns to fewer digits"
-        )
+        raise JoinTypeError(f"{axis.dtype} has no room for a distance", help="cast the order columns to fewer digits")
     one, none = literal(F, Number(1), Decimal(1, 0)), literal(F, Number(0), Decimal(1, 0))
     by_whole = by.to_integral_value(rounding=ROUND_FLOOR)
     by_part = literal(F, _ROOMY.subtract(by, by_whole), Decimal(scale + 1, scale))
     rest = exact % one
     # A cast after each sum: Spark would widen the whole part of the type and drop digits of the fraction.
-    fraction = (F.when(rest < none, rest + one).otherwise(rest) + by_part).cast(
-        f"decimal({scale + 2},{scale})"
-    )
+    fraction = (F.when(rest < none, rest + one).otherwise(rest) + by_part).cast(f"decimal({scale + 2},{scale})")
     carried = fraction >= one
     whole = F.floor(exact).cast("decimal(38,0)") + literal(F, by_whole, Decimal(36, 0))
     return F.when(
         exact.isNotNull(),
         F.struct(
             (whole + F.when(carried, one).otherwise(none)).cast("decimal(38,0)").alias("whole"),
-            F.when(carried, fraction - one)
-            .otherwise(fraction)
-            .cast(f"decimal({scale + 1},{scale})")
-            .alias("part"),
+            F.when(carried, fraction - one).otherwise(fraction).cast(f"decimal({scale + 1},{scale})").alias("part"),
         ),
     )
 

@@ -195,9 +195,7 @@ def measure(F: Functions, ranges: DataFrame) -> DataFrame:
             F.coalesce(F.least(F.max("high") - F.min("low"), F.lit(_LONGEST)), F.lit(0.0)).alias("span"),
             F.sum("n").alias("n"),
             F.sort_array(F.collect_list(F.struct("power", "n"))).alias("lengths"),
-            F.coalesce(F.max(F.when(F.col("anchored"), F.col("power"))), F.lit(float(_NO_LENGTH))).alias(
-                "longest"
-            ),
+            F.coalesce(F.max(F.when(F.col("anchored"), F.col("power"))), F.lit(float(_NO_LENGTH))).alias("longest"),
         ).alias("totals")
     )
     low, span, n, lengths, longest = (F.col("totals")[x] for x in ("low", "span", "n", "lengths", "longest"))
@@ -213,18 +211,14 @@ def measure(F: Functions, ranges: DataFrame) -> DataFrame:
     most = F.least(F.pow(F.lit(2.0), longest + F.lit(1)), span) + F.lit(2.0) * size
     levels = _level(F, most, size) + F.lit(1)
     return sized.select(
-        F.struct(low.alias("low"), span.alias("span"), size.alias("size"), levels.alias("levels")).alias(
-            "measured"
-        )
+        F.struct(low.alias("low"), span.alias("span"), size.alias("size"), levels.alias("levels")).alias("measured")
     )
 
 
 def _level(F: Functions, length: Column, size: Column) -> Column:
     """Return the first level whose ranges may be as long as `length`."""
     ratio = length * F.lit(_SLACK) / size
-    return F.when(ratio <= F.lit(1.0), F.lit(0).cast("long")).otherwise(
-        F.ceil(F.log(ratio) / F.lit(math.log(_GROWTH)))
-    )
+    return F.when(ratio <= F.lit(1.0), F.lit(0).cast("long")).otherwise(F.ceil(F.log(ratio) / F.lit(math.log(_GROWTH))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +267,7 @@ class MeasuredBins:
         frame, F = self._measuring(frame), self.F
         at = self._inside(stretch.start)
         if not self.levels:
-            return frame.withColumn(BIN[side], F.when(stretch.valid, F.floor(at / self._size()))).drop(
-                _MEASURED
-            )
+            return frame.withColumn(BIN[side], F.when(stretch.valid, F.floor(at / self._size()))).drop(_MEASURED)
         level = _level(F, self._end(stretch) - at, self._size())
         frame = frame.withColumn(_LEVEL[side], F.when(stretch.valid, level))
         return frame.withColumn(BIN[side], F.floor(at / self._width(side))).drop(_MEASURED)
@@ -333,9 +325,7 @@ class MeasuredBins:
     def _end(self, stretch: Stretch) -> Column:
         if stretch.end is None:
             return self._inside(stretch.start)
-        return self.F.when(stretch.end.isNull(), self.F.col(_MEASURED)["span"]).otherwise(
-            self._inside(stretch.end)
-        )
+        return self.F.when(stretch.end.isNull(), self.F.col(_MEASURED)["span"]).otherwise(self._inside(stretch.end))
 
 
 def join_by_touched_bins(placed: Placed) -> DataFrame:

@@ -35,12 +35,7 @@ _KEY_CHARACTERS = 100
 _COUNT = {"left": "__weft_left_count", "right": "__weft_right_count"}
 _ROW = {"left": "__weft_left_row", "right": "__weft_right_row"}
 # Which side must be single for each relationship: "m:1" allows one right row per left row.
-SINGLE: dict[str, tuple[Side, ...]] = {
-    "m:m": (),
-    "m:1": ("right",),
-    "1:m": ("left",),
-    "1:1": ("left", "right"),
-}
+SINGLE: dict[str, tuple[Side, ...]] = {"m:m": (), "m:1": ("right",), "1:m": ("left",), "1:1": ("left", "right")}
 
 
 def needs_markers(sides: Sides) -> bool:

@@ -160,6 +160,4 @@ def _share(size: int | None, wanted: int) -> float:
 
 def _heavy_key(found: Any, keys: int, sampled: int) -> HeavyKey:
     share = found["rows"] / sampled
-    return HeavyKey(
-        values=tuple(found[:keys]), share=share, cuts=tuple(found["cuts"]), carried=found["carried"]
-    )
+    return HeavyKey(values=tuple(found[:keys]), share=share, cuts=tuple(found["cuts"]), carried=found["carried"])

@@ -47,10 +47,7 @@ def find_conditions(failure: BaseException, text: str | None = None) -> tuple[Co
     >>> find_conditions(RuntimeError("Job aborted: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
     (Condition(name='DIVIDE_BY_ZERO', message='Division by zero.'),)
     """
-    named = [
-        Condition(name, message)
-        for name, message in _CONDITION.findall(str(failure) if text is None else text)
-    ]
+    named = [Condition(name, message) for name, message in _CONDITION.findall(str(failure) if text is None else text)]
     own = None
     if isinstance(failure, PySparkException):
         with suppress(Exception):  # a JVM that has gone cannot be asked
@@ -106,12 +103,7 @@ def explain_failure(failure: BaseException, rules: Iterable[FailureRule]) -> Wef
 def _contract(code: Code, help: str) -> FailureRule:
     text = rf"{re.escape(PREFIX)} {code} (.*?\(spec [0-9a-f]{{12}}, join [0-9a-f]{{12}}\))"
     return FailureRule(
-        error=JoinContractError,
-        code=code,
-        message="{0}",
-        help=help,
-        text=re.compile(text, re.DOTALL),
-        clean=str,
+        error=JoinContractError, code=code, message="{0}", help=help, text=re.compile(text, re.DOTALL), clean=str
     )
 
 

@@ -158,9 +158,7 @@ class Survey:
             F.col(CARRIED).alias("carried"),
         )
         counts = ("left_rows", "right_rows")
-        keys = self._cut(self._counted()).select(
-            *counts, "reached", F.when(F.col(_PARTS) > 1, heavy).alias("heavy")
-        )
+        keys = self._cut(self._counted()).select(*counts, "reached", F.when(F.col(_PARTS) > 1, heavy).alias("heavy"))
         sums = [F.sum(side).alias(side) for side in counts]
         return keys.agg(*sums, F.max("reached").alias("reached"), F.collect_list("heavy").alias("heavy"))
 
@@ -188,9 +186,7 @@ class Survey:
             .rowsBetween(window.unboundedPreceding, window.currentRow)
         )
         before = F.last(F.when(theirs, F.col(_TIME)), ignorenulls=True).over(upto)
-        both = F.sort_array(
-            F.collect_list(F.struct(F.col(_TIME).alias("at"), F.col(_BEFORE).alias("before")))
-        )
+        both = F.sort_array(F.collect_list(F.struct(F.col(_TIME).alias("at"), F.col(_BEFORE).alias("before"))))
         grouped = (
             sample.withColumn(_BEFORE, before)
             .groupBy(*keys)
@@ -266,9 +262,7 @@ class Survey:
         schema = Struct((*fields, Field(CUTS, Array(_kept(self._axis))), Field(CARRIED, Scalar("boolean"))))
         rows = [(*key.values, list(key.cuts), key.carried) for key in facts.heavy]
         frame = session.createDataFrame(rows, cast("StructType", to_spark(schema)))
-        back = {
-            n: F.timestamp_micros(n) for n, d in zip(self.key_names, dtypes, strict=True) if d == TIMESTAMP
-        }
+        back = {n: F.timestamp_micros(n) for n, d in zip(self.key_names, dtypes, strict=True) if d == TIMESTAMP}
         if self._axis == TIMESTAMP:
             back[CUTS] = F.transform(CUTS, F.timestamp_micros)
         return frame.withColumns(back) if back else frame

@@ -33,15 +33,7 @@ from weft.joins.resolve.axis import Axis, Reach, find_axis, measure_reach, point
 from weft.joins.resolve.resolved import Overlap, ResolvedJoin, SameWindow, Side, Within
 from weft.joins.spark import axis as on_axis
 from weft.joins.spark.axis import Places
-from weft.joins.spark.bins import (
-    Bins,
-    FixedBins,
-    MeasuredBins,
-    Placed,
-    Stretch,
-    join_by_bins,
-    join_by_touched_bins,
-)
+from weft.joins.spark.bins import Bins, FixedBins, MeasuredBins, Placed, Stretch, join_by_bins, join_by_touched_bins
 from weft.joins.spark.contracts import guard_promises
 from weft.joins.spark.equi import prepare_sides, project_output, widen_how
 from weft.joins.spark.sides import SIDES
@@ -190,9 +182,7 @@ class Range:
         if self.end is None:
             return Stretch(start, valid=valid)
         holds = self.end >= self.start if self.closed else self.end > self.start
-        return Stretch(
-            start, on_axis.coordinate(F, self.end, axis), valid=valid & (self.end.isNull() | holds)
-        )
+        return Stretch(start, on_axis.coordinate(F, self.end, axis), valid=valid & (self.end.isNull() | holds))
 
     def starts_before_end(self, other: Range) -> Column:
         """Return the condition that this range starts before the other one ends."""

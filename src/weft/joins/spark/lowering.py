@@ -50,9 +50,7 @@ def lower(
     return PLANS[choice.strategy](left, right, join, observation=observation)
 
 
-def _lower_asof(
-    left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, observation: Any
-) -> DataFrame:
+def _lower_asof(left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, observation: Any) -> DataFrame:
     """Return the frame of an as-of plan; plans differ in how they find the match, not in the result."""
     simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else

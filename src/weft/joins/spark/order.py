@@ -141,10 +141,7 @@ class Axis:
         return Decimal(scale + (2 if self._unit == 1 else len(str(_UNIT)) + 1), scale)
 
     def _split_distance(self, left: Column, right: Column) -> Column:
-        F, unit = (
-            self.sides.F,
-            literal(self.sides.F, Number(self._unit), Decimal(len(str(self._unit)), 0)),
-        )
+        F, unit = (self.sides.F, literal(self.sides.F, Number(self._unit), Decimal(len(str(self._unit)), 0)))
         one, none = literal(F, Number(1), Decimal(1, 0)), literal(F, Number(0), Decimal(1, 0))
         scale, narrow = self._rest.scale, to_spark(self._rest)
 
@@ -152,9 +149,7 @@ class Axis:
             rest = value % unit
             whole = (value - rest).cast(to_spark(self.dtype))
             whole = whole if self._unit == 1 else whole / unit
-            return whole.cast(f"decimal({MAX_PRECISION - scale if self._unit == 1 else 20},0)"), rest.cast(
-                narrow
-            )
+            return whole.cast(f"decimal({MAX_PRECISION - scale if self._unit == 1 else 20},0)"), rest.cast(narrow)
 
         big, small = parts(F.greatest(left, right)), parts(F.least(left, right))
         rest = (big[1] - small[1]).cast(narrow)  # more than minus one unit, and less than two
@@ -234,6 +229,4 @@ def tie_slots(join: ResolvedJoin, match: AsOf) -> tuple[Slot, ...]:
     known = () if match.known is None else (match.known[1],)
     every = (i for i, f in enumerate(join.right.fields) if f.dtype.is_orderable)
     equal = {match.right, *(k.right for k in join.keys)}
-    return tuple(
-        Slot("right", i) for i in dict.fromkeys((*known, *match.tie_break, *every)) if i not in equal
-    )
+    return tuple(Slot("right", i) for i in dict.fromkeys((*known, *match.tie_break, *every)) if i not in equal)

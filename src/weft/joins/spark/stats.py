@@ -49,9 +49,7 @@ class MatchStats:
                 help="observe the joined frame: relation.df.observe(name, ...) with a StreamingQueryListener",
             )
         if self._observation is not None:
-            raise ArgumentError(
-                "this MatchStats already counts another join", help="make a new one for each join"
-            )
+            raise ArgumentError("this MatchStats already counts another join", help="make a new one for each join")
         self._observation = observation_of(frames[0], f"weft_{uuid.uuid4().hex}")
         return self._observation
 
@@ -66,14 +64,10 @@ class MatchStats:
                 f"timeout must be a number of seconds, not {timeout!r}", help="for example get(timeout=5)"
             )
         if self._observation is None:
-            raise ArgumentError(
-                "this MatchStats counts no join yet", help="pass it as stats= to a join method"
-            )
+            raise ArgumentError("this MatchStats counts no join yet", help="pass it as stats= to a join method")
         counts = self._told(timeout)
         if not counts:
-            raise ArgumentError(
-                "no action has run on the joined relation yet", help="run one, then ask again"
-            )
+            raise ArgumentError("no action has run on the joined relation yet", help="run one, then ask again")
         return {name: int(value) for name, value in counts.items()}
 
     def _told(self, timeout: float) -> dict[str, Any]:
@@ -153,9 +147,7 @@ def is_sorted(df: DataFrame, names: Sequence[str]) -> bool:
         rows.withColumn("fell", F.coalesce(before > F.col("key"), F.lit(False)))
         .groupBy("part")
         .agg(
-            F.bool_or("fell").alias("fell"),
-            F.min_by("key", "row").alias("first"),
-            F.max_by("key", "row").alias("last"),
+            F.bool_or("fell").alias("fell"), F.min_by("key", "row").alias("first"), F.max_by("key", "row").alias("last")
         )
     )
     # One row per partition is left, so a window without partitions is small.

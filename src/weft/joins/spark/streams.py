@@ -36,16 +36,7 @@ from weft.core.types import TIMESTAMP
 from weft.errors import ArgumentError, StreamPlanError
 from weft.joins.choose import Choice
 from weft.joins.resolve.axis import DAY, Axis
-from weft.joins.resolve.resolved import (
-    AsOf,
-    Exact,
-    Overlap,
-    ResolvedJoin,
-    SameWindow,
-    Side,
-    Within,
-    order_index,
-)
+from weft.joins.resolve.resolved import AsOf, Exact, Overlap, ResolvedJoin, SameWindow, Side, Within, order_index
 from weft.joins.spark.axis import Places
 from weft.joins.spark.contracts import SINGLE, guard_promises, passes_unless
 from weft.joins.spark.equi import prepare_sides, project_output, widen_how
@@ -68,9 +59,7 @@ _UNEVEN = 25 * 3_600_000_000
 _OUTER = {"left": ("left", "full", "anti"), "right": ("right", "full")}
 
 
-def lower(
-    left: DataFrame, right: DataFrame, join: ResolvedJoin, *, on_null_time: NullTime = "error"
-) -> DataFrame:
+def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, on_null_time: NullTime = "error") -> DataFrame:
     """Return the joined stream; nothing runs.  `stream_choice` has checked that Spark can do it."""
     match = join.match
     assert isinstance(match, Within | SameWindow)  # noqa: S101  # others are refused
@@ -199,8 +188,7 @@ def check_not_streaming(df: DataFrame, what: str) -> None:
     """Raise if the frame is a stream; `what` is the operation that needs all rows."""
     if df.isStreaming:
         raise ArgumentError(
-            f"{what} needs all rows, and a stream has no end",
-            help="do it batch by batch, inside foreachBatch",
+            f"{what} needs all rows, and a stream has no end", help="do it batch by batch, inside foreachBatch"
         )
 
 
@@ -242,9 +230,7 @@ def check_static_side(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> 
     kept = {"left": ("inner", "left", "semi", "anti"), "right": ("inner", "right")}[stream]
     if isinstance(join.match, SameWindow) and join.match.kind == "session":
         raise StreamPlanError(
-            f"a session join needs all rows of a key, and the {stream} side is a stream",
-            code="W2118",
-            help=_SQL,
+            f"a session join needs all rows of a key, and the {stream} side is a stream", code="W2118", help=_SQL
         )
     if join.how not in kept:
         raise StreamPlanError(

@@ -84,23 +84,16 @@ def _timed(places: Places, side: Side, match: SameWindow) -> DataFrame:
         for key in keys:
             time = F.when(key.isNotNull(), time)
     # `places.sides`, because `places.value` may have added a column to the frame.
-    return places.sides.frame(side).withColumns(
-        dict(zip(_keys(places, side), keys, strict=True)) | {_TIME[side]: time}
-    )
+    return places.sides.frame(side).withColumns(dict(zip(_keys(places, side), keys, strict=True)) | {_TIME[side]: time})
 
 
-def _with_session(
-    places: Places, timed: Mapping[Side, DataFrame], side: Side, match: SameWindow
-) -> DataFrame:
+def _with_session(places: Places, timed: Mapping[Side, DataFrame], side: Side, match: SameWindow) -> DataFrame:
     """Return a side with the session of each row, NULL for rows that are in none."""
     F, names = places.sides.F, _keys(places, side)
     other: Side = "right" if side == "left" else "left"
     foreign = timed[other].filter(F.col(_TIME[other]).isNotNull())
     foreign = foreign.select(
-        *(
-            F.col(a).alias(b)
-            for a, b in zip((*_keys(places, other), _TIME[other]), (*names, _TIME[side]), strict=True)
-        )
+        *(F.col(a).alias(b) for a, b in zip((*_keys(places, other), _TIME[other]), (*names, _TIME[side]), strict=True))
     )
     both = timed[side].withColumn(_OURS, F.lit(True)).unionByName(foreign, allowMissingColumns=True)
     windows = window_of(both)

@@ -34,9 +34,7 @@ DRIVER_NEEDS: Mapping[str, str] = {**WORKERS_NEED, "pandas": "2.2"}
 """Packages that the driver needs to send a kernel: PySpark's own check asks for pandas too."""
 
 _NO_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([^'\n]+)'")
-_PACKAGE = re.compile(
-    r"\[(?:PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION)\] ([^\n]+?)\.?(?: SQLSTATE|\n|$)"
-)
+_PACKAGE = re.compile(r"\[(?:PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION)\] ([^\n]+?)\.?(?: SQLSTATE|\n|$)")
 _VERSIONS = re.compile(
     r"\[PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in driver: ([^\s,]+)"
 )
@@ -139,11 +137,7 @@ def _asked(program: str) -> tuple[str, ...]:
     """Return the modules that a Python does not have; none when it cannot be asked."""
     try:
         told = subprocess.run(  # noqa: S603  # the program that Spark runs anyway
-            [program, "-c", _PROGRAM, *WORKERS_NEED],
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=True,
+            [program, "-c", _PROGRAM, *WORKERS_NEED], capture_output=True, text=True, timeout=_PATIENCE, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ()

@@ -263,8 +263,7 @@ class AsofSpec(TemporalSpec):
         """Build a spec from key pairs; `order` is required."""
         if "order" not in options:
             raise ArgumentError(
-                "AsofSpec.from_tuples needs an order",
-                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
+                "AsofSpec.from_tuples needs an order", help="write order=AsofOrder(left='event_ts', right='quote_ts')"
             )
         return super().from_tuples(*keys, predicates=predicates, **options)
 

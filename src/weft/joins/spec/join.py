@@ -16,12 +16,7 @@ from weft.joins.spec.values import How, Relationship, Unmatched, check_bool, che
 
 KeyPairs = tuple[tuple[str, str], ...]
 _MIRRORED_RELATIONSHIP: dict[str, Relationship] = {"1:1": "1:1", "1:m": "m:1", "m:1": "1:m", "m:m": "m:m"}
-_MIRRORED_UNMATCHED: dict[str, Unmatched] = {
-    "left": "right",
-    "right": "left",
-    "both": "both",
-    "error": "error",
-}
+_MIRRORED_UNMATCHED: dict[str, Unmatched] = {"left": "right", "right": "left", "both": "both", "error": "error"}
 
 
 class Resolver(Protocol):
@@ -58,8 +53,7 @@ class JoinSpec(Serial):
     Examples
     --------
     >>> spec = JoinSpec(
-    ...     equal_keys=[("order_id", "id")],
-    ...     predicates=[ColumnPredicate("order_date", ">=", "customer_since")],
+    ...     equal_keys=[("order_id", "id")], predicates=[ColumnPredicate("order_date", ">=", "customer_since")]
     ... )
     >>> print(spec)
     left.order_id = right.id AND left.order_date >= right.customer_since
@@ -208,9 +202,7 @@ class JoinSpec(Serial):
 
     def __str__(self) -> str:
         equal = "<=>" if self.nulls_equal else "="
-        terms = [
-            f"{format_column('left', a)} {equal} {format_column('right', b)}" for a, b in self.equal_keys
-        ]
+        terms = [f"{format_column('left', a)} {equal} {format_column('right', b)}" for a, b in self.equal_keys]
         return " AND ".join([*terms, *map(str, self.predicates)])
 
 
@@ -232,8 +224,7 @@ def check_key_pairs(keys: object) -> KeyPairs:
     for i, pair in enumerate(keys):
         if isinstance(pair, str | bytes) or not isinstance(pair, Sequence):
             raise ArgumentError(
-                f"equal_keys[{i}] must be a (left, right) pair, not {pair!r}",
-                help=f"write ({pair!r}, {pair!r})",
+                f"equal_keys[{i}] must be a (left, right) pair, not {pair!r}", help=f"write ({pair!r}, {pair!r})"
             )
         if len(pair) != 2:
             raise JoinSpecError(
@@ -242,8 +233,7 @@ def check_key_pairs(keys: object) -> KeyPairs:
                 help="write ('left_column', 'right_column')",
             )
         left, right = (
-            canonical_name(parse_name(n, what=f"{s} key"))
-            for s, n in zip(("left", "right"), pair, strict=True)
+            canonical_name(parse_name(n, what=f"{s} key")) for s, n in zip(("left", "right"), pair, strict=True)
         )
         if (left, right) not in pairs:
             pairs.append((left, right))
@@ -254,9 +244,7 @@ def check_predicates(predicates: object, what: str) -> tuple[JoinPredicate, ...]
     """Return predicates as a tuple, or raise when one is of another class."""
     if predicates is None:
         return ()
-    if isinstance(predicates, str | bytes | Mapping | AbstractSet | Serial) or not isinstance(
-        predicates, Iterable
-    ):
+    if isinstance(predicates, str | bytes | Mapping | AbstractSet | Serial) or not isinstance(predicates, Iterable):
         raise ArgumentError(
             f"{what} must be a sequence of predicates, not {type(predicates).__name__}",
             help=f"write {what}=[ColumnPredicate('left_column', '<=', 'right_column')]",

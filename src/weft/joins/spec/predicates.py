@@ -64,9 +64,7 @@ class ColumnPredicate(Serial):
 
     def __str__(self) -> str:
         offset = "" if self.offset is None else f" + {self.offset}"
-        return (
-            f"{format_column('left', self.left)} {self.operator} {format_column('right', self.right)}{offset}"
-        )
+        return f"{format_column('left', self.left)} {self.operator} {format_column('right', self.right)}{offset}"
 
 
 def format_column(side: str, name: str) -> str:
@@ -197,10 +195,7 @@ def _foreign_calls(tree: expr.Expr) -> Iterator[Diagnostic]:
         if expr.FUNCTIONS[node.name].aggregate:
             help_ = "aggregate before the join, in a separate relation"
             yield Diagnostic(
-                "W0210",
-                f"{node.name} is an aggregate: a predicate is evaluated for one pair of rows",
-                help_,
-                at=at,
+                "W0210", f"{node.name} is an aggregate: a predicate is evaluated for one pair of rows", help_, at=at
             )
         elif node.name == "TODAY":
             help_ = "pass the date as a value: ExpressionPredicate('left.day <= ?', args=[date])"

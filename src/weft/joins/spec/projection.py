@@ -87,15 +87,12 @@ def _checked_suffixes(suffixes: object) -> tuple[str, str]:
         )
     if len(suffixes) != 2:
         raise JoinSpecError(
-            f"suffixes has {len(suffixes)} strings, a pair has 2",
-            code="W0307",
-            help="write suffixes=('', '_right')",
+            f"suffixes has {len(suffixes)} strings, a pair has 2", code="W0307", help="write suffixes=('', '_right')"
         )
     for suffix in suffixes:
         if not isinstance(suffix, str):
             raise ArgumentError(
-                f"a suffix must be a string, not {type(suffix).__name__}",
-                help="write suffixes=('', '_right')",
+                f"a suffix must be a string, not {type(suffix).__name__}", help="write suffixes=('', '_right')"
             )
         if not is_plain_text(suffix):
             raise JoinSpecError(
@@ -121,14 +118,11 @@ def _checked_rename(rename: object) -> tuple[tuple[str, str], ...]:
         rename = tuple(rename.items())
     if isinstance(rename, str) or not isinstance(rename, Sequence):
         raise ArgumentError(
-            f"rename must be a mapping of old to new names, not {rename!r}",
-            help="write rename={'old': 'new'}",
+            f"rename must be a mapping of old to new names, not {rename!r}", help="write rename={'old': 'new'}"
         )
     for pair in rename:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ArgumentError(
-                f"rename must hold (old, new) pairs, not {pair!r}", help="write rename={'old': 'new'}"
-            )
+            raise ArgumentError(f"rename must hold (old, new) pairs, not {pair!r}", help="write rename={'old': 'new'}")
         split_side(pair[0], "rename")
         if not isinstance(pair[1], str):
             raise ArgumentError(

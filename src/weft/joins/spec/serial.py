@@ -77,9 +77,7 @@ class Serial:
                 raise JoinSpecError(
                     f"{cls.TYPE!r} has no field {name!r}",
                     code="W0306",
-                    help=f"did you mean {close[0]!r}?"
-                    if close
-                    else f"fields are {format_list(known, most=30)}",
+                    help=f"did you mean {close[0]!r}?" if close else f"fields are {format_list(known, most=30)}",
                 )
         for name, f in known.items():
             if name not in values and f.default is MISSING and f.default_factory is MISSING:
@@ -179,7 +177,5 @@ def from_dict(data: Mapping[str, Any]) -> Any:
         raise
     except (TypeError, ValueError, KeyError, RecursionError) as cause:
         raise JoinSpecError(
-            f"invalid serialised spec: {cause}",
-            code="W0306",
-            help="write it with to_dict or to_json of the spec",
+            f"invalid serialised spec: {cause}", code="W0306", help="write it with to_dict or to_json of the spec"
         ) from cause

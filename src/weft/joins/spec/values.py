@@ -39,8 +39,7 @@ def check_choice(value: object, words: Any, what: str) -> None:
     allowed: tuple[str, ...] = get_args(words)
     if not isinstance(value, str):
         raise ArgumentError(
-            f"{what} must be a string, not {type(value).__name__}",
-            help=f"write one of {', '.join(map(repr, allowed))}",
+            f"{what} must be a string, not {type(value).__name__}", help=f"write one of {', '.join(map(repr, allowed))}"
         )
     if value not in allowed:
         if value == "<=>":
@@ -58,9 +57,7 @@ def check_choice(value: object, words: Any, what: str) -> None:
 def check_bool(value: object, what: str) -> None:
     """Raise unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise ArgumentError(
-            f"{what} must be True or False, not {value!r}", help=f"write {what}=True or {what}=False"
-        )
+        raise ArgumentError(f"{what} must be True or False, not {value!r}", help=f"write {what}=True or {what}=False")
 
 
 Distance = str | dt.timedelta | int | Decimal
@@ -80,9 +77,7 @@ def check_distance(value: object, what: str, *, signed: bool = False, zero: bool
     size = parse_distance(stored, what, signed=True)
     if size < 0 and not signed:
         raise JoinSpecError(
-            f"{what} {value!r} must not be negative",
-            code="W0304",
-            help=f"write {what} without the minus sign",
+            f"{what} {value!r} must not be negative", code="W0304", help=f"write {what} without the minus sign"
         )
     if size == 0 and not zero:
         raise JoinSpecError(
@@ -128,9 +123,7 @@ def _exact(value: float | Decimal, what: str) -> int | Decimal:
 
 def is_number(stored: Distance) -> bool:
     """Whether the distance is a plain number, also when written as a string."""
-    return isinstance(stored, int | Decimal) or (
-        isinstance(stored, str) and _NUMBER.fullmatch(stored) is not None
-    )
+    return isinstance(stored, int | Decimal) or (isinstance(stored, str) and _NUMBER.fullmatch(stored) is not None)
 
 
 def parse_distance(stored: Distance, what: str, *, signed: bool = False) -> int | Decimal:

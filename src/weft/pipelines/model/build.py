@@ -39,22 +39,10 @@ from weft.pipelines.model.operation import (
     check_output,
 )
 from weft.pipelines.model.project import Project, check_project
-from weft.pipelines.model.resolver import (
-    CatalogStrategy,
-    Resolver,
-    check_catalog,
-    check_datasource,
-    check_resolver,
-)
+from weft.pipelines.model.resolver import CatalogStrategy, Resolver, check_catalog, check_datasource, check_resolver
 from weft.pipelines.model.scenario import Scenario, WrittenScenario, build_scenario
 from weft.pipelines.model.values import MISSING_INPUT
-from weft.pipelines.model.workspace import (
-    CalendarFile,
-    Settings,
-    WrittenCalendar,
-    build_calendar,
-    check_settings,
-)
+from weft.pipelines.model.workspace import CalendarFile, Settings, WrittenCalendar, build_calendar, check_settings
 from weft.pipelines.model.yaml_nodes import Item, Node, node_from_value
 
 __all__ = ["SPECS", "Entity", "ReadResult", "entity_from_dict", "entity_from_node", "read_entity"]
@@ -167,9 +155,7 @@ def _placeholder(operation: Node) -> Node:
     return replace(operation, value=tuple(Item(k, scalar(k), scalar(v)) for k, v in content.items()))
 
 
-def _mark_dropped(
-    project: Project, node: Node, without: tuple[Path, ...], dropped: tuple[Node, ...]
-) -> Project:
+def _mark_dropped(project: Project, node: Node, without: tuple[Path, ...], dropped: tuple[Node, ...]) -> Project:
     """Return a project with an `Unread` operation for each dropped one that could add columns or rows.
 
     Later operations may use such columns, and must not be blamed for it.
@@ -179,11 +165,7 @@ def _mark_dropped(
     gone = [*(whole.value[i] for i in lost if whole is not None), *dropped]
     marks = tuple(
         Operation(
-            id="",
-            seq=_read_seq(op) or 0,
-            name="unread",
-            type="update",
-            arguments=Unread(op.text[op.start : op.end]),
+            id="", seq=_read_seq(op) or 0, name="unread", type="update", arguments=Unread(op.text[op.start : op.end])
         )
         for op in gone
         if _read_type(op) not in _ADDS_NOTHING
@@ -255,10 +237,7 @@ def _outermost_entry(path: Path) -> Path:
 def _drop(node: Node, at: Path, dropped_paths: set[Path]) -> Node:
     if node.is_mapping:
         kept = (item for item in node.pairs() if (*at, item.name) not in dropped_paths)
-        return replace(
-            node,
-            value=tuple(i._replace(value=_drop(i.value, (*at, i.name), dropped_paths)) for i in kept),
-        )
+        return replace(node, value=tuple(i._replace(value=_drop(i.value, (*at, i.name), dropped_paths)) for i in kept))
     if node.is_list:
         parts = ((i, part) for i, part in enumerate(node.items()) if (*at, i) not in dropped_paths)
         return replace(node, value=tuple(_drop(part, (*at, i), dropped_paths) for i, part in parts))

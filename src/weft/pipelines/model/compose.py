@@ -88,16 +88,9 @@ class _Reader:
         self.events: Iterator[Any] = iter(YAML(typ="safe", pure=True).parse(text))
 
     def report(
-        self,
-        message: str,
-        start: int,
-        end: int,
-        help: str = "correct the syntax here",
-        code: Code = "W1001",
+        self, message: str, start: int, end: int, help: str = "correct the syntax here", code: Code = "W1001"
     ) -> None:
-        self.findings.append(
-            Diagnostic(code, message, help=help, at=Source(self.text, start, end, self.file))
-        )
+        self.findings.append(Diagnostic(code, message, help=help, at=Source(self.text, start, end, self.file)))
         if len(self.findings) >= MAX_FINDINGS:
             raise _Stop
 
@@ -107,12 +100,7 @@ class _Reader:
             if isinstance(event, DocumentStartEvent):
                 if root is not None:
                     start = event.start_mark.index
-                    self.report(
-                        "the file contains a second document",
-                        start,
-                        start + 3,
-                        "write one document per file",
-                    )
+                    self.report("the file contains a second document", start, start + 3, "write one document per file")
                     break
             elif isinstance(event, ScalarEvent | CollectionStartEvent | AliasEvent):
                 root = self.node(event, 0)
@@ -147,10 +135,7 @@ class _Reader:
         if tag is not None and not (tag == _TEXT_TAG and isinstance(event, ScalarEvent)):
             stop = start + len(self.text[start:end].split(maxsplit=1)[0] if end > start else "")
             self.report(
-                f"tags are not supported: {self.text[start:stop]}",
-                start,
-                stop,
-                "write the value without a tag",
+                f"tags are not supported: {self.text[start:stop]}", start, stop, "write the value without a tag"
             )
         if isinstance(event, ScalarEvent):
             style: Style = event.style or ""
@@ -212,9 +197,7 @@ class _Reader:
             entries[name] = Item(name, key, value)
         else:
             raise _Stop
-        return Node(
-            "mapping", tuple(entries.values()), start, max(start, end), self.text, self.file, "", size
-        )
+        return Node("mapping", tuple(entries.values()), start, max(start, end), self.text, self.file, "", size)
 
     def name(self, key: Node) -> str | None:
         if key.kind == "scalar" and key.style == "" and key.value == "<<":

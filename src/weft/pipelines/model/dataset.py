@@ -72,9 +72,7 @@ class ColumnDef(Spec):
         return Spec.to_dict(self) | {"type": format_type(self.dtype)}
 
 
-def _unique_columns(
-    columns: tuple[ColumnDef, ...], written: Any, findings: Findings
-) -> tuple[ColumnDef, ...]:
+def _unique_columns(columns: tuple[ColumnDef, ...], written: Any, findings: Findings) -> tuple[ColumnDef, ...]:
     """Return the columns with distinct names; report the others."""
     unique: dict[str, ColumnDef] = {}
     for column, mapping in zip(columns, written, strict=True):
@@ -85,17 +83,13 @@ def _unique_columns(
         else:
             but = "" if same == name else " apart from case"
             entries.report(
-                "W1018",
-                f"columns {same!r} and {name!r} have the same name{but}",
-                "name",
-                "rename one of them",
+                "W1018", f"columns {same!r} and {name!r} have the same name{but}", "name", "rename one of them"
             )
     return tuple(unique.values())
 
 
 _Columns = Annotated[
-    tuple[ColumnDef, ...],
-    ReadAs(Annotated[tuple[ColumnDef, ...], Limits(min_length=1)], _unique_columns),
+    tuple[ColumnDef, ...], ReadAs(Annotated[tuple[ColumnDef, ...], Limits(min_length=1)], _unique_columns)
 ]
 
 
@@ -154,16 +148,11 @@ class Condition(Spec):
     target_column: Text
 
 
-def _pairs(
-    conditions: tuple[Condition, ...], _written: Any, _findings: Findings
-) -> tuple[tuple[str, str], ...]:
+def _pairs(conditions: tuple[Condition, ...], _written: Any, _findings: Findings) -> tuple[tuple[str, str], ...]:
     return tuple((condition.source_column, condition.target_column) for condition in conditions)
 
 
-_Pairs = Annotated[
-    tuple[tuple[str, str], ...],
-    ReadAs(Annotated[tuple[Condition, ...], Limits(min_length=1)], _pairs),
-]
+_Pairs = Annotated[tuple[tuple[str, str], ...], ReadAs(Annotated[tuple[Condition, ...], Limits(min_length=1)], _pairs)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -186,9 +186,7 @@ NonBlankText = Annotated[LocatedText, ReadAs(Text, lambda _value, raw, _findings
 
 def expression_key(name: str) -> ReadAs:
     """Return what reads the expression under a key and reports a blank one."""
-    return ReadAs(
-        ExpressionText, lambda _value, raw, findings: read_expression(raw.node, repr(name), findings)
-    )
+    return ReadAs(ExpressionText, lambda _value, raw, findings: read_expression(raw.node, repr(name), findings))
 
 
 def _as_of(value: str, raw: Any, findings: Findings) -> AsOfDay:
@@ -201,9 +199,7 @@ def _as_of(value: str, raw: Any, findings: Findings) -> AsOfDay:
     try:
         return AsOfDay("date", date=dt.date.fromisoformat(value))
     except ValueError:
-        findings.add(
-            "W1004", f"'as_of' has the invalid date {value!r}", raw.node.place(), "use the form 2026-01-31"
-        )
+        findings.add("W1004", f"'as_of' has the invalid date {value!r}", raw.node.place(), "use the form 2026-01-31")
         return PERIOD_START
 
 
@@ -215,18 +211,14 @@ def read_identity(entries: Entries, kind: str) -> tuple[str, str]:
     """Return the id and the name of an entity; each one is derived from the other if it is missing."""
     id, name = entries.text("id"), entries.text("name")
     if not id and not name:
-        entries.findings.add(
-            "W1014", f"the {kind} has neither 'id' nor 'name'", entries.node.head(), "add `name: ...`"
-        )
+        entries.findings.add("W1014", f"the {kind} has neither 'id' nor 'name'", entries.node.head(), "add `name: ...`")
     return id or build_entity_id(kind, name), name or id
 
 
 def build_entity_id(kind: str, name: str) -> str:
     """Return the id of an entity that only has a name; equal names have equal ids.
 
-    >>> build_entity_id("dataset", "gl") == build_entity_id("dataset", "gl") != build_entity_id(
-    ...     "project", "gl"
-    ... )
+    >>> build_entity_id("dataset", "gl") == build_entity_id("dataset", "gl") != build_entity_id("project", "gl")
     True
     """
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"weft:{kind}/{name}"))

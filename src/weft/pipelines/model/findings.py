@@ -141,9 +141,7 @@ def _missing(details: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
     holder = node_at(root, path[:-1]) or root
     noun, _ = _described_shape(spec, details["loc"][:-1])
     help = f"add `{name}: ...` here"
-    return Problem(
-        path, "missing", Diagnostic("W1003", f"{noun} needs {name!r}", help=help, at=holder.head())
-    )
+    return Problem(path, "missing", Diagnostic("W1003", f"{noun} needs {name!r}", help=help, at=holder.head()))
 
 
 def _tag(details: Any, path: Path, node: Node, spec: type[Spec]) -> Problem:
@@ -152,9 +150,7 @@ def _tag(details: Any, path: Path, node: Node, spec: type[Spec]) -> Problem:
     if type_node is None:
         noun, _ = _described_shape(spec, details["loc"])
         words = tags or _tags(spec, details["loc"])
-        finding = Diagnostic(
-            "W1003", f"{noun} needs 'type'", help=f"write one of {format_list(words)}", at=node.head()
-        )
+        finding = Diagnostic("W1003", f"{noun} needs 'type'", help=f"write one of {format_list(words)}", at=node.head())
         return Problem((*path, "type"), "missing", finding)
     close = find_similar(str(type_node.value), tags, most=1) if type_node.kind == "scalar" else ()
     help = f"did you mean {close[0]!r}?" if close else f"write for example `type: {tags[0]}`"
@@ -206,18 +202,12 @@ def _expected(details: Any) -> str:
 def _suggest_fix(details: Any, node: Node) -> str:
     kind = details["type"]
     if kind == "literal_error":
-        words = [
-            word.strip("'") for word in str(details["ctx"]["expected"]).replace(" or ", ", ").split(", ")
-        ]
+        words = [word.strip("'") for word in str(details["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
         close = find_similar(str(node.value), words, most=1) if node.kind == "scalar" else ()
         return f"did you mean {close[0]!r}?" if close else f"write for example {words[0]}"
     if kind == "string_type" and node.kind == "scalar" and node.value:
         return f'put quotes around it: "{node.value}"'
-    if (
-        kind in ("int_type", "bool_type")
-        and node.style in ("'", '"')
-        and not isinstance(parse_scalar(node.value), str)
-    ):
+    if kind in ("int_type", "bool_type") and node.style in ("'", '"') and not isinstance(parse_scalar(node.value), str):
         return "write it without quotes"
     return _FIXES.get(kind, "change the value, or remove the key")
 
@@ -303,9 +293,7 @@ def _schema_at(spec: type[Spec], loc: Iterable[str | int]) -> tuple[str, Mapping
     return name, at
 
 
-def _inner(
-    root: Mapping[str, Any], name: str, at: Mapping[str, Any], step: str | int
-) -> tuple[str, Mapping[str, Any]]:
+def _inner(root: Mapping[str, Any], name: str, at: Mapping[str, Any], step: str | int) -> tuple[str, Mapping[str, Any]]:
     mapping = at.get("discriminator", {}).get("mapping", {})
     if step in mapping:
         return _followed(root, name, {"$ref": mapping[step]})
@@ -352,11 +340,7 @@ class _Schemas(GenerateJsonSchema):
         return form
 
 
-_REFERENCE: Mapping[str, str] = {
-    "type": "string",
-    "description": "name or id; name@3 pins version 3",
-    "pattern": r"\S",
-}
+_REFERENCE: Mapping[str, str] = {"type": "string", "description": "name or id; name@3 pins version 3", "pattern": r"\S"}
 
 
 _ADAPTERS: dict[type[Spec], TypeAdapter[Any]] = {}

@@ -129,9 +129,7 @@ def _expand_operation(node: Node, findings: list[Diagnostic]) -> Node:
     for other, ours in _ALTERNATIVES:
         node = _choose_key(node, other, ours, findings)
     node = _set_name(_lift_selector(node, findings), is_alternative=is_alternative)
-    node = _change(
-        node.map_values(as_text, "name"), "arguments", lambda inner: _expand_arguments(inner, findings)
-    )
+    node = _change(node.map_values(as_text, "name"), "arguments", lambda inner: _expand_arguments(inner, findings))
     return node.map_values(_expand_expression, *_EXPRESSIONS)
 
 
@@ -254,9 +252,7 @@ def _expand_datasource(node: Node, findings: list[Diagnostic]) -> Node:
     return _expand_reference(node, "datasource_id", "datasource", None, findings)
 
 
-def _expand_reference(
-    node: Node, key: str, short: str, version: str | None, findings: list[Diagnostic]
-) -> Node:
+def _expand_reference(node: Node, key: str, short: str, version: str | None, findings: list[Diagnostic]) -> Node:
     """Return a mapping with its reference under `key` and the version of ``name@3`` under `version`."""
     if not node.is_mapping:
         return node
@@ -274,11 +270,7 @@ def _expand_reference(
 
 
 def _split_version(node: Node, key: str, value: Node, version: str, findings: list[Diagnostic]) -> Node:
-    match = (
-        _PINNED.fullmatch(value.value)
-        if value.kind == "scalar" and isinstance(to_python(value), str)
-        else None
-    )
+    match = _PINNED.fullmatch(value.value) if value.kind == "scalar" and isinstance(to_python(value), str) else None
     if match is None:
         return node
     # Both parts keep their own location, so that an error can point at the name or at the version.

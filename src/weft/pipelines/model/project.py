@@ -65,8 +65,7 @@ def _describe(operation: Operation, key: str) -> str:
 
 
 _Operations = Annotated[
-    tuple[Operation, ...],
-    ReadAs(Annotated[tuple[AnyOperation, ...], Limits(min_length=1)], _operations),
+    tuple[Operation, ...], ReadAs(Annotated[tuple[AnyOperation, ...], Limits(min_length=1)], _operations)
 ]
 
 
@@ -111,16 +110,12 @@ class Project(Spec):
     @property
     def input(self) -> DatasetRef:
         """The input dataset, with its version if it is pinned."""
-        return DatasetRef(
-            self.input_dataset_id, self.input_dataset_version, self.at.values.get("input_dataset_id")
-        )
+        return DatasetRef(self.input_dataset_id, self.input_dataset_version, self.at.values.get("input_dataset_id"))
 
     @property
     def registers(self) -> tuple[str, ...]:
         """The names under which outputs register datasets."""
-        names = (
-            op.arguments.register_as_dataset for op in self.operations if isinstance(op.arguments, Output)
-        )
+        names = (op.arguments.register_as_dataset for op in self.operations if isinstance(op.arguments, Output))
         return tuple(name.strip() for name in names if name is not None and name.strip())
 
     def operation(self, seq: int) -> Operation | None:

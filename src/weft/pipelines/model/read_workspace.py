@@ -126,9 +126,7 @@ def _reading(kind: Kind, path: Path, root: Path) -> ReadResult:
         text = path.read_bytes().decode("utf-8-sig") if path.stat().st_size <= LARGEST else None
     except (OSError, UnicodeDecodeError) as cause:
         why = "it is not UTF-8" if isinstance(cause, UnicodeDecodeError) else cause.strerror or str(cause)
-        return _unread(
-            "W1001", f"the file cannot be read: {why}", "check its encoding and its permissions", file
-        )
+        return _unread("W1001", f"the file cannot be read: {why}", "check its encoding and its permissions", file)
     if text is None:
         return _unread("W1022", f"the file has more than {LARGEST:,} bytes", "split it", file)
     if kind == "settings" and not _has_content(text):

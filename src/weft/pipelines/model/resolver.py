@@ -45,9 +45,7 @@ def check_secret(what: str, item: Item, help: str, findings: Findings, severity:
             check_secret(what, part, help, findings, severity)
     elif is_secret_name(name):
         if not is_placeholder(str(value.value)):
-            findings.add(
-                "W1015", f"{what} {name!r} looks like a secret", key.place(), help, severity=severity
-            )
+            findings.add("W1015", f"{what} {name!r} looks like a secret", key.place(), help, severity=severity)
     elif has_secret(name, str(value.value)):
         findings.add("W1015", f"{what} {name!r} contains a secret", value.place(), help, severity=severity)
 
@@ -56,9 +54,7 @@ def check_reference(entries: Entries, name: str) -> None:
     """Report a value that is not a reference to a secret: it may be the secret itself."""
     text = entries.text_or_none(name)
     if text is not None and entries.node.text and _REFERENCE.match(text.strip()) is None:
-        entries.report(
-            "W1015", f"{name!r} must be env:NAME or file:path", name, "store the secret outside the file"
-        )
+        entries.report("W1015", f"{name!r} must be env:NAME or file:path", name, "store the secret outside the file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

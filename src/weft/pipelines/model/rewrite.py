@@ -64,11 +64,7 @@ def _set(holder: dict[str, Any], key: str, value: Any) -> None:
         _place(holder, first, value)
 
 
-_AFTER: Mapping[str, str] = {
-    "version": "name",
-    "status": "version",
-    "input_dataset_version": "input_dataset_id",
-}
+_AFTER: Mapping[str, str] = {"version": "name", "status": "version", "input_dataset_version": "input_dataset_id"}
 """The key after which a new key is inserted."""
 
 

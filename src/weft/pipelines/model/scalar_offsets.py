@@ -149,9 +149,7 @@ def _indent(text: str, lines: list[tuple[int, int]]) -> int:
 
 def _explicit_indent(text: str, start: int, explicit: int, lines: list[tuple[int, int]]) -> int:
     """Return the indent of a header like ``|2``, which is relative to the parent of the scalar."""
-    least = min(
-        (len(t) - len(t.lstrip(" ")) for t in (text[a:b] for a, b in lines) if t.strip(" ")), default=0
-    )
+    least = min((len(t) - len(t.lstrip(" ")) for t in (text[a:b] for a, b in lines) if t.strip(" ")), default=0)
     head = text[text.rfind("\n", 0, start) + 1 : start]
     parent = len(head) - len(head.lstrip(" -?"))
     return min(least, parent + explicit)

@@ -139,10 +139,7 @@ class WrittenPeriod(Spec):
 
 
 _GIVEN_SCHEMA = {
-    "anyOf": [
-        {"const": "workspace"},
-        {"type": "object", "additionalProperties": {"type": ["array", "object"]}},
-    ]
+    "anyOf": [{"const": "workspace"}, {"type": "object", "additionalProperties": {"type": ["array", "object"]}}]
 }
 
 
@@ -158,9 +155,7 @@ class WrittenScenario(Spec):
     today: Text | None = None
     calendar: Text | None = None
     periods: tuple[WrittenPeriod, ...] | None = None
-    given: Annotated[Literal["workspace"] | dict[str, WrittenRows], WithJsonSchema(_GIVEN_SCHEMA)] | None = (
-        None
-    )
+    given: Annotated[Literal["workspace"] | dict[str, WrittenRows], WithJsonSchema(_GIVEN_SCHEMA)] | None = None
     expect: WrittenExpect
     snapshot: bool | None = None
 
@@ -199,26 +194,19 @@ def _given(given: Entries) -> dict[str, Rows]:
 
 
 def _rows(entries: Entries, what: str) -> Rows | None:
-    given = [
-        name for name in _SOURCES if entries.node.get(name) is not None and entries.value(name) is not None
-    ]
+    given = [name for name in _SOURCES if entries.node.get(name) is not None and entries.value(name) is not None]
     if len(given) > 1:
         entries.report("W1701", f"{what} has {given[0]!r} and {given[1]!r}", given[1], "keep one of them")
     if not given and not entries.findings.partial:
         entries.findings.add(
-            "W1701",
-            f"{what} has no rows",
-            entries.node.head(),
-            "write `rows: [...]`, `file: path` or `csv: |`",
+            "W1701", f"{what} has no rows", entries.node.head(), "write `rows: [...]`, `file: path` or `csv: |`"
         )
     if not given:
         return None
     rows = entries.node.get("rows")
     written = None
     if given[0] == "rows" and rows is not None:
-        written = tuple(
-            FrozenMap({i.name: freeze(to_python(i.value)) for i in row.pairs()}) for row in rows.items()
-        )
+        written = tuple(FrozenMap({i.name: freeze(to_python(i.value)) for i in row.pairs()}) for row in rows.items())
     return Rows(
         rows=written,
         file=entries.located("file") if given[0] == "file" else None,
@@ -263,9 +251,7 @@ def _day(entries: Entries, name: str) -> dt.date | None:
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
-        entries.report(
-            "W1004", f"{name!r} has the invalid date {text!r}", name, "write for example 2026-01-31"
-        )
+        entries.report("W1004", f"{name!r} has the invalid date {text!r}", name, "write for example 2026-01-31")
         return None
 
 
@@ -278,10 +264,7 @@ def _moment(entries: Entries) -> dt.datetime | None:
         return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
     except (ValueError, OverflowError):  # moving the first or last representable day to UTC overflows
         entries.report(
-            "W1004",
-            f"'known_at' has the invalid time {text!r}",
-            "known_at",
-            "write for example 2026-01-31T12:00:00Z",
+            "W1004", f"'known_at' has the invalid time {text!r}", "known_at", "write for example 2026-01-31T12:00:00Z"
         )
         return None
 
@@ -311,12 +294,7 @@ def _period(entries: Entries) -> Period | None:
 
 _CONFIG_KEYS = {"match_mode": "match", "order_sensitive": "ordered", "validate_metadata": "metadata"}
 _KNOWN_CONFIG = (*_CONFIG_KEYS, "validate_traceability", "snapshot_on_failure")
-_TRACE_KEYS = {
-    "operation_order": "operation",
-    "change_type": "change",
-    "row_match": "match",
-    "expected_diff": "diff",
-}
+_TRACE_KEYS = {"operation_order": "operation", "change_type": "change", "row_match": "match", "expected_diff": "diff"}
 
 
 def normalize_scenario(node: Node, findings: list[Diagnostic]) -> Node:

@@ -39,24 +39,14 @@ def json_schema(kind: Kind) -> dict[str, Any]:
         definitions["Catalogue"] = _catalogue_schema()
     title = f"Weft {kind}"
     if kind == "settings":
-        return {
-            "$schema": DIALECT,
-            "title": title,
-            **_drop_titles(own),
-            "$defs": _drop_titles(definitions),
-        }
+        return {"$schema": DIALECT, "title": title, **_drop_titles(own), "$defs": _drop_titles(definitions)}
     definitions["Entity"] = own
     definitions["Named"] = _name_in_root_key(own, kind)
     forms: list[dict[str, Any]] = [{"$ref": "#/$defs/Entity"}]
     if kind == "scenario":
         forms.append({"$ref": "#/$defs/Catalogue"})
     inside = forms[0] if len(forms) == 1 else {"anyOf": forms}
-    wrapped = {
-        "type": "object",
-        "properties": {kind: inside},
-        "required": [kind],
-        "additionalProperties": False,
-    }
+    wrapped = {"type": "object", "properties": {kind: inside}, "required": [kind], "additionalProperties": False}
     return {
         "$schema": DIALECT,
         "title": title,
@@ -121,10 +111,7 @@ def _catalogue_schema() -> dict[str, Any]:
             "periods": {"type": "array", "items": {"$ref": "#/$defs/WrittenPeriod"}, "minItems": 1},
             "period": {"type": ["string", "number"]},
             "project": {"type": ["string", "object"]},
-            "input": {
-                "type": "object",
-                "properties": {"data": {"type": "object", "additionalProperties": rows}},
-            },
+            "input": {"type": "object", "properties": {"data": {"type": "object", "additionalProperties": rows}}},
             "expected_output": {"type": "object", "properties": {"data": rows}},
             "expected_trace": {"type": "array", "items": {"type": "object"}},
             "config": {"type": "object"},
@@ -137,9 +124,7 @@ def _drop_titles(value: Any) -> Any:
     """Return a schema without titles, which would only repeat the names of classes."""
     if isinstance(value, dict):
         return {
-            key: _drop_titles(inner)
-            for key, inner in value.items()
-            if not (key == "title" and isinstance(inner, str))
+            key: _drop_titles(inner) for key, inner in value.items() if not (key == "title" and isinstance(inner, str))
         }
     if isinstance(value, list):
         return [_drop_titles(inner) for inner in value]

@@ -154,17 +154,13 @@ class Node:
 
     def with_value(self, name: str, value: Node) -> Node:
         """Return a mapping with another value under an existing name."""
-        return replace(
-            self, value=tuple(i._replace(value=value) if i.name == name else i for i in self.value)
-        )
+        return replace(self, value=tuple(i._replace(value=value) if i.name == name else i for i in self.value))
 
     def map_values(self, change: Callable[[Node], Node], *names: str) -> Node:
         """Return a mapping with the values under `names`, or all of them, changed; other nodes stay."""
         if self.kind != "mapping":
             return self
-        changed = (
-            i._replace(value=change(i.value)) if not names or i.name in names else i for i in self.value
-        )
+        changed = (i._replace(value=change(i.value)) if not names or i.name in names else i for i in self.value)
         return replace(self, value=tuple(changed))
 
 

@@ -172,9 +172,7 @@ class Catalog:
                 continue
             for location in version.locations:
                 before = newest.get(location.period)
-                if location.version <= dataset.version and (
-                    before is None or before.version <= location.version
-                ):
+                if location.version <= dataset.version and (before is None or before.version <= location.version):
                     newest[location.period] = location
         return tuple(newest[period] for period in sorted(newest))
 

@@ -47,10 +47,7 @@ def check_resolver(resolver: Resolver) -> tuple[Diagnostic, ...]:
 
     >>> from weft.pipelines.model.values import LocatedText
     >>> path = PathStrategy(datasource="files", path="{{YYY}}.csv")
-    >>> rules = (
-    ...     Rule(name="all", strategy=path),
-    ...     Rule(name="old", strategy=path, when=LocatedText("period < '2025'")),
-    ... )
+    >>> rules = (Rule(name="all", strategy=path), Rule(name="old", strategy=path, when=LocatedText("period < '2025'")))
     >>> for finding in check_resolver(Resolver(id="r", name="r", version=1, status="active", rules=rules)):
     ...     print(finding.severity, finding.code, finding.message)
     error W1310 unknown token 'YYY'
@@ -194,11 +191,7 @@ def build_registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
         name=known[-1].name if known else name,
         version=known[-1].version + 1 if known else 1,
         status="active",
-        main_table=TableDef(
-            name=op.target.table or name,
-            columns=columns,
-            temporal_mode=_mode(op.target, written),
-        ),
+        main_table=TableDef(name=op.target.table or name, columns=columns, temporal_mode=_mode(op.target, written)),
         natural_key_columns=key if key and set(key) <= written else (),
         resolver_id=PUBLISHED,
         description=f"written by operation {op.seq} {op.name}",
@@ -228,9 +221,7 @@ def add_promised(catalog: Catalog) -> Catalog:
             if any(ref.name in pending for _, ref in list_dataset_references(project)):
                 continue
             names = _new_names(project, catalog)
-            outputs = {
-                op.register_as: op for op in examine_project(project, catalog).outputs if not op.before.open
-            }
+            outputs = {op.register_as: op for op in examine_project(project, catalog).outputs if not op.before.open}
             if set(names) <= outputs.keys():
                 new = tuple(build_registered_dataset(outputs[name], catalog) for name in names)
                 catalog = replace(catalog, promised=(*catalog.promised, *new))
@@ -253,9 +244,7 @@ def list_promised(project: Project, catalog: Catalog) -> Iterator[Diagnostic]:
         if not coming or catalog.versions(ref.name):
             continue
         maker = next(p for p in catalog.workspace.projects if coming[0].name in p.registers)
-        first = (
-            f"`weft project activate {quote_for_shell(maker.name)}`, then " if maker.status == "draft" else ""
-        )
+        first = f"`weft project activate {quote_for_shell(maker.name)}`, then " if maker.status == "draft" else ""
         yield Diagnostic(
             "W1214",
             f"dataset {ref.name!r} is not registered yet: project {maker.name!r} registers it when it runs",

@@ -108,9 +108,7 @@ def _operations(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Change]
     old, new = ({op["seq"]: op for op in ops} for ops in (before, after))
     for seq in sorted({*old, *new}):
         if seq not in old or seq not in new:
-            yield Change(
-                part="operations", what=f"operation {seq}", before=old.get(seq), after=new.get(seq), seq=seq
-            )
+            yield Change(part="operations", what=f"operation {seq}", before=old.get(seq), after=new.get(seq), seq=seq)
             continue
         for path, was, now in _leaves(old[seq], new[seq], ""):
             yield Change(part="operations", what=f"{seq} {path}", before=was, after=now, seq=seq)
@@ -130,9 +128,7 @@ def _leaves(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]
 
 def _pins(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Change]:
     def keyed(pins: Sequence[Any]) -> dict[str, Any]:
-        return {
-            f"{p['role']} {p['alias']}" + ("" if p["seq"] is None else f" of {p['seq']}"): p for p in pins
-        }
+        return {f"{p['role']} {p['alias']}" + ("" if p["seq"] is None else f" of {p['seq']}"): p for p in pins}
 
     old, new = keyed(before), keyed(after)
     for key in dict.fromkeys((*old, *new)):

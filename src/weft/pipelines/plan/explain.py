@@ -30,11 +30,7 @@ from weft.pipelines.plan.stages import Stage, list_stages, operation_type
 BROADCAST_UP_TO = 32 << 20
 """Largest size in bytes of a joined side that is broadcast."""
 
-_ON_MULTIPLE = {
-    "error": "at most 1 match (checked)",
-    "first": "the first match",
-    "all": "all matches",
-}
+_ON_MULTIPLE = {"error": "at most 1 match (checked)", "first": "the first match", "all": "all matches"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,10 +162,7 @@ def _report(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int 
         operations=tuple(map(_operation, plan.operations)),
         pins=plan.pins,
         joins=tuple(
-            _join(op.seq, step, sizes)
-            for op in plan.operations
-            if isinstance(op, ResolvedUpdate)
-            for step in op.joins
+            _join(op.seq, step, sizes) for op in plan.operations if isinstance(op, ResolvedUpdate) for step in op.joins
         ),
         writes=tuple(_write(op, catalog) for op in plan.operations if isinstance(op, ResolvedOutput)),
         stages=list_stages(plan),
@@ -225,10 +218,7 @@ def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> 
     )
 
 
-_WITHOUT_PERIOD = {
-    "period_start": "as of the period's first day",
-    "period_end": "as of the period's last day",
-}
+_WITHOUT_PERIOD = {"period_start": "as of the period's first day", "period_end": "as of the period's last day"}
 
 
 def _describe_filter(step: ResolvedJoinStep) -> str:
@@ -313,9 +303,7 @@ def _format_header(plan: ProjectPlan) -> str:
     return "   ".join(parts)
 
 
-def _describe_operation(
-    op: ResolvedOperation, catalog: Catalog | None, sizes: Mapping[str, int | None]
-) -> list[str]:
+def _describe_operation(op: ResolvedOperation, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> list[str]:
     lines: list[str] = []
     if op.selector is not None and not isinstance(op, ResolvedAppend):
         lines.append(f"where {render(op.selector)}")
@@ -327,14 +315,10 @@ def _describe_operation(
         case ResolvedAggregate():
             lines.append(f"one row for each {', '.join(n for n, _ in op.keys)}")
         case ResolvedAppend():
-            lines.append(
-                f"rows of {op.read.dataset}" + (f" where {render(op.selector)}" if op.selector else "")
-            )
+            lines.append(f"rows of {op.read.dataset}" + (f" where {render(op.selector)}" if op.selector else ""))
         case ResolvedOutput():
             version = _next_version(op, catalog)
-            registered = (
-                f"  -> {op.register_as}" + (f" v{version}" if version else "") if op.register_as else ""
-            )
+            registered = f"  -> {op.register_as}" + (f" v{version}" if version else "") if op.register_as else ""
             lines.append(f"{op.target.location}  {op.mode}{registered}")
     if not isinstance(op, ResolvedAppend) and op.lookups:
         lines.append(f"lookups {', '.join(step.alias for step in op.lookups)}")

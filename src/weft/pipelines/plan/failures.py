@@ -23,9 +23,7 @@ _RULES: tuple[tuple[str, str, tuple[Code, ...]], ...] = (
     ("VAL-008", "UnresolvedJoinSource", ("W1201", "W1202", "W1203", "W1213")),
     ("VAL-009", "DuplicateOperationOrder", ("W1009",)),
 )  # fmt: skip
-_BY_CODE: Mapping[Code, tuple[str, str]] = {
-    code: (rule, type) for rule, type, codes in _RULES for code in codes
-}
+_BY_CODE: Mapping[Code, tuple[str, str]] = {code: (rule, type) for rule, type, codes in _RULES for code in codes}
 NAMED_SELECTOR = ("VAL-005", "ExpressionSyntaxError")
 """Rule and type of a named selector that is invalid or not a condition."""
 

@@ -44,9 +44,7 @@ class ConflictReport(Document):
     """Every breaking change between two versions of a dataset, for one project.
 
     >>> gone = BreakingChange(column="rate", change_type="removed", affected_operations=(10,))
-    >>> report = ConflictReport(
-    ...     dataset_id="fx", dataset_version_from=1, dataset_version_to=2, breaking_changes=(gone,)
-    ... )
+    >>> report = ConflictReport(dataset_id="fx", dataset_version_from=1, dataset_version_to=2, breaking_changes=(gone,))
     >>> ConflictReport.from_dict(report.to_dict()) == report
     True
     """
@@ -60,9 +58,7 @@ class ConflictReport(Document):
 Uses = Mapping[tuple[str, str], tuple[int, ...]]
 
 
-def find_breaking_changes(
-    old: Dataset, new: Dataset, project: Project, catalog: Catalog
-) -> ConflictReport | None:
+def find_breaking_changes(old: Dataset, new: Dataset, project: Project, catalog: Catalog) -> ConflictReport | None:
     """Return the breaking changes from `old` to `new` for a project, or None.
 
     Raises `ActivationError` when the project is invalid with the old version too.
@@ -75,9 +71,7 @@ def find_breaking_changes(
     for tables, column, label, change in changed:
         seqs = {seq for table in tables for seq in uses.get((old.id, f"{table}.{column}"), ())}
         if seqs:
-            breaking.append(
-                BreakingChange(column=label, change_type=change, affected_operations=tuple(sorted(seqs)))
-            )
+            breaking.append(BreakingChange(column=label, change_type=change, affected_operations=tuple(sorted(seqs))))
     if not breaking:
         return None
     return ConflictReport(
@@ -132,9 +126,7 @@ def describe_conflict(report: ConflictReport, new: Dataset, project: Project) ->
     return tuple(_describe_change(change, report, new, project) for change in report.breaking_changes)
 
 
-def _describe_change(
-    change: BreakingChange, report: ConflictReport, new: Dataset, project: Project
-) -> Diagnostic:
+def _describe_change(change: BreakingChange, report: ConflictReport, new: Dataset, project: Project) -> Diagnostic:
     seqs = ", ".join(map(str, change.affected_operations))
     words = change.change_type.replace("_", " ")
     first = project.operation(change.affected_operations[0])

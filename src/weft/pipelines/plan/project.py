@@ -17,12 +17,7 @@ from weft.pipelines.plan.failures import Failure as Failure  # noqa: PLC0414  # 
 from weft.pipelines.plan.operations.context import PlanContext, missing_dataset_error
 from weft.pipelines.plan.operations.output import resolve_output
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput, WorkingSet
-from weft.pipelines.plan.operations.rows import (
-    build_working_set,
-    resolve_aggregate,
-    resolve_append,
-    resolve_delete,
-)
+from weft.pipelines.plan.operations.rows import build_working_set, resolve_aggregate, resolve_append, resolve_delete
 from weft.pipelines.plan.operations.unknown import KEY_UNKNOWN, add_mentioned_columns, unknown_input
 from weft.pipelines.plan.operations.update import resolve_update
 from weft.pipelines.plan.reads import DatasetPin as DatasetPin  # noqa: PLC0414
@@ -170,9 +165,7 @@ def _resolve(
         return None, _remove_duplicates(failures), operations
     _warn_of_unread(project, context)
     if draft:
-        operations = separate_outputs(
-            operations, f"{catalog.settings.sandbox.path.rstrip('/')}/{project.name}"
-        )
+        operations = separate_outputs(operations, f"{catalog.settings.sandbox.path.rstrip('/')}/{project.name}")
     reads = collect_reads(read, operations)
     plan = ProjectPlan(
         project=project,
@@ -206,11 +199,7 @@ def _open_input(project: Project, context: PlanContext) -> tuple[PlanContext, Wo
         context = replace(context, lookups=resolve_lookups(dataset, context.catalog))
     working = build_working_set(dataset)
     columns = tuple(c.name for c in dataset.main_table.columns)
-    return (
-        context,
-        working,
-        context.read("input", "input", dataset, dataset.main_table, columns, alias="input"),
-    )
+    return (context, working, context.read("input", "input", dataset, dataset.main_table, columns, alias="input"))
 
 
 def _resolve_operations(
@@ -232,10 +221,7 @@ def _resolve_operations(
         deleted = deleted or op.type == "delete"
     if not project.operations:
         problem = OperationError(
-            "the project has no operations",
-            code="W1401",
-            help="add an operation",
-            at=project.at.of("operations"),
+            "the project has no operations", code="W1401", help="add an operation", at=project.at.of("operations")
         )
         failures.append(Failure.of(problem.diagnostics[0], None))
     return tuple(operations), working
@@ -247,10 +233,7 @@ def _warn_of_unread(project: Project, context: PlanContext) -> None:
     for op in project.operations:
         if op.seq > last and not isinstance(op.arguments, Unread):
             context.warn(
-                "W1401",
-                f"operation {op} has no effect on any output",
-                "add an output after it",
-                op.at.of("seq"),
+                "W1401", f"operation {op} has no effect on any output", "add an output after it", op.at.of("seq")
             )
 
 
@@ -261,10 +244,7 @@ def _check_seqs(project: Project, failures: list[Failure]) -> None:
             continue
         if op.seq in used:
             finding = Diagnostic(
-                "W1009",
-                f"seq {op.seq} is used twice",
-                help="give each operation its own seq",
-                at=op.at.of("seq"),
+                "W1009", f"seq {op.seq} is used twice", help="give each operation its own seq", at=op.at.of("seq")
             )
             failures.append(Failure.of(finding, op.seq))
         used.add(op.seq)

@@ -92,9 +92,7 @@ def build_filter(
     return TemporalFilter(mode=mode, instant=_instant(as_of, period), known_at=known_at)
 
 
-def list_period_identifiers(
-    period: Period, calendar: Calendar, *, data_level: str | None = None
-) -> tuple[str, ...]:
+def list_period_identifiers(period: Period, calendar: Calendar, *, data_level: str | None = None) -> tuple[str, ...]:
     """Return the identifier of a period and of all periods inside it, level by level."""
     identifiers = [period.identifier]
     for level in calendar.below(period.level):

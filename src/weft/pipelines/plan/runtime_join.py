@@ -50,9 +50,7 @@ def compile_failure(message: str, help: str = "", at: Source | None = None) -> D
 
 def as_condition_findings(problem: WeftError) -> tuple[Diagnostic, ...]:
     """Return findings of an expression as findings of a join condition."""
-    return tuple(
-        d if d.code in _KEPT else compile_failure(d.message, d.help, _source(d)) for d in problem.diagnostics
-    )
+    return tuple(d if d.code in _KEPT else compile_failure(d.message, d.help, _source(d)) for d in problem.diagnostics)
 
 
 def _source(finding: Diagnostic) -> Source | None:

@@ -157,9 +157,7 @@ def _same_target(first: _Claim, second: _Claim) -> Diagnostic:
         what = f"operations {first} and {second} both write to {second.location}"
         why = "the rows of one would replace those of the other"
     else:
-        what = (
-            f"operations {first} and {second} write into each other: {first.location} and {second.location}"
-        )
+        what = f"operations {first} and {second} write into each other: {first.location} and {second.location}"
         why = "replacing the outer folder would remove the inner one"
     return Diagnostic(
         "W1418",
@@ -257,19 +255,14 @@ def _shared(first: _Claim, second: _Claim) -> Diagnostic:
     )
 
 
-def separate_outputs(
-    operations: tuple[ResolvedOperation, ...], sandbox: str
-) -> tuple[ResolvedOperation, ...]:
+def separate_outputs(operations: tuple[ResolvedOperation, ...], sandbox: str) -> tuple[ResolvedOperation, ...]:
     """Return the operations of a draft with separate folders for outputs that would share one in the sandbox.
 
     Tables of two databases, or an absolute and a relative path, can have the same name below the sandbox.
     """
     outputs = [op for op in operations if isinstance(op, ResolvedOutput)]
     crowded = {
-        op.seq
-        for a, b in combinations(outputs, 2)
-        if _folder(a.target).overlaps(_folder(b.target))
-        for op in (a, b)
+        op.seq for a, b in combinations(outputs, 2) if _folder(a.target).overlaps(_folder(b.target)) for op in (a, b)
     }
     return tuple(
         replace(op, target=replace(op.target, location=_inserted(op.target.location, sandbox, str(op.seq))))

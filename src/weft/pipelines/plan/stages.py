@@ -95,16 +95,12 @@ def list_stages(plan: ProjectPlan) -> tuple[Stage, ...]:
         if rest and pending and op.seq in requested:
             stages.append(_checkpoint(last, "requested by the operation"))
             pending = 0
-        elif pending >= plan.project.checkpoint_every and not all(
-            isinstance(o, ResolvedOutput) for o in rest
-        ):
+        elif pending >= plan.project.checkpoint_every and not all(isinstance(o, ResolvedOutput) for o in rest):
             stages.append(_checkpoint(last, f"after {pending} operations"))
             pending = 0
     outputs = [str(op.seq) for op in plan.operations if isinstance(op, ResolvedOutput)]
     if outputs:
-        stages.append(
-            Stage(kind="publish", seq=None, title="Publish", detail=(f"outputs {', '.join(outputs)}",))
-        )
+        stages.append(Stage(kind="publish", seq=None, title="Publish", detail=(f"outputs {', '.join(outputs)}",)))
     return tuple(stages)
 
 
@@ -124,9 +120,7 @@ def _reads(op: ResolvedOperation, opened: set[str]) -> list[Read]:
 def _read(read: Read, seq: int | None) -> Stage:
     places = tuple(str(location) for location in read.locations)
     detail = (*places, str(read.filter), f"columns {', '.join(read.columns)}")
-    return Stage(
-        kind="read", seq=seq, title=f"{read.dataset}: {read.table.name}", detail=detail, inputs=(read.name,)
-    )
+    return Stage(kind="read", seq=seq, title=f"{read.dataset}: {read.table.name}", detail=detail, inputs=(read.name,))
 
 
 def _joins(op: ResolvedOperation) -> list[Stage]:

@@ -40,9 +40,7 @@ def find_column_uses(input: Read, operations: Iterable[ResolvedOperation]) -> Ma
 def _uses(op: ResolvedOperation, input: Read) -> Iterator[Use]:
     if isinstance(op, ResolvedAppend):
         expressions = (op.selector, *(k for _, k in op.keys or ()), *(v for _, v, _ in op.values))
-        yield from (
-            _use(op.read, s[1]) for s in _slots(expressions) if s[0] == "w" and _declares(op.read, s[1])
-        )
+        yield from (_use(op.read, s[1]) for s in _slots(expressions) if s[0] == "w" and _declares(op.read, s[1]))
         names = [name for name, _, _ in op.values] + [name for name, _ in op.keys or ()]
         yield from (_use(input, name) for name in names if _declares(input, name))
         return
@@ -134,9 +132,7 @@ def _list_reads(op: ResolvedOperation) -> tuple[Read, ...]:
     return (op.read,) if isinstance(op, ResolvedAppend) else lookups
 
 
-def share_reads(
-    operations: tuple[ResolvedOperation, ...], reads: tuple[Read, ...]
-) -> tuple[ResolvedOperation, ...]:
+def share_reads(operations: tuple[ResolvedOperation, ...], reads: tuple[Read, ...]) -> tuple[ResolvedOperation, ...]:
     """Return the operations with each lookup reading all the columns that the project needs of it."""
     by_name = {read.name: read for read in reads}
 

@@ -20,12 +20,7 @@ from weft.io.spark.files import stage_files
 from weft.io.spark.session import Session
 from weft.io.staged import Staged, file_hash
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.operations.resolved import (
-    ResolvedDelete,
-    ResolvedOperation,
-    ResolvedOutput,
-    WorkingSet,
-)
+from weft.pipelines.plan.operations.resolved import ResolvedDelete, ResolvedOperation, ResolvedOutput, WorkingSet
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.stages import list_stages
@@ -143,9 +138,7 @@ class Work:
         )
 
     def _read(self, read: Read) -> DataFrame:
-        return read_table(
-            self.session.spark, read, self.catalog, self.root, run_at=self.moment.at, notice=self._notice
-        )
+        return read_table(self.session.spark, read, self.catalog, self.root, run_at=self.moment.at, notice=self._notice)
 
     def _notice(self, finding: Diagnostic) -> None:
         if finding not in self.warnings:
@@ -250,13 +243,7 @@ class _Walk:
         def action() -> Staged:
             rows = lower_output(self.frame(), op, self.env)
             return stage_output(
-                rows,
-                op,
-                folder,
-                run_id=work.run.id,
-                rows_of=work.rows_of,
-                catalog=work.catalog,
-                root=work.root,
+                rows, op, folder, run_id=work.run.id, rows_of=work.rows_of, catalog=work.catalog, root=work.root
             )
 
         staged = self._act((*self.pending, op), action)

@@ -80,10 +80,7 @@ def run_project(
         prepared = replace(prepared, warnings=(*(r.note for r in recovered), *prepared.warnings))
         # One transaction writes the snapshot and takes the lock of project and period: from here on the run exists.
         run = create_run(prepared, store, opened, options)
-    with (
-        open_work(prepared, run, root, store, opened, progress or Silent()) as work,
-        record_end(work) as findings,
-    ):
+    with open_work(prepared, run, root, store, opened, progress or Silent()) as work, record_end(work) as findings:
         # Read the inputs, chain the operations, stage every output where nobody sees it.
         outputs = run_operations(work)
         # All outputs come to their targets together; then one transaction registers datasets and completes the run.
@@ -213,9 +210,7 @@ def record_end(work: Work) -> Iterator[list[Diagnostic]]:
             raise
         else:
             error = explain_failure(problem, "the run")
-            failure = RunFailure(
-                operation_order=None, code=error.code, message=error.message, detail=str(error)
-            )
+            failure = RunFailure(operation_order=None, code=error.code, message=error.message, detail=str(error))
             findings += _failed(work, failure, error)
     finally:
         work.progress.finished()

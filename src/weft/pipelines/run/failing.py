@@ -40,14 +40,9 @@ class OperationFailedError(Exception):
 
     def failure(self) -> RunFailure:
         """Return the record for the store."""
-        together = (
-            f"operations {', '.join(map(str, self.seqs))} ran as one step\n" if len(self.seqs) > 1 else ""
-        )
+        together = f"operations {', '.join(map(str, self.seqs))} ran as one step\n" if len(self.seqs) > 1 else ""
         return RunFailure(
-            operation_order=self.seq,
-            code=self.error.code,
-            message=self.error.message,
-            detail=f"{together}{self.error}",
+            operation_order=self.seq, code=self.error.code, message=self.error.message, detail=f"{together}{self.error}"
         )
 
 

@@ -307,9 +307,7 @@ def is_whole(move: Move) -> bool:
     if _is_in(move):
         return True
     try:
-        if _is_marked(
-            move, move.backup
-        ):  # undoing the move was interrupted: the new files are still in the backup
+        if _is_marked(move, move.backup):  # undoing the move was interrupted: the new files are still in the backup
             _renamed(move, move.backup, move.source)
         verify(move)
     except RunError:
@@ -360,11 +358,7 @@ def unfinished(run_id: str, why: str) -> RunError:
 
 def no_space(where: str, why: str) -> RunError:
     """Return the error for a disk that is full."""
-    return RunError(
-        f"no space for {where}: {why}",
-        code="W1508",
-        help="free space on the disk; nothing was published",
-    )
+    return RunError(f"no space for {where}: {why}", code="W1508", help="free space on the disk; nothing was published")
 
 
 def _sync(path: Path) -> None:

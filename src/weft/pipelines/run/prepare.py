@@ -85,9 +85,7 @@ def prepare(
         check_open(requested, correction=options.correction)
     run_at = options.run_at or dt.datetime.now(dt.UTC)
     known_at = options.known_at or run_at
-    plan = resolve_project(
-        project, catalog, period=requested, calendar=calendar, known_at=known_at, draft=draft
-    )
+    plan = resolve_project(project, catalog, period=requested, calendar=calendar, known_at=known_at, draft=draft)
     check_outputs(plan, catalog)
     if options.plan is not None:
         check_plan(options.plan, plan, catalog)
@@ -110,9 +108,7 @@ def check_open(period: Period, *, correction: bool) -> None:
     if period.status == "locked":
         raise RunError(f"period {period} is locked", code="W1506", help="nothing can be published for it")
     if period.status == "closed" and not correction:
-        raise RunError(
-            f"period {period} is closed", code="W1505", help="pass `--correction` to run it anyway"
-        )
+        raise RunError(f"period {period} is closed", code="W1505", help="pass `--correction` to run it anyway")
 
 
 def check_plan(file: Path, plan: ProjectPlan, catalog: Catalog) -> None:

@@ -135,9 +135,7 @@ def plain_value(value: Any, field: Field) -> Any:
 def collect_rows(df: DataFrame, fields: Sequence[Field]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a frame as Python values."""
     F: Any = functions_of(df)
-    wanted = df.select(
-        *(plain_column(F.col(quote(f.name)), f, F).alias(f"c{i}") for i, f in enumerate(fields))
-    )
+    wanted = df.select(*(plain_column(F.col(quote(f.name)), f, F).alias(f"c{i}") for i, f in enumerate(fields)))
     for row in wanted.collect():
         yield {f.name: plain_value(row[i], f) for i, f in enumerate(fields)}
 
@@ -184,12 +182,7 @@ def preview(
     wanted = calendar.parse(period) if isinstance(period, str) else period
     run_at = options.run_at or dt.datetime.now(dt.UTC)
     plan = resolve_project(
-        project,
-        catalog,
-        period=wanted,
-        calendar=calendar,
-        known_at=options.known_at or run_at,
-        draft=True,
+        project, catalog, period=wanted, calendar=calendar, known_at=options.known_at or run_at, draft=True
     )
     position = next((i for i, op in enumerate(plan.operations) if op.seq == seq), None)
     if position is None:
@@ -205,11 +198,7 @@ def preview(
         session=spark,
         read=lambda read: read_table(spark, read, catalog, workspace.root, run_at=run_at),
         run=RunMoment(
-            run_id=PREVIEW,
-            project_id=project.id,
-            period=wanted,
-            at=run_at,
-            today=options.today or run_at.date(),
+            run_id=PREVIEW, project_id=project.id, period=wanted, at=run_at, today=options.today or run_at.date()
         ),
     )
     try:
@@ -235,9 +224,7 @@ def _condition(text: str, working: WorkingSet) -> Any:
     return typed
 
 
-def _changed(
-    frame: WorkingFrame, plan: ProjectPlan, position: int, env: Lowering, most: int, typed: Any
-) -> Preview:
+def _changed(frame: WorkingFrame, plan: ProjectPlan, position: int, env: Lowering, most: int, typed: Any) -> Preview:
     op = plan.operations[position]
     after = lower_operation(frame, op, env)
     chosen = after if typed is None else after.with_rows(after.df.filter(holds(typed, after.F, env)))

@@ -80,12 +80,7 @@ class Meter:
 
 @contextmanager
 def watched(
-    session: Session,
-    tag: str,
-    seqs: Sequence[int],
-    progress: Progress,
-    lost: Callable[[], bool],
-    every: float = EVERY,
+    session: Session, tag: str, seqs: Sequence[int], progress: Progress, lost: Callable[[], bool], every: float = EVERY
 ) -> Iterator[None]:
     """Report the progress of the operations of one action; interrupt it when the run is `lost`.
 

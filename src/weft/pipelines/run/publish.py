@@ -57,9 +57,7 @@ def registrations(plan: ProjectPlan, catalog: Catalog, run_id: str, root: Path) 
     return tuple(
         Registration(
             dataset=build_registered_dataset(op, catalog),
-            location=_location(
-                op.target, "" if plan.period is None else plan.period.identifier, run_id, root
-            ),
+            location=_location(op.target, "" if plan.period is None else plan.period.identifier, run_id, root),
             seq=op.seq,
         )
         for op in plan.operations
@@ -259,9 +257,7 @@ def recover(store: Store, root: Path, *, session: Any = None) -> tuple[Recovered
     A run that was publishing is completed: its data is complete and verified.  Any other run fails; its staged
     data stays, so that it can be resumed.
     """
-    results = [
-        recovered for run in store.abandoned() if (recovered := _recover_run(run, store, root, session))
-    ]
+    results = [recovered for run in store.abandoned() if (recovered := _recover_run(run, store, root, session))]
     _sweep(store, root)
     return tuple(results)
 
@@ -291,9 +287,7 @@ def _waiting(run: RunRecord, why: str) -> Recovered:
     return Recovered(run_id=run.id, outcome="waiting", note=note)
 
 
-def _roll_forward(
-    run: RunRecord, outputs: Sequence[OutputRecord], store: Store, root: Path, session: Any
-) -> Recovered:
+def _roll_forward(run: RunRecord, outputs: Sequence[OutputRecord], store: Store, root: Path, session: Any) -> Recovered:
     snapshot = store.snapshot(run.id)
     plan, catalog = replay_plan(snapshot, root)
     modes = {op.seq: op.mode for op in plan.operations if hasattr(op, "mode")}

@@ -108,9 +108,7 @@ class RerunReport(RunReport):
     rerun_of: Annotated[str | None, {"type": "string"}] = None
 
 
-def output_reports(
-    outputs: tuple[OutputRecord, ...], locations: Mapping[int, str]
-) -> tuple[OutputReport, ...]:
+def output_reports(outputs: tuple[OutputRecord, ...], locations: Mapping[int, str]) -> tuple[OutputReport, ...]:
     """Return the outputs that are published; `locations` are the locations as users see them."""
     return tuple(
         OutputReport.of(output, locations.get(output.seq, output.target))

@@ -22,14 +22,7 @@ from weft.pipelines.run.engine import Kept, whole_steps
 from weft.pipelines.run.execute import Opener, continue_run, create_run
 from weft.pipelines.run.failing import explain_errors, explain_failure
 from weft.pipelines.run.moving import Move, move_back, verify
-from weft.pipelines.run.prepare import (
-    Prepared,
-    RunOptions,
-    check_open,
-    check_targets,
-    inputs_of,
-    locations_of,
-)
+from weft.pipelines.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
 from weft.pipelines.run.progress import Progress, Silent
 from weft.pipelines.run.publish import recover, replay_plan
 from weft.pipelines.run.report import RunReport, report_of
@@ -92,9 +85,7 @@ def _undo_publishing(run: RunRecord, store: Store) -> None:
             store.output_staged(replace(output, state="staged"))
 
 
-def _as_it_is(
-    run: RunRecord, plan: ProjectPlan, store: Store, snapshot: Mapping[str, Any], root: Path
-) -> RunReport:
+def _as_it_is(run: RunRecord, plan: ProjectPlan, store: Store, snapshot: Mapping[str, Any], root: Path) -> RunReport:
     note = Diagnostic(
         "W1503",
         f"run {short_id(run.id)} is completed and cannot be resumed",
@@ -118,9 +109,7 @@ def kept_of(run: RunRecord, plan: ProjectPlan, store: Store, root: Path) -> Kept
     the current rows of its target.
     """
     merges = {op.seq for op in plan.operations if isinstance(op, ResolvedOutput) and op.mode == "merge"}
-    outputs = tuple(
-        o for o in store.outputs(run.id) if o.state == "staged" and o.seq not in merges and _is_staged(o)
-    )
+    outputs = tuple(o for o in store.outputs(run.id) if o.state == "staged" and o.seq not in merges and _is_staged(o))
     staged = {o.seq for o in outputs}
     needed = [op.seq for op in plan.operations if isinstance(op, ResolvedOutput) and op.seq not in staged]
     first = min(needed, default=None)
@@ -170,12 +159,7 @@ def rerun(
     unchanged = _same_rows(plan, catalog, snapshot, root, kept, open_session)
     prepared = _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs)
     same = prepared.identical and options.known_at is None
-    prepared = replace(
-        prepared,
-        identical=same,
-        rerun_of=run.id,
-        rows_of=origin_of(run, store) if same else None,
-    )
+    prepared = replace(prepared, identical=same, rerun_of=run.id, rows_of=origin_of(run, store) if same else None)
     if not same:
         _check_appended(plan, run, store)
     opened = open_session()

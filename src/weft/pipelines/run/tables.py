@@ -161,9 +161,7 @@ class _Tables:
         source = self.catalog.datasource(name)
         if source is None:
             raise RunError(
-                f"unknown datasource {name!r} of the output",
-                code="W1512",
-                help="restore its file in datasources/",
+                f"unknown datasource {name!r} of the output", code="W1512", help="restore its file in datasources/"
             )
         return source
 

@@ -48,11 +48,7 @@ def local_workers(python: str) -> WorkerPython:
     try:
         # The program that Spark itself would start.
         ran = subprocess.run(  # noqa: S603
-            [python, "-c", _SCRIPT, *WORKERS_NEED],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
+            [python, "-c", _SCRIPT, *WORKERS_NEED], capture_output=True, text=True, check=False, timeout=_SECONDS
         )
     except OSError as cause:
         return _unable(python, f"{python} does not start: {cause.strerror}")
@@ -107,9 +103,7 @@ def _failed(failure: Exception) -> WorkerPython:
 def _check(name: str, version: str, packages: Mapping[str, str | None]) -> WorkerPython:
     has = {package: found for package, found in packages.items() if found is not None}
     missing = [package for package in WORKERS_NEED if package not in has]
-    old = [
-        p for p, oldest in WORKERS_NEED.items() if p in has and parse_release(has[p]) < parse_release(oldest)
-    ]
+    old = [p for p, oldest in WORKERS_NEED.items() if p in has and parse_release(has[p]) < parse_release(oldest)]
     if parse_release(version)[:2] != sys.version_info[:2]:
         ours = f"{sys.version_info.major}.{sys.version_info.minor}"
         return _unable(name, f"{name} for workers, and Python {ours} for the driver", has)

@@ -62,9 +62,7 @@ class Comparing:
     tolerance: Decimal | None = None
 
 
-def compare_rows(
-    expected: Sequence[Values], actual: Sequence[Values], how: Comparing
-) -> tuple[Mismatch, ...]:
+def compare_rows(expected: Sequence[Values], actual: Sequence[Values], how: Comparing) -> tuple[Mismatch, ...]:
     """Return the differences between the actual and the expected rows."""
     if how.ordered:
         return _in_order(expected, actual, how)
@@ -83,9 +81,7 @@ def _cut(row: Values, expected: Sequence[Values]) -> Values:
 
 def _differing(expected: Values, actual: Values, how: Comparing) -> tuple[str, ...]:
     return tuple(
-        name
-        for name, value in expected.items()
-        if name not in actual or not equal(value, actual[name], how.tolerance)
+        name for name, value in expected.items() if name not in actual or not equal(value, actual[name], how.tolerance)
     )
 
 
@@ -162,9 +158,7 @@ def _in_order(expected: Sequence[Values], actual: Sequence[Values], how: Compari
     return tuple(found)
 
 
-def _subsequence(
-    expected: Sequence[Values], actual: Sequence[Values], how: Comparing
-) -> tuple[Mismatch, ...]:
+def _subsequence(expected: Sequence[Values], actual: Sequence[Values], how: Comparing) -> tuple[Mismatch, ...]:
     found, start = [], 0
     for row in expected:
         here = next((i for i in range(start, len(actual)) if not _differing(row, actual[i], how)), None)
@@ -203,16 +197,8 @@ def describe_mismatch(mismatch: Mismatch, key: tuple[str, ...] = ()) -> list[str
         rest = [f"{n} {cell_text(v)}" for n, v in row.items() if n not in named]
         lines += [f"    {', '.join(rest)}"] if rest else []
     for column in mismatch.columns:
-        was = (
-            "(missing)"
-            if column not in (mismatch.expected or {})
-            else cell_text((mismatch.expected or {})[column])
-        )
-        now = (
-            "(missing)"
-            if column not in (mismatch.actual or {})
-            else cell_text((mismatch.actual or {})[column])
-        )
+        was = "(missing)" if column not in (mismatch.expected or {}) else cell_text((mismatch.expected or {})[column])
+        now = "(missing)" if column not in (mismatch.actual or {}) else cell_text((mismatch.actual or {})[column])
         lines.append(f"    {column}   expected {was}   actual {now}")
     return lines
 
@@ -246,9 +232,7 @@ def compare_trace(
             )
     if expect.trace_match == "exact":
         found += [
-            Mismatch(
-                kind="extra_event", operation=e.operation, actual=_shown(e), text=f"a row was {e.change}"
-            )
+            Mismatch(kind="extra_event", operation=e.operation, actual=_shown(e), text=f"a row was {e.change}")
             for e in left
         ]
     return tuple(found)
@@ -266,9 +250,7 @@ def typed_trace(
             help=f"operations with a trace are {format_list(str(seq) for seq in types)}; outputs make no events",
             at=expected_event.at.of("operation"),
         )
-    match = {
-        name: _typed(value, name, columns, expected_event) for name, value in expected_event.match.items()
-    }
+    match = {name: _typed(value, name, columns, expected_event) for name, value in expected_event.match.items()}
     diff = {
         name: tuple(_typed(v, name, columns, expected_event) for v in pair)
         for name, pair in expected_event.diff.items()
@@ -287,9 +269,7 @@ def _typed(value: Any, name: str, columns: Mapping[str, DType], expected_event: 
     return typed_value(value, columns[name], expected_event.at.whole)
 
 
-def _is_about(
-    event: Event, expected_event: TraceExpected, match: Mapping[str, Any], tolerance: Decimal | None
-) -> bool:
+def _is_about(event: Event, expected_event: TraceExpected, match: Mapping[str, Any], tolerance: Decimal | None) -> bool:
     """Whether an event is of the operation and the kind, and its row, before or after, is the one meant."""
     if (event.operation, event.change) != (expected_event.operation, expected_event.change):
         return False

@@ -22,13 +22,7 @@ from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.failing import explain_failure
 from weft.pipelines.run.preview import Event, changed_rows, collect_rows, events_of
-from weft.pipelines.scenarios.compare import (
-    Comparing,
-    Mismatch,
-    compare_rows,
-    compare_trace,
-    metadata_mismatches,
-)
+from weft.pipelines.scenarios.compare import Comparing, Mismatch, compare_rows, compare_trace, metadata_mismatches
 from weft.pipelines.scenarios.planning import PlannedScenario, missing_codes, plan_scenario, traced_types
 from weft.pipelines.scenarios.reports import ScenarioResult
 from weft.pipelines.scenarios.values import typed_rows, written_rows
@@ -115,9 +109,7 @@ def produce(
     scenario: Scenario, workspace: Workspace, reader: StoreReader | None, session: Session, folder: Path
 ) -> Produced:
     """Compute the output and the changes of a scenario."""
-    planned = plan_scenario(
-        scenario, build_catalog(workspace, reader), folder, partial(_read_parquet, session)
-    )
+    planned = plan_scenario(scenario, build_catalog(workspace, reader), folder, partial(_read_parquet, session))
     plan, catalog, period = planned.plan, planned.catalog, planned.period
     moment = RunMoment(
         run_id=TEST_RUN,
@@ -164,9 +156,7 @@ def _read_parquet(session: Session, path: Path) -> Sequence[Row]:
     return tuple(collect_rows(frame, schema_of(frame).fields))
 
 
-def compare_result(
-    scenario: Scenario, produced: Produced, root: Path, session: Session
-) -> tuple[Mismatch, ...]:
+def compare_result(scenario: Scenario, produced: Produced, root: Path, session: Session) -> tuple[Mismatch, ...]:
     """Return the differences between the result and the expectations."""
     return tuple(_mismatches(scenario, produced, root, session))
 
@@ -202,9 +192,7 @@ def _data(scenario: Scenario, produced: Produced, root: Path, session: Session) 
     if expect.columns == "exact":
         more = [n for n in types if n not in named and (expect.metadata or n not in OWN_NAMES)]
         if more and written:
-            yield Mismatch(
-                kind="schema", columns=tuple(more), text=f"the output also has {format_list(more)}"
-            )
+            yield Mismatch(kind="schema", columns=tuple(more), text=f"the output also has {format_list(more)}")
     expected = typed_rows(written, types, expect.data, "the expected output", given=False)
     how = Comparing(
         match=expect.match,

@@ -59,12 +59,7 @@ class Table:
 
 
 def with_given(
-    scenario: Scenario,
-    project: Project,
-    catalog: Catalog,
-    period: Period,
-    folder: Path,
-    read_parquet: ReadParquet,
+    scenario: Scenario, project: Project, catalog: Catalog, period: Period, folder: Path, read_parquet: ReadParquet
 ) -> tuple[Workspace, Project]:
     """Write the given tables into a folder; return the workspace and the project that read them there."""
     workspace = catalog.workspace
@@ -98,9 +93,7 @@ def with_given(
     overrides = {**project.resolver_overrides, **{id: f"{GIVEN}/{id}" for id in chosen}}
     return (
         replace(
-            workspace,
-            resolvers=(*workspace.resolvers, *resolvers),
-            datasources=(*workspace.datasources, *sources),
+            workspace, resolvers=(*workspace.resolvers, *resolvers), datasources=(*workspace.datasources, *sources)
         ),
         replace(project, resolver_overrides=FrozenMap(overrides)),
     )
@@ -171,9 +164,7 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]], table: Table) -> 
 def json_text(rows: Sequence[Mapping[str, Any]], table: Table) -> str:
     """Return rows as one object per line, with every value as a string."""
     names = _names(rows, table)
-    lines = (
-        json.dumps({n: None if row.get(n) is None else cell_text(row[n]) for n in names}) for row in rows
-    )
+    lines = (json.dumps({n: None if row.get(n) is None else cell_text(row[n]) for n in names}) for row in rows)
     return "".join(f"{line}\n" for line in lines)
 
 

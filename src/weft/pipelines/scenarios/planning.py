@@ -42,9 +42,7 @@ class PlannedScenario:
         return tuple(self.output.before.schema[name] for name in self.output.columns)
 
 
-def plan_scenario(
-    scenario: Scenario, base: Catalog, folder: Path, read_parquet: ReadParquet
-) -> PlannedScenario:
+def plan_scenario(scenario: Scenario, base: Catalog, folder: Path, read_parquet: ReadParquet) -> PlannedScenario:
     """Plan the project of a scenario on its given tables, which are written into a folder."""
     project = replace(project_of(scenario, base), status="draft")
     calendar = calendar_of(scenario, project, base)

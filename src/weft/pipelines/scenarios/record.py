@@ -74,9 +74,7 @@ def record(
     scenario_name = name or f"{run.project_name} {run.period} from run {short_id(run.id)}"
     file = out or Path("scenarios") / f"{kebab(scenario_name)}.yml"
     if (workspace.root / file).exists():
-        raise ScenarioError(
-            f"{file} already exists", code="W1704", help="choose another name with --name or --out"
-        )
+        raise ScenarioError(f"{file} already exists", code="W1704", help="choose another name with --name or --out")
     try:
         given, expected, output = _cut(plan, catalog, keys, workspace.root, run.run_at, session, run.id)
     except Exception as failure:
@@ -104,19 +102,13 @@ def _cut(
     spark = session.spark
     period = plan.period
     assert isinstance(period, Period)  # noqa: S101  # a run has one
-    moment = RunMoment(
-        run_id=run_id, project_id=plan.project.id, period=period, at=run_at, today=run_at.date()
-    )
-    env = Lowering(
-        session=spark, read=lambda read: read_table(spark, read, catalog, root, run_at=run_at), run=moment
-    )
+    moment = RunMoment(run_id=run_id, project_id=plan.project.id, period=period, at=run_at, today=run_at.date())
+    env = Lowering(session=spark, read=lambda read: read_table(spark, read, catalog, root, run_at=run_at), run=moment)
     rows = _chosen(env.read(plan.input), plan.input, keys)
     given = {plan.input.table.name: (plan.input, _collected(rows, plan.input))}
     if not given[plan.input.table.name][1]:
         key_text = ", ".join(f"{k}={'|'.join(v)}" for k, v in keys.items())
-        raise ScenarioError(
-            f"the run read no row with {key_text}", code="W1706", help="check the values in the input"
-        )
+        raise ScenarioError(f"the run read no row with {key_text}", code="W1706", help="check the values in the input")
     frame = started(rows, plan.operations[0].before)
     last: ResolvedOutput | None = None
     expected: list[dict[str, Any]] = []
@@ -180,18 +172,12 @@ def _meeting(right: DataFrame, columns: Sequence[str], left: DataFrame, F: Any) 
 
 
 def _collected(rows: DataFrame, read: Read) -> list[dict[str, Any]]:
-    own = [
-        f
-        for f in (*temporal_columns(read.table.temporal_mode), KNOWN_FROM, KNOWN_TO)
-        if f.name in rows.columns
-    ]
+    own = [f for f in (*temporal_columns(read.table.temporal_mode), KNOWN_FROM, KNOWN_TO) if f.name in rows.columns]
     fields = [*(f for f in read.table.schema.fields if f.name in rows.columns), *own]
     found = list(collect_rows(rows.limit(MOST + 1), fields))
     if len(found) > MOST:
         raise ScenarioError(
-            f"table {read.table.name!r} would have more than {MOST} rows",
-            code="W1706",
-            help="name fewer keys",
+            f"table {read.table.name!r} would have more than {MOST} rows", code="W1706", help="name fewer keys"
         )
     return found
 

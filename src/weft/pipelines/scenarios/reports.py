@@ -24,16 +24,7 @@ class ScenarioResult(Document):
     `key` are the columns by which reports name a row; `actual` the actual rows.
     """
 
-    DOCUMENT: ClassVar = (
-        "name",
-        "file",
-        "status",
-        "seconds",
-        "mismatches",
-        "error",
-        "diagnostics",
-        "snapshot",
-    )
+    DOCUMENT: ClassVar = ("name", "file", "status", "seconds", "mismatches", "error", "diagnostics", "snapshot")
 
     name: str
     file: Path | None
@@ -118,10 +109,7 @@ def format_junit(results: Sequence[ScenarioResult]) -> str:
     numbers = count_results(results)
     total = sum(r.seconds for r in results)
     head = f'<testsuite name="weft" tests="{len(results)}" failures="{numbers["failed"]}"'
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'{head} errors="{numbers["errors"]}" time="{total:.3f}">',
-    ]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'{head} errors="{numbers["errors"]}" time="{total:.3f}">']
     for result in results:
         where = "scenarios" if result.file is None else result.file.with_suffix("").as_posix()
         case = f'  <testcase classname={quoteattr(where)} name={quoteattr(result.name)} time="{result.seconds:.3f}"'
@@ -163,9 +151,7 @@ def write_snapshot(result: ScenarioResult, root: Path) -> Path | None:
         (root / file).write_text(rows_yaml(result.actual), encoding="utf-8")
     except OSError as cause:
         raise ScenarioError(
-            f"{file} cannot be written: {cause.strerror}",
-            code="W1704",
-            help="pass `--no-snapshot` to write nothing",
+            f"{file} cannot be written: {cause.strerror}", code="W1704", help="pass `--no-snapshot` to write nothing"
         ) from cause
     return file
 

@@ -42,10 +42,7 @@ def typed_value(value: Any, dtype: DType, at: Source | None = None) -> Any:
         found = NotImplemented
     if found is NotImplemented:
         raise ScenarioError(
-            f"{_format(value)} is not a valid {dtype}",
-            code="W1702",
-            help=f"write a value of type {dtype}",
-            at=at,
+            f"{_format(value)} is not a valid {dtype}", code="W1702", help=f"write a value of type {dtype}", at=at
         )
     return found
 
@@ -59,9 +56,7 @@ def _read(value: Any, dtype: DType) -> Any:
         entries = value.items() if isinstance(value, Mapping) else json.loads(_text(value)).items()
         return {typed_value(k, dtype.key): typed_value(v, dtype.value) for k, v in entries}
     if isinstance(dtype, types.Array):
-        items = (
-            value if isinstance(value, Sequence) and not isinstance(value, str) else json.loads(_text(value))
-        )
+        items = value if isinstance(value, Sequence) and not isinstance(value, str) else json.loads(_text(value))
         return [typed_value(v, dtype.element) for v in items]
     if isinstance(value, Mapping | list | tuple):
         return NotImplemented
@@ -197,9 +192,7 @@ def written_rows(
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as cause:
-        raise _path_error(
-            source.file, f"cannot be read: {cause}", "check its permissions and its encoding"
-        ) from cause
+        raise _path_error(source.file, f"cannot be read: {cause}", "check its permissions and its encoding") from cause
     return _csv_rows(text, source.file.at) if path.suffix == ".csv" else _json_rows(text, source.file)
 
 
@@ -236,9 +229,7 @@ def _csv_rows(text: str, at: Source | None) -> tuple[Mapping[str, Any], ...]:
     names = [name.strip() for name in lines[0]]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ScenarioError(
-            f"the CSV has the column {twice[0]!r} twice", code="W1702", help="keep one of them", at=at
-        )
+        raise ScenarioError(f"the CSV has the column {twice[0]!r} twice", code="W1702", help="keep one of them", at=at)
     rows = []
     for number, line in enumerate(lines[1:], start=2):
         if not line:
@@ -271,10 +262,7 @@ def _json_rows(text: str, source: LocatedText) -> tuple[Mapping[str, Any], ...]:
         ) from cause
     if not all(isinstance(row, dict) for row in found):
         raise ScenarioError(
-            f"the file {source.text!r} does not hold rows",
-            code="W1702",
-            help="write one object per line",
-            at=source.at,
+            f"the file {source.text!r} does not hold rows", code="W1702", help="write one object per line", at=source.at
         )
     return tuple(found)
 

@@ -83,12 +83,7 @@ class Tally:
     entries: tuple[Entry, ...] = ()
 
     def update(
-        self,
-        seq: int,
-        flag: str | None,
-        joins: tuple[tuple[str, Key, Key | None], ...] = (),
-        *,
-        fan: str = "",
+        self, seq: int, flag: str | None, joins: tuple[tuple[str, Key, Key | None], ...] = (), *, fan: str = ""
     ) -> Tally:
         """Return the tally with an update; without a flag it changes every visible row."""
         events = (*self.events, Event("fan", seq, fan)) if fan else self.events
@@ -108,11 +103,7 @@ class Tally:
         return self._with(seq, self.events, OUT)
 
     def _with(
-        self,
-        seq: int,
-        events: tuple[Event, ...],
-        changed: Key,
-        joins: tuple[tuple[str, Key, Key | None], ...] = (),
+        self, seq: int, events: tuple[Event, ...], changed: Key, joins: tuple[tuple[str, Key, Key | None], ...] = ()
     ) -> Tally:
         entry = Entry(seq, _visible_after(self.events), _visible_after(events), changed, joins)
         return Tally(events, (*self.entries, entry))
@@ -133,9 +124,7 @@ class Tally:
     def numbers(self, counted: Mapping[Key, int]) -> Mapping[Key, int]:
         """Return every number that entries name, from those that were counted."""
         found = {OUT: counted.get(ROWS, 0), **counted}
-        seen = counted.get(ROWS, 0) - sum(
-            counted.get(_counted(e), 0) for e in self.events if e.kind == "died"
-        )
+        seen = counted.get(ROWS, 0) - sum(counted.get(_counted(e), 0) for e in self.events if e.kind == "died")
         found["visible", len(self.events)] = seen
         for epoch in range(len(self.events) - 1, -1, -1):
             event = self.events[epoch]

@@ -137,9 +137,7 @@ def started(df: DataFrame, working: WorkingSet, *, deleted: bool = False) -> Wor
     # Rows that were deleted earlier are not counted by later operations.
     died = F.when(F.col(DELETED), F.lit(0).cast("long")).alias(DIED.name)
     tally = Tally(events=(Event("died", 0),))
-    return WorkingFrame(
-        base=df.select(*names, died), schema=working.schema, hidden=(DIED,), deleted=True, tally=tally
-    )
+    return WorkingFrame(base=df.select(*names, died), schema=working.schema, hidden=(DIED,), deleted=True, tally=tally)
 
 
 def compiled(typed: Typed, F: ModuleType, env: Lowering) -> Column:

@@ -132,11 +132,7 @@ def _occurrence(prefix: str) -> str:
 
 
 def _right(
-    step: ResolvedJoinStep | LookupStep,
-    prefix: str,
-    env: Lowering,
-    columns: tuple[str, ...],
-    own: Typed | None = None,
+    step: ResolvedJoinStep | LookupStep, prefix: str, env: Lowering, columns: tuple[str, ...], own: Typed | None = None
 ) -> Joined:
     """Return the joined side: filtered, cut to what is read, renamed, with its mark."""
     df = env.frame(step.read)
@@ -150,8 +146,7 @@ def _right(
 
         df = df.filter(compile_expr(own, column, F, today=env.run.today))
     types = {
-        f.name: f.dtype
-        for f in (*step.table.schema, *SYSTEM_COLUMNS, *temporal_columns(step.table.temporal_mode))
+        f.name: f.dtype for f in (*step.table.schema, *SYSTEM_COLUMNS, *temporal_columns(step.table.temporal_mode))
     }
     fields = [Field(f"{prefix}${name}", types[name]) for name in columns]
     taken = [F.col(name).alias(field.name) for name, field in zip(columns, fields, strict=True)]
@@ -163,11 +158,7 @@ def _right(
 
 
 def _join(
-    left: Joined,
-    right: Joined,
-    step: ResolvedJoinStep | LookupStep,
-    env: Lowering,
-    keys: list[tuple[str, str]],
+    left: Joined, right: Joined, step: ResolvedJoinStep | LookupStep, env: Lowering, keys: list[tuple[str, str]]
 ) -> Joined:
     """Return the planned join, and keep the right side for error messages.
 
@@ -177,9 +168,7 @@ def _join(
     join = planned.carrying(left.beside(planned.left), right.beside(planned.right))
     opened = Opened(alias=step.alias, right=right.df, keys=tuple(keys))
     env.opened.setdefault(join.fingerprint[:12], []).append(opened)
-    return Joined(
-        lower(left.ordered(join.left), right.ordered(join.right), join, step.choice), join.schema.fields
-    )
+    return Joined(lower(left.ordered(join.left), right.ordered(join.right), join, step.choice), join.schema.fields)
 
 
 def _numbered(right: Joined, prefix: str) -> Joined:
@@ -217,8 +206,7 @@ def _order(rows: Joined, step: ResolvedJoinStep, prefix: str, F: ModuleType) -> 
 
 MOST_KEYS = 20
 _BROKEN = re.compile(
-    re.escape(PREFIX) + r" W0501 (.*?): (?P<key>[^:]*?) \(spec [0-9a-f]{12}, join (?P<join>[0-9a-f]{12})\)",
-    re.DOTALL,
+    re.escape(PREFIX) + r" W0501 (.*?): (?P<key>[^:]*?) \(spec [0-9a-f]{12}, join (?P<join>[0-9a-f]{12})\)", re.DOTALL
 )
 
 

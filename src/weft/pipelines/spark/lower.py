@@ -55,9 +55,7 @@ class Origin:
     table: str
 
 
-def added_row_id(
-    F: ModuleType, word: str, seq: int, env: Lowering, values: Sequence[tuple[Column, DType]]
-) -> Column:
+def added_row_id(F: ModuleType, word: str, seq: int, env: Lowering, values: Sequence[tuple[Column, DType]]) -> Column:
     """Return the id of an added row: it depends on the project, the operation, the period and the values."""
     run = env.run
     return identity(F, [*named(F, word, run.project_id, str(seq), run.period.identifier), *values])
@@ -85,12 +83,7 @@ def own_columns(F: ModuleType, origin: Origin, env: Lowering) -> dict[str, Colum
 
 
 def with_rows(
-    frame: WorkingFrame,
-    schema: Schema,
-    rows: DataFrame,
-    columns: Mapping[str, Column],
-    origin: Origin,
-    env: Lowering,
+    frame: WorkingFrame, schema: Schema, rows: DataFrame, columns: Mapping[str, Column], origin: Origin, env: Lowering
 ) -> WorkingFrame:
     """Return the working set with rows added behind its own.
 
@@ -107,9 +100,7 @@ def with_rows(
     fields: tuple[Field, ...] = (*schema.fields, *hidden)
     old = [F.col(f.name) if f.name in there else nothing(F, f).alias(f.name) for f in fields]
     new = [
-        columns[f.name].cast(cast_to(f.dtype)).alias(f.name)
-        if f.name in columns
-        else nothing(F, f).alias(f.name)
+        columns[f.name].cast(cast_to(f.dtype)).alias(f.name) if f.name in columns else nothing(F, f).alias(f.name)
         for f in fields
     ]
     df = frame.df.select(*old).union(rows.select(*new))

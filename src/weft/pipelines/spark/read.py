@@ -69,12 +69,7 @@ def repeated_keys(frame: DataFrame, read: Read) -> Diagnostic | None:
     F: Any = functions_of(frame)
     by = [*keys, *([PERIOD.name] if read.filter.mode == "period" else [])]
     grouped = frame.groupBy(*(F.col(quote(k)) for k in by)).agg(F.count(F.lit(1)).alias("__weft_rows"))
-    rows = (
-        grouped.filter(F.col("__weft_rows") > 1)
-        .orderBy(*(F.col(quote(k)) for k in by))
-        .limit(_MOST_SHOWN)
-        .collect()
-    )
+    rows = grouped.filter(F.col("__weft_rows") > 1).orderBy(*(F.col(quote(k)) for k in by)).limit(_MOST_SHOWN).collect()
     if not rows:
         return None
     shown = [f"{', '.join(f'{k} = {row[k]}' for k in by)} ({row['__weft_rows']} rows)" for row in rows]

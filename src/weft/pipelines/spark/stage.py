@@ -84,10 +84,7 @@ def merged(new: DataFrame, current: DataFrame, key: Sequence[str]) -> DataFrame:
     """Return the new rows and those of `current` with other keys; NULL is a key like any other."""
     F: Any = functions_of(new)
     keys = new.select(*(F.col(quote(k)).alias(f"__weft_k{i}") for i, k in enumerate(key))).distinct()
-    same = reduce(
-        lambda a, b: a & b,
-        (F.col(quote(k)).eqNullSafe(F.col(f"__weft_k{i}")) for i, k in enumerate(key)),
-    )
+    same = reduce(lambda a, b: a & b, (F.col(quote(k)).eqNullSafe(F.col(f"__weft_k{i}")) for i, k in enumerate(key)))
     return new.unionByName(current.join(keys, same, "left_anti").select(*map(quote, new.columns)))
 
 

@@ -38,9 +38,7 @@ _ROW_ID = "_row_id"
 def identity(F: ModuleType, parts: Sequence[tuple[Column, DType]]) -> Column:
     """Return an id in the form of a UUID: a hash of the values, in this order, each with its length."""
     hashed = F.sha2(F.concat_ws(_SEPARATOR, *(_part(F, *part) for part in parts)).cast("binary"), 256)
-    pieces = (
-        F.substring(hashed, start, size) for start, size in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-    )
+    pieces = (F.substring(hashed, start, size) for start, size in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12)))
     found: Column = F.concat_ws("-", *pieces)
     return found
 
@@ -143,9 +141,7 @@ def _with_row_id(df: DataFrame, dataset: Dataset, table: TableDef, present: Mapp
     return hashed.withColumn(_ROW_ID, counted).drop(_HASH)
 
 
-_NO_ROW_ID = (
-    "[WEFT_DATA] W1317 table '{table}' has a _row_id that is NULL, and no natural key to make one from"
-)
+_NO_ROW_ID = "[WEFT_DATA] W1317 table '{table}' has a _row_id that is NULL, and no natural key to make one from"
 
 
 def _placing(table: TableDef, present: Mapping[str, DType]) -> list[Any]:

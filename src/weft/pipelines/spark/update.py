@@ -28,16 +28,7 @@ from weft.pipelines.plan.operations.resolved import (
     join_column_name,
 )
 from weft.pipelines.spark.counts import Key, flag_field, join_field
-from weft.pipelines.spark.frame import (
-    DELETED,
-    UPDATED_AT,
-    Lowering,
-    WorkingFrame,
-    compiled,
-    holds,
-    nothing,
-    run_time,
-)
+from weft.pipelines.spark.frame import DELETED, UPDATED_AT, Lowering, WorkingFrame, compiled, holds, nothing, run_time
 from weft.pipelines.spark.joins import (
     ROW_ID,
     Joined,
@@ -96,9 +87,7 @@ def _can_fold(frame: WorkingFrame, op: ResolvedUpdate) -> bool:
     if frame.folded >= MOST_FOLDED:
         return False
     read = (op.selector, *(a.typed for a in op.assignments))
-    slots = {
-        slot[1] for typed in read for slot in (typed.slots if typed is not None else ()) if _is_slot(slot)
-    }
+    slots = {slot[1] for typed in read for slot in (typed.slots if typed is not None else ()) if _is_slot(slot)}
     return not slots & frame.pending.keys()
 
 
@@ -106,9 +95,7 @@ def _is_slot(slot: object) -> TypeGuard[tuple[str, ...]]:
     return isinstance(slot, tuple)
 
 
-def _folded(
-    frame: WorkingFrame, op: ResolvedUpdate, flag: Field, F: ModuleType, env: Lowering
-) -> WorkingFrame:
+def _folded(frame: WorkingFrame, op: ResolvedUpdate, flag: Field, F: ModuleType, env: Lowering) -> WorkingFrame:
     """Return the working set with the columns of the update among those that are pending."""
     active = active_rows(op.selector, frame, F, env)
     columns: dict[str, Column] = dict(frame.pending)
@@ -121,9 +108,7 @@ def _folded(
     return _after(replace(frame, pending=columns, folded=frame.folded + 1), op, env, _Marks())
 
 
-def with_lookups(
-    frame: WorkingFrame, steps: tuple[LookupStep, ...], env: Lowering, *, ordered: bool = False
-) -> Joined:
+def with_lookups(frame: WorkingFrame, steps: tuple[LookupStep, ...], env: Lowering, *, ordered: bool = False) -> Joined:
     """Return the rows of a working set with the lookups that an operation reads.
 
     A join needs the columns in order, also when `ordered` says that one follows.
@@ -170,11 +155,7 @@ def _assigned(
 
 
 def _where(
-    F: ModuleType,
-    active: Column | None,
-    value: Column,
-    assignment: ResolvedAssignment,
-    before: Column | None = None,
+    F: ModuleType, active: Column | None, value: Column, assignment: ResolvedAssignment, before: Column | None = None
 ) -> Column:
     if active is None:
         return value

@@ -25,9 +25,7 @@ _BUSY_MS = 10_000
 _EXAMPLES = "write sqlite:///.weft/weft.db, or postgresql://user@host/database"
 _FROM_ENVIRONMENT = "env:"
 _PORTS = 65_536
-_SQLITE_OPTIONS = frozenset(
-    {"cache", "cached_statements", "immutable", "mode", "nolock", "timeout", "uri", "vfs"}
-)
+_SQLITE_OPTIONS = frozenset({"cache", "cached_statements", "immutable", "mode", "nolock", "timeout", "uri", "vfs"})
 # Connection lost, server going down or starting, out of connections, serialization, deadlock, lock wait.
 _PASSING_STATES = ("08", "57P", "53300", "40001", "40P01", "55P03")
 # A refused connection has no state, only a message; these refusals are temporary.
@@ -86,9 +84,7 @@ class Database:
 
     def explain(self, cause: DBAPIError) -> StoreError:
         """Return the error that a failure of the database means to a user."""
-        message = (
-            str(cause.orig).strip().splitlines()[0] if str(cause.orig).strip() else type(cause.orig).__name__
-        )
+        message = str(cause.orig).strip().splitlines()[0] if str(cause.orig).strip() else type(cause.orig).__name__
         message = redact(message, self._secrets)
         state = getattr(cause.orig, "sqlstate", None) or ""
         if isinstance(cause, IntegrityError):
@@ -104,9 +100,7 @@ class Database:
                 help="restore it from a copy, or name another store in weft.yml",
             )
         return StoreError(
-            f"the store {self.address} cannot be reached: {message}",
-            code="W1601",
-            help=_remedy(message, state),
+            f"the store {self.address} cannot be reached: {message}", code="W1601", help=_remedy(message, state)
         )
 
     def close(self) -> None:
@@ -163,9 +157,7 @@ def address_of(url: str, root: Path) -> URL:
     if kind != "sqlite":
         raise StoreError(f"unsupported store {kind!r}", help=_EXAMPLES)
     if unknown := sorted(set(address.query) - _SQLITE_OPTIONS):
-        raise StoreError(
-            f"a store in SQLite has no option {unknown[0]!r}", help="leave it out of the address"
-        )
+        raise StoreError(f"a store in SQLite has no option {unknown[0]!r}", help="leave it out of the address")
     if address.database in (None, "", ":memory:"):
         raise StoreError("a store in memory would forget every run", help=_EXAMPLES)
     return address.set(drivername="sqlite", database=str(root / str(address.database)))

@@ -183,9 +183,7 @@ class Resolved:
     notes: tuple[Diagnostic, ...] = ()
 
 
-def activate(
-    workspace: Workspace, project: Project, store: Store, *, dataset_version: int | None = None
-) -> Activated:
+def activate(workspace: Workspace, project: Project, store: Store, *, dataset_version: int | None = None) -> Activated:
     """Make a draft the next active version, its input pinned to a version of its dataset.
 
     Raises `ActivationError` with every failure, and changes nothing then.
@@ -335,9 +333,7 @@ def pinned_keys(file: Path, project: Project, version: int) -> dict[str, Any]:
     return changes
 
 
-def change_both(
-    database: Database, file: Path, keys: Mapping[str, Any], work: Callable[[Connection], None]
-) -> None:
+def change_both(database: Database, file: Path, keys: Mapping[str, Any], work: Callable[[Connection], None]) -> None:
     """Write to the store and set keys of a file; when either fails, neither changes."""
     before = file.read_bytes()
 

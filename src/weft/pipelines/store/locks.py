@@ -118,18 +118,9 @@ def take(connection: Connection, seen: LeaseRecord, lease: Lease, now: dt.dateti
     """Take over a stale lease as it was seen; False when another process was faster or the lease was renewed."""
     taken = connection.execute(
         update(LOCKS)
-        .where(
-            LOCKS.c.name == seen.name,
-            LOCKS.c.run_id == seen.run_id,
-            LOCKS.c.heartbeat_at == seen.heartbeat_at,
-        )
+        .where(LOCKS.c.name == seen.name, LOCKS.c.run_id == seen.run_id, LOCKS.c.heartbeat_at == seen.heartbeat_at)
         .values(
-            run_id=lease.run_id,
-            owner=lease.owner,
-            host=lease.host,
-            pid=lease.pid,
-            acquired_at=now,
-            heartbeat_at=now,
+            run_id=lease.run_id, owner=lease.owner, host=lease.host, pid=lease.pid, acquired_at=now, heartbeat_at=now
         )
     )
     return taken.rowcount == 1
@@ -138,9 +129,7 @@ def take(connection: Connection, seen: LeaseRecord, lease: Lease, now: dt.dateti
 def beat(connection: Connection, run_id: str, host: str, pid: int, now: dt.datetime) -> bool:
     """Renew the locks of a run; False when the process no longer holds any."""
     moved = connection.execute(
-        update(LOCKS)
-        .where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
-        .values(heartbeat_at=now)
+        update(LOCKS).where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid).values(heartbeat_at=now)
     )
     return moved.rowcount > 0
 
@@ -156,9 +145,7 @@ def is_held(connection: Connection, run_id: str, host: str, pid: int) -> bool:
 def holds(connection: Connection, run_id: str, host: str, pid: int) -> bool:
     """Return whether a process holds locks of a run, and keep it so until the transaction ends."""
     found = connection.execute(
-        select(LOCKS.c.name)
-        .where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
-        .with_for_update()
+        select(LOCKS.c.name).where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid).with_for_update()
     )
     return found.first() is not None
 

@@ -23,11 +23,7 @@ def version_of(connection: Connection) -> str | None:
     """Return the version that a store's tables have, or None when it has none."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    versions = (
-        connection.execute(select(column("version_num", Text)).select_from(table(VERSION_TABLE)))
-        .scalars()
-        .all()
-    )
+    versions = connection.execute(select(column("version_num", Text)).select_from(table(VERSION_TABLE))).scalars().all()
     if len(versions) != 1:
         raise StoreError(
             f"the store has {len(versions)} versions of its tables",
@@ -128,10 +124,7 @@ def migrate(connection: Connection) -> str:
 
     with EnvironmentContext(config, script, fn=steps) as environment:
         environment.configure(
-            connection=connection,
-            target_metadata=METADATA,
-            version_table=VERSION_TABLE,
-            transactional_ddl=True,
+            connection=connection, target_metadata=METADATA, version_table=VERSION_TABLE, transactional_ddl=True
         )
         environment.run_migrations()
     return HEAD

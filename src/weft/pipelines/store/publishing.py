@@ -61,9 +61,7 @@ def publish_dataset(workspace: Workspace, source: str | Path, store: Store) -> P
         return Published(dataset=dataset, is_new=False, raised=False)
     files = (*(d for d in workspace.datasets if (d.id, d.version) != (dataset.id, dataset.version)), dataset)
     catalog = build_catalog(replace(workspace, datasets=_without_old_text(files, dataset, kept)), store)
-    return Published(
-        dataset=dataset, is_new=True, raised=raised, impact=assess_impact(dataset, catalog, store)
-    )
+    return Published(dataset=dataset, is_new=True, raised=raised, impact=assess_impact(dataset, catalog, store))
 
 
 def _keep(workspace: Workspace, dataset: Dataset, store: Store, *, raised: bool) -> None:
@@ -77,17 +75,12 @@ def _keep(workspace: Workspace, dataset: Dataset, store: Store, *, raised: bool)
         store.database.write(work)
 
 
-def _without_old_text(
-    files: tuple[Dataset, ...], new: Dataset, kept: dict[int, Dataset]
-) -> tuple[Dataset, ...]:
+def _without_old_text(files: tuple[Dataset, ...], new: Dataset, kept: dict[int, Dataset]) -> tuple[Dataset, ...]:
     """Return the datasets of the files without the one whose file has the new version now."""
     return tuple(
         d
         for d in files
-        if d is new
-        or d.id != new.id
-        or d.version not in kept
-        or d.fingerprint() == kept[d.version].fingerprint()
+        if d is new or d.id != new.id or d.version not in kept or d.fingerprint() == kept[d.version].fingerprint()
     )
 
 
@@ -119,11 +112,7 @@ def _read_before(project: Project, new: Dataset, catalog: Catalog) -> Iterator[D
     if not older or all(d.id != new.id for d in collect_requirements(project, catalog).datasets):
         return
     named = {new.id, *(d.name for d in (*older, new))}
-    pins = {
-        ref.version
-        for _, ref in list_dataset_references(project)
-        if ref.name in named and ref.version is not None
-    }
+    pins = {ref.version for _, ref in list_dataset_references(project) if ref.name in named and ref.version is not None}
     pinned = [d for d in older if d.version in pins]
     yield pinned[0] if pinned else older[-1]
 
@@ -163,9 +152,7 @@ def enable_dataset(workspace: Workspace, reference: str, store: Store) -> tuple[
     return _set_status(workspace, reference, store, "active")
 
 
-def _set_status(
-    workspace: Workspace, reference: str, store: Store, status: EntityStatus
-) -> tuple[Dataset, ...]:
+def _set_status(workspace: Workspace, reference: str, store: Store, status: EntityStatus) -> tuple[Dataset, ...]:
     catalog = build_catalog(workspace, store)
     pinned = _PINNED.fullmatch(reference)
     name, version = (pinned[1], int(pinned[2])) if pinned else (reference, None)
@@ -212,9 +199,7 @@ def _unknown(catalog: Catalog, name: str, version: int | None) -> StoreError:
     known = catalog.versions(name)
     if known and version is not None:
         versions = ", ".join(str(d.version) for d in known)
-        return StoreError(
-            f"dataset {name!r} has no version {version}", code="W1608", help=f"versions are {versions}"
-        )
+        return StoreError(f"dataset {name!r} has no version {version}", code="W1608", help=f"versions are {versions}")
     datasets = (*catalog.workspace.datasets, *(v.dataset for v in catalog.registered))
     names = list(dict.fromkeys(d.name for d in datasets))
     close = find_similar(name, names, most=1)

@@ -57,11 +57,7 @@ class StoreReader:
         return self.database.read(lambda connection: find_run(connection, run_id_or_prefix))
 
     def runs(
-        self,
-        project: str | None = None,
-        period: str | None = None,
-        status: RunStatus | None = None,
-        limit: int = 50,
+        self, project: str | None = None, period: str | None = None, status: RunStatus | None = None, limit: int = 50
     ) -> tuple[RunRecord, ...]:
         """Return the newest runs, of a project by id or name, of a period, of a status."""
         runs = tables.RUNS
@@ -91,16 +87,12 @@ class StoreReader:
     def operations(self, run_id: str) -> tuple[OperationRecord, ...]:
         """Return the operations of a run in their order."""
         steps = tables.RUN_OPERATIONS
-        return tuple(
-            map(operation_of, self._rows(select(steps).where(steps.c.run_id == run_id).order_by("seq")))
-        )
+        return tuple(map(operation_of, self._rows(select(steps).where(steps.c.run_id == run_id).order_by("seq"))))
 
     def outputs(self, run_id: str) -> tuple[OutputRecord, ...]:
         """Return the outputs of a run in their order."""
         outputs = tables.RUN_OUTPUTS
-        return tuple(
-            map(output_of, self._rows(select(outputs).where(outputs.c.run_id == run_id).order_by("seq")))
-        )
+        return tuple(map(output_of, self._rows(select(outputs).where(outputs.c.run_id == run_id).order_by("seq"))))
 
     def inputs(self, run_id: str) -> Mapping[str, Any]:
         """Return the fingerprints of the inputs of a run, by the name of the read."""
@@ -164,8 +156,7 @@ class StoreReader:
             published.setdefault((place.dataset_id, place.version), []).append(location_of(place))
         return tuple(
             RegisteredVersion(
-                dataset=entity_from_dict(Dataset, row.body),
-                locations=tuple(published.get((row.id, row.version), ())),
+                dataset=entity_from_dict(Dataset, row.body), locations=tuple(published.get((row.id, row.version), ()))
             )
             for row in rows
         )
@@ -180,9 +171,7 @@ class StoreReader:
             return None
         values = dict(rows[0]._mapping)  # noqa: SLF001
         conflict = values.pop("conflict")
-        return ProjectState(
-            **values, conflict=None if conflict is None else ConflictReport.from_dict(conflict)
-        )
+        return ProjectState(**values, conflict=None if conflict is None else ConflictReport.from_dict(conflict))
 
     def conflict(self, project_id: str) -> ConflictReport | None:
         """Return the conflict of a project with the newest version of a dataset, or None."""
@@ -200,9 +189,7 @@ class StoreReader:
         if rows:
             kept = ", ".join(str(row.version) for row in rows)
             raise StoreError(
-                f"the store has no version {version} of {kind} {name!r}",
-                code="W1608",
-                help=f"it keeps {kept}",
+                f"the store has no version {version} of {kind} {name!r}", code="W1608", help=f"it keeps {kept}"
             )
         names = [name for row in self._rows(select(table)) for name in _names(row)]
         close = find_similar(name, names, most=1)
@@ -235,9 +222,7 @@ def find_run(connection: Connection, run_id: str) -> RunRecord:
         raise StoreError(
             f"unknown run {run_id!r}",
             code="W1606",
-            help=f"the newest are {newest_runs}; `weft runs` lists more"
-            if newest_runs
-            else "there are no runs yet",
+            help=f"the newest are {newest_runs}; `weft runs` lists more" if newest_runs else "there are no runs yet",
         )
     return run_of((exact or rows)[0])
 

@@ -86,14 +86,7 @@ def insert_run(connection: Connection, new: NewRun, now: dt.datetime) -> None:
         )
     )
     steps = [
-        {
-            "run_id": new.run_id,
-            "seq": op.seq,
-            "name": op.name,
-            "type": op.type,
-            "status": "pending",
-            "joins": [],
-        }
+        {"run_id": new.run_id, "seq": op.seq, "name": op.name, "type": op.type, "status": "pending", "joins": []}
         for op in new.project.operations
     ]
     if steps:
@@ -119,9 +112,7 @@ def change_status(
 ) -> None:
     """Move a run to a status from one of those allowed; it may have that status already."""
     moved = connection.execute(
-        update(RUNS)
-        .where(RUNS.c.id == run_id, RUNS.c.status.in_((*allowed, status)))
-        .values(status=status, **values)
+        update(RUNS).where(RUNS.c.id == run_id, RUNS.c.status.in_((*allowed, status))).values(status=status, **values)
     )
     if moved.rowcount == 0:
         found = run_row(connection, run_id)
@@ -178,9 +169,7 @@ def stop_operations(connection: Connection, run_id: str) -> None:
 
 def fail_run(connection: Connection, run_id: str, failure: RunFailure, now: dt.datetime) -> None:
     """Set a run to failed; its staged data stays, so that it can be resumed."""
-    change_status(
-        connection, run_id, "failed", ("queued", "running"), error=failure.to_dict(), completed_at=now
-    )
+    change_status(connection, run_id, "failed", ("queued", "running"), error=failure.to_dict(), completed_at=now)
     unfinished = STEPS.c.status == "running"
     if failure.operation_order is not None:
         unfinished |= (STEPS.c.seq == failure.operation_order) & (STEPS.c.status != "completed")
@@ -224,9 +213,7 @@ def delete_run(connection: Connection, run_id: str) -> None:
 
 def open_runs(connection: Connection) -> tuple[RunRecord, ...]:
     """Return the runs that have not ended, oldest first."""
-    rows = connection.execute(
-        select(RUNS).where(RUNS.c.status.in_(("queued", "running"))).order_by(RUNS.c.created_at)
-    )
+    rows = connection.execute(select(RUNS).where(RUNS.c.status.in_(("queued", "running"))).order_by(RUNS.c.created_at))
     return tuple(map(run_of, rows))
 
 
@@ -289,10 +276,7 @@ def _publishes(holder: LeaseRecord) -> bool:
 def death_failure(why: str) -> RunFailure:
     """Return the failure of a run whose process is gone."""
     return RunFailure(
-        operation_order=None,
-        code="W1502",
-        message=f"the run was abandoned: {why}",
-        detail="its lock was taken over",
+        operation_order=None, code="W1502", message=f"the run was abandoned: {why}", detail="its lock was taken over"
     )
 
 

@@ -50,10 +50,7 @@ class Requirements:
 def collect_requirements(project: Project, catalog: Catalog) -> Requirements:
     """Return the entities that a project references, in their current versions."""
     datasets = tuple(_datasets(project, catalog))
-    named = (
-        *project.resolver_overrides.values(),
-        *(d.resolver_id for d in datasets if d.resolver_id is not None),
-    )
+    named = (*project.resolver_overrides.values(), *(d.resolver_id for d in datasets if d.resolver_id is not None))
     candidates = [catalog.resolver(name) for name in named] + [catalog.default_resolver()]
     resolvers = {r.id: r for r in candidates if r is not None}
     return Requirements(
@@ -201,9 +198,7 @@ def resolver_snapshot(plan: ProjectPlan, catalog: Catalog) -> ResolverSnapshot:
 
 def _join(seq: int, join: RuntimeJoin, plan: ProjectPlan, catalog: Catalog) -> PinnedJoin:
     alias = join.alias.text
-    pin = next(
-        (r.pin for r in plan.reads if (r.pin.role, r.pin.seq, r.pin.alias) == ("join", seq, alias)), None
-    )
+    pin = next((r.pin for r in plan.reads if (r.pin.role, r.pin.seq, r.pin.alias) == ("join", seq, alias)), None)
     if pin is None:  # the input joined to itself is read once
         pin = _own_pin(seq, alias, plan, catalog)
     return {
@@ -251,8 +246,7 @@ def _calendar(calendar: Calendar) -> dict[str, Any]:
     return {
         "name": calendar.name,
         "levels": [
-            {"name": level.name, **({"parent": level.parent} if level.parent else {})}
-            for level in calendar.levels
+            {"name": level.name, **({"parent": level.parent} if level.parent else {})} for level in calendar.levels
         ],
         "periods": [{key: _period(period)[key] for key in keys} for period in calendar.periods],
     }
@@ -284,9 +278,7 @@ def plan_from_snapshot(snapshot: Mapping[str, Any], root: Path = Path()) -> tupl
     try:
         return _rebuilt(snapshot, root)
     except (WeftError, KeyError, TypeError) as cause:
-        raise StoreError(
-            f"invalid snapshot: {cause}", code="W1602", help="restore the store from a copy"
-        ) from cause
+        raise StoreError(f"invalid snapshot: {cause}", code="W1602", help="restore the store from a copy") from cause
 
 
 def _rebuilt(snapshot: Mapping[str, Any], root: Path) -> tuple[Project, Catalog]:

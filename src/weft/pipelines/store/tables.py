@@ -129,11 +129,7 @@ PROJECT_STATE = Table(
 )
 
 RUN_SNAPSHOTS = Table(
-    "run_snapshots",
-    METADATA,
-    _needed("sha", Text),
-    _needed("body", Text),
-    PrimaryKeyConstraint("sha"),
+    "run_snapshots", METADATA, _needed("sha", Text), _needed("body", Text), PrimaryKeyConstraint("sha")
 )
 
 RUNS = Table(

@@ -93,9 +93,7 @@ def add_registered(connection: Connection, new: Registration, run_id: str, now: 
         )
     ).scalar()
     version = max((last or 0) + 1, new.dataset.version)
-    dataset = replace(
-        new.dataset, version=version, status="active", origin="registered", resolver_id=PUBLISHED
-    )
+    dataset = replace(new.dataset, version=version, status="active", origin="registered", resolver_id=PUBLISHED)
     put_version(connection, dataset, now)
     at = new.location
     place: dict[str, str | None] = {"path": at.path, "format": at.format}

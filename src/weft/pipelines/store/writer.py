@@ -146,11 +146,7 @@ class Store(StoreReader):
             run = find_run(connection, run_id)
             for target in sorted({output.target for output in moved}):
                 lease = locks.Lease(
-                    name=locks.publish_lock(target),
-                    run_id=run_id,
-                    owner=run.triggered_by,
-                    host=run.host,
-                    pid=run.pid,
+                    name=locks.publish_lock(target), run_id=run_id, owner=run.triggered_by, host=run.host, pid=run.pid
                 )
                 self._lock(connection, lease, now)
             for output in moved:
@@ -255,9 +251,7 @@ class Store(StoreReader):
             now = self.now(connection)
             open_runs = run_rows.open_runs(connection)
             held = {run.id: run_rows.leases_of(connection, run.id) for run in open_runs}
-            return tuple(
-                run for run in open_runs if all(locks.stale(lease, now, self.host) for lease in held[run.id])
-            )
+            return tuple(run for run in open_runs if all(locks.stale(lease, now, self.host) for lease in held[run.id]))
 
         return self.database.read(work)
 
@@ -274,9 +268,7 @@ class Store(StoreReader):
                 return None
             for seen in held:
                 mine = (seen.host, seen.pid) == (self.host, self.pid) and run.id in self._mine
-                mine_now = locks.Lease(
-                    name=seen.name, run_id=run.id, owner=name.owner, host=self.host, pid=self.pid
-                )
+                mine_now = locks.Lease(name=seen.name, run_id=run.id, owner=name.owner, host=self.host, pid=self.pid)
                 fresh = not mine and not locks.stale(seen, now, self.host)
                 if fresh or not locks.take(connection, seen, mine_now, now):
                     raise _FasterError
@@ -379,12 +371,7 @@ class Store(StoreReader):
     # the state of projects
 
     def set_state(
-        self,
-        project_id: str,
-        status: ProjectStatus,
-        *,
-        active_version: int | None = None,
-        pinned: int | None = None,
+        self, project_id: str, status: ProjectStatus, *, active_version: int | None = None, pinned: int | None = None
     ) -> None:
         """Record that a project is a draft, active or inactive; this clears an open conflict."""
         self.database.write(
@@ -395,9 +382,7 @@ class Store(StoreReader):
 
     def set_conflict(self, project_id: str, report: ConflictReport) -> None:
         """Record the conflict of a project; it cannot run until that is resolved."""
-        self.database.write(
-            lambda c: version_rows.put_state(c, project_id, "conflict", self.now(c), conflict=report)
-        )
+        self.database.write(lambda c: version_rows.put_state(c, project_id, "conflict", self.now(c), conflict=report))
 
     def clear_conflict(self, project_id: str) -> None:
         """Clear the conflict of a project, which becomes a draft."""

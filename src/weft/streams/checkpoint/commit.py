@@ -79,9 +79,7 @@ def commit_batch(
         rows=written,
         total_rows=before.total_rows + written,
         rows_in=arrived,
-        last_rows=FrozenMap(
-            {**before.last_rows, **{a: heartbeat.wall_clock for a, n in arrived.items() if n}}
-        ),
+        last_rows=FrozenMap({**before.last_rows, **{a: heartbeat.wall_clock for a, n in arrived.items() if n}}),
         aliases=FrozenMap(inputs),
         read=read,
         seconds=round(seconds, 3),
@@ -111,8 +109,7 @@ def finish_moves(manifest: Manifest) -> None:
             crash_point("stream_renaming")
         elif folders and not move.to.exists():
             raise damaged_file(
-                move.source,
-                f"batch {manifest.batch} lists it and it is neither staged nor at {str(move.to)!r}",
+                move.source, f"batch {manifest.batch} lists it and it is neither staged nor at {str(move.to)!r}"
             )
     for folder in folders:
         sync_path(folder)
@@ -120,9 +117,7 @@ def finish_moves(manifest: Manifest) -> None:
         remove_path(staging)
 
 
-def remove_unused_state(
-    checkpoint: Checkpoint, indexes: Iterable[GroupIndex], before: Manifest | None
-) -> None:
+def remove_unused_state(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], before: Manifest | None) -> None:
     """Remove state that neither this batch nor the one before it lists."""
     kept: dict[int, set[str]] = {}
     earlier = read_batch_indexes(checkpoint, before.batch) if before is not None else ()
@@ -142,8 +137,7 @@ def remove_unused_state(
 def seal(checkpoint: Checkpoint, manifest: Manifest) -> None:
     """Record that the input has ended and all rows are emitted."""
     write_document(
-        checkpoint.sealed_file,
-        {"batch": manifest.batch, "rows": manifest.total_rows, "ledger": manifest.ledger},
+        checkpoint.sealed_file, {"batch": manifest.batch, "rows": manifest.total_rows, "ledger": manifest.ledger}
     )
     crash_point("stream_sealed")
 

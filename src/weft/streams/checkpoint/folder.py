@@ -82,9 +82,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 def damaged_file(path: Path, why: str) -> StreamError:
     """Return the error for a checkpoint file that cannot be used."""
-    return StreamError(
-        f"{str(path)!r} cannot be used: {why}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
-    )
+    return StreamError(f"{str(path)!r} cannot be used: {why}", code="W2202", help=f"the checkpoint is damaged: {FRESH}")
 
 
 def sync_path(folder: Path) -> None:
@@ -313,15 +311,11 @@ def activate(checkpoint: Checkpoint) -> None:
     write_document(folder / _CURRENT, {"checkpoint": checkpoint.name, "ids": list_ids(folder)})
 
 
-def record_change(
-    checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mapping[str, Any], kept: str
-) -> None:
+def record_change(checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mapping[str, Any], kept: str) -> None:
     """Record in job.json that the statement continues with a changed plan."""
     before = read_job_record(checkpoint)
     change: FrozenMap[str, Any] = FrozenMap(at=time.time_ns() // 1000, kept=kept, parts=before.parts)
-    after = replace(
-        before, parts=FrozenMap(parts), plan=freeze(dict(plan)), changes=(*before.changes, change)
-    )
+    after = replace(before, parts=FrozenMap(parts), plan=freeze(dict(plan)), changes=(*before.changes, change))
     write_document(checkpoint.job_file, after.to_dict())
 
 

@@ -20,11 +20,7 @@ from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_docume
 from weft.streams.checkpoint.manifest import Counts, Ledger
 
 COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
-_SIDE_COUNTS = {
-    "type": "object",
-    "properties": {name: {"type": "integer"} for name in COUNTS},
-    "required": COUNTS,
-}
+_SIDE_COUNTS = {"type": "object", "properties": {name: {"type": "integer"} for name in COUNTS}, "required": COUNTS}
 LedgerDocument = Annotated[Ledger, freeze({"type": "object", "additionalProperties": _SIDE_COUNTS})]
 """A ledger in a document: each side has all the counts."""
 
@@ -59,9 +55,7 @@ def side_name(join: int, side: str) -> str:
     return side if join == 1 else f"join{join}.{side}"
 
 
-def read_indexes(
-    checkpoint: Checkpoint, batch: int, joins: Iterable[int], groups: int
-) -> tuple[GroupIndex, ...]:
+def read_indexes(checkpoint: Checkpoint, batch: int, joins: Iterable[int], groups: int) -> tuple[GroupIndex, ...]:
     """Read the index of every group after a batch; raise W2213 if a group is missing."""
     indexes: list[GroupIndex] = []
     for join in joins:
@@ -97,9 +91,7 @@ def _parse_index(join: int, path: Path) -> GroupIndex:
             batch=document["batch"],
             counters=freeze({s: {c: document["counters"][s][c] for c in COUNTS} for s in SIDES}),
             stats=freeze(document.get("stats") or {}),
-            max_times=FrozenMap(
-                {s: t for s, t in (document.get("max_times") or {}).items() if t is not None}
-            ),
+            max_times=FrozenMap({s: t for s, t in (document.get("max_times") or {}).items() if t is not None}),
             files=tuple(files),
         )
     except (KeyError, TypeError, AttributeError) as cause:
@@ -109,9 +101,7 @@ def _parse_index(join: int, path: Path) -> GroupIndex:
 def count_missing(counts: Mapping[str, int]) -> int:
     """Return the number of rows that are not counted; negative if rows are counted twice.
 
-    >>> count_missing(
-    ...     {"in": 3, "matched": 1, "waiting": 1, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0}
-    ... )
+    >>> count_missing({"in": 3, "matched": 1, "waiting": 1, "unmatched": 0, "late": 0, "rejected": 0, "evicted": 0})
     1
     """
     return counts["in"] - sum(counts[name] for name in COUNTS[1:])
@@ -197,9 +187,7 @@ def add_ledgers(one: Ledger, other: Ledger) -> Ledger:
     sides = [*one, *(s for s in other if s not in one)]
     return FrozenMap(
         {
-            side: FrozenMap(
-                {c: one.get(side, EMPTY).get(c, 0) + other.get(side, EMPTY).get(c, 0) for c in COUNTS}
-            )
+            side: FrozenMap({c: one.get(side, EMPTY).get(c, 0) + other.get(side, EMPTY).get(c, 0) for c in COUNTS})
             for side in sides
         }
     )

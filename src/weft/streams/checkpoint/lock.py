@@ -128,9 +128,7 @@ def lock_statement(lock: Path, statement: str) -> Iterator[None]:
 
 
 @contextmanager
-def hold_lock(
-    lock: Path, refusal: Callable[[Holder], StreamError], *, inherited: bool = False
-) -> Iterator[None]:
+def hold_lock(lock: Path, refusal: Callable[[Holder], StreamError], *, inherited: bool = False) -> Iterator[None]:
     """Hold a lock in the block; raise the result of `refusal` if another process holds it.
 
     With `inherited`, child processes hold the lock as well: it is released when all have ended.

@@ -160,11 +160,7 @@ def format_moves(checkpoint: Checkpoint, moves: tuple[Move, ...]) -> list[dict[s
 def read_moves(checkpoint: Checkpoint, entries: Iterable[Mapping[str, Any]]) -> tuple[Move, ...]:
     """Parse the result of `format_moves`."""
     return tuple(
-        Move(
-            source=_absolute_path(checkpoint, m["from"]),
-            to=_absolute_path(checkpoint, m["to"]),
-            rows=m["rows"],
-        )
+        Move(source=_absolute_path(checkpoint, m["from"]), to=_absolute_path(checkpoint, m["to"]), rows=m["rows"])
         for m in entries
     )
 

@@ -79,9 +79,7 @@ def describe_reading(spark: Path, batch: int) -> FrozenMap[str, Any]:
     if until is None:
         return EMPTY
     since = planned_offsets(spark, batch - 1) or (NO_OFFSET,) * len(until)
-    return FrozenMap(
-        query=_read_query_id(spark), since=since, until=until, files=_hash_files(spark, since, until)
-    )
+    return FrozenMap(query=_read_query_id(spark), since=since, until=until, files=_hash_files(spark, since, until))
 
 
 def check_offsets(checkpoint: Checkpoint) -> None:
@@ -92,18 +90,12 @@ def check_offsets(checkpoint: Checkpoint) -> None:
     done = max(list_entries(checkpoint.spark / "commits"), default=-1)
     planned = max(list_entries(checkpoint.spark / "offsets"), default=-1)
     if done > batch or planned > batch + 1:
-        raise _mismatch_error(
-            checkpoint, max(done, planned - 1), batch, "the commits are older, or some are missing"
-        )
+        raise _mismatch_error(checkpoint, max(done, planned - 1), batch, "the commits are older, or some are missing")
     if batch >= 0 and planned < batch:
         why = "'spark' is missing" if planned < 0 else "'spark' is older"
-        raise _mismatch_error(
-            checkpoint, planned, batch, f"{why}: rows that were read would be read again or skipped"
-        )
+        raise _mismatch_error(checkpoint, planned, batch, f"{why}: rows that were read would be read again or skipped")
     if done < batch - 1:
-        raise _mismatch_error(
-            checkpoint, done, batch, "'spark/commits' is older, or some of its files are missing"
-        )
+        raise _mismatch_error(checkpoint, done, batch, "'spark/commits' is older, or some of its files are missing")
     if last is not None:
         check_reading(checkpoint, last)
 
@@ -141,9 +133,7 @@ def _last_commit(checkpoint: Checkpoint) -> tuple[Manifest | None, int]:
     if record.follows is not None:
         earlier = Checkpoint(checkpoint.root.parent / record.follows)
         last = last_manifest(earlier)
-    return (
-        last if last is not None and last.batch == record.first_batch - 1 else None
-    ), record.first_batch - 1
+    return (last if last is not None and last.batch == record.first_batch - 1 else None), record.first_batch - 1
 
 
 def _read_query_id(spark: Path) -> str:
@@ -270,9 +260,7 @@ def _planned_entries(checkpoint: Path) -> list[int | None] | None:
 def _is_file_entry(entry: Path) -> bool:
     lines = entry.read_text(encoding="utf-8").splitlines()
     files = [_parse_json(line) for line in lines[1:]]
-    return lines[:1] == [VERSION] and all(
-        isinstance(f, dict) and {"path", "batchId"} <= set(f) for f in files
-    )
+    return lines[:1] == [VERSION] and all(isinstance(f, dict) and {"path", "batchId"} <= set(f) for f in files)
 
 
 def _parse_json(line: str) -> Any:

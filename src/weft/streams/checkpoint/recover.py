@@ -79,9 +79,7 @@ def write_redrive(checkpoint: Checkpoint, record: RedriveRecord) -> None:
     """Commit a redrive and rename its files, which are synced before its record is written."""
     sync_staged(record.files)
     files = format_moves(checkpoint, record.files)
-    write_document(
-        _redrive_path(checkpoint, record.number), {"format": FORMAT, **record.to_dict(), "files": files}
-    )
+    write_document(_redrive_path(checkpoint, record.number), {"format": FORMAT, **record.to_dict(), "files": files})
     finish_redrive(record)
 
 
@@ -173,9 +171,7 @@ def _remove_files(earlier: Checkpoint) -> None:
 def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None:
     """Raise W2202 if the sink has files of uncommitted batches: their rows would be written twice."""
     named = re.compile(rf"part-{re.escape(own)}-(\d+)-.*")
-    ahead = sorted(
-        p.name for p in sink.glob(f"part-{own}-*") if (m := named.fullmatch(p.name)) and int(m[1]) > last
-    )
+    ahead = sorted(p.name for p in sink.glob(f"part-{own}-*") if (m := named.fullmatch(p.name)) and int(m[1]) > last)
     if not ahead:
         return
     raise StreamError(

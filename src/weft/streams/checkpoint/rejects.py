@@ -105,9 +105,7 @@ def read_last_rejects(checkpoint: Checkpoint, most: int) -> tuple[RejectedRow, .
 
 def _build_row(values: Mapping[str, Any], side: str, names: Mapping[str, str]) -> RejectedRow:
     inner = values.get("row") or {}
-    columns = {
-        names.get(child, child): value for child, value in inner.items() if not names or child in names
-    }
+    columns = {names.get(child, child): value for child, value in inner.items() if not names or child in names}
     return RejectedRow(
         side=side,
         reason=values["reason"],

@@ -16,13 +16,7 @@ from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
 from weft.streams.checkpoint.ledger import LedgerDocument, side_name
 from weft.streams.checkpoint.lock import Holder, find_holder
-from weft.streams.checkpoint.manifest import (
-    Heartbeat,
-    Manifest,
-    last_manifest,
-    list_batches,
-    read_heartbeat,
-)
+from weft.streams.checkpoint.manifest import Heartbeat, Manifest, last_manifest, list_batches, read_heartbeat
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, find_keeper, read_record
 from weft.streams.plan.kernel_spec import build_layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
@@ -304,9 +298,7 @@ def read_statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> St
     )
 
 
-def _side_statuses(
-    plan: Mapping[str, Any], manifest: Manifest, beat: Heartbeat | None
-) -> tuple[SideStatus, ...]:
+def _side_statuses(plan: Mapping[str, Any], manifest: Manifest, beat: Heartbeat | None) -> tuple[SideStatus, ...]:
     aliases, delays = plan.get("aliases", EMPTY), plan.get("delays", EMPTY)
     names, limits = plan.get("sides", EMPTY), plan.get("limits", EMPTY)
     idle = EMPTY if beat is None else beat.idle
@@ -320,9 +312,7 @@ def _side_statuses(
                 side=side,
                 name=names.get(side, side),
                 alias=alias,
-                watermark=None
-                if max_time is None
-                else max_time // _MILLISECOND * _MILLISECOND - delays.get(alias, 0),
+                watermark=None if max_time is None else max_time // _MILLISECOND * _MILLISECOND - delays.get(alias, 0),
                 last_rows=None if alias is None else manifest.last_rows.get(alias),
                 idle_since=idle.get(alias, EMPTY).get("since") if alias is not None else None,
                 state_rows=stats.get("current_size") or 0,

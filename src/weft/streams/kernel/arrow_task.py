@@ -56,9 +56,7 @@ def arrow_task(
             place = GroupFolder(places, task.number, group)
             state = open_group(place, previous, task, left.rows.schema, right.rows.schema)
             check_size(state, left, right, groups=groups)
-            stepped = step(
-                task, state, left, right, clock, batch=batch, watermark=watermark, wall_clock=wall_clock
-            )
+            stepped = step(task, state, left, right, clock, batch=batch, watermark=watermark, wall_clock=wall_clock)
             save_group(place, stepped.state, stepped.rejects, watermark=watermark)
             yield from stepped.out
 
@@ -119,10 +117,7 @@ def _concat_pieces(pieces: list[_Piece], schema: Any) -> Arrivals:
         return Arrivals(hashes=nothing, times=nothing, rows=schema.empty_table())
     hashes, times = (pa.concat_arrays([piece[i] for piece in pieces]) for i in range(2))
     raw = pa.chunked_array([piece[2] for piece in pieces])  # long strings may not fit into one array
-    columns = [
-        _cast(pa.chunked_array([piece[3][i] for piece in pieces]), field.type)
-        for i, field in enumerate(schema)
-    ]
+    columns = [_cast(pa.chunked_array([piece[3][i] for piece in pieces]), field.type) for i, field in enumerate(schema)]
     return Arrivals(
         hashes=hashes,
         times=times,

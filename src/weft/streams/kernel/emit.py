@@ -127,10 +127,7 @@ class Output:
         mask = unknown if unknown.any() else None
         columns = [pa.array(np.full(len(times), kind, dtype=np.int8)), pa.array(times, mask=mask)]
         if self.task.window_columns and windows is not None:
-            columns += [
-                pa.array(windows, mask=mask),
-                pa.array(shift(windows, self.task.reach.size), mask=mask),
-            ]
+            columns += [pa.array(windows, mask=mask), pa.array(shift(windows, self.task.reach.size), mask=mask)]
         return pa.RecordBatch.from_arrays([*columns, left, right], schema=self.schema)
 
 

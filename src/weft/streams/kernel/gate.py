@@ -180,28 +180,18 @@ def admit(
     everything = bool(gate.open.all())
     kept = None if everything else np.flatnonzero(gate.open)
     admitted.segment = build_segment(
-        hashes if kept is None else hashes[kept],
-        gate.times if kept is None else gate.times[kept],
-        rows,
-        kept,
-        batch,
+        hashes if kept is None else hashes[kept], gate.times if kept is None else gate.times[kept], rows, kept, batch
     )
     return admitted
 
 
-def _apply_policies(
-    gate: _Gate, no_time: Mask | None, *, timed: bool, watermark: int, wall_clock: int
-) -> None:
+def _apply_policies(gate: _Gate, no_time: Mask | None, *, timed: bool, watermark: int, wall_clock: int) -> None:
     task, admitted = gate.task, gate.admitted
     if gate.raw is not None and gate.raw.null_count < len(gate.raw):
         unread = gate.raw.is_valid().to_numpy(zero_copy_only=False)
         if task.malformed == "fail":
             raise _policy_error(
-                "W2208",
-                task,
-                f"a row that cannot be parsed: {_first(gate.raw.drop_null())!r}",
-                "malformed",
-                "reject",
+                "W2208", task, f"a row that cannot be parsed: {_first(gate.raw.drop_null())!r}", "malformed", "reject"
             )
         admitted.rejected += gate.reject(unread, "MALFORMED")
     if timed:
@@ -224,9 +214,7 @@ def _apply_time_policy(gate: _Gate, no_time: Mask, wall_clock: int) -> None:
     if not count:
         return
     if task.missing_event_time == "fail":
-        raise _policy_error(
-            "W2207", task, f"{count} rows without event time", "join.missing_event_time", "reject"
-        )
+        raise _policy_error("W2207", task, f"{count} rows without event time", "join.missing_event_time", "reject")
     if task.missing_event_time == "wall_clock":
         gate.times = np.where(no_time, wall_clock, gate.times)
     else:
@@ -267,9 +255,7 @@ def _reject_duplicates(gate: _Gate, watermark: int, *, timed: bool) -> int:
         is_first[firsts] = True
         again = np.zeros(len(gate.open), dtype=np.bool_)
         again[places[order[~is_first[known:]]]] = True
-        gate.admitted.seen = both.filter(
-            pa.array(is_first | (np.arange(len(is_first)) < known))
-        ).combine_chunks()
+        gate.admitted.seen = both.filter(pa.array(is_first | (np.arange(len(is_first)) < known))).combine_chunks()
         return gate.reject(again, "DUPLICATE")
     gate.admitted.seen = seen
     return 0

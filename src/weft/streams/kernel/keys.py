@@ -69,9 +69,7 @@ def row_widths(columns: Iterable[Any], places: Longs) -> Widths:
     for column in columns:
         array = combine_column(column)
         size = fixed_width(array.type)
-        total += (
-            Widths(size, None) if size is not None else Widths(0, _range_bytes(array, places, places + 1))
-        )
+        total += Widths(size, None) if size is not None else Widths(0, _range_bytes(array, places, places + 1))
     return total
 
 
@@ -104,11 +102,7 @@ def _range_bytes(array: Any, start: Longs, stop: Longs) -> Longs:
     if pa.types.is_map(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
         first, last = offsets[start], offsets[stop]
-        return (
-            4 * (stop - start)
-            + _range_bytes(array.keys, first, last)
-            + _range_bytes(array.items, first, last)
-        )
+        return 4 * (stop - start) + _range_bytes(array.keys, first, last) + _range_bytes(array.items, first, last)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
         return 4 * (stop - start) + _range_bytes(array.values, offsets[start], offsets[stop])

@@ -169,10 +169,7 @@ def last_window(reach: Reach, times: Longs) -> Longs:
 def matching_range(reach: Reach, times: Longs, side: Side) -> tuple[Longs, Longs]:
     """Return the least and the greatest time of the other side that rows of `side` meet.
 
-    >>> [
-    ...     a.tolist()
-    ...     for a in matching_range(Reach(kind="interval", lower=-1, upper=2), np.array([5]), "right")
-    ... ]
+    >>> [a.tolist() for a in matching_range(Reach(kind="interval", lower=-1, upper=2), np.array([5]), "right")]
     [[3], [6]]
     """
     if reach.kind == "interval":
@@ -253,9 +250,7 @@ class Matching:
         """Yield candidates in pieces whose keys and compared columns fit into columns of their own."""
         residual = self.task.residual
         ours = [self.left.rows.column(name) for name in compared_columns(self.task, "left", self.left.rows)]
-        theirs = [
-            self.right.rows.column(name) for name in compared_columns(self.task, "right", self.right.rows)
-        ]
+        theirs = [self.right.rows.column(name) for name in compared_columns(self.task, "right", self.right.rows)]
         by_row = residual is not None and residual.program is None
         each = row_widths(ours, self.left.places(left)) + row_widths(theirs, self.right.places(right))
         yield from each.pieces(len(left), MAX_PIECE_ROWS if by_row else MAX_CHUNK)
@@ -301,10 +296,7 @@ def _filter(mask: Mask, left: Longs, right: Longs) -> tuple[Longs, Longs]:
 def expand_ranges(probe: Longs, start: Longs, stop: Longs) -> Iterator[tuple[Longs, Longs]]:
     """Yield (probe, row) for every row of every range, at most `MAX_CHUNK` at a time.
 
-    >>> [
-    ...     [a.tolist() for a in pair]
-    ...     for pair in expand_ranges(np.array([3, 4]), np.array([0, 5]), np.array([2, 6]))
-    ... ]
+    >>> [[a.tolist() for a in pair] for pair in expand_ranges(np.array([3, 4]), np.array([0, 5]), np.array([2, 6]))]
     [[[3, 3, 4], [0, 1, 5]]]
     """
     counts = stop - start

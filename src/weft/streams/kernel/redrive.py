@@ -82,9 +82,7 @@ def find_corrections(
     retracted: list[str] = []
     for part in matches:
         kept = tuple(_exclude(part, pair, off) for pair in part.pairs)
-        plus.append(
-            Pairs(matching=_build_matching(task, side, part), known=tuple(_orient(side, p) for p in kept))
-        )
+        plus.append(Pairs(matching=_build_matching(task, side, part), known=tuple(_orient(side, p) for p in kept)))
         taken.extend(part.late.places(late) for late, _ in kept)
         block, names = _find_padded(OTHER_SIDE[side], part, kept, spent)
         retracted.extend(names)
@@ -121,9 +119,7 @@ class _LateRows:
         return np.asarray(segment.batch_of(there) > until)
 
 
-def _match_late(
-    task: JoinTask, side: Side, late_rows: _LateRows, segment: Segment, flags: Flags
-) -> _Matches | None:
+def _match_late(task: JoinTask, side: Side, late_rows: _LateRows, segment: Segment, flags: Flags) -> _Matches | None:
     """Return the rows of a stored segment that late rows match, None if there are none."""
     rows, times = late_rows.rows, late_rows.times
     places = np.flatnonzero((flags & GONE) == 0)
@@ -133,10 +129,7 @@ def _match_late(
     late = Segment(hashes=none, times=times, rows=rows, batch=segment.batch)
     # Late rows have no hash; numbers of their keys replace it.
     stored = Segment(
-        hashes=np.zeros(len(segment), dtype=np.int64),
-        times=segment.times,
-        rows=segment.rows,
-        batch=segment.batch,
+        hashes=np.zeros(len(segment), dtype=np.int64), times=segment.times, rows=segment.rows, batch=segment.batch
     )
     numbers = number_keys(task.keys, [(late, np.arange(len(times))), (stored, places)])
     mine = build_segment(numbers[: len(times)], times, rows, None, segment.batch)
@@ -211,9 +204,7 @@ def _find_padded(
         return None, []
     places = np.array(kept, dtype=np.int64)
     rows = combine_table(part.there.rows)
-    return UnmatchedRows(
-        side=side, rows=rows, places=part.there.places(places), times=part.there.times[places]
-    ), names
+    return UnmatchedRows(side=side, rows=rows, places=part.there.places(places), times=part.there.times[places]), names
 
 
 def _fingerprint(side: Side, segment: Segment, place: int) -> str:

@@ -38,9 +38,7 @@ def sort_order(hashes: Longs, times: Longs) -> Longs:
     return order
 
 
-def find_ranges(
-    hashes: Longs, times: Longs, probes: Longs, low: Longs, high: Longs
-) -> tuple[Longs, Longs, Longs]:
+def find_ranges(hashes: Longs, times: Longs, probes: Longs, low: Longs, high: Longs) -> tuple[Longs, Longs, Longs]:
     """Return (probe, start, stop): the probes that have candidates, and their ranges in the sorted rows.
 
     Rows are sorted by (hash, time).  Probes without candidates are left out.
@@ -144,9 +142,7 @@ def combine_table(rows: Any) -> Any:
     """Return a table whose columns have one chunk each; `take` is fastest on such columns."""
     if all(column.num_chunks == 1 for column in rows.columns):
         return rows
-    arrays = [
-        column.combine_chunks() if column.num_chunks else pa.array([], column.type) for column in rows.columns
-    ]
+    arrays = [column.combine_chunks() if column.num_chunks else pa.array([], column.type) for column in rows.columns]
     return pa.table(arrays, schema=rows.schema)
 
 

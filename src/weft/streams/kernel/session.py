@@ -58,9 +58,7 @@ class _SessionRows:
         )
 
 
-def match_sessions(
-    task: JoinTask, left: ActiveSide, right: ActiveSide, clock: Clock
-) -> list[Pairs | DeferredPairs]:
+def match_sessions(task: JoinTask, left: ActiveSide, right: ActiveSide, clock: Clock) -> list[Pairs | DeferredPairs]:
     """Update the sessions, set flags and return the pairs to emit in this batch."""
     sides = (left, right)
     touched = _touched_rows(sides)
@@ -148,9 +146,7 @@ def _add_gap(times: Longs, gap: int) -> Longs:
     return np.asarray(np.minimum(times, FOREVER - gap) + gap)
 
 
-def _store_sessions(
-    sides: tuple[ActiveSide, ActiveSide], rows: _SessionRows, start: Longs, end: Longs
-) -> None:
+def _store_sessions(sides: tuple[ActiveSide, ActiveSide], rows: _SessionRows, start: Longs, end: Longs) -> None:
     for working in sides:
         mine = rows.is_left == (working.side == "left")
         for number in range(len(working.parts)):
@@ -225,13 +221,7 @@ def _iter_pairs(
                 one, other = one[true], other[true]
             if len(one):
                 matching = Matching(
-                    task=task,
-                    left=left[here],
-                    right=right[there],
-                    probe_side="left",
-                    probe=none,
-                    start=none,
-                    stop=none,
+                    task=task, left=left[here], right=right[there], probe_side="left", probe=none, start=none, stop=none
                 )
                 yield here, there, matching, one, other
 

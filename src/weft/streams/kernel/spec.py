@@ -249,11 +249,7 @@ def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
 def is_intact(document: Mapping[str, Any]) -> bool:
     """Return whether a document is unchanged; one without a checksum counts as intact.
 
-    >>> (
-    ...     is_intact(with_checksum({"a": 1})),
-    ...     is_intact({**with_checksum({"a": 1}), "a": 2}),
-    ...     is_intact({"a": 1}),
-    ... )
+    >>> (is_intact(with_checksum({"a": 1})), is_intact({**with_checksum({"a": 1}), "a": 2}), is_intact({"a": 1}))
     (True, False, True)
     """
     return CHECKSUM not in document or document[CHECKSUM] == _document_checksum(document)

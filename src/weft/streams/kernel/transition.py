@@ -23,14 +23,7 @@ import numpy as np
 
 from weft.streams.kernel.emit import DeferredPairs, Output, Pairs, UnmatchedRows, exceeds_known_pairs
 from weft.streams.kernel.gate import Arrivals, RejectRows, admit
-from weft.streams.kernel.pairs import (
-    Matching,
-    expiry_threshold,
-    find_candidates,
-    first_window,
-    last_window,
-    shift,
-)
+from weft.streams.kernel.pairs import Matching, expiry_threshold, find_candidates, first_window, last_window, shift
 from weft.streams.kernel.segments import (
     DEAD,
     MAX_SEGMENTS,
@@ -148,14 +141,10 @@ def _emit_null_keys(working: ActiveSide) -> Iterator[UnmatchedRows]:
     admitted = working.admitted
     working.unmatched += len(admitted.alone)
     if working.task.outer and len(admitted.alone):
-        yield UnmatchedRows(
-            side=working.side, rows=admitted.rows, places=admitted.alone, times=admitted.alone_times
-        )
+        yield UnmatchedRows(side=working.side, rows=admitted.rows, places=admitted.alone, times=admitted.alone_times)
 
 
-def _match_rows(
-    task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock
-) -> Iterator[Pairs]:
+def _match_rows(task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock) -> Iterator[Pairs]:
     """Yield the pairs to emit in this batch and set the flags of their rows."""
     remembered = 0
     live = ([left.live(p) for p in range(len(left.parts))], [right.live(p) for p in range(len(right.parts))])
@@ -196,9 +185,7 @@ def _match_rows(
 Probe = tuple[int, int, Side, Longs | None, tuple[int, int]]
 
 
-def _probes(
-    task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock
-) -> Iterator[Probe]:
+def _probes(task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock) -> Iterator[Probe]:
     """Yield (left part, right part, side that probes, its rows, ends of windows): each pair of parts once."""
     if not task.final:
         left.lookups += len(left.parts[left.fresh])
@@ -369,9 +356,7 @@ def _drop_repeats(hashes: Longs) -> Longs:
     return hashes[np.append(True, hashes[1:] != hashes[:-1])] if len(hashes) > 1 else hashes
 
 
-def check_size(
-    state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = MAX_GROUP_BYTES
-) -> None:
+def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = MAX_GROUP_BYTES) -> None:
     """Raise W2211 if the state of a group and its new rows are larger than a task may hold."""
     size = left.rows.nbytes + right.rows.nbytes
     size += sum(arrivals.raw.nbytes for arrivals in (left, right) if arrivals.raw is not None)

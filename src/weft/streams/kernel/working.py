@@ -164,9 +164,7 @@ def _expired_mask(task: JoinTask, working: ActiveSide, part: int, clock: Clock, 
 
 
 def _unmatched_block(side: Side, segment: Segment, places: Longs) -> UnmatchedRows:
-    return UnmatchedRows(
-        side=side, rows=segment.rows, places=segment.places(places), times=segment.times[places]
-    )
+    return UnmatchedRows(side=side, rows=segment.rows, places=segment.places(places), times=segment.times[places])
 
 
 def evicted_rows(working: ActiveSide, part: int, places: Longs) -> RejectRows:

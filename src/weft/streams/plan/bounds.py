@@ -199,12 +199,7 @@ def _intersect(left: int, comparisons: Sequence[tuple[Typed, Comparison | None]]
         if high is not None and (upper is None or high < upper):
             upper, high_at = high, locate(part)
     return FoundBounds(
-        left=left,
-        lower=lower,
-        upper=upper,
-        locations=(low_at, high_at),
-        used=tuple(used),
-        residual=tuple(residual),
+        left=left, lower=lower, upper=upper, locations=(low_at, high_at), used=tuple(used), residual=tuple(residual)
     )
 
 
@@ -272,9 +267,7 @@ def check_time_condition(part: Expr, scope: StatementScope) -> Typed | None:
     A condition whose event times are all declared as TIMESTAMP needs no rewrite and is not one of these.
     """
     times = _Times(scope)
-    sources = [
-        source for r in references(part) if (source := times.find_timed(r.qualifier, r.name)) is not None
-    ]
+    sources = [source for r in references(part) if (source := times.find_timed(r.qualifier, r.name)) is not None]
     if len({s.number for s in sources}) < 2 or all(s.time_type == TIMESTAMP for s in sources):
         return None
     try:
@@ -303,9 +296,7 @@ def _convert_numbers(part: Expr, times: _Times) -> Expr:
         case Binary() if part.op in _COMPARES:
             unit = _unit(part, times)
             return replace(
-                part,
-                left=_convert_length(part.left, unit, times),
-                right=_convert_length(part.right, unit, times),
+                part, left=_convert_length(part.left, unit, times), right=_convert_length(part.right, unit, times)
             )
         case Between():
             unit = _unit(part, times)
@@ -325,9 +316,7 @@ def _convert_length(expr: Expr, unit: int | None, times: _Times) -> Expr:
         case Binary() if expr.op in ("+", "-"):
             own = _unit(expr, times) if references(expr) else unit
             return replace(
-                expr,
-                left=_convert_length(expr.left, own, times),
-                right=_convert_length(expr.right, own, times),
+                expr, left=_convert_length(expr.left, own, times), right=_convert_length(expr.right, own, times)
             )
     return expr
 

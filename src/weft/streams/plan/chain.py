@@ -125,11 +125,7 @@ def _build_reach(match: Within | SameWindow) -> Reach:
     if isinstance(match, Within):
         return Reach(kind="interval", lower=int(match.lower or 0), upper=int(match.upper or 0))
     return Reach(
-        kind=match.kind,
-        size=match.size or 0,
-        slide=match.slide or 0,
-        gap=match.gap or 0,
-        per_window=match.per_window,
+        kind=match.kind, size=match.size or 0, slide=match.slide or 0, gap=match.gap or 0, per_window=match.per_window
     )
 
 
@@ -300,9 +296,7 @@ class Chain:
         self._check_order()
         return tuple(self._complete(steps)) if len(steps) == len(self.statement.joins) else None
 
-    def _build_step(
-        self, place: int, join: JoinStepSpec, joined: Sequence[int], where: Sequence[Typed]
-    ) -> Step | None:
+    def _build_step(self, place: int, join: JoinStepSpec, joined: Sequence[int], where: Sequence[Typed]) -> Step | None:
         is_swapped = place == 1 and not self.members[0].is_stream
         lefts, right = ((1,), 0) if is_swapped else (tuple(joined), place)
         conditions = self._find_conditions(place, right, lefts, join, where)
@@ -357,12 +351,8 @@ class Chain:
         moved = tuple(w for w in timed if any(w is u for u in bounds.used))
         self.moved.extend(moved)
         residual = tuple(r for r in bounds.residual if not any(r is w for w in timed))
-        elsewhere = [
-            w for w in where if parse_comparison(w, self.times, right) and not any(w is t for t in timed)
-        ]
-        return JoinConditions(
-            keys=keys, bounds=bounds, residual=residual, moved=moved, is_misplaced=bool(elsewhere)
-        )
+        elsewhere = [w for w in where if parse_comparison(w, self.times, right) and not any(w is t for t in timed)]
+        return JoinConditions(keys=keys, bounds=bounds, residual=residual, moved=moved, is_misplaced=bool(elsewhere))
 
     def _find_movable(self, place: int, where: Sequence[Typed]) -> list[Typed]:
         """Return the conditions of WHERE that are equivalent in the ON of a join."""

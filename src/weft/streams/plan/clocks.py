@@ -23,11 +23,7 @@ _MILLISECOND = 1000
 
 
 def compute_watermark(
-    plan: StatementPlan,
-    greatest: Mapping[str, int | None],
-    before: int | None,
-    *,
-    idle: Collection[str] = (),
+    plan: StatementPlan, greatest: Mapping[str, int | None], before: int | None, *, idle: Collection[str] = ()
 ) -> int | None:
     """Return the watermark of the next batch in microseconds, or None while there is none.
 
@@ -70,12 +66,7 @@ def collect_timeouts(plan: StatementPlan, default: Duration | None = None) -> di
 
 
 def find_idle_sides(
-    plan: StatementPlan,
-    last_rows: Mapping[str, int],
-    *,
-    started: int,
-    now: int,
-    default: Duration | None = None,
+    plan: StatementPlan, last_rows: Mapping[str, int], *, started: int, now: int, default: Duration | None = None
 ) -> FrozenMap[str, FrozenMap[str, int]]:
     """Return the idle sides, each with the time since when it has no rows.
 

@@ -22,16 +22,7 @@ from weft.expr.render import source_text
 from weft.redaction import redact
 from weft.streams.kernel.spec import FORMAT
 from weft.streams.plan.kernel_spec import Child, build_layout
-from weft.streams.plan.resolved import (
-    ColumnSlot,
-    Input,
-    JobPlan,
-    KernelStep,
-    StatementPlan,
-    Step,
-    StepKey,
-    TableStep,
-)
+from weft.streams.plan.resolved import ColumnSlot, Input, JobPlan, KernelStep, StatementPlan, Step, StepKey, TableStep
 from weft.streams.sql.spec import SinkSpec
 
 _FIXED = 17
@@ -153,9 +144,7 @@ def describe_unmatched(plan: StatementPlan, step: KernelStep) -> str:
     left = left_name(plan, step).split(" ")[-1] if len(step.left) == 1 else left_name(plan, step)
     if step.axis is None:
         phrases = [f"{right} is emitted at the end of the run"] if step.how in ("right", "full") else []
-        phrases.append(
-            f"{left} {'immediately' if step.how in ('left', 'full') else 'without a match is dropped'}"
-        )
+        phrases.append(f"{left} {'immediately' if step.how in ('left', 'full') else 'without a match is dropped'}")
         return "; ".join(phrases)
     if step.how == "inner":
         return "never: INNER; unmatched rows are counted when they expire"
@@ -219,11 +208,7 @@ def explain_job(plan: JobPlan, sink: str | None = None) -> JobExplanation:
     explains = [s for s in plan.explains if sink in (None, s.name)]
     short = [_statement(s) for s in chosen] + [_statement(s, "EXPLAIN JOIN") for s in explains]
     full = [_long(s) for s in chosen] + [_long(s, "EXPLAIN JOIN") for s in explains]
-    data = {
-        "job": plan.name,
-        "statements": [_data(s) for s in chosen],
-        "explains": [_data(s) for s in explains],
-    }
+    data = {"job": plan.name, "statements": [_data(s) for s in chosen], "explains": [_data(s) for s in explains]}
     return JobExplanation(text="\n".join(short), long="\n\n".join(full), data=freeze(data))
 
 

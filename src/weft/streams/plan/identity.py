@@ -77,9 +77,7 @@ def describe_parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
         {
             "inputs": "; ".join((*(names.input(s) for s in streams), *(names.table(t) for t in plan.tables))),
             "schemas": "; ".join(f"{names.of(s)}({_format_columns(s.stream.columns)})" for s in streams),
-            "times": "; ".join(
-                f"{names.of(s)}: {s.stream.event_time} {s.stream.time_format}" for s in streams
-            ),
+            "times": "; ".join(f"{names.of(s)}: {s.stream.event_time} {s.stream.time_format}" for s in streams),
             "delays": "; ".join(f"{names.of(s)}: {s.stream.delay}" for s in streams),
             "keys": "; ".join(names.keys(s) for s in steps),
             "match": "; ".join(names.match(s) for s in steps),
@@ -228,9 +226,7 @@ class _Names:
 
 def _format_connector(options: FrozenMap[str, Any]) -> str:
     identity = {
-        k: v
-        for k, v in thaw(options).items()
-        if k not in _SETTINGS and not k.startswith("kafka.") and v is not None
+        k: v for k, v in thaw(options).items() if k not in _SETTINGS and not k.startswith("kafka.") and v is not None
     }
     return redact(", ".join(f"{k}={v}" for k, v in sorted(identity.items())))
 

@@ -257,11 +257,7 @@ def _have_no_common_type(part: Expr, scope: Scope, findings: Findings) -> bool:
 
 
 def resolve_keys(
-    join: JoinStepSpec,
-    conditions: JoinConditions,
-    lefts: Sequence[FromSource],
-    right: FromSource,
-    findings: Findings,
+    join: JoinStepSpec, conditions: JoinConditions, lefts: Sequence[FromSource], right: FromSource, findings: Findings
 ) -> tuple[StepKey, ...]:
     """Return the valid keys with their common types; invalid and risky keys are reported."""
     if not conditions.keys:
@@ -300,11 +296,7 @@ def _format(typed: Typed) -> str:
 
 
 def _add_missing_key(
-    join: JoinStepSpec,
-    conditions: JoinConditions,
-    lefts: Sequence[FromSource],
-    right: FromSource,
-    findings: Findings,
+    join: JoinStepSpec, conditions: JoinConditions, lefts: Sequence[FromSource], right: FromSource, findings: Findings
 ) -> None:
     computed = [c for c in conditions.residual if is_key_expression(c, right.number)]
     if computed:

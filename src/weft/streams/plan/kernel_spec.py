@@ -36,10 +36,7 @@ from weft.streams.sql.spec import StreamSpec
 
 
 def find_read_columns(
-    sources: Sequence[FromSource],
-    steps: Sequence[Step],
-    where: Typed | None,
-    selected: Iterable[Typed | None],
+    sources: Sequence[FromSource], steps: Sequence[Step], where: Typed | None, selected: Iterable[Typed | None]
 ) -> dict[int, tuple[int, ...]]:
     """Return, for each source by its number, the indices of the columns that are read, in order."""
     slots: set[Hashable] = set()
@@ -97,9 +94,7 @@ def build_layout(plan: StatementPlan, step: KernelStep) -> Layout:
         left.extend(_columns(plan, number, read, step, "left"))
     right.extend(_columns(plan, step.right, read, step, "right"))
     if _has_window_before(plan, step):
-        left.extend(
-            Child(name=f"w{s[1]}", slot=s, dtype=LONG) for s in (WINDOW_START, WINDOW_END) if s in read
-        )
+        left.extend(Child(name=f"w{s[1]}", slot=s, dtype=LONG) for s in (WINDOW_START, WINDOW_END) if s in read)
     left.extend(_times(plan, sorted(step.left)))
     right.extend(_times(plan, (step.right,)))
     return Layout(left=tuple(left), right=tuple(right))
@@ -109,9 +104,7 @@ def _key(index: int, key: StepKey, slot: Slot) -> Child:
     return Child(name=f"k{index}", slot=slot, dtype=key.dtype)
 
 
-def _columns(
-    plan: StatementPlan, number: int, read: set[Hashable], step: KernelStep, side: str
-) -> list[Child]:
+def _columns(plan: StatementPlan, number: int, read: set[Hashable], step: KernelStep, side: str) -> list[Child]:
     source = plan.source(number)
     schema = source.stream.columns if isinstance(source, Input) else source.table.columns
     keys = {(k.left if side == "left" else k.right): k.dtype for k in step.keys}

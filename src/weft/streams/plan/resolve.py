@@ -86,9 +86,7 @@ class SelectList:
         if item.is_event_time:
             self._set_event_time(item, typed)
             return
-        name = item.alias or (
-            item.expr.name if isinstance(item.expr, Ref) else f"column_{len(self.columns) + 1}"
-        )
+        name = item.alias or (item.expr.name if isinstance(item.expr, Ref) else f"column_{len(self.columns) + 1}")
         self._add_column(name, typed, item)
 
     def _set_event_time(self, item: ItemSpec, typed: Typed) -> None:
@@ -109,10 +107,7 @@ class SelectList:
             first = self._taken[fold(name)]
             where = f"; the first is in line {first.line}, column {first.column}" if first else ""
             self.findings.add(
-                "W2103",
-                f"duplicate column {name!r} in the result",
-                item.at,
-                f"rename one of them with AS{where}",
+                "W2103", f"duplicate column {name!r} in the result", item.at, f"rename one of them with AS{where}"
             )
             return
         self._taken[fold(name)] = item.at
@@ -121,9 +116,7 @@ class SelectList:
             self.keys.append(name)
 
 
-def convert_to_sink(
-    columns: tuple[OutputColumn, ...], sink: SinkSpec, findings: Findings
-) -> tuple[OutputColumn, ...]:
+def convert_to_sink(columns: tuple[OutputColumn, ...], sink: SinkSpec, findings: Findings) -> tuple[OutputColumn, ...]:
     """Return the columns converted to the declared types of the sink; differences are reported."""
     if sink.columns is None:
         return columns
@@ -156,9 +149,7 @@ def convert_to_sink(
                 f"remove NOT NULL, or write COALESCE(..., <value>) AS {field.name}",
             )
         typed = convert(typed, field.dtype)
-        converted.append(
-            OutputColumn(name=field.name, typed=typed, dtype=field.dtype, nullable=typed.nullable)
-        )
+        converted.append(OutputColumn(name=field.name, typed=typed, dtype=field.dtype, nullable=typed.nullable))
     return tuple(converted)
 
 
@@ -272,9 +263,7 @@ def _assemble(
         key_columns=tuple(selected.keys),
         event_time=selected.event_time,
         emit=emits[-1] if emits else "changes",
-        sink=replace(
-            statement.sink, columns=Schema(tuple(Field(c.name, c.dtype, c.nullable) for c in output))
-        ),
+        sink=replace(statement.sink, columns=Schema(tuple(Field(c.name, c.dtype, c.nullable) for c in output))),
         executor=executor,
         reason=_REASONS[executor] if emits or executor != KERNEL else _KEPT_TABLE,
         spec=statement,

@@ -119,9 +119,7 @@ class StatementScope:
         behind = [s.alias for s in self.sources if fold(s.name) == fold(qualifier)]
         if behind:
             help = f"write {' or '.join(f'{a}.' for a in behind)}"
-            return Diagnostic(
-                "W0207", f"{qualifier!r} has the alias {behind[0]!r} in this statement", help=help
-            )
+            return Diagnostic("W0207", f"{qualifier!r} has the alias {behind[0]!r} in this statement", help=help)
         return Diagnostic("W0207", f"unknown source {qualifier!r}", help=_suggest(qualifier, aliases))
 
     def _window(self, name: str, slot: tuple[str, int]) -> Column | Diagnostic:
@@ -224,11 +222,7 @@ def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> 
         elif spec is None:
             known = [*job.streams, *job.tables]
             close = find_similar(name, known)
-            help = (
-                f"did you mean {' or '.join(map(repr, close))}?"
-                if close
-                else f"there is {format_list(known)}"
-            )
+            help = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there is {format_list(known)}"
             findings.add("W2010", f"unknown stream or table {name!r}", at, help)
         elif isinstance(spec, StreamSpec):
             spec, time = _resolve_time(spec, findings, is_required=streams > 1)
@@ -238,20 +232,14 @@ def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> 
     return tuple(sources) if len(sources) == len(entries) else None
 
 
-def _resolve_time(
-    stream: StreamSpec, findings: Findings, *, is_required: bool
-) -> tuple[StreamSpec, int | None]:
+def _resolve_time(stream: StreamSpec, findings: Findings, *, is_required: bool) -> tuple[StreamSpec, int | None]:
     """Return the stream with its resolved event time, and the index of its column."""
     schema = stream.columns
     if stream.event_time is not None:
         index = schema.find(stream.event_time)
         if index is None and stream.event_time.upper() != MESSAGE_TIME:
             close = find_similar(stream.event_time, schema.names)
-            help = (
-                f"did you mean {' or '.join(map(repr, close))}?"
-                if close
-                else f"it has {format_list(schema.names)}"
-            )
+            help = f"did you mean {' or '.join(map(repr, close))}?" if close else f"it has {format_list(schema.names)}"
             findings.add(
                 "W2114",
                 f"stream {stream.name!r} has no column {stream.event_time!r} for the event time",
@@ -285,7 +273,5 @@ def _resolve_time(
 def map_time_slots(sources: Iterable[FromSource]) -> dict[Hashable, int]:
     """Return the slots of event times, as declared columns and as times, mapped to their sources."""
     streams = [s for s in sources if s.is_stream]
-    columns: dict[Hashable, int] = {
-        column_slot(s.number, s.time): s.number for s in streams if s.time is not None
-    }
+    columns: dict[Hashable, int] = {column_slot(s.number, s.time): s.number for s in streams if s.time is not None}
     return {**columns, **{time_slot(s.number): s.number for s in streams}}

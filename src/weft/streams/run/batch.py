@@ -125,9 +125,7 @@ def _file_sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> Sink
 def _check_no_stream_rows(plan: JobPlan, statement: StatementPlan) -> None:
     """Raise W2215 if any checkpoint of the job has rows in the sink."""
     folder = job_folder(plan) / statement.name
-    if find_checkpoint(folder) is not None and any(
-        f.exists() for c in list_checkpoints(folder) for f in sink_files(c)
-    ):
+    if find_checkpoint(folder) is not None and any(f.exists() for c in list_checkpoints(folder) for f in sink_files(c)):
         path = resolve_path(str(statement.sink.connector["path"]), plan.root)
         raise StreamError(
             f"{path!r} holds rows of the stream {statement.name!r}: a batch would add every row again",

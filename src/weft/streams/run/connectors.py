@@ -54,10 +54,7 @@ CONNECTORS: tuple[Connector, ...] = (
         artifact="spark-sql-kafka-0-10_2.13",
         what="streams and sinks of connector 'kafka'",
         older=(
-            (
-                (_GROUP, "spark-sql-kafka-0-10_2.13", "4.2.0"),
-                (_GROUP, "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
-            ),
+            ((_GROUP, "spark-sql-kafka-0-10_2.13", "4.2.0"), (_GROUP, "spark-token-provider-kafka-0-10_2.13", "4.0.0")),
         ),
     ),
     Connector(
@@ -225,9 +222,7 @@ def fetch_artifacts(program: str, artifacts: tuple[Artifact, ...], stage: Path) 
 
 
 def _last_error(output: str) -> str:
-    lines = [
-        line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")
-    ]
+    lines = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
     first = next(filter(None, lines), "no error message")
     # Leave out the URLs of the repositories, which come from Maven's settings.
     return re.sub(r"\s*(?:\(?https?://\S+\)?|-> \[Help \d+\])", "", first)[:400]

@@ -161,11 +161,7 @@ class Sink:
         connector = self.plan.sink.connector
         if self.folder is None:
             return f"kafka topic {connector['topic']}"
-        return (
-            str(connector["path"])
-            if connector["connector"] == "files"
-            else str(_relative_to(self.folder, root))
-        )
+        return str(connector["path"]) if connector["connector"] == "files" else str(_relative_to(self.folder, root))
 
     def write(self, frame: DataFrame, batch: int, *, keep_empty: bool) -> Written:
         """Run the batch: stage its rows, or send them to Kafka."""
@@ -203,7 +199,4 @@ def _format_cell(value: Any) -> str:
 def _format_table(names: list[str], rows: list[list[str]]) -> list[str]:
     lines = [names, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]

@@ -19,9 +19,7 @@ _HEADER = re.compile(
     r"CSV header does not conform to the schema\.\s*Header: ([^\n]*)\n\s*Schema: ([^\n]*)\n.*?CSV file: ([^\n]*)",
     re.DOTALL,
 )
-_COLUMN_TYPE = re.compile(
-    r"CANNOT_CONVERT_COLUMN|PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported"
-)
+_COLUMN_TYPE = re.compile(r"CANNOT_CONVERT_COLUMN|PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported")
 _FILE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _LOST = (
     "Python worker exited unexpectedly",
@@ -40,9 +38,7 @@ _RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$", re.MULTI
 _IN_WORKER = "PYTHON_EXCEPTION"
 _OUTER = ("STREAM_FAILED", "FAILED_READ_FILE", "TASK_WRITE_FAILED")
 _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
-_AGAIN = (
-    "nothing of the batch is committed; correct the cause and start the job again: it continues where it was"
-)
+_AGAIN = "nothing of the batch is committed; correct the cause and start the job again: it continues where it was"
 
 
 def explain_failure(failure: BaseException, statement: str) -> WeftError:
@@ -105,9 +101,7 @@ def _machine_error(failure: BaseException, text: str, statement: str) -> WeftErr
             help=f"make room on the disk of the sink and of the checkpoint; {_AGAIN}",
         )
     if problem := diagnose_worker(text):
-        return StreamError(
-            f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}"
-        )
+        return StreamError(f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}")
     lost = next((mark for mark in _LOST if mark in text), "")
     if not lost and _is_jvm_gone(failure):
         lost = "Spark's JVM no longer answers"

@@ -64,14 +64,8 @@ def run_job(
                 show=show or _print,
                 stop=stop,
             )
-            queries = _run_open(
-                running, chosen, fresh=fresh and number == 1, keep=keep if number == 1 else None
-            )
-    except (
-        OSError,
-        KernelProblem,
-        Py4JError,
-    ) as cause:  # the disk, damaged state or the JVM, before the first batch
+            queries = _run_open(running, chosen, fresh=fresh and number == 1, keep=keep if number == 1 else None)
+    except (OSError, KernelProblem, Py4JError) as cause:  # the disk, damaged state or the JVM, before the first batch
         failure = explain_failure(cause, plan.name)
         listener.on_failed(failure)
         raise failure from cause
@@ -112,9 +106,7 @@ def run_statements(
         statements: list[Statement] = []
         for plan in plans:
             # The checkpoint is locked, compared with the plan, and restored to its last commit.
-            locked = open_checkpoint(
-                running.job, plan, cores=count_cores(running.spark), fresh=fresh, keep=keep
-            )
+            locked = open_checkpoint(running.job, plan, cores=count_cores(running.spark), fresh=fresh, keep=keep)
             statement = Statement.open(running, plan, stack.enter_context(locked))
             # If a later statement does not start, this one ends before its lock is released.
             stack.callback(statement.end)

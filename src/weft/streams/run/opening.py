@@ -83,9 +83,7 @@ def find_sealed(
     return FrozenMap(ended)
 
 
-def _check_statement(
-    job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None
-) -> Checkpoint | None:
+def _check_statement(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None) -> Checkpoint | None:
     """Return the checkpoint of a statement when it is sealed; raise if the statement cannot run."""
     folder = job_folder(job) / plan.name
     with lock_statement(folder / "lock", plan.name):
@@ -94,9 +92,7 @@ def _check_statement(
     if checkpoint is None or fresh:
         return None
     record = read_job_record(checkpoint)
-    change = compare_parts(
-        record.parts, describe_parts(plan, groups=int(job.settings.get("groups") or record.groups))
-    )
+    change = compare_parts(record.parts, describe_parts(plan, groups=int(job.settings.get("groups") or record.groups)))
     if is_sealed(checkpoint):
         if change.needs_consent:
             check_open(checkpoint, plan.name)
@@ -148,9 +144,7 @@ def choose_groups(job: JobPlan, plan: StatementPlan, cores: int) -> int:
     return 1 if limits and min(limits) < _FEW_ROWS else max(cores, 1)
 
 
-def _begin(
-    folder: Path, job: JobPlan, plan: StatementPlan, groups: int, replaces: str | None = None
-) -> Checkpoint:
+def _begin(folder: Path, job: JobPlan, plan: StatementPlan, groups: int, replaces: str | None = None) -> Checkpoint:
     checkpoint = create_checkpoint(
         folder,
         JobRecord(
@@ -171,12 +165,7 @@ def _plan_document(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
 
 
 def _continue(
-    folder: Path,
-    job: JobPlan,
-    plan: StatementPlan,
-    checkpoint: Checkpoint,
-    *,
-    keep: Keep | None,
+    folder: Path, job: JobPlan, plan: StatementPlan, checkpoint: Checkpoint, *, keep: Keep | None
 ) -> Checkpoint:
     check_open(checkpoint, plan.name)
     record = read_job_record(checkpoint)
@@ -199,9 +188,7 @@ def _has_other_inputs(change: Change) -> bool:
     return any(part.part == "inputs" for part in change.parts)
 
 
-def _begin_with_offsets(
-    folder: Path, job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int
-) -> Checkpoint:
+def _begin_with_offsets(folder: Path, job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int) -> Checkpoint:
     """Create a checkpoint with an empty state whose sources continue at the offsets of the old one."""
     last = last_batch(old)
     record = JobRecord(
@@ -223,9 +210,7 @@ def _begin_with_offsets(
     return checkpoint
 
 
-def _changed_error(
-    plan: StatementPlan, checkpoint: Checkpoint, change: Change, keep: Keep | None
-) -> StreamError:
+def _changed_error(plan: StatementPlan, checkpoint: Checkpoint, change: Change, keep: Keep | None) -> StreamError:
     lines = []
     for part in change.parts:
         if part.keeps in ("same", "all"):

@@ -155,9 +155,7 @@ def _fill_times(times: Any, own_times: Any) -> Any:
     return filled
 
 
-def _find_time_child(
-    plan: StatementPlan, number: int, children: Layout, side: Side, time_column: str | None
-) -> str:
+def _find_time_child(plan: StatementPlan, number: int, children: Layout, side: Side, time_column: str | None) -> str:
     source = plan.source(number)
     mine = children.left if side == "left" else children.right
     fields = source.stream.columns.fields if isinstance(source, Input) else ()
@@ -173,12 +171,7 @@ def _find_time_child(
 
 
 def _select_rows(
-    spark: SparkSession,
-    plan: StatementPlan,
-    task: JoinTask,
-    children: Layout,
-    batches: list[Any],
-    today: dt.date,
+    spark: SparkSession, plan: StatementPlan, task: JoinTask, children: Layout, batches: list[Any], today: dt.date
 ) -> DataFrame:
     """Return rows of the kernel as rows of the sink."""
     schema = result_type(task, children)
@@ -253,9 +246,7 @@ def _check_files_exist(plan: StatementPlan, checkpoint: Checkpoint, corrections:
         )
 
 
-def _fill_input_times(
-    spark: SparkSession, job: JobPlan, plan: StatementPlan, name: str
-) -> dict[str, DataFrame]:
+def _fill_input_times(spark: SparkSession, job: JobPlan, plan: StatementPlan, name: str) -> dict[str, DataFrame]:
     """Return the streams that have the column, with its value as the time of rows without event time."""
     inputs: dict[str, DataFrame] = {}
     for source in plan.inputs:
@@ -285,9 +276,7 @@ def _read_input(spark: SparkSession, source: Input, root: Path) -> DataFrame:
 def _file_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
     if plan.sink.connector["connector"] == "files":
         return plan.sink
-    connector: FrozenMap[str, Any] = FrozenMap(
-        connector="files", path=str(checkpoint.memory), format="parquet"
-    )
+    connector: FrozenMap[str, Any] = FrozenMap(connector="files", path=str(checkpoint.memory), format="parquet")
     return replace(plan.sink, connector=connector)
 
 
@@ -328,7 +317,5 @@ def _read_sink(
         read = reader.options(**options, multiLine="true", mode="FAILFAST").load(there)
         return _restore_empty_strings(read)
     if form == "json":
-        reader = reader.options(
-            timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", timeZone="UTC", mode="FAILFAST"
-        )
+        reader = reader.options(timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", timeZone="UTC", mode="FAILFAST")
     return reader.load(there)

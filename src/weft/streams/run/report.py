@@ -116,9 +116,7 @@ class JobReport:
         for query in self.queries:
             if query.sink == sink:
                 return query
-        raise ArgumentError(
-            f"the job has no sink {sink!r}", help=f"it has {', '.join(q.sink for q in self.queries)}"
-        )
+        raise ArgumentError(f"the job has no sink {sink!r}", help=f"it has {', '.join(q.sink for q in self.queries)}")
 
     def rows(self, sink: str) -> list[Any]:
         """Return the rows that this checkpoint wrote to a sink of files.

@@ -82,11 +82,7 @@ class Stages:
     @contextmanager
     def cache(self, frame: DataFrame) -> Iterator[DataFrame]:
         """Yield the rows of the batch, cached if several stages read them."""
-        once = (
-            len(self.plan.inputs) <= _TWO
-            and bool(self.plan.steps)
-            and isinstance(self.plan.steps[0], KernelStep)
-        )
+        once = len(self.plan.inputs) <= _TWO and bool(self.plan.steps) and isinstance(self.plan.steps[0], KernelStep)
         if once:
             yield frame
             return
@@ -102,9 +98,7 @@ class Stages:
         due = iter(Clock(left=left, right=right) for left, right in self.heartbeat.clocks)
         for step in self.plan.steps:
             if isinstance(step, TableStep):
-                current = self._looked_up(
-                    self._begun(step.left[0], batch) if current is None else current, step
-                )
+                current = self._looked_up(self._begun(step.left[0], batch) if current is None else current, step)
             else:
                 current = self._kernel(step, batch, current, next(due))
         return self._alone(batch) if current is None else current
@@ -121,18 +115,12 @@ class Stages:
         for side, observation in self.observed.items():
             observed = observation.get
             counts = dict.fromkeys(COUNTS, 0)
-            counts |= {
-                "in": observed["in"] + malformed,
-                "matched": observed["matched"],
-                "rejected": malformed,
-            }
+            counts |= {"in": observed["in"] + malformed, "matched": observed["matched"], "rejected": malformed}
             counts["unmatched"] = observed["in"] - observed["matched"]
             ledger[side], malformed = FrozenMap(counts), 0
         return FrozenMap(ledger)
 
-    def _kernel(
-        self, step: KernelStep, batch: DataFrame, current: DataFrame | None, clock: Clock
-    ) -> DataFrame:
+    def _kernel(self, step: KernelStep, batch: DataFrame, current: DataFrame | None, clock: Clock) -> DataFrame:
         rows = self._arriving(step, batch, current)
         return kernel_stage(self.plan, step, self.joins[step.number], rows, clock=clock, moment=self.moment)
 

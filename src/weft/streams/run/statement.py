@@ -35,13 +35,7 @@ from weft.streams.checkpoint.manifest import (
     with_aliases,
     write_heartbeat,
 )
-from weft.streams.checkpoint.offsets import (
-    add_source,
-    check_reading,
-    count_sources,
-    describe_reading,
-    drop_unplanned,
-)
+from weft.streams.checkpoint.offsets import add_source, check_reading, count_sources, describe_reading, drop_unplanned
 from weft.streams.checkpoint.recover import recover
 from weft.streams.kernel.spec import FOREVER, Clock, KernelProblem
 from weft.streams.plan.clocks import collect_timeouts, compute_clocks, compute_watermark, find_idle_sides
@@ -310,9 +304,7 @@ class Statement:
             inputs=source_sides(self.plan),
             tables=stages.table_counts(),
             rows=written.rows,
-            read=EMPTY
-            if final
-            else FrozenMap(describe_reading(self.checkpoint.spark, number), places=self.places),
+            read=EMPTY if final else FrozenMap(describe_reading(self.checkpoint.spark, number), places=self.places),
             seconds=time.monotonic() - stages.began,
         )
         self.before = manifest

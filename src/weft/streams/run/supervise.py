@@ -101,9 +101,7 @@ def supervise(
 class _Supervisor:
     """The holder of the lock of a job."""
 
-    def __init__(
-        self, files: SupervisorFiles, job: str, start: Callable[[], Child], world: Environment
-    ) -> None:
+    def __init__(self, files: SupervisorFiles, job: str, start: Callable[[], Child], world: Environment) -> None:
         self.files, self.start, self.world = files, start, world
         self.signals = 0
         me = this_process()
@@ -143,9 +141,7 @@ class _Supervisor:
         if code == 0:
             return self._keep(state="stopped", since=since, error=None)
         again = error is None or error["code"] in _RESTARTABLE
-        return self._keep(
-            state="waiting" if again else "failed", since=since, error=error or _exit_error(code)
-        )
+        return self._keep(state="waiting" if again else "failed", since=since, error=error or _exit_error(code))
 
     def _keep(self, **changes: Any) -> SupervisorRecord:
         """Update the record.  A job continues if its record cannot be written, because the lock shows that it runs."""
@@ -204,9 +200,7 @@ def _to_error(finding: Mapping[str, Any]) -> FrozenMap[str, Any]:
 def _exit_error(code: int) -> FrozenMap[str, Any]:
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return FrozenMap(
-        code="W2214",
-        message=f"the process of the job {how}",
-        help="see the end of log.txt beside the checkpoint",
+        code="W2214", message=f"the process of the job {how}", help="see the end of log.txt beside the checkpoint"
     )
 
 
@@ -259,9 +253,7 @@ def send_signal(to: Process, number: int) -> bool:
     return False
 
 
-def start_supervisor(
-    words: Sequence[str], files: SupervisorFiles, job: str, *, wait: float = 30.0
-) -> SupervisorRecord:
+def start_supervisor(words: Sequence[str], files: SupervisorFiles, job: str, *, wait: float = 30.0) -> SupervisorRecord:
     """Start the supervisor as a separate process and return its record once its child runs.
 
     `words` are the arguments of the program.  Its output goes to log.txt.
@@ -281,11 +273,7 @@ def start_supervisor(
     lines = files.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
     ended = child.poll() is not None
     raise StreamError(
-        (
-            "the supervisor of the job did not start"
-            if ended
-            else f"process {child.pid} has not started the job yet"
-        )
+        ("the supervisor of the job did not start" if ended else f"process {child.pid} has not started the job yet")
         + (": " + " | ".join(lines) if lines else ""),
         code="W2201",
         help=f"{str(files.log)!r} has its output; `weft stream start {quote_for_shell(job)} --foreground` shows it here"
@@ -334,9 +322,7 @@ def spawn(words: Sequence[str], files: SupervisorFiles) -> SpawnedProcess:
     ]
     command = [*PROGRAM, *words]
     try:
-        return SpawnedProcess(
-            os.posix_spawn(command[0], command, os.environ, file_actions=outputs, setsid=True)
-        )
+        return SpawnedProcess(os.posix_spawn(command[0], command, os.environ, file_actions=outputs, setsid=True))
     except OSError as cause:
         raise StreamError(
             f"the process of the job cannot be started: {cause}",
@@ -349,12 +335,7 @@ _PATIENCE = 15.0
 
 
 def stop_job(
-    files: SupervisorFiles,
-    job: str,
-    *,
-    timeout: float = 60.0,
-    force: bool = False,
-    world: Environment | None = None,
+    files: SupervisorFiles, job: str, *, timeout: float = 60.0, force: bool = False, world: Environment | None = None
 ) -> str:
     """Stop a job; return how: after its batch, ended, or killed.  Raise W2215 if it is not running or does not end.
 
@@ -435,9 +416,7 @@ def _not_running_error(files: SupervisorFiles, job: str) -> StreamError:
     )
 
 
-def _still_running_error(
-    files: SupervisorFiles, job: str, by: Holder, timeout: float, *, force: bool
-) -> StreamError:
+def _still_running_error(files: SupervisorFiles, job: str, by: Holder, timeout: float, *, force: bool) -> StreamError:
     alive = [one for one in (*_list_workers(files), by.process) if one.runs]
     if force and not alive:
         help = f"its processes are not on this machine: end {by} there"

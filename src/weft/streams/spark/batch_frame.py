@@ -28,16 +28,7 @@ from weft.expr.spark.frames import functions_of, window_of
 from weft.expr.spark.types import to_spark
 from weft.joins.resolve.resolved import Exact, OutputColumn, SameWindow, Side
 from weft.joins.spark import equi, interval, window_join
-from weft.streams.plan.resolved import (
-    Input,
-    KernelStep,
-    Slot,
-    StatementPlan,
-    Step,
-    TableInput,
-    column_slot,
-    time_slot,
-)
+from weft.streams.plan.resolved import Input, KernelStep, Slot, StatementPlan, Step, TableInput, column_slot, time_slot
 from weft.streams.spark.files import read_batch
 from weft.streams.spark.kafka import read_kafka_batch
 from weft.streams.spark.readable import RAW, ROW_MARK, TIME, column_name
@@ -66,9 +57,7 @@ def batch_frame(
         source.number: _admitted_rows(_read(spark, source.stream, root, inputs or {}), plan, source, started)
         for source in plan.inputs
     }
-    frames |= {
-        source.number: table_slots(source, read_table(spark, source.table, root)) for source in plan.tables
-    }
+    frames |= {source.number: table_slots(source, read_table(spark, source.table, root)) for source in plan.tables}
     joined = frames[plan.steps[0].left[0] if plan.steps else plan.inputs[0].number]
     for step in plan.steps:
         joined = _join_step(joined, frames[step.right], plan, step)
@@ -125,9 +114,7 @@ def _missing_time_policy(plan: StatementPlan, source: Input) -> str | None:
 
 
 def _raise_where(F: Any, rows: DataFrame, broken: Any, content: Any, problem: str) -> DataFrame:
-    message = F.concat(
-        F.lit(f"{ROW_MARK} {problem}: "), F.coalesce(F.substring(content, 1, _MAX_TEXT), F.lit(""))
-    )
+    message = F.concat(F.lit(f"{ROW_MARK} {problem}: "), F.coalesce(F.substring(content, 1, _MAX_TEXT), F.lit("")))
     failing = F.when(broken, F.raise_error(message).cast("boolean"))
     # Not deterministic, so that Spark does not move other filters before it.
     return rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
@@ -163,9 +150,7 @@ def _join_step(left: DataFrame, right: DataFrame, plan: StatementPlan, step: Ste
     lower = equi.lower if isinstance(match, Exact) else interval.lower
     if isinstance(match, SameWindow):
         lower = window_join.lower
-    joined = lower(
-        _declared_columns(F, left, sides["left"]), _declared_columns(F, right, sides["right"]), resolved
-    )
+    joined = lower(_declared_columns(F, left, sides["left"]), _declared_columns(F, right, sides["right"]), resolved)
     times = [slot_name(s) for both in sides.values() for s, _ in both if s[0] == "t"]
     joined = joined.withColumns({t: F.unix_micros(F.col(t)) for t in times if t in joined.columns})
     if isinstance(step, KernelStep) and isinstance(match, SameWindow) and step.reach.has_windows:
@@ -177,9 +162,7 @@ def _list_slots(plan: StatementPlan, number: int) -> list[tuple[Slot, DType]]:
     """Return the columns of a source in the order in which a resolved join has them."""
     source = plan.source(number)
     declared = source.table.columns if isinstance(source, TableInput) else source.stream.columns
-    slots: list[tuple[Slot, DType]] = [
-        (column_slot(number, i), f.dtype) for i, f in enumerate(declared.fields)
-    ]
+    slots: list[tuple[Slot, DType]] = [(column_slot(number, i), f.dtype) for i, f in enumerate(declared.fields)]
     if isinstance(source, Input):
         slots.append((time_slot(number), declared.fields[0].dtype))
     return slots
@@ -218,9 +201,7 @@ def _output_columns(
     return columns
 
 
-def _add_windows(
-    F: Any, joined: DataFrame, step: KernelStep, match: SameWindow, *, per_window: bool
-) -> DataFrame:
+def _add_windows(F: Any, joined: DataFrame, step: KernelStep, match: SameWindow, *, per_window: bool) -> DataFrame:
     """Return the rows with their first window, or a row for each window that both times share."""
     assert step.axis is not None and match.size is not None  # noqa: S101, PT018  # windows have both
     size, slide = match.size, match.slide or match.size

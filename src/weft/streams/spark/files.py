@@ -136,9 +136,7 @@ def declared_values(frame: DataFrame, reading: FileReading) -> list[tuple[Any, D
     values = []
     for place in reading.places:
         name = fields[place].name
-        dtype = (
-            STRING if isinstance(fields[place].dataType, StringType) else from_spark(fields[place].dataType)
-        )
+        dtype = STRING if isinstance(fields[place].dataType, StringType) else from_spark(fields[place].dataType)
         values.append((frame["`" + name.replace("`", "``") + "`"], dtype))
     return values
 
@@ -174,9 +172,7 @@ def _csv_reading(source: StreamSpec | TableSpec, files: Sequence[Path]) -> FileR
     )
 
 
-def _read_header(
-    source: StreamSpec | TableSpec, file: Path, options: CsvOptions, declared: Sequence[str]
-) -> list[str]:
+def _read_header(source: StreamSpec | TableSpec, file: Path, options: CsvOptions, declared: Sequence[str]) -> list[str]:
     try:
         names = list(read_header(file, options))
     except ResolutionError as cause:
@@ -185,18 +181,12 @@ def _read_header(
     return names
 
 
-def check_columns(
-    source: StreamSpec | TableSpec, file: str, names: Sequence[str], declared: Sequence[str]
-) -> None:
+def check_columns(source: StreamSpec | TableSpec, file: str, names: Sequence[str], declared: Sequence[str]) -> None:
     """Raise `ConnectorError` W2302 when a file lacks declared columns."""
     there = _casefold(names)
     missing = [name for name in declared if name.casefold() not in there]
     if missing:
-        close = [
-            f"{m!r} could be {similar[0]!r}"
-            for m in missing
-            if (similar := find_similar(m, list(names), most=1))
-        ]
+        close = [f"{m!r} could be {similar[0]!r}" for m in missing if (similar := find_similar(m, list(names), most=1))]
         raise ConnectorError(
             f"{file!r} has no column {format_list(missing)}, which {source.name!r} declares",
             code="W2302",
@@ -225,9 +215,7 @@ def _typed_reading(
         types = {f.name: there[f.name.casefold()].dataType for f in declared}
         _check_types(source, files[0], types)
     schema = StructType([StructField(name, dtype) for name, dtype in types.items()])
-    return FileReading(
-        format=form, options={}, schema=schema, places=tuple(range(len(declared))), has_corrupt=False
-    )
+    return FileReading(format=form, options={}, schema=schema, places=tuple(range(len(declared))), has_corrupt=False)
 
 
 def _read_schema(spark: SparkSession, source: StreamSpec | TableSpec, form: str, file: Path) -> StructType:

@@ -88,9 +88,7 @@ def avro_reader(stream: StreamSpec, fields: tuple[Field, ...]) -> Callable[[Any]
     schema = avro_schema(stream.name, fields, stream.at)
     from pyspark.sql.avro.functions import from_avro  # noqa: PLC0415  # needs a class of the connector in the JVM
 
-    return lambda column: _call_avro(
-        stream.name, stream.at, lambda: from_avro(column, schema, {"mode": "PERMISSIVE"})
-    )
+    return lambda column: _call_avro(stream.name, stream.at, lambda: from_avro(column, schema, {"mode": "PERMISSIVE"}))
 
 
 def avro_writer(name: str, fields: tuple[Field, ...], at: SourceLocation | None) -> Callable[[Any], Any]:
@@ -355,8 +353,7 @@ def build_messages(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, ba
     prefix = F.lit(f"{checkpoint}-{batch}-")
     row_id = F.concat(prefix, F.hex(_HASH), F.lit("-"), F.col(_NUMBER).cast("string"))
     headers = F.array(
-        _header(F, ROW_ID, row_id),
-        _header(F, TIME_HEADER, F.coalesce(F.col(EVENT_TIME).cast("string"), F.lit(""))),
+        _header(F, ROW_ID, row_id), _header(F, TIME_HEADER, F.coalesce(F.col(EVENT_TIME).cast("string"), F.lit("")))
     )
     return numbered.select(
         _key_column(F, frame, plan), _value_column(F, plan, columns).alias("value"), headers.alias("headers")

@@ -103,10 +103,7 @@ def tick_rows(plan: StatementPlan, frame: DataFrame) -> DataFrame:
     F: Any = functions_of(frame)
     empty = [F.lit(None).cast(struct_type(i)).alias(struct_name(i.number)) for i in plan.inputs]
     return frame.select(
-        F.lit(TICK).alias(INPUT),
-        F.lit(None).cast("bigint").alias(TIME),
-        F.lit(None).cast("string").alias(RAW),
-        *empty,
+        F.lit(TICK).alias(INPUT), F.lit(None).cast("bigint").alias(TIME), F.lit(None).cast("string").alias(RAW), *empty
     )
 
 
@@ -118,9 +115,7 @@ def struct_name(number: int) -> str:
 def struct_type(source: Input) -> str:
     """Return the Spark type of the struct of a source."""
     fields = source.stream.columns.fields
-    inner = ", ".join(
-        f"{column_name(i)}: {to_spark(fields[i].dtype).simpleString()}" for i in _kept_columns(source)
-    )
+    inner = ", ".join(f"{column_name(i)}: {to_spark(fields[i].dtype).simpleString()}" for i in _kept_columns(source))
     return f"struct<{inner}>"
 
 
@@ -166,13 +161,7 @@ class BatchContext:
 
 
 def kernel_stage(
-    plan: StatementPlan,
-    step: KernelStep,
-    join: ShippedJoin,
-    rows: DataFrame,
-    *,
-    clock: Clock,
-    moment: BatchContext,
+    plan: StatementPlan, step: KernelStep, join: ShippedJoin, rows: DataFrame, *, clock: Clock, moment: BatchContext
 ) -> DataFrame:
     """Return the joined rows as flat columns; `rows` come from `two_stream_rows`, `side_rows` or their union."""
     children = build_layout(plan, step)
@@ -187,15 +176,11 @@ def kernel_stage(
         groups=moment.groups,
     )
     ticking = rows.unionByName(_group_ticks(rows, moment.groups))
-    joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(
-        work, result_type(join.task, children)
-    )
+    joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(work, result_type(join.task, children))
     return flatten(plan, join.task, joined, children)
 
 
-def two_stream_rows(
-    plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: BatchContext
-) -> DataFrame:
+def two_stream_rows(plan: StatementPlan, step: KernelStep, batch: DataFrame, moment: BatchContext) -> DataFrame:
     """Return the rows of a join of two streams, both straight from the batch, in one pass."""
     F: Any = functions_of(batch)
     children = build_layout(plan, step)
@@ -210,9 +195,7 @@ def two_stream_rows(
     hashed = F.when(usable & ours, sides["left"].hashed).when(usable & ~ours, sides["right"].hashed)
     whole = F.when(ours, sides["left"].whole).otherwise(sides["right"].whole)
     return kept.select(
-        balanced_group(F, F.coalesce(hashed, F.xxhash64(whole, F.col(RAW))), moment.groups).alias(
-            worker.GROUP
-        ),
+        balanced_group(F, F.coalesce(hashed, F.xxhash64(whole, F.col(RAW))), moment.groups).alias(worker.GROUP),
         F.when(ours, F.lit(0)).otherwise(F.lit(1)).cast("tinyint").alias(worker.SIDE),
         hashed.alias(worker.HASH),
         F.col(TIME).alias(worker.TIME),
@@ -256,9 +239,7 @@ def unpack(source: Input, batch: DataFrame) -> DataFrame:
         F.col(f"{struct_name(source.number)}.{column_name(i)}").alias(slot_name(("i", source.number, i)))
         for i in source.columns
     ]
-    return kept.select(
-        *columns, F.col(TIME).alias(slot_name(("t", source.number))), F.col(RAW).alias(FLAT_RAW)
-    )
+    return kept.select(*columns, F.col(TIME).alias(slot_name(("t", source.number))), F.col(RAW).alias(FLAT_RAW))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,13 +249,7 @@ class _Side:
     whole: Any
 
 
-def _build_side(
-    F: Any,
-    step: KernelStep,
-    children: Layout,
-    side: str,
-    column: Callable[[Slot], Column],
-) -> _Side:
+def _build_side(F: Any, step: KernelStep, children: Layout, side: str, column: Callable[[Slot], Column]) -> _Side:
     mine = children.left if side == "left" else children.right
     values = [column(c.slot).cast(cast_to(c.dtype)) for c in mine]
     keys = values[: len(step.keys)]

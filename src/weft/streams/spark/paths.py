@@ -92,10 +92,7 @@ def check_exists(path: str, what: str, at: SourceLocation | None) -> None:
     close = find_similar(place.name, beside, most=3)
     hint = f"did you mean {format_list(close)}?" if close else "paths are relative to the workspace"
     raise ConnectorError(
-        f"{what} reads {path!r}, which does not exist",
-        code="W2301",
-        help=f"{hint}; a folder may be empty",
-        at=at,
+        f"{what} reads {path!r}, which does not exist", code="W2301", help=f"{hint}; a folder may be empty", at=at
     )
 
 

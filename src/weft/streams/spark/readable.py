@@ -207,11 +207,7 @@ def build_columns(
             wrong.append(column.isNotNull() & ~F.coalesce(fits, F.lit(False)))
     wrong.extend(v.isNull() for v, f in zip(columns, fields, strict=True) if not f.nullable)
     raw = _raw_column(F, values, fields, corrupt, wrong)
-    return [
-        time.alias(TIME),
-        raw.alias(RAW),
-        *(value.alias(column_name(i)) for i, value in enumerate(columns)),
-    ]
+    return [time.alias(TIME), raw.alias(RAW), *(value.alias(column_name(i)) for i, value in enumerate(columns))]
 
 
 def _event_time(
@@ -251,11 +247,7 @@ def _convert(F: ModuleType, column: Any, source: DType, field: Field, zone: str)
 
 
 def _raw_column(
-    F: ModuleType,
-    values: Sequence[tuple[Any, DType]],
-    fields: Sequence[Field],
-    corrupt: Any,
-    wrong: list[Any],
+    F: ModuleType, values: Sequence[tuple[Any, DType]], fields: Sequence[Field], corrupt: Any, wrong: list[Any]
 ) -> Any:
     nothing = F.lit(None).cast("string")
     named = [column.alias(field.name) for (column, _), field in zip(values, fields, strict=True)]

@@ -38,19 +38,14 @@ EVENT_TIME = "__weft_event_time"
 """Column of event times in microseconds, for sinks that write them."""
 
 
-def select_stage(
-    frame: DataFrame, plan: StatementPlan, *, today: dt.date, with_event_time: bool = False
-) -> DataFrame:
+def select_stage(frame: DataFrame, plan: StatementPlan, *, today: dt.date, with_event_time: bool = False) -> DataFrame:
     """Return the rows of the sink; `frame` has a flat column for every slot that the plan reads."""
     F: Any = functions_of(frame)
     column = slot_resolver(F)
     kept = frame
     if plan.where is not None:
         kept = kept.filter(compile_expr(plan.where, column, F, today=today))
-    columns = [
-        compile_expr(o.typed, column, F, today=today).cast(cast_to(o.dtype)).alias(o.name)
-        for o in plan.output
-    ]
+    columns = [compile_expr(o.typed, column, F, today=today).cast(cast_to(o.dtype)).alias(o.name) for o in plan.output]
     if with_event_time:
         columns.append(event_time_of(frame, plan, today=today).alias(EVENT_TIME))
     return kept.select(*columns)

@@ -73,9 +73,7 @@ def _read_files(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
     frame = spark.read.format(reading.format).options(**reading.options).schema(reading.schema).load(paths)
     F: Any = functions_of(frame)
     corrupt = F.col(reading.schema.fields[-1].name) if reading.has_corrupt else None
-    return frame.select(
-        *build_columns(F, _as_stream(table), declared_values(frame, reading), corrupt=corrupt)
-    )
+    return frame.select(*build_columns(F, _as_stream(table), declared_values(frame, reading), corrupt=corrupt))
 
 
 def _as_stream(table: TableSpec) -> StreamSpec:
@@ -96,9 +94,7 @@ def write_memory_table(table: TableSpec, rows: Rows | None, folder: Path) -> Tab
     return replace(table, connector=written.connector)
 
 
-def pin_table(
-    spark: SparkSession, table: TableSpec, folder: Path, read: Callable[[], DataFrame]
-) -> DataFrame:
+def pin_table(spark: SparkSession, table: TableSpec, folder: Path, read: Callable[[], DataFrame]) -> DataFrame:
     """Return a table as of the first start of a checkpoint, or its current rows with ``reload=batch``.
 
     The copy in `folder` is written to a temporary folder and renamed, so that it is always complete.
@@ -128,9 +124,7 @@ def pin_table(
 
 
 def _schema(table: TableSpec) -> str:
-    return ", ".join(
-        f"{column_name(i)} {to_spark(f.dtype).simpleString()}" for i, f in enumerate(table.columns.fields)
-    )
+    return ", ".join(f"{column_name(i)} {to_spark(f.dtype).simpleString()}" for i, f in enumerate(table.columns.fields))
 
 
 def table_slots(source: TableInput, table: DataFrame) -> DataFrame:
@@ -145,9 +139,7 @@ def _needed_columns(source: TableInput) -> tuple[int, ...]:
     return source.columns or (0,)
 
 
-def join_table(
-    frame: DataFrame, plan: StatementPlan, step: TableStep, table: DataFrame
-) -> tuple[DataFrame, Any]:
+def join_table(frame: DataFrame, plan: StatementPlan, step: TableStep, table: DataFrame) -> tuple[DataFrame, Any]:
     """Return the rows of a batch with the table's columns, and an observation of ``in`` and ``matched``.
 
     `frame` has a flat column for each slot; `table` is the result of `read_table` or `pin_table`.  The
@@ -181,9 +173,7 @@ def join_table(
     return joined.select(*frame.columns, *columns), counts
 
 
-def _group_by_key(
-    F: Any, source: TableInput, step: TableStep, table: DataFrame, names: list[str]
-) -> DataFrame:
+def _group_by_key(F: Any, source: TableInput, step: TableStep, table: DataFrame, names: list[str]) -> DataFrame:
     """Return the table with one row for each key; rows with a NULL key match nothing and are left out."""
     keys = [
         _cast_column(F, column_name(key.right[2]), key.dtype).alias(name)

@@ -64,9 +64,7 @@ def _tokenize_job(substitution: SubstitutedText, findings: list[Diagnostic]) -> 
 
 
 def _add_unterminated(what: str, mark: str, span: Span, findings: list[Diagnostic]) -> None:
-    help = f"add the missing {mark}" + (
-        "" if what == "comment" else f"; write {mark * 2} for {mark} inside it"
-    )
+    help = f"add the missing {mark}" + ("" if what == "comment" else f"; write {mark * 2} for {mark} inside it")
     findings.append(Diagnostic("W0202", f"unterminated {what}", help=help, at=span.place))
 
 
@@ -109,9 +107,7 @@ def _summarize_unparsed(invalid: Iterable[list[Token]], *, is_truncated: bool) -
         names |= folded
         sinks |= folded if "INSERT" in kinds else set()
         has_set = has_set or "SET" in kinds
-    return Unparsed(
-        names=frozenset(names), sinks=frozenset(sinks), has_set=has_set, is_truncated=is_truncated
-    )
+    return Unparsed(names=frozenset(names), sinks=frozenset(sinks), has_set=has_set, is_truncated=is_truncated)
 
 
 def _is_in_head(token: Token) -> bool:
@@ -179,9 +175,7 @@ class _StatementParser(SelectParser):
         if is_table:
             if self.word() == "AS":
                 help = f"write CREATE STREAM {name.text} WITH (..) AS SELECT .."
-                self.fail(
-                    "W2004", "streaming SQL does not support CREATE TABLE .. AS", *ends(self.curr), help
-                )
+                self.fail("W2004", "streaming SQL does not support CREATE TABLE .. AS", *ends(self.curr), help)
             return CreateTable(name=name, columns=columns, options=options, at=self.locate(start))
         if not self.take("AS"):
             if self.word() == "SELECT":

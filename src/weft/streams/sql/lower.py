@@ -83,9 +83,7 @@ class _Definition:
         path = str(self.values.get("path", ""))
         if escapes_folder(path):
             help = "write a path inside the workspace, or an absolute path"
-            self.add_finding(
-                "W2017", f"the path {path!r} is outside the workspace", help, self.locate("path")
-            )
+            self.add_finding("W2017", f"the path {path!r} is outside the workspace", help, self.locate("path"))
 
     def locate(self, key: str) -> Source | None:
         """Return the location of the value of an option."""
@@ -142,10 +140,7 @@ class _Definition:
         if kind == "kafka" and values.get("format") == "parquet":
             help = "write 'json', 'csv' or 'avro'"
             self.add_finding(
-                "W2006",
-                "the connector 'kafka' does not support the format 'parquet'",
-                help,
-                self.locate("format"),
+                "W2006", "the connector 'kafka' does not support the format 'parquet'", help, self.locate("format")
             )
         elif "format" not in values and not self.has_option("format") and self.has_only_known_options:
             help = "add 'format' = 'json', 'csv', 'parquet' or 'avro'"
@@ -168,11 +163,7 @@ class _Definition:
             index = self.schema.find(name)
             if index is None:
                 close = find_similar(name, self.schema.names, most=1)
-                help = (
-                    f"did you mean {close[0]!r}?"
-                    if close
-                    else f"its columns are {format_list(self.schema.names)}"
-                )
+                help = f"did you mean {close[0]!r}?" if close else f"its columns are {format_list(self.schema.names)}"
                 message = f"option {key!r}: {self.name.text} has no column {name!r}"
                 self.add_finding("W2006", message, help, self.locate(key))
             else:
@@ -380,9 +371,7 @@ class _Lowering:
         options: dict[str, OptionSyntax] = {}
         for option in (s.option for s in self.syntax.statements if isinstance(s, SetOption)):
             if option.key in options:
-                self.add_finding(
-                    "W2003", f"duplicate SET {option.key!r}", "remove one of them", option.key_at
-                )
+                self.add_finding("W2003", f"duplicate SET {option.key!r}", "remove one of them", option.key_at)
             options[option.key] = option
         settings = read_options(tuple(options.values()), "job", self.findings)
         folder = str(settings.get("checkpoint", ""))
@@ -460,13 +449,9 @@ class _Lowering:
             return sink
         if isinstance(sink, TableSpec):
             help = f"write CREATE STREAM {name.text} WITH (..) for a sink"
-            self.add_finding(
-                "W2010", f"{name.text!r} is a table; a job can only write streams", help, name.at
-            )
+            self.add_finding("W2010", f"{name.text!r} is a table; a job can only write streams", help, name.at)
         elif sink is None and not self.unparsed.may_define(name.text):
-            close = find_similar(
-                name.text, [i.name for i in self.inputs.values() if isinstance(i, SinkSpec)], most=1
-            )
+            close = find_similar(name.text, [i.name for i in self.inputs.values() if isinstance(i, SinkSpec)], most=1)
             help = f"did you mean {close[0]!r}?\n" if close else ""
             help += f"define it: CREATE STREAM {name.text} WITH ('path' = 'out/{name.text}', 'format' = 'parquet')"
             self.add_finding("W2010", f"unknown sink {name.text!r}", help, name.at)

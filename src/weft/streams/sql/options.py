@@ -105,9 +105,7 @@ def _read_offsets(value: str, _: Words) -> str:
         topics = json.loads(value)
     except (ValueError, RecursionError):
         topics = None
-    if not isinstance(topics, dict) or not all(
-        isinstance(partitions, dict) for partitions in topics.values()
-    ):
+    if not isinstance(topics, dict) or not all(isinstance(partitions, dict) for partitions in topics.values()):
         help = "write 'earliest', 'latest' or JSON like '{\"orders\": {\"0\": 23, \"1\": -2}}'"
         _fail(f"invalid offsets {value!r}", help)
     return value
@@ -351,9 +349,7 @@ def find_option(key: str, owners: Iterable[Owner]) -> Option | None:
     return None
 
 
-def read_options(
-    options: tuple[OptionSyntax, ...], owner: Owner, findings: list[Diagnostic]
-) -> FrozenMap[str, Any]:
+def read_options(options: tuple[OptionSyntax, ...], owner: Owner, findings: list[Diagnostic]) -> FrozenMap[str, Any]:
     """Return the typed values of the valid options by their keys; add findings for the others.
 
     Defaults are not filled in: which of them apply depends on the connector.

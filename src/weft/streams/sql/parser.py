@@ -44,10 +44,7 @@ _UNSUPPORTED: dict[str, tuple[str, str]] = {
     "HOPPING": ("HOPPING", "write SLIDING(SIZE .., SLIDE ..), which is the same window"),
     "QUALIFY": ("QUALIFY", "an expression is evaluated on one joined row"),
     "VALUES": ("VALUES", "put the rows into a file and read it with CREATE TABLE"),
-    "INTO": (
-        "SELECT .. INTO",
-        "write INSERT INTO sink SELECT .., or CREATE STREAM sink WITH (..) AS SELECT ..",
-    ),
+    "INTO": ("SELECT .. INTO", "write INSERT INTO sink SELECT .., or CREATE STREAM sink WITH (..) AS SELECT .."),
     "GRACE": (
         "GRACE PERIOD",
         "set how late rows may arrive as an option of the stream: 'watermark.max_out_of_orderness' = '30s'",
@@ -57,10 +54,7 @@ _UNSUPPORTED: dict[str, tuple[str, str]] = {
 _UNSUPPORTED_PAIRS: dict[tuple[str, str], tuple[str, str]] = {
     ("OR", "REPLACE"): ("CREATE OR REPLACE", "a job declares its streams on every run: remove OR REPLACE"),
     ("IF", "NOT"): ("IF NOT EXISTS", "a job declares its streams on every run: remove IF NOT EXISTS"),
-    ("EMIT", "EARLY"): (
-        "EMIT EARLY",
-        "write EMIT CHANGES: a pair is emitted as soon as both rows have arrived",
-    ),
+    ("EMIT", "EARLY"): ("EMIT EARLY", "write EMIT CHANGES: a pair is emitted as soon as both rows have arrived"),
 }
 _SECOND = {"GROUP": "BY", "ORDER": "BY", "PARTITION": "BY", "GRACE": "PERIOD"}
 _BEFORE_JOIN = frozenset({"CROSS", "SEMI", "ANTI", "NATURAL", "ASOF"})
@@ -254,9 +248,7 @@ class Parser(Cursor):
                 message = "TODAY() is not allowed: a repeated batch must produce the same rows"
                 self.add_finding("W2014", message, at, "use the event time of a row")
             else:
-                message = (
-                    f"{call.name.removesuffix('_ALL')} is an aggregate, but an expression sees one joined row"
-                )
+                message = f"{call.name.removesuffix('_ALL')} is an aggregate, but an expression sees one joined row"
                 self.add_finding("W2014", message, at, "aggregate the output in a project or in Spark")
         return expr
 

@@ -27,15 +27,7 @@ from weft.streams.sql.spec import (
     StreamSpec,
     TableSpec,
 )
-from weft.streams.sql.syntax import (
-    Item,
-    JoinSyntax,
-    Name,
-    OptionSyntax,
-    Select,
-    Unparsed,
-    WindowSyntax,
-)
+from weft.streams.sql.syntax import Item, JoinSyntax, Name, OptionSyntax, Select, Unparsed, WindowSyntax
 
 _LENGTHS = {
     "interval": ("lower_bound", "upper_bound"),
@@ -68,11 +60,7 @@ class Form:
 
 
 def _build_form(
-    join: JoinSyntax,
-    tail: WindowSyntax | None,
-    options: JoinOptions,
-    order: AsofOrder,
-    findings: list[Diagnostic],
+    join: JoinSyntax, tail: WindowSyntax | None, options: JoinOptions, order: AsofOrder, findings: list[Diagnostic]
 ) -> Form | None:
     """Return the form of a join; two different forms are an error.
 
@@ -111,11 +99,7 @@ def _build_interval(join: JoinSyntax, order: AsofOrder, lower: Duration, upper: 
 
 
 def _build_window(
-    join: JoinSyntax,
-    order: AsofOrder,
-    window: WindowSyntax,
-    options: JoinOptions,
-    findings: list[Diagnostic],
+    join: JoinSyntax, order: AsofOrder, window: WindowSyntax, options: JoinOptions, findings: list[Diagnostic]
 ) -> WindowSpec | None:
     size, slide, gap = window.size, window.slide, window.gap
     if any(d is not None and not d.microseconds for d in (size, slide, gap)):
@@ -216,11 +200,7 @@ class Names:
 
 
 def build_statement(
-    query: Select,
-    sink: SinkSpec,
-    sink_options: tuple[OptionSyntax, ...],
-    names: Names,
-    findings: list[Diagnostic],
+    query: Select, sink: SinkSpec, sink_options: tuple[OptionSyntax, ...], names: Names, findings: list[Diagnostic]
 ) -> StatementSpec:
     """Return the spec of a query; its join options are in its own WITH and in that of its sink."""
     return _Query(query, sink, sink_options, names, findings).build()
@@ -287,9 +267,7 @@ class _Query:
         for option in self.query.options:
             other = options.get(option.key)
             if other is not None and other.value != option.value:
-                message = (
-                    f"option {option.key!r} is {other.value!r} in the first WITH but {option.value!r} here"
-                )
+                message = f"option {option.key!r} is {other.value!r} in the first WITH but {option.value!r} here"
                 self.add_finding("W2003", message, "remove one of them", option.value_at)
             options[option.key] = option
         return tuple(options.values())
@@ -403,9 +381,7 @@ class _Query:
         if any(time is not None and time.casefold() == window.column.text.casefold() for time in times):
             return
         known = [
-            f"{s.alias.text}.{_find_time(i)}"
-            for s, i in zip(self.sources, self.inputs, strict=True)
-            if _find_time(i)
+            f"{s.alias.text}.{_find_time(i)}" for s, i in zip(self.sources, self.inputs, strict=True) if _find_time(i)
         ]
         message = f"{window.column.text!r} is not an event time of the join"
         help = f"remove the column; event times are {format_list(known)}"

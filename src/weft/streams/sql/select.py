@@ -40,9 +40,7 @@ class OptionParser(Parser):
         options: dict[str, OptionSyntax] = {}
         for option in self.parse_list(self.parse_option):
             if option.key in options:
-                self.add_finding(
-                    "W2003", f"duplicate option {option.key!r}", option.key_at, "remove one of them"
-                )
+                self.add_finding("W2003", f"duplicate option {option.key!r}", option.key_at, "remove one of them")
             options.setdefault(option.key, option)
         self.expect_token(TokenType.R_PAREN, ", or ) after an option")
         return tuple(options.values())
@@ -94,16 +92,12 @@ class OptionParser(Parser):
         if self.take("PRIMARY", "KEY"):
             at = self.locate(self.tokens[self.index - 2].start)
             help = "write keys in the ON of a join; 'dedup.keys' removes duplicate rows"
-            self.add_finding(
-                "W2004", "streaming SQL does not support PRIMARY KEY in a column declaration", at, help
-            )
+            self.add_finding("W2004", "streaming SQL does not support PRIMARY KEY in a column declaration", at, help)
         return ColumnSyntax(name=name, dtype=dtype, nullable=nullable, at=name.at)
 
     def _parse_type(self, column: str) -> DType:
         first, depth = self.curr, 0
-        while not self.is_at_end and (
-            depth or self.curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN)
-        ):
+        while not self.is_at_end and (depth or self.curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN)):
             if not depth and self.word() in _AFTER_TYPE and self.curr is not first:
                 break
             kind = self.curr.token_type
@@ -272,9 +266,7 @@ class SelectParser(JoinParser):
         source = self.parse_source("FROM")
         if self.curr.token_type == TokenType.COMMA:
             help = "write JOIN and the keys: JOIN b ON a.key = b.key"
-            self.fail(
-                "W2004", "streaming SQL does not support a list of sources after FROM", *ends(self.curr), help
-            )
+            self.fail("W2004", "streaming SQL does not support a list of sources after FROM", *ends(self.curr), help)
         joins = self.parse_joins()
         clauses = self._parse_clauses()
         return Select(items=items, source=source, joins=joins, at=self.locate(start), **clauses)
@@ -296,10 +288,7 @@ class SelectParser(JoinParser):
             self.fail("W2001", "expected an expression before FROM", *ends(self.curr), help)
         star = self._parse_star()
         if star is not None:
-            item, alias = (
-                Item(is_star=True, star_of=star[0], at=self.locate(start, star[1])),
-                self.parse_alias(),
-            )
+            item, alias = (Item(is_star=True, star_of=star[0], at=self.locate(start, star[1])), self.parse_alias())
             if alias is not None:
                 self.add_finding("W2014", "* cannot have an alias", alias.at, "list the columns")
             if self.take("PRIMARY", "KEY"):

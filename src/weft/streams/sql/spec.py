@@ -63,9 +63,7 @@ def decode_value(value: Any) -> Any:
         case {"$duration": str() as text}:
             return Duration.parse(text, signed=True)
         case {"$columns": list() as columns}:
-            return Schema(
-                tuple(Field(name, parse_type(dtype), nullable) for name, dtype, nullable in columns)
-            )
+            return Schema(tuple(Field(name, parse_type(dtype), nullable) for name, dtype, nullable in columns))
         case {"$expr": str() as text}:
             return parse(text, dialect="stream")
         case {"$entries": Mapping() as entries}:

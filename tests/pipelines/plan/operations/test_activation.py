@@ -62,9 +62,7 @@ def test_each_failure_has_its_rule(tmp_path: Path, operation: str, rule: str, ty
 @pytest.mark.parametrize(
     ("selector", "code"), [("currency =", "W0201"), ("amount_local + 1", "W1406"), ("nothing = 1", "W0207")]
 )
-def test_a_named_selector_that_nobody_uses_is_checked_on_the_input(
-    tmp_path: Path, selector: str, code: str
-) -> None:
+def test_a_named_selector_that_nobody_uses_is_checked_on_the_input(tmp_path: Path, selector: str, code: str) -> None:
     (failure,) = site(tmp_path, [update(x="1"), WRITE_ALL], selectors={"S": f"'{selector}'"}).failures()
     assert (failure.rule, failure.type, failure.operation_order) == ("VAL-005", "ExpressionSyntaxError", None)
     assert failure.diagnostic.code == code
@@ -95,9 +93,7 @@ def test_a_selector_may_use_another(tmp_path: Path) -> None:
     named = {"A": "'{{ B }} OR line_number = 1'", "B": "'amount_local > 1'"}
     assert site(tmp_path, [update(selector="{{A}}", x="1"), WRITE_ALL], selectors=named).failures() == ()
     named["B"] = "'{{A}}'"
-    codes = [
-        c for c, _ in site(tmp_path, [update(selector="{{A}}", x="1"), WRITE_ALL], selectors=named).messages()
-    ]
+    codes = [c for c, _ in site(tmp_path, [update(selector="{{A}}", x="1"), WRITE_ALL], selectors=named).messages()]
     assert codes == ["W0213"]
 
 
@@ -136,9 +132,7 @@ def test_every_dataset_needs_a_resolver(
 )
 def test_an_input_that_cannot_be_taken_is_told(tmp_path: Path, ref: DatasetRef, message: str) -> None:
     found = site(tmp_path, [update(x="1"), WRITE_ALL])
-    other = replace(
-        found, project=replace(found.project, input_dataset_id=ref.name, input_dataset_version=ref.version)
-    )
+    other = replace(found, project=replace(found.project, input_dataset_id=ref.name, input_dataset_version=ref.version))
     (failure,) = other.failures()
     assert (failure.rule, failure.detail) == ("VAL-008", message)
 

@@ -52,13 +52,9 @@ def output(found: Site, **options: Any) -> ResolvedOutput:
 def test_a_file_url_is_the_path_that_it_names(tmp_path: Path, scheme: str) -> None:
     folder = f"{tmp_path}/a b"
     url = scheme + folder.replace(" ", "%20")
-    assert (
-        output(made(tmp_path / "w", f"{{path: '{url}/gl'}}")).target.location == f"{folder}/gl/period=2026-01"
-    )
+    assert output(made(tmp_path / "w", f"{{path: '{url}/gl'}}")).target.location == f"{folder}/gl/period=2026-01"
     there = f"datasource: {{id: there, name: there, type: parquet, options: {{path_prefix: '{url}'}}}}\n"
-    write = (
-        "- {seq: 20, name: Write, type: output, arguments: {destination: {datasource_id: there, table: gl}}}"
-    )
+    write = "- {seq: 20, name: Write, type: output, arguments: {destination: {datasource_id: there, table: gl}}}"
     found = site(tmp_path / "w", [write], {"datasources/there.yml": there})
     assert output(found).target.location == f"{folder}/gl/period=2026-01"
 
@@ -113,9 +109,7 @@ def test_columns_that_cannot_be_written_are_told(
 
 def test_an_unknown_column_lists_what_is_there(tmp_path: Path) -> None:
     (failure,) = made(tmp_path, WAREHOUSE, ", columns: [amount_lokal]").failures()
-    assert failure.diagnostic.help.startswith(
-        "did you mean 'amount_local'? available columns are 'journal_id', "
-    )
+    assert failure.diagnostic.help.startswith("did you mean 'amount_local'? available columns are 'journal_id', ")
 
 
 def test_an_output_can_be_ordered(tmp_path: Path) -> None:
@@ -187,15 +181,11 @@ def test_a_destination_that_cannot_be_is_refused(tmp_path: Path, destination: st
         (Destination(datasource="warehose", table="gl"), "W1020"),
     ],
 )
-def test_a_destination_that_no_file_can_say_is_refused_too(
-    tmp_path: Path, destination: Destination, code: str
-) -> None:
+def test_a_destination_that_no_file_can_say_is_refused_too(tmp_path: Path, destination: Destination, code: str) -> None:
     found = made(tmp_path)
     (op,) = found.project.operations
     other = replace(op, arguments=Output(destination=destination))
-    assert [c for c, _ in replace(found, project=replace(found.project, operations=(other,))).messages()] == [
-        code
-    ]
+    assert [c for c, _ in replace(found, project=replace(found.project, operations=(other,))).messages()] == [code]
 
 
 def test_a_quarter_has_no_month_in_its_path(tmp_path: Path) -> None:
@@ -241,9 +231,7 @@ def test_rows_are_merged_by_the_key_of_the_registered_dataset(tmp_path: Path) ->
 
 
 def test_rows_cannot_be_merged_without_their_key(tmp_path: Path) -> None:
-    assert [c for c, _ in made(tmp_path, WAREHOUSE, ", mode: merge, columns: [journal_id]").messages()] == [
-        "W1414"
-    ]
+    assert [c for c, _ in made(tmp_path, WAREHOUSE, ", mode: merge, columns: [journal_id]").messages()] == ["W1414"]
 
 
 @pytest.mark.parametrize("source", ["db", "lake"])
@@ -286,12 +274,8 @@ def test_the_options_of_a_datasource_reach_its_files_also_in_a_draft(tmp_path: P
         ("{datasource_id: excel, table: gl}", ", register_as_dataset: d", True),
     ],
 )
-def test_what_files_cannot_hold_is_refused(
-    tmp_path: Path, destination: str, more: str, *, refused: bool
-) -> None:
-    assert {code for code, _ in made(tmp_path, destination, more).messages()} == (
-        {"W1422"} if refused else set()
-    )
+def test_what_files_cannot_hold_is_refused(tmp_path: Path, destination: str, more: str, *, refused: bool) -> None:
+    assert {code for code, _ in made(tmp_path, destination, more).messages()} == ({"W1422"} if refused else set())
 
 
 def test_options_of_every_datasource_are_known_to_writing() -> None:

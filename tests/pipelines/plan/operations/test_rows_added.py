@@ -132,9 +132,7 @@ def test_a_selector_of_an_aggregate_is_a_condition(tmp_path: Path, selector: str
 
 def test_summaries_are_left_out_unless_they_are_asked_for(tmp_path: Path) -> None:
     assert not grouped(made(tmp_path, aggregate("currency", TOTAL))).include_summaries
-    assert grouped(
-        made(tmp_path, aggregate("currency", TOTAL, more="include_summaries: true"))
-    ).include_summaries
+    assert grouped(made(tmp_path, aggregate("currency", TOTAL, more="include_summaries: true"))).include_summaries
 
 
 # append
@@ -157,8 +155,7 @@ def test_extra_columns_are_refused_with_all_their_names(tmp_path: Path) -> None:
     (failure,) = made(tmp_path, append("")).failures()
     assert failure.diagnostic.code == "W1410"
     assert (
-        failure.detail
-        == "budgets v1 brings columns that the working set does not have: amount, budget_id, budget_type"
+        failure.detail == "budgets v1 brings columns that the working set does not have: amount, budget_id, budget_type"
     )
     assert "columns: {" in failure.diagnostic.help
 
@@ -245,9 +242,7 @@ def test_an_append_that_means_nothing_is_refused(
         ("dataset_id: budgets", "disabled", "source dataset 'budgets' is disabled"),
     ],
 )
-def test_a_source_that_cannot_be_taken_is_told(
-    tmp_path: Path, source: str, changes: str | None, message: str
-) -> None:
+def test_a_source_that_cannot_be_taken_is_told(tmp_path: Path, source: str, changes: str | None, message: str) -> None:
     file = "datasets/budgets.v1.yml"
     text = (Path(__file__).parents[3] / "data" / "fx" / file).read_text(encoding="utf-8")
     off = {file: text.replace("status: active", "status: disabled")} if changes else None

@@ -60,15 +60,14 @@ def test_an_operation_can_ask_for_a_checkpoint(tmp_path: Path) -> None:
 
 def test_long_projects_are_written_down_in_between(tmp_path: Path) -> None:
     many = [update(seq, x="1") for seq in range(10, 60, 10)]
-    assert [
-        seq for kind, seq in kinds(tmp_path, *many, out(60), checkpoint_every=2) if kind == "checkpoint"
-    ] == [20, 40]
+    assert [seq for kind, seq in kinds(tmp_path, *many, out(60), checkpoint_every=2) if kind == "checkpoint"] == [
+        20,
+        40,
+    ]
 
 
 def test_only_outputs_checkpoints_and_the_end_write(tmp_path: Path) -> None:
-    done = list_stages(
-        site(tmp_path, [update(x="accounts.type"), out(20), update(30, y="1"), out(40)]).plan()
-    )
+    done = list_stages(site(tmp_path, [update(x="accounts.type"), out(20), update(30, y="1"), out(40)]).plan())
     assert {stage.kind for stage in done if stage.writes} == {"output", "checkpoint", "publish"}
     assert {stage.kind for stage in done if not stage.writes} == {"read", "join", "update"}
 

@@ -52,9 +52,7 @@ def marked(found: Site) -> list[str]:
         ("_labels", "LABEL_SET(_labels, 'region', 'EMEA')", "map<string,string>"),
     ],
 )
-def test_a_value_is_stored_in_the_type_of_its_column(
-    tmp_path: Path, column: str, expression: str, dtype: str
-) -> None:
+def test_a_value_is_stored_in_the_type_of_its_column(tmp_path: Path, column: str, expression: str, dtype: str) -> None:
     op = first(made(tmp_path, update(**{column: expression})))
     (assignment,) = op.assignments
     assert str(assignment.dtype) == dtype
@@ -164,9 +162,7 @@ def test_not_binds_looser_than_a_comparison(tmp_path: Path) -> None:
 
 
 def test_an_assignment_sees_those_before_it(tmp_path: Path) -> None:
-    op = first(
-        made(tmp_path, update(usd="amount_local * 2", tax="usd * 0.2", currency="'USD'", total="usd + tax"))
-    )
+    op = first(made(tmp_path, update(usd="amount_local * 2", tax="usd * 0.2", currency="'USD'", total="usd + tax")))
     assert [(a.column, a.level) for a in op.assignments] == [
         ("usd", 1),
         ("tax", 2),
@@ -322,9 +318,7 @@ def test_lookups_that_lead_back_are_refused(tmp_path: Path) -> None:
 """
     )
     found = made(tmp_path, update(x="1"), changes=nested(**{"datasets/countries.yml": back}))
-    assert found.messages() == [
-        ("W1212", "lookup 'customer.country.back' leads back to dataset customers v1")
-    ]
+    assert found.messages() == [("W1212", "lookup 'customer.country.back' leads back to dataset customers v1")]
 
 
 def test_a_lookup_whose_dataset_is_disabled_is_told_when_it_is_used(tmp_path: Path) -> None:

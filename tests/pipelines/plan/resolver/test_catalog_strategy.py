@@ -41,9 +41,7 @@ class Service(BaseHTTPRequestHandler):
     def answer(self) -> None:
         size = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(size).decode()
-        self.calls.append(
-            {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body}
-        )
+        self.calls.append({"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body})
         status, text = ANSWERS[self.path.partition("?")[0]]
         self.send_response(status)
         if status == 302:
@@ -151,9 +149,7 @@ def test_a_post_carries_its_parameters_as_json_and_the_token_as_header(
         ("moved", "302"),
     ],
 )
-def test_an_answer_that_helps_nobody_is_told(
-    service: tuple[str, list[dict[str, Any]]], answer: str, part: str
-) -> None:
+def test_an_answer_that_helps_nobody_is_told(service: tuple[str, list[dict[str, Any]]], answer: str, part: str) -> None:
     url, calls = service
     with pytest.raises(ResolutionError) as caught:
         request_location(location(f"{url}/{answer}"), Path())

@@ -52,9 +52,7 @@ def test_large_files_are_told_by_size_and_time(tmp_path: Path, monkeypatch: pyte
     before = printed(tmp_path)
     assert before.files == (FilePrint(path="in", bytes=3, mtime_ns=7),)
     os.utime(tmp_path / "in", ns=(8, 8))
-    assert changes(before, printed(tmp_path)) == (
-        "in changed: 3 bytes, changed at 7 -> 3 bytes, changed at 8",
-    )
+    assert changes(before, printed(tmp_path)) == ("in changed: 3 bytes, changed at 7 -> 3 bytes, changed at 8",)
 
 
 def test_tables_and_remote_paths_are_named(tmp_path: Path) -> None:

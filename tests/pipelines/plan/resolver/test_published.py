@@ -70,9 +70,7 @@ def test_a_period_that_nobody_published_is_an_error(period: str, mode: TemporalM
 def test_the_format_goes_with_the_location() -> None:
     main = table()
     newest = dataset(main, origin="registered")
-    known = catalog(
-        registered=(RegisteredVersion(dataset=newest, locations=(published("2026-01", format="csv"),)),)
-    )
+    known = catalog(registered=(RegisteredVersion(dataset=newest, locations=(published("2026-01", format="csv"),)),))
     (at,) = locate(newest, main, None, known, GREGORIAN.parse("2026-01"), GREGORIAN).locations
     assert at.catalog == FrozenMap(format="csv")
     assert (at.resolver_id, at.resolver_version, at.rule_name) == ("weft:published", 1, "published")

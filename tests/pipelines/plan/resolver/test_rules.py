@@ -13,9 +13,7 @@ from weft.pipelines.plan.resolver.rules import Resolution, resolve_table
 
 def resolve(found: Resolver, period: str = "2026-01", name: str = "orders") -> Resolution:
     main = table(name)
-    return resolve_table(
-        found, dataset(main), main, GREGORIAN.parse(period), GREGORIAN, source="dataset_resolver"
-    )
+    return resolve_table(found, dataset(main), main, GREGORIAN.parse(period), GREGORIAN, source="dataset_resolver")
 
 
 def matching(when: str, period: str = "2026-01", name: str = "orders") -> bool:
@@ -147,9 +145,7 @@ def test_a_condition_that_fails_names_its_rule_and_text(when: str, part: str, he
 
 def test_no_match_lists_every_rule_its_text_and_its_result() -> None:
     with pytest.raises(ResolutionError) as caught:
-        resolve(
-            resolver(rule("old", "period.start_date < DATE '2025-01-01'"), rule("items", "table = 'items'"))
-        )
+        resolve(resolver(rule("old", "period.start_date < DATE '2025-01-01'"), rule("items", "table = 'items'")))
     error = caught.value
     assert error.code == "W1305"
     assert error.message == "no rule of resolver 'main' matches table 'orders' of sales v1 in 2026-01"

@@ -12,9 +12,7 @@ from weft.core.source import Source
 from weft.errors import ResolutionError
 from weft.pipelines.plan.resolver.templates import TOKENS, Kind, check_template, render, tokens_for
 
-JANUARY = tokens_for(
-    dataset(version=3), table("sales report"), GREGORIAN.parse("2026-01"), datasource_id="files"
-)
+JANUARY = tokens_for(dataset(version=3), table("sales report"), GREGORIAN.parse("2026-01"), datasource_id="files")
 
 
 @pytest.mark.parametrize(
@@ -69,9 +67,7 @@ def test_a_token_that_the_level_lacks_is_told(period: str, token: str, message: 
         ("YYYY}}x", "'}}' has no matching '{{'", "{{YYYY}}"),
     ],
 )
-def test_unknown_and_malformed_tokens_are_told_with_their_place(
-    template: str, message: str, help: str
-) -> None:
+def test_unknown_and_malformed_tokens_are_told_with_their_place(template: str, message: str, help: str) -> None:
     with pytest.raises(ResolutionError) as caught:
         render(template, JANUARY, kind="path", at=Source.whole(template, "r.yml"))
     assert caught.value.code == "W1310"

@@ -18,9 +18,7 @@ RULES = resolver(
     rule(
         "legacy",
         "period.start_date < DATE '2025-01-01'",
-        strategy=PathStrategy(
-            datasource="ds-legacy-volume", path="/mnt/data/{{YYYY}}/{{MM}}/{{table_name}}.csv"
-        ),
+        strategy=PathStrategy(datasource="ds-legacy-volume", path="/mnt/data/{{YYYY}}/{{MM}}/{{table_name}}.csv"),
         data_level="month",
     ),
     rule(
@@ -34,9 +32,7 @@ RULES = resolver(
 
 def located(name: str, period: str) -> tuple[Location, ...]:
     main = table(name)
-    found = resolve_table(
-        RULES, dataset(main), main, GREGORIAN.parse(period), GREGORIAN, source="system_default"
-    )
+    found = resolve_table(RULES, dataset(main), main, GREGORIAN.parse(period), GREGORIAN, source="system_default")
     return found.locations
 
 
@@ -76,9 +72,7 @@ def test_the_sample_resolver_sends_a_quarter_to_three_months_and_a_year_to_twelv
     main = table("daily_transactions")
 
     def paths(period: str) -> list[str]:
-        found = resolve_table(
-            sales, dataset(main), main, GREGORIAN.parse(period), GREGORIAN, source="system_default"
-        )
+        found = resolve_table(sales, dataset(main), main, GREGORIAN.parse(period), GREGORIAN, source="system_default")
         return [str(at) for at in found.locations]
 
     assert paths("2024-Q1") == [f"/data/sales/2024-0{m}/daily_transactions.parquet" for m in (1, 2, 3)]

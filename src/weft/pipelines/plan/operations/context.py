@@ -131,13 +131,7 @@ class PlanContext:
                 table, self.period, self.calendar, as_of=as_of, known_at=self.known_at, data_level=level
             )
         return Read(
-            name=name,
-            pin=pin,
-            dataset=dataset,
-            table=table,
-            locations=locations,
-            filter=keeps,
-            columns=columns,
+            name=name, pin=pin, dataset=dataset, table=table, locations=locations, filter=keeps, columns=columns
         )
 
 
@@ -160,9 +154,7 @@ def missing_dataset_error(missing: MissingDataset, what: str, at: Source | None)
         help = f"versions are {', '.join(missing.near)}"
     else:
         message = f"{what} {name!r} does not exist"
-        near = (
-            f"did you mean {format_list(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
-        )
+        near = f"did you mean {format_list(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
         help = missing.next_step or near
     return OperationError(message, code="W1213", help=help, at=at)
 
@@ -208,10 +200,7 @@ def resolve_selector(
         return typed
     at = typed.expr.span.place if typed.expr.span is not None else text.at
     context.report(
-        "W1406",
-        f"the selector is of type {typed.dtype}, not boolean",
-        "compare it with something, as in ... = 1",
-        at,
+        "W1406", f"the selector is of type {typed.dtype}, not boolean", "compare it with something, as in ... = 1", at
     )
     return None
 
@@ -237,9 +226,7 @@ def check_writable(column: LocatedText, working: WorkingSet, context: PlanContex
         )
         return False
     if name in RESERVED_TARGETS or name.startswith(HIDDEN):
-        context.report(
-            "W1402", f"column {name!r} is Weft's own", "write to a column with another name", column.at
-        )
+        context.report("W1402", f"column {name!r} is Weft's own", "write to a column with another name", column.at)
         return False
     same = next((n for n in working.schema.names if n != name and fold(n) == fold(name)), None)
     if same is not None and name not in working.schema:
@@ -259,11 +246,7 @@ def convert_for_storage(typed: Typed, existing: DType | None) -> tuple[Typed, DT
     >>> from weft.core.types import Schema
     >>> from weft.expr import TableScope, check, parse
     >>> product = check(parse("a * r"), TableScope({"t": Schema.of(a="decimal(18,2)", r="decimal(18,6)")}))
-    >>> (
-    ...     str(product.dtype),
-    ...     str(convert_for_storage(product, Decimal(18, 2))[1]),
-    ...     convert_for_storage(product, LONG),
-    ... )
+    >>> (str(product.dtype), str(convert_for_storage(product, Decimal(18, 2))[1]), convert_for_storage(product, LONG))
     ('decimal(37,8)', 'decimal(18,2)', None)
     """
     own = typed.dtype

@@ -44,9 +44,7 @@ def resolve_target(op: Operation, output: Output, context: PlanContext) -> Targe
             return _report_invalid("it names a path and a table", "leave one of them out", site, context)
         return _path_target(destination, context, destination.at.of("path") or site)
     if destination.datasource is None or not destination.datasource.strip():
-        return _report_invalid(
-            "it names no datasource", "write {datasource_id, table} or {path}", site, context
-        )
+        return _report_invalid("it names no datasource", "write {datasource_id, table} or {path}", site, context)
     if destination.table is None or not destination.table.strip():
         return _report_invalid("it names no table", "write {datasource_id, table} or {path}", site, context)
     source = context.catalog.datasource(destination.datasource)
@@ -62,9 +60,7 @@ def resolve_target(op: Operation, output: Output, context: PlanContext) -> Targe
         )
         return None
     if source.status == "disabled":
-        context.report(
-            "W1315", f"datasource {source.id!r} is disabled", "set `status: active` in its file", at
-        )
+        context.report("W1315", f"datasource {source.id!r} is disabled", "set `status: active` in its file", at)
         return None
     return _table_target(source, destination, context, site)
 
@@ -135,9 +131,7 @@ def _table_target(
     )
 
 
-def _is_writable(
-    source: DataSource, names: tuple[str | None, ...], context: PlanContext, at: Source | None
-) -> bool:
+def _is_writable(source: DataSource, names: tuple[str | None, ...], context: PlanContext, at: Source | None) -> bool:
     """Whether Weft can write to a datasource; if not, the reason is reported."""
     connector = find_connector(source.type)
     if connector.sink is None:
@@ -175,9 +169,7 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     single = ending in file_kinds()
     format = destination.format or (ending if single else "parquet")
     if single and format != ending:
-        context.report(
-            "W1417", f"the path ends in .{ending}, the format is {format}", "leave `format` out", at
-        )
+        context.report("W1417", f"the path ends in .{ending}, the format is {format}", "leave `format` out", at)
         return None
     if not _is_local(path, at, context):
         return None
@@ -186,16 +178,11 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     if rendered is None:
         return None
     if ".." in PurePosixPath(rendered).parts or not is_plain_text(rendered):
-        context.report(
-            "W1311", f"the path {rendered!r} leads out of its place", "write a path without '..'", at
-        )
+        context.report("W1311", f"the path {rendered!r} leads out of its place", "write a path without '..'", at)
         return None
     if single and not named:
         context.warn(
-            "W1511",
-            f"{rendered} is one file: a run of another period replaces it",
-            "put {{period}} into its name",
-            at,
+            "W1511", f"{rendered} is one file: a run of another period replaces it", "put {{period}} into its name", at
         )
     period = _period(context)
     folder = rendered
@@ -223,10 +210,7 @@ def _render_path(path: str, context: PlanContext, at: Source | None) -> str | No
             return None
         return path
     period = context.period
-    tokens = {
-        **dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier),
-        **period.tokens(),
-    }
+    tokens = {**dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier), **period.tokens()}
     try:
         return render(path, tokens, kind="path", at=at, level=period.level)
     except ResolutionError as problem:

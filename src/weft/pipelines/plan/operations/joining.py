@@ -91,9 +91,7 @@ def joined_fields(right: Schema) -> tuple[Field, ...]:
     return tuple(Field(f.name, f.dtype) for f in right)
 
 
-def as_predicate(
-    residual: Expr, alias: str, slot_of: Callable[[Ref], tuple[str, ...]]
-) -> ExpressionPredicate:
+def as_predicate(residual: Expr, alias: str, slot_of: Callable[[Ref], tuple[str, ...]]) -> ExpressionPredicate:
     """Return a condition across both sides as a predicate over ``left.`` and ``right.``."""
 
     def renamed(node: Expr) -> Expr:
@@ -182,9 +180,7 @@ def _step(node: LookupNode, columns: set[str], left: Schema, context: PlanContex
     try:
         built = build(keys, left, right, prefix=prefix, as_of=node.as_of)
     except WeftError as problem:
-        context.report(
-            "W1019", f"lookup {node.path!r}: {problem.message}", problem.help, node.at.of("join_conditions")
-        )
+        context.report("W1019", f"lookup {node.path!r}: {problem.message}", problem.help, node.at.of("join_conditions"))
         return None
     read = context.read(
         f"lookup.{node.path}",

@@ -54,9 +54,7 @@ class JoinDraft:
         return (*key_slots, *self.residual_slots)
 
 
-def draft_joins(
-    joins: Sequence[RuntimeJoin], scope: OperationScope, context: PlanContext
-) -> tuple[JoinDraft, ...]:
+def draft_joins(joins: Sequence[RuntimeJoin], scope: OperationScope, context: PlanContext) -> tuple[JoinDraft, ...]:
     """Return the joins of an operation as far as they are valid; errors are reported."""
     drafts: list[JoinDraft] = []
     schemas: dict[str, Schema | None] = {}
@@ -87,9 +85,7 @@ def _draft_join(join: RuntimeJoin, scope: OperationScope, context: PlanContext) 
     resolved = context.catalog.dataset(join.dataset)
     if isinstance(resolved, MissingDataset):
         if resolved.kind != "unread":
-            context.errors.add(
-                missing_join_dataset_error(resolved, join.dataset.at or join.at.of("dataset_id"))
-            )
+            context.errors.add(missing_join_dataset_error(resolved, join.dataset.at or join.at.of("dataset_id")))
         return draft
     context.resolver(resolved.dataset)
     chosen = _table(join, resolved.dataset, context)
@@ -155,9 +151,7 @@ def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: P
     if field is None:
         close = find_similar(name, schema.names, most=1)
         message = f"as_of names {as_of.column!r}, which is not a working column"
-        help = (
-            f"did you mean {close[0]!r}?" if close else f"date and timestamp columns are {format_list(days)}"
-        )
+        help = f"did you mean {close[0]!r}?" if close else f"date and timestamp columns are {format_list(days)}"
     else:
         message = f"as_of names {name!r}, which is {field.dtype}"
         help = f"date and timestamp columns are {format_list(days)}"
@@ -245,13 +239,7 @@ ROW_ID = SYSTEM_COLUMNS[0]
 
 
 def finish_join(
-    draft: JoinDraft,
-    used: Mapping[str, set[str]],
-    left: Schema,
-    seq: int,
-    context: PlanContext,
-    *,
-    gated: bool,
+    draft: JoinDraft, used: Mapping[str, set[str]], left: Schema, seq: int, context: PlanContext, *, gated: bool
 ) -> tuple[ResolvedJoinStep, Schema] | None:
     """Return the resolved join and the schema after it; None when it is incomplete.
 
@@ -314,9 +302,7 @@ def _needed(draft: JoinDraft, parts: ConditionParts, used: Mapping[str, set[str]
 def _key_names(draft: JoinDraft) -> tuple[str, ...]:
     """Return the column names of the working sides of the keys; a computed key gets a new name."""
     return tuple(
-        column_name(k.slot)
-        if k.op == "ref" and isinstance(k.slot, tuple)
-        else f"{HIDDEN}_k${draft.alias}${i}"
+        column_name(k.slot) if k.op == "ref" and isinstance(k.slot, tuple) else f"{HIDDEN}_k${draft.alias}${i}"
         for i, k in enumerate(draft.keys)
     )
 

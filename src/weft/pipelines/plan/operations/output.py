@@ -142,13 +142,7 @@ def _check_form(op: Operation, arguments: Output, target: Target, context: PlanC
             op.at.of("arguments.escape_formulas"),
         )
     csv = replace(target.csv, escape_formulas=arguments.escape_formulas or target.csv.escape_formulas)
-    again = (
-        "registered"
-        if arguments.register_as_dataset is not None
-        else "merged"
-        if arguments.mode == "merge"
-        else ""
-    )
+    again = "registered" if arguments.register_as_dataset is not None else "merged" if arguments.mode == "merge" else ""
     if is_csv and again and not csv.has_header:
         context.report(
             "W1422",
@@ -166,9 +160,7 @@ def _check_form(op: Operation, arguments: Output, target: Target, context: PlanC
     return replace(target, csv=csv)
 
 
-def _check_columns(
-    arguments: Output, columns: tuple[str, ...], context: PlanContext, at: Source | None
-) -> None:
+def _check_columns(arguments: Output, columns: tuple[str, ...], context: PlanContext, at: Source | None) -> None:
     """Report columns whose names are too long for the target database, also in a draft."""
     source = context.catalog.datasource(arguments.destination.datasource or "")
     if source is not None and find_connector(source.type).sink == "jdbc":

@@ -48,9 +48,7 @@ class Grouping:
     created: tuple[Field, ...]
 
 
-def resolve_grouping(
-    arguments: Aggregate, scope: OperationScope, target: WorkingSet, context: PlanContext
-) -> Grouping:
+def resolve_grouping(arguments: Aggregate, scope: OperationScope, target: WorkingSet, context: PlanContext) -> Grouping:
     """Return the group columns and aggregates over `scope`, to be stored in the columns of `target`."""
     if not arguments.group_by:
         context.report("W1408", "the aggregate groups by nothing", "name a column in group_by", None)
@@ -89,9 +87,7 @@ def _keys(
             continue
         kind, name = typed.slot[0], typed.slot[-1]
         if name in (n for n, _ in keys):
-            context.report(
-                "W1409", f"{text.text!r} names the group column {name!r} again", "leave it out", text.at
-            )
+            context.report("W1409", f"{text.text!r} names the group column {name!r} again", "leave it out", text.at)
         elif kind == "l" and name in target.schema:
             context.report(
                 "W1408",
@@ -146,9 +142,7 @@ def _value(
 ) -> tuple[Typed, DType] | None:
     good = check_writable(aggregation.column, target, context)
     if aggregation.column.text == LABELS:
-        context.report(
-            "W1402", "an aggregate cannot write _labels", "write to another column", aggregation.column.at
-        )
+        context.report("W1402", "an aggregate cannot write _labels", "write to another column", aggregation.column.at)
         good = False
     typed = check_expression(aggregation.expression, scope, context, aggregates=True)
     if typed is None:
@@ -258,25 +252,13 @@ def _resolved(
     expressions = (chosen, *(k for _, k in keys or ()), *(v for _, v, _ in values))
     used = {slot[1] for typed in expressions for slot in list_slots(typed)}
     if keys is None:
-        used |= {
-            SYSTEM_COLUMNS[0].name,
-            *(f.name for f in temporal_columns(dataset.main_table.temporal_mode)),
-        }
+        used |= {SYSTEM_COLUMNS[0].name, *(f.name for f in temporal_columns(dataset.main_table.temporal_mode))}
     columns = tuple(name for name in source.schema.names if name in used)
-    read = context.read(
-        f"{op.seq}.source", "append", dataset, dataset.main_table, columns, seq=op.seq, alias="source"
-    )
+    read = context.read(f"{op.seq}.source", "append", dataset, dataset.main_table, columns, seq=op.seq, alias="source")
     if read is None:
         return None
     return ResolvedAppend(
-        seq=op.seq,
-        name=op.name,
-        read=read,
-        selector=chosen,
-        keys=keys,
-        values=values,
-        before=working,
-        after=working,
+        seq=op.seq, name=op.name, read=read, selector=chosen, keys=keys, values=values, before=working, after=working
     )
 
 
@@ -357,9 +339,7 @@ def _refuse_extra(extra: list[str], source: WorkingSet, op: Operation, context: 
     )
 
 
-def _report_type_mismatch(
-    name: str, typed: Typed, working: WorkingSet, op: Operation, context: PlanContext
-) -> None:
+def _report_type_mismatch(name: str, typed: Typed, working: WorkingSet, op: Operation, context: PlanContext) -> None:
     expected = working.schema[name].dtype
     context.report(
         "W0209",
@@ -374,12 +354,8 @@ def resolve_delete(
 ) -> tuple[ResolvedDelete | None, WorkingSet]:
     """Return the resolved delete, None when it has errors, and the unchanged working set."""
     chosen = resolve_selector(op.selector, operation_scope(op, working, context), context)
-    lookups = (
-        () if context.errors else build_lookup_steps(collect_lookup_columns((chosen,)), working, context)[0]
-    )
+    lookups = () if context.errors else build_lookup_steps(collect_lookup_columns((chosen,)), working, context)[0]
     if context.errors:
         return None, working
-    resolved = ResolvedDelete(
-        seq=op.seq, name=op.name, selector=chosen, lookups=lookups, before=working, after=working
-    )
+    resolved = ResolvedDelete(seq=op.seq, name=op.name, selector=chosen, lookups=lookups, before=working, after=working)
     return resolved, working

@@ -32,12 +32,7 @@ from weft.pipelines.plan.operations.context import (
 )
 from weft.pipelines.plan.operations.joining import build_lookup_steps, collect_lookup_columns
 from weft.pipelines.plan.operations.joins import JoinDraft, draft_joins, finish_join
-from weft.pipelines.plan.operations.resolved import (
-    ResolvedAssignment,
-    ResolvedJoinStep,
-    ResolvedUpdate,
-    WorkingSet,
-)
+from weft.pipelines.plan.operations.resolved import ResolvedAssignment, ResolvedJoinStep, ResolvedUpdate, WorkingSet
 from weft.pipelines.plan.scopes import OperationScope, Where
 
 Slots = tuple[tuple[str, ...], ...]
@@ -109,9 +104,7 @@ def _scope(
     )
 
 
-def _refuse_late_copies(
-    op: Operation, drafts: tuple[JoinDraft, ...], context: PlanContext, *, late: bool
-) -> None:
+def _refuse_late_copies(op: Operation, drafts: tuple[JoinDraft, ...], context: PlanContext, *, late: bool) -> None:
     """Report a selector on joined columns with a join that copies rows: unmatched rows must not be copied."""
     for draft in drafts:
         if late and draft.spec.on_multiple == "all":
@@ -165,9 +158,7 @@ def _assignments(
             stored, dtype = value
             level = levels.next(name, {s[1] for s in list_slots(stored) if s[0] == "w"})
             resolved.append(
-                ResolvedAssignment(
-                    column=name, typed=stored, dtype=dtype, creates=existing is None, level=level
-                )
+                ResolvedAssignment(column=name, typed=stored, dtype=dtype, creates=existing is None, level=level)
             )
             _warn_of_null_key(assignment, stored, working, context)
         if existing is None and good:
@@ -202,9 +193,7 @@ def _value(assignment: Assignment, scope: OperationScope, context: PlanContext) 
     return typed
 
 
-def _warn_of_null_key(
-    assignment: Assignment, typed: Typed, working: WorkingSet, context: PlanContext
-) -> None:
+def _warn_of_null_key(assignment: Assignment, typed: Typed, working: WorkingSet, context: PlanContext) -> None:
     name = assignment.column.text
     if typed.nullable and name in working.dataset.natural_key_columns:
         context.warn(

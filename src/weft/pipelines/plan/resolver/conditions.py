@@ -18,21 +18,7 @@ from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DATE, LONG, STRING, DType
 from weft.errors import Diagnostic, EvaluationError, ExpressionError, ResolutionError, WeftError
-from weft.expr import (
-    Between,
-    Binary,
-    Call,
-    Column,
-    Expr,
-    Like,
-    Ref,
-    Typed,
-    check,
-    evaluate,
-    parse,
-    references,
-    walk,
-)
+from weft.expr import Between, Binary, Call, Column, Expr, Like, Ref, Typed, check, evaluate, parse, references, walk
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.resolver import Rule
 
@@ -134,9 +120,7 @@ def _identifier_ordered(ref: Ref) -> Diagnostic:
     )
 
 
-def evaluate_condition(
-    rule: Rule, typed: Typed, dataset: Dataset, table: TableDef, period: Period
-) -> bool | None:
+def evaluate_condition(rule: Rule, typed: Typed, dataset: Dataset, table: TableDef, period: Period) -> bool | None:
     """Return whether the condition holds; None when it is NULL."""
     values: dict[Hashable, object] = {
         "period.identifier": period.identifier,

@@ -59,9 +59,7 @@ def choose_resolver(dataset: Dataset, project: Project | None, catalog: Catalog)
     settings = catalog.settings
     if settings.default_resolver is not None:
         at = settings.at.of("default_resolver")
-        return _find_named(
-            settings.default_resolver, "the default in weft.yml is", "system_default", at, catalog
-        )
+        return _find_named(settings.default_resolver, "the default in weft.yml is", "system_default", at, catalog)
     default = catalog.default_resolver()
     if default is not None:
         return _find_named(default.id, "the default is", "system_default", default.at.of("status"), catalog)

@@ -25,13 +25,7 @@ RULE = "published"
 
 
 def resolve_published(
-    dataset: Dataset,
-    table: TableDef,
-    period: Period,
-    calendar: Calendar,
-    catalog: Catalog,
-    *,
-    source: ResolverSource,
+    dataset: Dataset, table: TableDef, period: Period, calendar: Calendar, catalog: Catalog, *, source: ResolverSource
 ) -> Resolution:
     """Return the publications that a run of `period` reads.
 
@@ -63,9 +57,7 @@ def resolve_published(
     return Resolution(locations=tuple(places.values()), diagnostic=diagnostic)
 
 
-def _inside(
-    known: Sequence[PublishedLocation], period: Period, calendar: Calendar
-) -> tuple[PublishedLocation, ...]:
+def _inside(known: Sequence[PublishedLocation], period: Period, calendar: Calendar) -> tuple[PublishedLocation, ...]:
     identifiers = set(list_period_identifiers(period, calendar))
     return tuple(p for p in known if p.period in identifiers)
 
@@ -89,9 +81,7 @@ def _other(
 def _form(publication: PublishedLocation) -> FrozenMap[str, str]:
     """Return the format of files, and the datasource with its options."""
     options = {"format": publication.format}
-    return FrozenMap(
-        options if publication.datasource is None else {**options, "datasource": publication.datasource}
-    )
+    return FrozenMap(options if publication.datasource is None else {**options, "datasource": publication.datasource})
 
 
 def _location(publication: PublishedLocation) -> Location:

@@ -147,21 +147,13 @@ _NOT_EVALUATED = "not evaluated: an earlier rule matched"
 
 
 def resolve_table(
-    resolver: Resolver,
-    dataset: Dataset,
-    table: TableDef,
-    period: Period,
-    calendar: Calendar,
-    *,
-    source: ResolverSource,
+    resolver: Resolver, dataset: Dataset, table: TableDef, period: Period, calendar: Calendar, *, source: ResolverSource
 ) -> Resolution:
     """Return the locations of the data of a table for a period, with the result of each rule.
 
     A `ResolutionError` has the same diagnostic in `resolution`.
     """
-    diagnostic = ResolverDiagnostic(
-        resolver_id=resolver.id, resolver_source=source, outcome="no_matching_rule"
-    )
+    diagnostic = ResolverDiagnostic(resolver_id=resolver.id, resolver_source=source, outcome="no_matching_rule")
     traces: list[RuleTrace] = []
     matched: Rule | None = None
     for rule in resolver.rules:
@@ -172,12 +164,8 @@ def resolve_table(
             trace = _trace_rule(rule, dataset, table, period)
         except ResolutionError as failure:
             reason = f"fails: {failure.message}"
-            traces.append(
-                RuleTrace(rule_name=rule.name, matched=None, reason=reason, evaluated_expression=_text(rule))
-            )
-            raise _attach_diagnostic(
-                failure, replace(diagnostic, evaluated_rules=tuple(traces))
-            ) from failure.__cause__
+            traces.append(RuleTrace(rule_name=rule.name, matched=None, reason=reason, evaluated_expression=_text(rule)))
+            raise _attach_diagnostic(failure, replace(diagnostic, evaluated_rules=tuple(traces))) from failure.__cause__
         traces.append(trace)
         matched = rule if trace.matched else None
     diagnostic = replace(diagnostic, evaluated_rules=tuple(traces))
@@ -197,10 +185,7 @@ def _trace_rule(rule: Rule, dataset: Dataset, table: TableDef, period: Period) -
     value = evaluate_condition(rule, typed, dataset, table, period)
     word = {True: "true", False: "false", None: "NULL"}[value]
     return RuleTrace(
-        rule_name=rule.name,
-        matched=value is True,
-        reason=f"its condition is {word}",
-        evaluated_expression=_text(rule),
+        rule_name=rule.name, matched=value is True, reason=f"its condition is {word}", evaluated_expression=_text(rule)
     )
 
 
@@ -212,9 +197,7 @@ def _attach_diagnostic(error: ResolutionError, diagnostic: ResolverDiagnostic) -
 def _no_match(
     resolver: Resolver, dataset: Dataset, table: TableDef, period: Period, diagnostic: ResolverDiagnostic
 ) -> ResolutionError:
-    rules = "\n".join(
-        f"{r.rule_name}: {r.reason}: {r.evaluated_expression}" for r in diagnostic.evaluated_rules
-    )
+    rules = "\n".join(f"{r.rule_name}: {r.reason}: {r.evaluated_expression}" for r in diagnostic.evaluated_rules)
     return ResolutionError(
         f"no rule of resolver {resolver.id!r} matches table {table.name!r} of {dataset} in {period}",
         code="W1305",
@@ -236,18 +219,14 @@ def _locate(
     try:
         expansion = expand(rule, period, calendar)
         diagnostic = replace(
-            diagnostic,
-            expanded_periods=tuple(p.identifier for p in expansion.periods),
-            missing_periods=expansion.gaps,
+            diagnostic, expanded_periods=tuple(p.identifier for p in expansion.periods), missing_periods=expansion.gaps
         )
         outcome = "template_render_error"
         locations = tuple(_location(resolver, rule, dataset, table, p) for p in expansion.periods)
     except ResolutionError as failure:
         raise _attach_diagnostic(failure, replace(diagnostic, outcome=outcome)) from failure.__cause__
     warnings = () if expansion.warning is None else (expansion.warning,)
-    return Resolution(
-        locations=locations, diagnostic=replace(diagnostic, outcome="success"), warnings=warnings
-    )
+    return Resolution(locations=locations, diagnostic=replace(diagnostic, outcome="success"), warnings=warnings)
 
 
 def _location(resolver: Resolver, rule: Rule, dataset: Dataset, table: TableDef, period: Period) -> Location:
@@ -280,9 +259,7 @@ def _location(resolver: Resolver, rule: Rule, dataset: Dataset, table: TableDef,
 class _Writer:
     """Renders the templates of a strategy and collects the findings."""
 
-    def __init__(
-        self, dataset: Dataset, table: TableDef, period: Period, datasource_id: str, sites: SourceMap
-    ) -> None:
+    def __init__(self, dataset: Dataset, table: TableDef, period: Period, datasource_id: str, sites: SourceMap) -> None:
         self.tokens = tokens_for(dataset, table, period, datasource_id=datasource_id)
         self.level = period.level
         self.sites = sites

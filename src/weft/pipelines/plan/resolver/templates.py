@@ -60,12 +60,7 @@ def tokens_for(dataset: Dataset, table: TableDef, period: Period, *, datasource_
 
 
 def render(
-    template: str,
-    tokens: Mapping[str, str],
-    *,
-    kind: Kind,
-    at: Source | None = None,
-    level: str = "period",
+    template: str, tokens: Mapping[str, str], *, kind: Kind, at: Source | None = None, level: str = "period"
 ) -> str:
     """Return the template with each token replaced by its value.
 
@@ -115,9 +110,7 @@ def check_token(match: re.Match[str], tokens: Mapping[str, str], level: str) -> 
     inner = match[1]
     if inner is None:
         other = "}}" if match[0] == "{{" else "{{"
-        return Diagnostic(
-            "W1310", f"{match[0]!r} has no matching {other!r}", help="write a token as {{YYYY}}"
-        )
+        return Diagnostic("W1310", f"{match[0]!r} has no matching {other!r}", help="write a token as {{YYYY}}")
     name = inner.strip()
     if not _NAME.fullmatch(name):
         what = f"{'invalid' if name else 'empty'} token {match[0]!r}"
@@ -134,11 +127,7 @@ def check_token(match: re.Match[str], tokens: Mapping[str, str], level: str) -> 
             help=f"give the rule `data_level: {finer}`, or use {' or '.join(map(repr, there))}",
         )
     close = find_similar(name, TOKENS, most=1)
-    help = (
-        f"did you mean {' or '.join(map(repr, close))}?"
-        if close
-        else f"tokens are {format_list(TOKENS, most=20)}"
-    )
+    help = f"did you mean {' or '.join(map(repr, close))}?" if close else f"tokens are {format_list(TOKENS, most=20)}"
     return Diagnostic("W1310", f"unknown token {name!r}", help=help)
 
 

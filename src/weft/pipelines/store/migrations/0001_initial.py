@@ -212,8 +212,6 @@ def _published() -> None:
         sa.PrimaryKeyConstraint("dataset_id", "version", "period", name=op.f("pk_dataset_locations")),
         sa.UniqueConstraint("run_id", "seq", name=op.f("uq_dataset_locations_run_id_seq")),
         sa.ForeignKeyConstraint(
-            ["dataset_id", "version"],
-            ["datasets.id", "datasets.version"],
-            name=op.f("fk_dataset_locations_datasets"),
+            ["dataset_id", "version"], ["datasets.id", "datasets.version"], name=op.f("fk_dataset_locations_datasets")
         ),
     )
