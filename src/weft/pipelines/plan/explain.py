@@ -202,7 +202,7 @@ def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> 
         dataset=step.dataset.name,
         dataset_version=step.dataset.version,
         pinned=step.pinned,
-        resolver_source=step.source,
+        resolver_source=step.read.pin.resolver_source,
         table=step.table.name,
         mode=step.table.temporal_mode,
         as_of=_describe_filter(step) if step.table.temporal_mode == "bitemporal" else None,
@@ -320,14 +320,14 @@ def _describe_operation(op: ResolvedOperation, catalog: Catalog | None, sizes: M
             version = _next_version(op, catalog)
             registered = f"  -> {op.register_as}" + (f" v{version}" if version else "") if op.register_as else ""
             lines.append(f"{op.target.location}  {op.mode}{registered}")
-    if not isinstance(op, ResolvedAppend) and op.lookups:
+    if op.lookups:
         lines.append(f"lookups {', '.join(step.alias for step in op.lookups)}")
     return lines
 
 
 def _describe_join(step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> list[str]:
     version = "pinned" if step.pinned else "latest"
-    first = f"join {step.alias} -> {step.dataset} ({version}, {step.source})"
+    first = f"join {step.alias} -> {step.dataset} ({version}, {step.read.pin.resolver_source})"
     size = sizes.get(step.read.name)
     sent = is_broadcast(step, size)
     details = [_describe_filter(step), _ON_MULTIPLE[step.on_multiple]]

@@ -213,7 +213,7 @@ def _resolve_operations(
             continue
         if working.open:
             working = add_mentioned_columns(working, op, context)
-        inner = context.at_operation(ErrorCollector(), may_delete=deleted)
+        inner = replace(context, errors=ErrorCollector(), may_delete=deleted)
         resolved, working = _RESOLVERS[op.type](op, working, inner)
         _collect_failures(inner.errors, op.seq, failures, but=KEY_UNKNOWN if working.open else ())
         if resolved is not None:

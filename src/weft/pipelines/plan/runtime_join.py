@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from weft.core.names import fold, quote_for_shell
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, NULL
-from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, WeftError
+from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, SourceLocation, WeftError
 from weft.expr import Binary, Column, Expr, Logic, Ref, Scope, check, references
 from weft.expr.render import source_text
 from weft.pipelines.model.operation import RuntimeJoin
 from weft.pipelines.model.values import LocatedText
 from weft.pipelines.plan.catalog import MissingDataset
+from weft.pipelines.plan.scopes import Slot
 
 LONGEST_ALIAS = 64
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -43,18 +44,14 @@ class ConditionParts:
     extensions: tuple[str, ...]
 
 
-def compile_failure(message: str, help: str = "", at: Source | None = None) -> Diagnostic:
+def compile_failure(message: str, help: str = "", at: SourceLocation | None = None) -> Diagnostic:
     """Return the finding for a condition that does not compile."""
     return Diagnostic("W1206", f"Join condition failed to compile: {message}", help=help, at=at)
 
 
 def as_condition_findings(problem: WeftError) -> tuple[Diagnostic, ...]:
     """Return findings of an expression as findings of a join condition."""
-    return tuple(d if d.code in _KEPT else compile_failure(d.message, d.help, _source(d)) for d in problem.diagnostics)
-
-
-def _source(finding: Diagnostic) -> Source | None:
-    return finding.at if isinstance(finding.at, Source) else None
+    return tuple(d if d.code in _KEPT else compile_failure(d.message, d.help, d.at) for d in problem.diagnostics)
 
 
 def read_condition(on: Expr, alias: str, scope: Scope, *, strict: bool = False) -> ConditionParts:
@@ -135,12 +132,13 @@ def _sides(term: Expr, alias: str, scope: Scope) -> set[str]:
     """Return the sources of the columns in a term: the alias itself, or ``w``, ``l``, ``j`` for all others."""
     sides = set()
     for ref in references(term):
-        slot = _slot(ref, scope)
+        slot = slot_of(ref, scope)
         sides.add(alias if slot[:2] == ("j", alias) else slot[0])
     return sides
 
 
-def _slot(ref: Ref, scope: Scope) -> tuple[str, ...]:
+def slot_of(ref: Ref, scope: Scope) -> Slot:
+    """Return the slot of a column in a condition that was checked before."""
     column = scope.resolve(ref.qualifier, ref.name)
     assert isinstance(column, Column)  # noqa: S101  # the whole condition was checked before
     assert isinstance(column.slot, tuple)  # noqa: S101  # every scope of an operation has such slots
@@ -151,7 +149,7 @@ def _key(term: Expr, alias: str, scope: Scope) -> tuple[Expr, Ref] | None:
     if not isinstance(term, Binary) or term.op != "=":
         return None
     for mine, theirs in ((term.left, term.right), (term.right, term.left)):
-        if isinstance(theirs, Ref) and _slot(theirs, scope)[:2] == ("j", alias):
+        if isinstance(theirs, Ref) and slot_of(theirs, scope)[:2] == ("j", alias):
             return None if alias in _sides(mine, alias, scope) else (mine, theirs)
     return None
 
@@ -160,7 +158,7 @@ def _key_extensions(mine: Expr, scope: Scope) -> Iterator[str]:
     if not isinstance(mine, Ref):
         yield f"a computed key: {source_text(mine)}"
     for ref in references(mine):
-        kind = _slot(ref, scope)[0]
+        kind = slot_of(ref, scope)[0]
         if kind == "l":
             yield f"a lookup in the condition: {source_text(ref)}"
         elif kind == "j":

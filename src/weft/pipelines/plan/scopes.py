@@ -24,16 +24,16 @@ A nested lookup can always be used by its path, and by its alias when no nearer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from weft.core.names import find_similar, format_list, suggest
 from weft.core.source import NO_SOURCES, SourceMap
 from weft.core.types import NULL, Schema
-from weft.errors import Code, Diagnostic, OperationError
-from weft.expr import Column
-from weft.pipelines.model.dataset import Dataset, LookupDef, TableDef
+from weft.errors import Diagnostic, OperationError
+from weft.expr import Column, Typed
+from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.values import AsOfDay
 from weft.pipelines.plan.catalog import Catalog, MissingDataset
 from weft.pipelines.plan.operations.resolved import WorkingSet
@@ -48,7 +48,7 @@ class LookupNode:
 
     path: str
     dataset: Dataset
-    table: TableDef | None
+    table: TableDef | None = None
     parent: str | None
     conditions: tuple[tuple[str, str], ...]
     as_of: AsOfDay
@@ -63,8 +63,8 @@ class LookupNode:
 
 def resolve_lookups(dataset: Dataset, catalog: Catalog) -> Mapping[str, LookupNode]:
     """Return the lookups by each of their names; circular lookups raise W1212."""
-    nodes = tuple(_below(dataset, catalog, None, (dataset.id,), NO_SOURCES))
-    nodes = tuple(sorted(nodes, key=lambda n: n.path.count(".")))
+    # The nearest lookup gets the short name, so nodes are taken level by level.
+    nodes = sorted(_below(dataset, catalog, None, (dataset.id,), NO_SOURCES), key=lambda n: n.path.count("."))
     named: dict[str, LookupNode] = {}
     for node in nodes:
         named.setdefault(node.path, node)
@@ -79,42 +79,30 @@ def _below(
     dataset: Dataset, catalog: Catalog, parent: str | None, above: tuple[str, ...], at: SourceMap
 ) -> Iterator[LookupNode]:
     for lookup in dataset.lookups:
+        # An error in a nested lookup is reported at the lookup of the input dataset that leads to it.
         place = lookup.at if parent is None else at
         path = lookup.alias if parent is None else f"{parent}.{lookup.alias}"
         target = lookup.target
+        node = LookupNode(
+            path=path,
+            dataset=dataset,
+            parent=parent,
+            conditions=lookup.join_conditions,
+            as_of=lookup.as_of,
+            at=place,
+        )
         if isinstance(target, TableDef):
-            yield _node(path, parent, lookup, dataset, target, place)
+            yield replace(node, table=target)
             continue
         resolved = catalog.dataset(target)
         if isinstance(resolved, MissingDataset):
-            yield _node(path, parent, lookup, dataset, None, place, resolved)
+            yield replace(node, missing=resolved)
             continue
         inner = resolved.dataset
         if inner.id in above or len(above) > DEEPEST:
             raise _nesting_error(inner, path, above, place)
-        yield _node(path, parent, lookup, inner, inner.main_table, place)
+        yield replace(node, dataset=inner, table=inner.main_table)
         yield from _below(inner, catalog, path, (*above, inner.id), place)
-
-
-def _node(
-    path: str,
-    parent: str | None,
-    lookup: LookupDef,
-    dataset: Dataset,
-    table: TableDef | None,
-    at: SourceMap,
-    missing: MissingDataset | None = None,
-) -> LookupNode:
-    return LookupNode(
-        path=path,
-        dataset=dataset,
-        table=table,
-        parent=parent,
-        conditions=lookup.join_conditions,
-        as_of=lookup.as_of,
-        at=at,
-        missing=missing,
-    )
 
 
 def _nesting_error(dataset: Dataset, path: str, above: tuple[str, ...], at: SourceMap) -> OperationError:
@@ -130,6 +118,20 @@ def _nesting_error(dataset: Dataset, path: str, above: tuple[str, ...], at: Sour
 Where = Literal["expression", "assignment", "condition"]
 Slot = tuple[str, ...]
 """``("w", column)``, ``("l", path, column)`` or ``("j", alias, column)``."""
+
+
+def list_slots(*expressions: Typed | None) -> tuple[Slot, ...]:
+    """Return the columns that expressions read."""
+    return tuple(s for typed in expressions if typed is not None for s in typed.slots if isinstance(s, tuple))
+
+
+def group_columns(kind: Literal["l", "j"], slots: Iterable[Slot]) -> dict[str, set[str]]:
+    """Return the columns of each lookup or of each join among the slots."""
+    columns: dict[str, set[str]] = {}
+    for slot in slots:
+        if slot[0] == kind:
+            columns.setdefault(slot[1], set()).add(slot[2])
+    return columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,5 +248,4 @@ class OperationScope:
     def _finding(self, written: str, message: str, help: str) -> Diagnostic:
         if self.where == "condition":
             return Diagnostic("W1207", f"Unknown column '{written}' in join condition", help=help)
-        code: Code = "W0207"
-        return Diagnostic(code, message, help=help)
+        return Diagnostic("W0207", message, help=help)

@@ -85,10 +85,10 @@ def list_stages(plan: ProjectPlan) -> tuple[Stage, ...]:
         if follows and pending:
             stages.append(_checkpoint(last, f"operation {op.seq} and others read it"))
             pending = 0
-        for read in _reads(op, opened):
-            stages.append(_read(read, op.seq))
-            opened.add(read.name)
-        stages += _joins(op)
+        new = [read for read in op.reads if read.name not in opened]
+        stages += (_read(read, op.seq) for read in new)
+        opened.update(read.name for read in new)
+        stages += (_join(op.seq, step) for step in op.steps)
         stages.append(Stage(kind=operation_type(op), seq=op.seq, title=op.name, detail=_detail(op)))
         if not isinstance(op, ResolvedOutput):
             pending, last = pending + 1, op.seq
@@ -108,37 +108,15 @@ def _checkpoint(seq: int | None, why: str) -> Stage:
     return Stage(kind="checkpoint", seq=seq, title=f"Checkpoint after {seq}", detail=(why,))
 
 
-def _reads(op: ResolvedOperation, opened: set[str]) -> list[Read]:
-    if isinstance(op, ResolvedAppend):
-        return [op.read]
-    reads = [step.read for step in op.lookups]
-    if isinstance(op, ResolvedUpdate):
-        reads += [step.read for step in op.joins]
-    return [read for read in reads if read.name not in opened]
-
-
 def _read(read: Read, seq: int | None) -> Stage:
     places = tuple(str(location) for location in read.locations)
     detail = (*places, str(read.filter), f"columns {', '.join(read.columns)}")
     return Stage(kind="read", seq=seq, title=f"{read.dataset}: {read.table.name}", detail=detail, inputs=(read.name,))
 
 
-def _joins(op: ResolvedOperation) -> list[Stage]:
-    if isinstance(op, ResolvedAppend):
-        return []
-    steps: list[LookupStep | ResolvedJoinStep] = [*op.lookups]
-    if isinstance(op, ResolvedUpdate):
-        steps += op.joins
-    return [
-        Stage(
-            kind="join",
-            seq=op.seq,
-            title=f"{step.alias} -> {step.dataset}",
-            detail=(step.on, step.choice.reason),
-            inputs=(step.read.name,),
-        )
-        for step in steps
-    ]
+def _join(seq: int, step: LookupStep | ResolvedJoinStep) -> Stage:
+    title, detail = f"{step.alias} -> {step.dataset}", (step.on, step.choice.reason)
+    return Stage(kind="join", seq=seq, title=title, detail=detail, inputs=(step.read.name,))
 
 
 def _detail(op: ResolvedOperation) -> tuple[str, ...]:

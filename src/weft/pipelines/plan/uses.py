@@ -22,7 +22,7 @@ from weft.pipelines.plan.operations.resolved import (
     WorkingSet,
 )
 from weft.pipelines.plan.reads import Read
-from weft.pipelines.plan.scopes import OperationScope
+from weft.pipelines.plan.scopes import OperationScope, list_slots
 
 Use = tuple[str, str]
 """A column: the id of its dataset and ``table.column``."""
@@ -38,17 +38,13 @@ def find_column_uses(input: Read, operations: Iterable[ResolvedOperation]) -> Ma
 
 
 def _uses(op: ResolvedOperation, input: Read) -> Iterator[Use]:
-    if isinstance(op, ResolvedAppend):
-        expressions = (op.selector, *(k for _, k in op.keys or ()), *(v for _, v, _ in op.values))
-        yield from (_use(op.read, s[1]) for s in _slots(expressions) if s[0] == "w" and _declares(op.read, s[1]))
-        names = [name for name, _, _ in op.values] + [name for name, _ in op.keys or ()]
-        yield from (_use(input, name) for name in names if _declares(input, name))
-        return
+    # The expressions of an append are on the rows of its source, the columns it writes are those of the input.
+    source = op.read if isinstance(op, ResolvedAppend) else input
     lookups = {step.alias: step for step in op.lookups}
     joins = {step.alias: step.read for step in op.joins} if isinstance(op, ResolvedUpdate) else {}
-    for slot in _slots(_expressions(op)):
-        if slot[0] == "w" and _declares(input, slot[1]):
-            yield _use(input, slot[1])
+    for slot in list_slots(*_expressions(op)):
+        if slot[0] == "w" and _declares(source, slot[1]):
+            yield _use(source, slot[1])
         elif slot[0] == "l" and slot[1] in lookups:
             yield _use(lookups[slot[1]].read, slot[2])
         elif slot[0] == "j" and slot[1] in joins and _declares(joins[slot[1]], slot[2]):
@@ -70,16 +66,14 @@ def _keys_of(step: LookupStep, lookups: Mapping[str, LookupStep], input: Read) -
 
 
 def _expressions(op: ResolvedOperation) -> Iterator[Typed | None]:
-    if isinstance(op, ResolvedAppend):
-        return
     yield op.selector
     if isinstance(op, ResolvedUpdate):
         yield from (a.typed for a in op.assignments)
         for step in op.joins:
             yield from (k for _, k in step.keys)
             yield step.own_filter
-    elif isinstance(op, ResolvedAggregate):
-        yield from (k for _, k in op.keys)
+    elif isinstance(op, ResolvedAggregate | ResolvedAppend):
+        yield from (k for _, k in op.keys or ())
         yield from (v for _, v, _ in op.values)
 
 
@@ -88,16 +82,11 @@ def _written(op: ResolvedOperation) -> tuple[str, ...]:
         return tuple(a.column for a in op.assignments)
     if isinstance(op, ResolvedAggregate):
         return tuple(name for name, _, _ in op.values)
+    if isinstance(op, ResolvedAppend):
+        return (*(name for name, _, _ in op.values), *(name for name, _ in op.keys or ()))
     if isinstance(op, ResolvedOutput) and op.columns != op.before.schema.names:
         return (*op.columns, *(name for name, _ in op.order_by))
     return ()
-
-
-def _slots(expressions: Iterable[Typed | None]) -> Iterator[tuple[str, ...]]:
-    for typed in expressions:
-        for slot in typed.slots if typed is not None else ():
-            if isinstance(slot, tuple):
-                yield slot
 
 
 def _declares(read: Read, name: str) -> bool:
@@ -112,7 +101,7 @@ def collect_reads(input: Read, operations: tuple[ResolvedOperation, ...]) -> tup
     """Return the tables that are opened; a lookup used by several operations is one read with all its columns."""
     reads: dict[str, Read] = {input.name: input}
     for op in operations:
-        for read in _list_reads(op):
+        for read in op.reads:
             before = reads.get(read.name)
             reads[read.name] = read if before is None else _widened(read, before.columns)
     return tuple(reads.values())
@@ -125,24 +114,14 @@ def _widened(read: Read, more: tuple[str, ...]) -> Read:
     return replace(read, columns=tuple(sorted(columns, key=lambda c: order.get(c, len(order)))))
 
 
-def _list_reads(op: ResolvedOperation) -> tuple[Read, ...]:
-    lookups = () if isinstance(op, ResolvedAppend) else tuple(step.read for step in op.lookups)
-    if isinstance(op, ResolvedUpdate):
-        return (*lookups, *(step.read for step in op.joins))
-    return (op.read,) if isinstance(op, ResolvedAppend) else lookups
-
-
 def share_reads(operations: tuple[ResolvedOperation, ...], reads: tuple[Read, ...]) -> tuple[ResolvedOperation, ...]:
     """Return the operations with each lookup reading all the columns that the project needs of it."""
     by_name = {read.name: read for read in reads}
 
-    def widen(steps: tuple[LookupStep, ...]) -> tuple[LookupStep, ...]:
-        return tuple(replace(step, read=by_name[step.read.name]) for step in steps)
+    def widen(step: LookupStep) -> LookupStep:
+        return replace(step, read=by_name[step.read.name])
 
-    return tuple(
-        op if isinstance(op, ResolvedAppend) or not op.lookups else replace(op, lookups=widen(op.lookups))
-        for op in operations
-    )
+    return tuple(replace(op, lookups=tuple(map(widen, op.lookups))) if op.lookups else op for op in operations)
 
 
 def parse_selectors(project: Project, failures: list[Failure]) -> Mapping[str, Expr]:

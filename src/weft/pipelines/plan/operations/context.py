@@ -16,13 +16,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from weft.core.calendar import Calendar, Period
 from weft.core.findings import ErrorCollector
+from weft.core.frozen import EMPTY
 from weft.core.names import fold, format_list, quote_for_shell
 from weft.core.source import Source
-from weft.core.types import BOOLEAN, DOUBLE, FLOAT, LONG, NULL, Decimal, DType, Map, common_type
+from weft.core.types import BOOLEAN, DOUBLE, FLOAT, LONG, NULL, Decimal, DType, Map, Schema, common_type
 from weft.errors import Code, Diagnostic, ExpressionError, OperationError, ResolutionError
 from weft.expr import Expr, Scope, Typed, check, interpolate, parse
 from weft.expr import selectors as selectors_in
@@ -36,12 +37,12 @@ from weft.pipelines.plan.catalog import Catalog, MissingDataset
 from weft.pipelines.plan.operations.resolved import HIDDEN, WorkingSet
 from weft.pipelines.plan.reads import DatasetPin, Read, Role, TemporalFilter, build_filter
 from weft.pipelines.plan.resolver.locate import ResolverChoice, choose_resolver, locate
-from weft.pipelines.plan.scopes import LookupNode, OperationScope
+from weft.pipelines.plan.scopes import LookupNode, OperationScope, Where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanContext:
-    """The context of all operations of a project; `at_operation` returns one with its own error collector.
+    """The context of all operations of a project; each operation gets a copy with its own error collector.
 
     Without a `period`, data is not located, but resolvers are still looked up.
     """
@@ -61,10 +62,6 @@ class PlanContext:
     may_delete: bool = False
     """Whether an earlier operation may have deleted rows."""
     _resolvers: dict[tuple[str, int], ResolverChoice | None] = field(default_factory=dict)
-
-    def at_operation(self, errors: ErrorCollector, *, may_delete: bool) -> PlanContext:
-        """Return the same context for one operation, with its own error collector."""
-        return replace(self, errors=errors, may_delete=may_delete)
 
     @property
     def strict(self) -> bool:
@@ -135,10 +132,16 @@ class PlanContext:
         )
 
 
-def operation_scope(op: Operation, working: WorkingSet, context: PlanContext) -> OperationScope:
-    """Return the columns that an operation without joins can name."""
+def operation_scope(
+    op: Operation,
+    working: WorkingSet,
+    context: PlanContext,
+    joins: Mapping[str, Schema | None] = EMPTY,
+    where: Where = "expression",
+) -> OperationScope:
+    """Return the columns that an operation with these joins can name."""
     elsewhere = {alias: seq for alias, seq in context.aliases.items() if seq != op.seq}
-    return OperationScope(working=working, lookups=context.lookups, elsewhere=elsewhere)
+    return OperationScope(working=working, lookups=context.lookups, joins=joins, elsewhere=elsewhere, where=where)
 
 
 def missing_dataset_error(missing: MissingDataset, what: str, at: Source | None) -> OperationError:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from weft.core.types import BOOLEAN, Field, Schema
 from weft.errors import JoinSpecError, WeftError
-from weft.expr import Expr, Ref, Typed, map_children, render
+from weft.expr import Expr, Ref, map_children, render
 from weft.joins.choose import Choice, choose
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import ResolvedJoin
@@ -35,7 +35,7 @@ from weft.joins.spec.values import Relationship
 from weft.pipelines.model.values import PERIOD_FROM, PERIOD_TO, AsOfDay, temporal_columns
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import LookupStep, WorkingSet, join_column_name
-from weft.pipelines.plan.scopes import LookupNode
+from weft.pipelines.plan.scopes import LookupNode, Slot, group_columns
 
 KEEP_ALL = JoinProjection(right_keys="keep")
 """Keeps all columns of both sides: the names of joined columns are unique."""
@@ -86,12 +86,7 @@ def right_schema(prefix: str, columns: Sequence[Field]) -> Schema:
     return Schema((*fields, Field(prefix, BOOLEAN, nullable=False)), case_sensitive=True)
 
 
-def joined_fields(right: Schema) -> tuple[Field, ...]:
-    """Return the columns that a join adds: those of its right side, all nullable."""
-    return tuple(Field(f.name, f.dtype) for f in right)
-
-
-def as_predicate(residual: Expr, alias: str, slot_of: Callable[[Ref], tuple[str, ...]]) -> ExpressionPredicate:
+def as_predicate(residual: Expr, alias: str, slot_of: Callable[[Ref], Slot]) -> ExpressionPredicate:
     """Return a condition across both sides as a predicate over ``left.`` and ``right.``."""
 
     def renamed(node: Expr) -> Expr:
@@ -109,7 +104,7 @@ def as_predicate(residual: Expr, alias: str, slot_of: Callable[[Ref], tuple[str,
         raise JoinSpecError(problem.message, help=help) from problem
 
 
-def column_name(slot: tuple[str, ...]) -> str:
+def column_name(slot: Slot) -> str:
     """Return the name of the column of a slot during the operation.
 
     >>> column_name(("w", "amount")), column_name(("l", "accounts", "type"))
@@ -120,30 +115,23 @@ def column_name(slot: tuple[str, ...]) -> str:
     return join_column_name("l" if slot[0] == "l" else "j", slot[1], slot[2])
 
 
-def collect_lookup_columns(expressions: Iterable[Typed | None]) -> dict[str, set[str]]:
-    """Return the columns of each lookup that the expressions read."""
-    used: dict[str, set[str]] = {}
-    for typed in expressions:
-        for slot in typed.slots if typed is not None else ():
-            if isinstance(slot, tuple) and slot[0] == "l":
-                used.setdefault(slot[1], set()).add(slot[2])
-    return used
-
-
 def build_lookup_steps(
-    used: dict[str, set[str]], working: WorkingSet, context: PlanContext
+    slots: Iterable[Slot], working: WorkingSet, context: PlanContext
 ) -> tuple[tuple[LookupStep, ...], Schema]:
-    """Return the joins that add the used columns, and the schema after them."""
-    needed = {path: set(columns) for path, columns in used.items()}
+    """Return the joins that add the columns of lookups among the slots, and the schema after them."""
+    needed = group_columns("l", slots)
     for path in list(needed):
         _add_parents(path, needed, context)
     left = working.schema
     steps: list[LookupStep] = []
+    # A parent comes before its lookups, because its columns are their keys.
     for path in sorted(needed, key=lambda p: (p.count("."), p)):
         step = _step(context.lookups[path], needed[path], left, context)
         if step is not None:
             steps.append(step)
-            left = Schema((*left.fields, *joined_fields(step.resolved.right)), case_sensitive=True)
+            # Unmatched rows have NULL in every column of the lookup, also in those declared as not nullable.
+            added = (Field(f.name, f.dtype) for f in step.resolved.right)
+            left = Schema((*left.fields, *added), case_sensitive=True)
     return tuple(steps), left
 
 
@@ -195,10 +183,6 @@ def _step(node: LookupNode, columns: set[str], left: Schema, context: PlanContex
         return None
     return LookupStep(
         alias=node.path,
-        dataset=node.dataset,
-        table=table,
-        source=read.pin.resolver_source,
-        resolver_id=read.pin.resolver_id,
         read=read,
         keys=keys,
         parent=node.parent,

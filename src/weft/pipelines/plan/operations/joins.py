@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from weft.core.findings import ErrorCollector
 from weft.core.names import find_similar, format_list
 from weft.core.types import BOOLEAN, NULL, Field, Schema
 from weft.errors import OperationError, RuntimeJoinError, UnknownColumnError, WeftError
-from weft.expr import Column, Ref, Typed, check, references
+from weft.expr import Typed, check, references
 from weft.expr.render import render
 from weft.joins.spec.predicates import ExpressionPredicate
 from weft.pipelines.model.dataset import Dataset, TableDef
@@ -25,8 +26,9 @@ from weft.pipelines.plan.runtime_join import (
     compile_failure,
     missing_join_dataset_error,
     read_condition,
+    slot_of,
 )
-from weft.pipelines.plan.scopes import OperationScope
+from weft.pipelines.plan.scopes import OperationScope, Slot, list_slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,6 @@ class JoinDraft:
     """A join with its parsed condition; `schema` is None when its dataset is unusable."""
 
     spec: RuntimeJoin
-    alias: str
     dataset: Dataset | None = None
     table: TableDef | None = None
     schema: Schema | None = None
@@ -43,15 +44,19 @@ class JoinDraft:
     keys: tuple[Typed, ...] = ()
     own: Typed | None = None
     residual: ExpressionPredicate | None = None
-    residual_slots: tuple[tuple[str, ...], ...] = ()
+    residual_slots: tuple[Slot, ...] = ()
     as_of: AsOfDay
     order_by: tuple[tuple[str, bool], ...] = ()
 
     @property
-    def slots(self) -> tuple[tuple[str, ...], ...]:
+    def alias(self) -> str:
+        """The name of the joined side in expressions."""
+        return self.spec.alias.text
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
         """The columns in terms across both sides, including those of the alias."""
-        key_slots = [s for typed in self.keys for s in typed.slots if isinstance(s, tuple)]
-        return (*key_slots, *self.residual_slots)
+        return (*list_slots(*self.keys), *self.residual_slots)
 
 
 def draft_joins(joins: Sequence[RuntimeJoin], scope: OperationScope, context: PlanContext) -> tuple[JoinDraft, ...]:
@@ -65,23 +70,15 @@ def draft_joins(joins: Sequence[RuntimeJoin], scope: OperationScope, context: Pl
             context.errors.add(RuntimeJoinError(findings))
         draft = _draft_join(join, scope, context)
         schemas[draft.alias] = draft.schema
-        names = [j.alias.text for j in joins]
-        later = tuple(n for n in names if n not in schemas)
-        inner = OperationScope(
-            working=scope.working,
-            lookups=scope.lookups,
-            joins=dict(schemas),
-            later=later,
-            elsewhere=scope.elsewhere,
-            where="condition",
-        )
+        # A condition can read the joins listed before it; for those after it, the error names the order.
+        later = tuple(j.alias.text for j in joins if j.alias.text not in schemas)
+        inner = replace(scope, joins=dict(schemas), later=later, where="condition")
         drafts.append(_with_condition(draft, inner, context))
     return tuple(drafts)
 
 
 def _draft_join(join: RuntimeJoin, scope: OperationScope, context: PlanContext) -> JoinDraft:
-    alias = join.alias.text
-    draft = JoinDraft(spec=join, alias=alias, as_of=join.as_of)
+    draft = JoinDraft(spec=join, as_of=join.as_of)
     resolved = context.catalog.dataset(join.dataset)
     if isinstance(resolved, MissingDataset):
         if resolved.kind != "unread":
@@ -93,9 +90,8 @@ def _draft_join(join: RuntimeJoin, scope: OperationScope, context: PlanContext) 
         return draft
     dataset, table = chosen
     schema = Schema((*table.schema.fields, *temporal_columns(table.temporal_mode)), case_sensitive=True)
-    return JoinDraft(
-        spec=join,
-        alias=alias,
+    return replace(
+        draft,
         dataset=dataset,
         table=table,
         schema=schema,
@@ -187,7 +183,7 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
 def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContext) -> JoinDraft:
     """Return the join with its condition split into terms; errors are reported as VR-006 and VR-007."""
     on = draft.spec.on
-    inner = context.at_operation(type(context.errors)(), may_delete=context.may_delete)
+    inner = replace(context, errors=ErrorCollector())
     tree = parse_text(on, inner)
     if tree is None:
         with context.errors.collect():
@@ -202,37 +198,23 @@ def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContex
         context.errors.add(problem)
         return draft
     residual: ExpressionPredicate | None = None
-    slots: tuple[tuple[str, ...], ...] = ()
+    slots: tuple[Slot, ...] = ()
     if parts.residual is not None:
         try:
-            residual = as_predicate(parts.residual, draft.alias, lambda ref: _slot(ref, scope))
+            residual = as_predicate(parts.residual, draft.alias, lambda ref: slot_of(ref, scope))
         except WeftError as problem:
             finding = compile_failure(problem.message, problem.help, on.at)
             context.errors.add(RuntimeJoinError([finding]))
             return draft
-        slots = tuple(_slot(n, scope) for n in references(parts.residual))
-    return JoinDraft(
-        spec=draft.spec,
-        alias=draft.alias,
-        dataset=draft.dataset,
-        table=draft.table,
-        schema=draft.schema,
-        pinned=draft.pinned,
-        as_of=draft.as_of,
-        order_by=draft.order_by,
+        slots = tuple(slot_of(n, scope) for n in references(parts.residual))
+    return replace(
+        draft,
         parts=parts,
         keys=tuple(check(mine, scope) for mine, _ in parts.keys),
         own=None if parts.own is None else check(parts.own, scope),
         residual=residual,
         residual_slots=slots,
     )
-
-
-def _slot(ref: Ref, scope: OperationScope) -> tuple[str, ...]:
-    column = scope.resolve(ref.qualifier, ref.name)
-    assert isinstance(column, Column)  # noqa: S101  # the whole condition was checked before
-    assert isinstance(column.slot, tuple)  # noqa: S101  # every scope of an operation has such slots
-    return column.slot
 
 
 ROW_ID = SYSTEM_COLUMNS[0]
@@ -256,7 +238,7 @@ def finish_join(
     built = _build_join(draft, parts, names, left, right, context, gated=gated)
     if built is None:
         return None
-    needed |= {slot[2] for slot in _slots(draft.own)}
+    needed |= {slot[2] for slot in list_slots(draft.own)}
     columns = (*(f.name for f in schema if f.name in needed), *(f.name for f in fanned))
     read = context.read(
         f"{seq}.{draft.alias}", "join", dataset, table, columns, seq=seq, alias=draft.alias, as_of=draft.as_of
@@ -265,10 +247,6 @@ def finish_join(
         return None
     step = ResolvedJoinStep(
         alias=draft.alias,
-        dataset=dataset,
-        table=table,
-        source=read.pin.resolver_source,
-        resolver_id=read.pin.resolver_id,
         read=read,
         keys=tuple(zip(names, draft.keys, strict=True)),
         right_keys=tuple(ref.name for _, ref in parts.keys),
@@ -339,7 +317,3 @@ def _build_join(
         finding = compile_failure(problem.message, problem.help, draft.spec.on.at)
         context.errors.add(RuntimeJoinError([finding]))
         return None
-
-
-def _slots(typed: Typed | None) -> tuple[tuple[str, ...], ...]:
-    return tuple(s for s in (typed.slots if typed is not None else ()) if isinstance(s, tuple))

@@ -14,8 +14,9 @@ from weft.pipelines.model.values import DatasetRef, LocatedText
 from weft.pipelines.plan.catalog import MissingDataset
 from weft.pipelines.plan.operations.context import PlanContext, operation_scope, resolve_selector
 from weft.pipelines.plan.operations.destination import check_names, resolve_target
-from weft.pipelines.plan.operations.joining import build_lookup_steps, collect_lookup_columns
+from weft.pipelines.plan.operations.joining import build_lookup_steps
 from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, WorkingSet
+from weft.pipelines.plan.scopes import list_slots
 
 
 def resolve_output(
@@ -35,7 +36,7 @@ def resolve_output(
     target = _check_form(op, arguments, target, context)
     _check_period(op, arguments, columns, target, context)
     key = _merge_key(op, arguments, columns, working, context) if arguments.mode == "merge" else ()
-    lookups = build_lookup_steps(collect_lookup_columns((chosen,)), working, context)[0]
+    lookups = build_lookup_steps(list_slots(chosen), working, context)[0]
     if context.errors:
         return None, working
     resolved = ResolvedOutput(

@@ -13,7 +13,7 @@ from weft.joins.choose import Choice
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec.join import JoinSpec
 from weft.pipelines.model.dataset import Dataset, TableDef
-from weft.pipelines.model.values import RESERVED_TARGETS, SYSTEM_COLUMNS, AsOfDay, OnMultiple, ResolverSource
+from weft.pipelines.model.values import RESERVED_TARGETS, SYSTEM_COLUMNS, AsOfDay, OnMultiple
 from weft.pipelines.plan.reads import Read
 
 OWN_NAMES = frozenset(f.name for f in SYSTEM_COLUMNS) | RESERVED_TARGETS
@@ -67,56 +67,11 @@ class WorkingSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedJoinStep:
-    """A join of an update: the read, the join spec, and the columns that the operation uses.
-
-    `keys` are the working sides of the equal keys with the names they have in `spec`; `own_filter` is
-    applied to the right side before the join.  `columns` are the columns of the alias that the operation
-    reads.  If `late`, matches are counted after the join, not by its keys before it.
-    """
+class _Step:
+    """A table that an operation joins: the read, the join spec, and the columns of it that the operation reads."""
 
     alias: str
-    dataset: Dataset
-    table: TableDef
-    source: ResolverSource
-    resolver_id: str
     read: Read
-    keys: tuple[tuple[str, Typed], ...]
-    right_keys: tuple[str, ...]
-    on: str
-    """The condition as specified."""
-    spec: JoinSpec
-    resolved: ResolvedJoin
-    choice: Choice
-    own_filter: Typed | None
-    own_text: str
-    as_of: AsOfDay
-    on_multiple: OnMultiple
-    order_by: tuple[tuple[str, bool], ...]
-    broadcast: bool | None
-    columns: tuple[str, ...]
-    extension: tuple[str, ...]
-    pinned: bool
-
-    @property
-    def late(self) -> bool:
-        """Whether rows match by more than their keys."""
-        return bool(self.spec.predicates) or self.as_of.kind == "column"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookupStep:
-    """A lookup that an operation reads: `alias` is the path of aliases, ``customer.country``."""
-
-    alias: str
-    dataset: Dataset
-    table: TableDef
-    source: ResolverSource
-    resolver_id: str
-    read: Read
-    keys: tuple[tuple[str, str], ...]
-    """Pairs: the column of the working set or of the lookup above, the column of this table."""
-    parent: str | None
     on: str
     """The condition for display."""
     spec: JoinSpec
@@ -124,6 +79,51 @@ class LookupStep:
     choice: Choice
     as_of: AsOfDay
     columns: tuple[str, ...]
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset that is joined."""
+        return self.read.dataset
+
+    @property
+    def table(self) -> TableDef:
+        """The table that is joined."""
+        return self.read.table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedJoinStep(_Step):
+    """A join of an update.
+
+    `keys` are the working sides of the equal keys with the names they have in `spec`; `own_filter` is
+    applied to the right side before the join.  If `late`, matches are counted after the join, not by its
+    keys before it.
+    """
+
+    keys: tuple[tuple[str, Typed], ...]
+    right_keys: tuple[str, ...]
+    own_filter: Typed | None
+    own_text: str
+    on_multiple: OnMultiple
+    order_by: tuple[tuple[str, bool], ...]
+    broadcast: bool | None
+    extension: tuple[str, ...]
+    pinned: bool
+
+    @property
+    def late(self) -> bool:
+        """Whether rows match by more than their keys."""
+        # Matching keys say nothing yet about the other terms of the condition or about the day of the row.
+        return bool(self.spec.predicates) or self.as_of.kind == "column"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupStep(_Step):
+    """A lookup that an operation reads: `alias` is the path of aliases, ``customer.country``."""
+
+    keys: tuple[tuple[str, str], ...]
+    """Pairs: the column of the working set or of the lookup above, the column of this table."""
+    parent: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,59 +138,78 @@ class ResolvedAssignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedUpdate:
-    """A resolved update; `selector_after_joins` is set when the selector reads a joined column."""
+class _Resolved:
+    """What all resolved operations have; without a selector they apply to every row."""
 
     seq: int
     name: str
     selector: Typed | None
-    selector_after_joins: bool
-    lookups: tuple[LookupStep, ...]
-    joins: tuple[ResolvedJoinStep, ...]
-    assignments: tuple[ResolvedAssignment, ...]
+    lookups: tuple[LookupStep, ...] = ()
     before: WorkingSet
-    after: WorkingSet
+
+    @property
+    def steps(self) -> tuple[LookupStep | ResolvedJoinStep, ...]:
+        """The tables that the operation joins, in this order."""
+        return self.lookups
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The tables that the operation opens."""
+        return tuple(step.read for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedAggregate:
+class _SameColumns(_Resolved):
+    """An operation that leaves the columns of the working set as they are."""
+
+    @property
+    def after(self) -> WorkingSet:
+        """The working set after the operation."""
+        return self.before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedUpdate(_Resolved):
+    """A resolved update; `selector_after_joins` is set when the selector reads a joined column."""
+
+    selector_after_joins: bool
+    joins: tuple[ResolvedJoinStep, ...]
+    assignments: tuple[ResolvedAssignment, ...]
+    after: WorkingSet
+
+    @property
+    def steps(self) -> tuple[LookupStep | ResolvedJoinStep, ...]:
+        """The lookups, then the joins, whose conditions may read lookups."""
+        return (*self.lookups, *self.joins)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedAggregate(_Resolved):
     """A resolved aggregate: group columns, values and the types they are stored in."""
 
-    seq: int
-    name: str
-    selector: Typed | None
-    lookups: tuple[LookupStep, ...]
     keys: tuple[tuple[str, Typed], ...]
     values: tuple[tuple[str, Typed, DType], ...]
     include_summaries: bool
-    before: WorkingSet
     after: WorkingSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedAppend:
-    """A resolved append; `keys` is None when rows are not aggregated."""
+class ResolvedAppend(_SameColumns):
+    """A resolved append; `keys` is None when rows are not aggregated, the selector is on rows of the source."""
 
-    seq: int
-    name: str
     read: Read
-    selector: Typed | None
     keys: tuple[tuple[str, Typed], ...] | None
     values: tuple[tuple[str, Typed, DType], ...]
-    before: WorkingSet
-    after: WorkingSet
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The source."""
+        return (self.read,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedDelete:
+class ResolvedDelete(_SameColumns):
     """A resolved delete."""
-
-    seq: int
-    name: str
-    selector: Typed | None
-    lookups: tuple[LookupStep, ...]
-    before: WorkingSet
-    after: WorkingSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,13 +232,9 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedOutput:
+class ResolvedOutput(_SameColumns):
     """A resolved output; each column of `order_by` is paired with whether it is ascending."""
 
-    seq: int
-    name: str
-    selector: Typed | None
-    lookups: tuple[LookupStep, ...]
     columns: tuple[str, ...]
     include_deleted: bool
     target: Target
@@ -227,12 +242,6 @@ class ResolvedOutput:
     merge_key: tuple[str, ...]
     order_by: tuple[tuple[str, bool], ...]
     register_as: str | None
-    before: WorkingSet
-
-    @property
-    def after(self) -> WorkingSet:
-        """The working set, which an output does not change."""
-        return self.before
 
 
 ResolvedOperation = ResolvedUpdate | ResolvedAggregate | ResolvedAppend | ResolvedDelete | ResolvedOutput

@@ -27,7 +27,7 @@ from weft.pipelines.plan.operations.context import (
     parse_text,
     resolve_selector,
 )
-from weft.pipelines.plan.operations.joining import build_lookup_steps, collect_lookup_columns
+from weft.pipelines.plan.operations.joining import build_lookup_steps
 from weft.pipelines.plan.operations.resolved import (
     OWN_NAMES,
     ResolvedAggregate,
@@ -35,8 +35,7 @@ from weft.pipelines.plan.operations.resolved import (
     ResolvedDelete,
     WorkingSet,
 )
-from weft.pipelines.plan.operations.update import list_slots
-from weft.pipelines.plan.scopes import OperationScope
+from weft.pipelines.plan.scopes import OperationScope, list_slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +177,7 @@ def resolve_aggregate(
     grouping = resolve_grouping(arguments, scope, working, context)
     after = working.with_columns(grouping.created)
     read = (chosen, *(k for _, k in grouping.keys), *(v for _, v, _ in grouping.values))
-    lookups = () if context.errors else build_lookup_steps(collect_lookup_columns(read), working, context)[0]
+    lookups = () if context.errors else build_lookup_steps(list_slots(*read), working, context)[0]
     if context.errors:
         return None, after
     resolved = ResolvedAggregate(
@@ -250,7 +249,7 @@ def _resolved(
 ) -> ResolvedAppend | None:
     source = build_working_set(dataset)
     expressions = (chosen, *(k for _, k in keys or ()), *(v for _, v, _ in values))
-    used = {slot[1] for typed in expressions for slot in list_slots(typed)}
+    used = {slot[1] for slot in list_slots(*expressions)}
     if keys is None:
         used |= {SYSTEM_COLUMNS[0].name, *(f.name for f in temporal_columns(dataset.main_table.temporal_mode))}
     columns = tuple(name for name in source.schema.names if name in used)
@@ -258,7 +257,7 @@ def _resolved(
     if read is None:
         return None
     return ResolvedAppend(
-        seq=op.seq, name=op.name, read=read, selector=chosen, keys=keys, values=values, before=working, after=working
+        seq=op.seq, name=op.name, read=read, selector=chosen, keys=keys, values=values, before=working
     )
 
 
@@ -354,8 +353,7 @@ def resolve_delete(
 ) -> tuple[ResolvedDelete | None, WorkingSet]:
     """Return the resolved delete, None when it has errors, and the unchanged working set."""
     chosen = resolve_selector(op.selector, operation_scope(op, working, context), context)
-    lookups = () if context.errors else build_lookup_steps(collect_lookup_columns((chosen,)), working, context)[0]
+    lookups = () if context.errors else build_lookup_steps(list_slots(chosen), working, context)[0]
     if context.errors:
         return None, working
-    resolved = ResolvedDelete(seq=op.seq, name=op.name, selector=chosen, lookups=lookups, before=working, after=working)
-    return resolved, working
+    return ResolvedDelete(seq=op.seq, name=op.name, selector=chosen, lookups=lookups, before=working), working

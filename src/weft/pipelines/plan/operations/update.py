@@ -15,6 +15,9 @@ After::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from weft.core.findings import ErrorCollector
 from weft.core.names import fold
 from weft.core.types import NULL, Field, Map, Schema
@@ -28,14 +31,13 @@ from weft.pipelines.plan.operations.context import (
     check_writable,
     convert_to_column,
     is_unknown,
+    operation_scope,
     resolve_selector,
 )
-from weft.pipelines.plan.operations.joining import build_lookup_steps, collect_lookup_columns
+from weft.pipelines.plan.operations.joining import build_lookup_steps
 from weft.pipelines.plan.operations.joins import JoinDraft, draft_joins, finish_join
 from weft.pipelines.plan.operations.resolved import ResolvedAssignment, ResolvedJoinStep, ResolvedUpdate, WorkingSet
-from weft.pipelines.plan.scopes import OperationScope, Where
-
-Slots = tuple[tuple[str, ...], ...]
+from weft.pipelines.plan.scopes import OperationScope, group_columns, list_slots
 
 
 def resolve_update(
@@ -48,21 +50,17 @@ def resolve_update(
         context.report(
             "W1401", "the update assigns nothing", "give it an assignment", op.at.of("arguments.assignments")
         )
-    plain = _scope(op, working, context)
-    drafts = draft_joins(arguments.joins, plain, context)
-    chosen = resolve_selector(op.selector, _scope(op, working, context, drafts), context, blank=True)
-    assignments, after = _assignments(op, arguments.assignments, working, drafts, context)
+    drafts = draft_joins(arguments.joins, operation_scope(op, working, context), context)
+    schemas = {d.alias: d.schema for d in drafts}
+    chosen = resolve_selector(op.selector, operation_scope(op, working, context, schemas), context, blank=True)
+    assignments, after = _assignments(op, arguments.assignments, working, schemas, context)
     late = any(slot[0] == "j" for slot in list_slots(chosen))
     _refuse_late_copies(op, drafts, context, late=late)
-    read = [chosen, *(a.typed for a in assignments)]
-    used = collect_lookup_columns((*read, *(k for d in drafts for k in d.keys)))
-    for draft in drafts:
-        for slot in draft.residual_slots:
-            if slot[0] == "l":
-                used.setdefault(slot[1], set()).add(slot[2])
-    lookups, left = build_lookup_steps(used, working, context)
+    slots = (*list_slots(chosen, *(a.typed for a in assignments)), *(s for d in drafts for s in d.slots))
+    lookups, left = build_lookup_steps(slots, working, context)
+    # A row that stays as it is needs no match, and must not fail the run because it has several.
     gated = (chosen is not None and not late) or context.may_delete
-    joined = _joined_columns(read, drafts)
+    joined = group_columns("j", slots)
     joins: list[ResolvedJoinStep] = []
     for draft in drafts:
         if not _is_resolvable(draft, left, joins):
@@ -88,22 +86,6 @@ def resolve_update(
     return resolved, after
 
 
-def _scope(
-    op: Operation,
-    working: WorkingSet,
-    context: PlanContext,
-    drafts: tuple[JoinDraft, ...] = (),
-    where: Where = "expression",
-) -> OperationScope:
-    return OperationScope(
-        working=working,
-        lookups=context.lookups,
-        joins={d.alias: d.schema for d in drafts},
-        elsewhere={alias: seq for alias, seq in context.aliases.items() if seq != op.seq},
-        where=where,
-    )
-
-
 def _refuse_late_copies(op: Operation, drafts: tuple[JoinDraft, ...], context: PlanContext, *, late: bool) -> None:
     """Report a selector on joined columns with a join that copies rows: unmatched rows must not be copied."""
     for draft in drafts:
@@ -122,26 +104,11 @@ def _is_resolvable(draft: JoinDraft, left: Schema, before: list[ResolvedJoinStep
     return known and all(fold(draft.alias) != fold(step.alias) for step in before)
 
 
-def list_slots(typed: Typed | None) -> Slots:
-    """Return the columns that an expression reads."""
-    return tuple(s for s in (typed.slots if typed is not None else ()) if isinstance(s, tuple))
-
-
-def _joined_columns(read: list[Typed | None], drafts: tuple[JoinDraft, ...]) -> dict[str, set[str]]:
-    """Return the columns of each alias that assignments, the selector and join conditions read."""
-    used: dict[str, set[str]] = {}
-    slots = [s for typed in read for s in list_slots(typed)]
-    for slot in (*slots, *(s for d in drafts for s in d.slots)):
-        if slot[0] == "j":
-            used.setdefault(slot[1], set()).add(slot[2])
-    return used
-
-
 def _assignments(
     op: Operation,
     assignments: tuple[Assignment, ...],
     working: WorkingSet,
-    drafts: tuple[JoinDraft, ...],
+    joins: Mapping[str, Schema | None],
     context: PlanContext,
 ) -> tuple[tuple[ResolvedAssignment, ...], WorkingSet]:
     resolved: list[ResolvedAssignment] = []
@@ -150,7 +117,7 @@ def _assignments(
         name = assignment.column.text
         good = check_writable(assignment.column, working, context)
         existing = working.schema[name].dtype if name in working.schema else None
-        typed = _value(assignment, _scope(op, working, context, drafts, "assignment"), context)
+        typed = _value(assignment, operation_scope(op, working, context, joins, "assignment"), context)
         value = None
         if typed is not None and good and not (is_unknown(typed) or existing == NULL):
             value = convert_to_column(typed, assignment.column, assignment.expression, existing, context)
@@ -171,7 +138,7 @@ def _value(assignment: Assignment, scope: OperationScope, context: PlanContext) 
     """Return the typed expression; type errors of ``_labels`` are reported as W1407."""
     if assignment.column.text != LABELS:
         return check_expression(assignment.expression, scope, context)
-    inner = context.at_operation(ErrorCollector(), may_delete=context.may_delete)
+    inner = replace(context, errors=ErrorCollector())
     typed = check_expression(assignment.expression, scope, inner)
     wrong = typed is not None and not isinstance(typed.dtype, Map) and not is_unknown(typed)
     try:
