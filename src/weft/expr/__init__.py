@@ -27,8 +27,6 @@ from weft.expr.ast import (
     Between,
     Binary,
     Call,
-    Case,
-    Cast,
     Expr,
     In,
     IsNull,
@@ -37,13 +35,9 @@ from weft.expr.ast import (
     Logic,
     Negate,
     Not,
-    Origin,
     Placeholder,
     Ref,
     Selector,
-    Span,
-    When,
-    children,
     map_children,
     placeholders,
     references,
@@ -53,7 +47,7 @@ from weft.expr.ast import (
 from weft.expr.bind import bind, interpolate, literal
 from weft.expr.check import check
 from weft.expr.evaluate import evaluate, evaluate_aggregate
-from weft.expr.functions import FUNCTIONS, Function
+from weft.expr.functions import FUNCTIONS
 from weft.expr.read import parse
 from weft.expr.render import render
 from weft.expr.tokens import Dialect
@@ -64,12 +58,9 @@ __all__ = [
     "Between",
     "Binary",
     "Call",
-    "Case",
-    "Cast",
     "Column",
     "Dialect",
     "Expr",
-    "Function",
     "In",
     "IsNull",
     "Like",
@@ -77,18 +68,14 @@ __all__ = [
     "Logic",
     "Negate",
     "Not",
-    "Origin",
     "Placeholder",
     "Ref",
     "Scope",
     "Selector",
-    "Span",
     "TableScope",
     "Typed",
-    "When",
     "bind",
     "check",
-    "children",
     "evaluate",
     "evaluate_aggregate",
     "interpolate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from weft.core.source import Source
 from weft.core.types import DType
@@ -176,51 +176,36 @@ class Selector(Expr):
     name: str
 
 
+# The fields that hold nodes, in text order, so that every traversal visits a tree in the order in which it was written.
+_CHILDREN: dict[type[Expr], tuple[str, ...]] = {
+    **dict.fromkeys((Call, Logic), ("args",)),
+    **dict.fromkeys((Not, Negate, IsNull, Like, Cast), ("arg",)),
+    Binary: ("left", "right"),
+    In: ("arg", "items"),
+    Between: ("arg", "low", "high"),
+    When: ("condition", "value"),
+    Case: ("operand", "whens", "otherwise"),
+}
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the nodes directly below, in text order."""
-    match expr:
-        case Call() | Logic():
-            return expr.args
-        case Binary():
-            return (expr.left, expr.right)
-        case Not() | Negate() | IsNull() | Like() | Cast():
-            return (expr.arg,)
-        case In():
-            return (expr.arg, *expr.items)
-        case Between():
-            return (expr.arg, expr.low, expr.high)
-        case When():
-            return (expr.condition, expr.value)
-        case Case():
-            first = () if expr.operand is None else (expr.operand,)
-            last = () if expr.otherwise is None else (expr.otherwise,)
-            return (*first, *expr.whens, *last)
-        case _:
-            return ()
+    nodes: list[Expr] = []
+    for name in _CHILDREN.get(type(expr), ()):
+        value = getattr(expr, name)
+        if value is not None:
+            nodes.extend(value if isinstance(value, tuple) else (value,))
+    return tuple(nodes)
 
 
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Return the node with `change` applied to each node directly below, in text order."""
-    match expr:
-        case Call() | Logic():
-            return replace(expr, args=tuple(change(a) for a in expr.args))
-        case Binary():
-            return replace(expr, left=change(expr.left), right=change(expr.right))
-        case Not() | Negate() | IsNull() | Like() | Cast():
-            return replace(expr, arg=change(expr.arg))
-        case In():
-            return replace(expr, arg=change(expr.arg), items=tuple(change(i) for i in expr.items))
-        case Between():
-            return replace(expr, arg=change(expr.arg), low=change(expr.low), high=change(expr.high))
-        case When():
-            return replace(expr, condition=change(expr.condition), value=change(expr.value))
-        case Case():
-            operand = change(expr.operand) if expr.operand is not None else None
-            whens = tuple(replace(w, condition=change(w.condition), value=change(w.value)) for w in expr.whens)
-            otherwise = change(expr.otherwise) if expr.otherwise is not None else None
-            return replace(expr, operand=operand, whens=whens, otherwise=otherwise)
-        case _:
-            return expr
+    changed: dict[str, Any] = {}
+    for name in _CHILDREN.get(type(expr), ()):
+        value = getattr(expr, name)
+        if value is not None:
+            changed[name] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
+    return replace(expr, **changed) if changed else expr
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -229,6 +214,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
+        # Reversed, because the end of the list is popped first.
         stack.extend(reversed(children(node)))
 
 

@@ -1,4 +1,4 @@
-"""Placeholders and selectors: values for ``?`` and ``:name``, expressions for ``{{NAME}}``; the tree is changed, never the text."""
+"""Values for ``?`` and ``:name``, expressions for ``{{NAME}}``: the tree is changed, never the text."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ def bind(expr: Expr, args: Sequence[object] | Mapping[str, object]) -> Expr:
             f"parameters are a sequence or a mapping, not {type(args).__name__}",
             help='write [value] for ?, {"name": value} for :name',
         )
-    found = placeholders(expr)
+    nodes = placeholders(expr)
     named = isinstance(args, Mapping)
-    errors = _mixed(found) or (_misnamed(found, args) if isinstance(args, Mapping) else _miscounted(found, args))
+    errors = _mixed(nodes) or (_misnamed(nodes, args) if isinstance(args, Mapping) else _miscounted(nodes, args))
     if errors:
         raise ExpressionError(errors)
-    order = iter(range(len(found)))
+    # Both `placeholders` and `map_children` visit the tree in text order, which is the order of the values.
+    order = iter(range(len(nodes)))
     problems: list[Diagnostic] = []
 
     def fill(node: Expr) -> Expr:
@@ -90,45 +91,43 @@ def _problem(message: str, node: Placeholder | None = None, help: str = "") -> D
     return Diagnostic("W0214", message, help=help, at=None if node is None else node.place)
 
 
-def _mixed(found: tuple[Placeholder, ...]) -> list[Diagnostic]:
-    marks = [p for p in found if p.name is None]
-    if not marks or len(marks) == len(found):
+def _mixed(nodes: tuple[Placeholder, ...]) -> list[Diagnostic]:
+    marks = [p for p in nodes if p.name is None]
+    if not marks or len(marks) == len(nodes):
         return []
-    other = next(p for p in found if p.name is not None)
+    other = next(p for p in nodes if p.name is not None)
     return [_problem(f"? and {_format_placeholder(other)} cannot be mixed", marks[0], "use only ? or only names")]
 
 
-def _miscounted(found: tuple[Placeholder, ...], args: Sequence[object]) -> list[Diagnostic]:
-    names = [p for p in found if p.name is not None]
-    if names:
-        return [
-            _problem(
-                f"{_format_placeholder(names[0])} needs values by name", names[0], "pass a mapping of names to values"
-            )
-        ]
-    if len(found) == len(args):
+def _miscounted(nodes: tuple[Placeholder, ...], args: Sequence[object]) -> list[Diagnostic]:
+    first = next((p for p in nodes if p.name is not None), None)
+    if first is not None:
+        message = f"{_format_placeholder(first)} needs values by name"
+        return [_problem(message, first, "pass a mapping of names to values")]
+    if len(nodes) == len(args):
         return []
-    here = found[len(args)] if len(found) > len(args) else None
-    message = f"the expression has {len(found)} placeholders but {len(args)} values"
+    here = nodes[len(args)] if len(nodes) > len(args) else None
+    message = f"the expression has {len(nodes)} placeholders but {len(args)} values"
     return [_problem(message, here, "pass one value for each ?")]
 
 
-def _misnamed(found: tuple[Placeholder, ...], args: Mapping[str, object]) -> list[Diagnostic]:
-    marks = [p for p in found if p.name is None]
-    if marks:
-        return [_problem("? needs values by position", marks[0], "pass a list of values")]
+def _misnamed(nodes: tuple[Placeholder, ...], args: Mapping[str, object]) -> list[Diagnostic]:
+    mark = next((p for p in nodes if p.name is None), None)
+    if mark is not None:
+        return [_problem("? needs values by position", mark, "pass a list of values")]
     errors = []
-    for node in found:
+    for node in nodes:
         if node.name not in args:
             close = find_similar(str(node.name), map(str, args))
             help = f"did you mean {' or '.join(close)}?" if close else f"the values are {format_list(map(str, args))}"
             errors.append(_problem(f"no value for {_format_placeholder(node)}", node, help))
-    unused = [name for name in args if name not in {p.name for p in found}]
+    unused = [name for name in args if name not in {p.name for p in nodes}]
     if unused:
         errors.append(_problem(f"no placeholder uses {format_list(map(str, unused))}", None, "remove the value"))
     return errors
 
 
+# A few selectors that use each other twice could otherwise grow to billions of nodes.
 _MAX_NODES = 10_000
 
 
@@ -147,25 +146,20 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
         if not isinstance(node, Selector):
             return map_children(node, lambda child: expand(child, path))
         if node.name in path:
-            cycle = " -> ".join((*path[path.index(node.name) :], node.name))
-            errors.append(
-                _at(
-                    node,
-                    Diagnostic(
-                        "W0213", f"selectors contain each other: {cycle}", help="remove the reference from one of them"
-                    ),
-                )
-            )
+            message = f"selectors contain each other: {' -> '.join((*path[path.index(node.name) :], node.name))}"
+            help = "remove the reference from one of them"
+            errors.append(Diagnostic("W0213", message, help=help, at=node.place))
             return node
         if node.name not in selectors:
-            errors.append(_at(node, _unknown(node.name, selectors)))
+            errors.append(_unknown(node, selectors))
             return node
+        # A selector that is used twice is one object in the tree: it is expanded and measured once.
         if node.name not in done:
             tree = expand(selectors[node.name], (*path, node.name))
             done[node.name] = (tree, *_measure(tree, done))
         tree, size, depth = done[node.name]
         if size > _MAX_NODES or depth > MAX_DEPTH:
-            raise ExpressionError([_at(node, _too_large(node.name))])
+            raise ExpressionError([_too_large(f"selector {node.name!r}", node)])
         return tree
 
     result = expand(expr, ())
@@ -173,7 +167,7 @@ def interpolate(expr: Expr, selectors: Mapping[str, Expr]) -> Expr:
         raise ExpressionError(dict.fromkeys(errors))
     size, depth = _measure(result, done)
     if size > _MAX_NODES or depth > MAX_DEPTH:
-        raise ExpressionError([_too_large("")])
+        raise ExpressionError([_too_large("the expression with its selectors")])
     return result
 
 
@@ -191,20 +185,16 @@ def _measure(tree: Expr, done: Mapping[str, tuple[Expr, int, int]]) -> tuple[int
     return measure(tree)
 
 
-def _at(node: Selector, finding: Diagnostic) -> Diagnostic:
-    return replace(finding, at=node.place)
-
-
-def _unknown(name: str, known: Mapping[str, Expr]) -> Diagnostic:
-    close = find_similar(name, known)
+def _unknown(node: Selector, known: Mapping[str, Expr]) -> Diagnostic:
+    close = find_similar(node.name, known)
     help = f"did you mean {' or '.join(close)}?" if close else f"selectors are {format_list(known)}"
-    return Diagnostic("W0212", f"unknown selector {name!r}", help=help)
+    return Diagnostic("W0212", f"unknown selector {node.name!r}", help=help, at=node.place)
 
 
-def _too_large(name: str) -> Diagnostic:
-    what = f"selector {name!r}" if name else "the expression with its selectors"
+def _too_large(what: str, node: Selector | None = None) -> Diagnostic:
     return Diagnostic(
         "W0201",
         f"{what} is larger than {_MAX_NODES:,} parts or nested more than {MAX_DEPTH} deep",
         help="compute part of it in a separate column",
+        at=None if node is None else node.place,
     )

@@ -8,13 +8,14 @@ import re
 import struct
 from collections.abc import Callable
 from decimal import Decimal as Number
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.core.types import NULL, STRING, Decimal, DType, Scalar
 from weft.errors import EvaluationError, ExpressionError
-from weft.expr.literals import read_date, read_time, text_form
+from weft.expr.literals import BLANKS, read_date, read_time, text_form
 from weft.expr.values import fit
 
+_T = TypeVar("_T")
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _TEXT_TARGETS = ("boolean", "date", "timestamp", "timestamp_ntz")
 
@@ -61,7 +62,14 @@ def cast_value(value: Any, source: DType, target: DType, zone: dt.tzinfo) -> Any
 def _checked_text(text: str, kind: str, target: DType) -> str:
     if re.fullmatch(text_form(kind), text) is None:
         raise _unreadable(text, target)
-    return text.strip(" \t\r\n")
+    return text.strip(BLANKS)
+
+
+def _read(text: str, target: DType, read: Callable[[str], _T]) -> _T:
+    try:
+        return read(text)
+    except ExpressionError as cause:
+        raise _unreadable(text, target) from cause
 
 
 def _unreadable(value: object, target: DType) -> EvaluationError:
@@ -81,6 +89,7 @@ def _to_integer(value: Any, target: DType, _: dt.tzinfo) -> int:
 def _to_decimal(value: Any, target: DType, _: dt.tzinfo) -> Number:
     if isinstance(value, float) and not math.isfinite(value):
         raise _unreadable(value, target)
+    # The shortest digits of a double, as Spark takes them; Number(0.1) would have 55.
     number = Number(repr(value)) if isinstance(value, float) else Number(value)
     return fit(number, target) if isinstance(target, Decimal) else number
 
@@ -89,6 +98,7 @@ def _to_double(value: Any, target: DType, _: dt.tzinfo) -> float:
     number = float(value)
     if target != Scalar("float"):
         return number
+    # Through four bytes: Python has no type for a float, and Spark rounds to it.
     try:
         return float(struct.unpack("f", struct.pack("f", number))[0])
     except OverflowError:
@@ -101,10 +111,7 @@ def _to_boolean(value: Any, _: DType, __: dt.tzinfo) -> bool:
 
 def _to_date(value: Any, target: DType, zone: dt.tzinfo) -> dt.date:
     if isinstance(value, str):
-        try:
-            return read_date(value)
-        except ExpressionError as cause:
-            raise _unreadable(value, target) from cause
+        return _read(value, target, read_date)
     if isinstance(value, dt.datetime):
         return (value.astimezone(zone) if value.tzinfo else value).date()
     return value  # type: ignore[no-any-return]  # a date already
@@ -112,20 +119,14 @@ def _to_date(value: Any, target: DType, zone: dt.tzinfo) -> dt.date:
 
 def _to_timestamp(value: Any, target: DType, zone: dt.tzinfo) -> dt.datetime:
     if isinstance(value, str):
-        try:
-            return read_time(value, zone)
-        except ExpressionError as cause:
-            raise _unreadable(value, target) from cause
+        return _read(value, target, lambda text: read_time(text, zone))
     time: dt.datetime = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
     return time if time.tzinfo else time.replace(tzinfo=zone).astimezone(dt.UTC)
 
 
 def _to_timestamp_ntz(value: Any, target: DType, zone: dt.tzinfo) -> dt.datetime:
     if isinstance(value, str):
-        try:
-            return read_time(value)
-        except ExpressionError as cause:
-            raise _unreadable(value, target) from cause
+        return _read(value, target, read_time)
     if not isinstance(value, dt.datetime):
         return dt.datetime.combine(value, dt.time())
     return value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value
@@ -133,7 +134,7 @@ def _to_timestamp_ntz(value: Any, target: DType, zone: dt.tzinfo) -> dt.datetime
 
 def _to_text(value: Any, _: DType, zone: dt.tzinfo) -> str:
     match value:
-        case bool():
+        case bool():  # before the numbers: in Python a bool is one
             return "true" if value else "false"
         case Number():
             return format(value, "f")

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from weft.core.findings import Findings
 from weft.core.types import BOOLEAN, NULL, STRING, DType, common_type
 from weft.errors import Diagnostic, ExpressionError
-from weft.expr.ast import (
-    Between,
-    Binary,
-    Call,
-    Case,
-    Cast,
-    Expr,
-    In,
-    IsNull,
-    Like,
-    Lit,
-    Logic,
-    Negate,
-    Not,
-    Placeholder,
-    Ref,
-    Selector,
-)
+from weft.expr import ast
 from weft.expr.casts import castable
-from weft.expr.checking import CallCheck, binary, cast_help, compare, convert, meet, meet_help, negate
+from weft.expr.checking import CallCheck, binary, cast_help, compare, convert, find_misfit, meet, meet_help, negate
 from weft.expr.functions import FUNCTIONS
 from weft.expr.render import source_text
-from weft.expr.typed import Scope, Typed
+from weft.expr.typed import Scope, Typed, all_valid
 
 
 def check(
-    expr: Expr, scope: Scope, *, expect: DType | None = None, aggregates: bool = False, today: bool = True
+    expr: ast.Expr, scope: Scope, *, expect: DType | None = None, aggregates: bool = False, today: bool = True
 ) -> Typed:
     """Return the expression with its types, or raise with every error in it.
 
@@ -70,13 +53,12 @@ class _Checker:
         self.inside: str | None = None
         self.findings = Findings()
 
-    def check(self, node: Expr) -> Typed | None:
+    def check(self, node: ast.Expr) -> Typed | None:
         """Return the typed node, or None after adding a finding."""
         return _CHECKS[type(node)](self, node)
 
-    def all(self, nodes: Sequence[Expr]) -> tuple[Typed, ...] | None:
-        typed = tuple(t for n in nodes if (t := self.check(n)) is not None)
-        return typed if len(typed) == len(nodes) else None
+    def all(self, nodes: Iterable[ast.Expr]) -> tuple[Typed, ...] | None:
+        return all_valid(map(self.check, nodes))
 
     def expect(self, typed: Typed, wanted: DType) -> Typed | None:
         if typed.dtype in (NULL, wanted):
@@ -87,7 +69,7 @@ class _Checker:
         self.findings.add("W0209", message, typed.expr.place, cast_help(typed, wanted))
         return None
 
-    def condition(self, node: Expr, what: str) -> Typed | None:
+    def condition(self, node: ast.Expr, what: str) -> Typed | None:
         """Check a node that must be a boolean."""
         typed = self.check(node)
         if typed is None or typed.dtype == BOOLEAN:
@@ -98,10 +80,10 @@ class _Checker:
         self.findings.add("W0209", f"{what} is {typed.dtype}, expected a boolean", node.place, help)
         return None
 
-    def literal(self, node: Lit) -> Typed:
+    def literal(self, node: ast.Lit) -> Typed:
         return Typed("lit", node.dtype, node.value is None, value=node.value, expr=node)
 
-    def column(self, node: Ref) -> Typed | None:
+    def column(self, node: ast.Ref) -> Typed | None:
         column = self.scope.resolve(node.qualifier, node.name)
         if isinstance(column, Diagnostic):
             self.findings.extend((replace(column, at=node.place),))
@@ -116,74 +98,64 @@ class _Checker:
             return None
         return Typed("ref", column.dtype, column.nullable, slot=column.slot, expr=node)
 
-    def call(self, node: Call) -> Typed | None:
+    def call(self, node: ast.Call) -> Typed | None:
         function = FUNCTIONS[node.name]
         if node.name == "TODAY" and not self.today:
             self.findings.add("W0215", "TODAY() is not available here", node.place, "pass the date as a value")
             return None
-        if not function.aggregate:
-            args = self.all(node.args)
-        elif not self.aggregates:
-            self.findings.add(
-                "W0210",
-                f"{node.name} is an aggregate function, which is not allowed here",
-                node.place,
-                _scalar(node.name),
-            )
+        if function.aggregate and not self.aggregates:
+            message = f"{node.name} is an aggregate function, which is not allowed here"
+            self.findings.add("W0210", message, node.place, _scalar(node.name))
             return None
-        elif self.inside is not None:
+        if function.aggregate and self.inside is not None:
             message = f"{node.name} is nested inside {self.inside}"
             self.findings.add("W0211", message, node.place, "compute the inner aggregate in a separate column")
             return None
-        else:
-            self.inside = node.name
-            args = self.all(node.args)
-            self.inside = None
+        # Columns are allowed inside an aggregate only: `column` reads this while the arguments are checked.
+        before, self.inside = self.inside, node.name if function.aggregate else self.inside
+        args = self.all(node.args)
+        self.inside = before
         if args is None or function.rule is None:
             return None
         return function.rule(CallCheck(node, args, self.findings))
 
-    def binary(self, node: Binary) -> Typed | None:
+    def binary(self, node: ast.Binary) -> Typed | None:
         left, right = self.check(node.left), self.check(node.right)
         if left is None or right is None:
             return None
         return binary(node, left, right, self.findings)
 
-    def logic(self, node: Logic) -> Typed | None:
-        found = [self.condition(a, f"an operand of {node.op}") for a in node.args]
-        good = tuple(f for f in found if f is not None)
-        if len(good) < len(found):
-            return None
-        return Typed(node.op.lower(), BOOLEAN, any(g.nullable for g in good), good, expr=node)
+    def logic(self, node: ast.Logic) -> Typed | None:
+        args = all_valid(self.condition(a, f"an operand of {node.op}") for a in node.args)
+        return None if args is None else Typed(node.op.lower(), BOOLEAN, any(a.nullable for a in args), args, expr=node)
 
-    def opposite(self, node: Not) -> Typed | None:
+    def opposite(self, node: ast.Not) -> Typed | None:
         arg = self.condition(node.arg, "the operand of NOT")
         return arg and Typed("not", BOOLEAN, arg.nullable, (arg,), expr=node)
 
-    def negate(self, node: Negate) -> Typed | None:
+    def negate(self, node: ast.Negate) -> Typed | None:
         arg = self.check(node.arg)
         return arg and negate(node, arg, self.findings)
 
-    def is_null(self, node: IsNull) -> Typed | None:
+    def is_null(self, node: ast.IsNull) -> Typed | None:
         arg = self.check(node.arg)
         return arg and Typed("is_null", BOOLEAN, nullable=False, args=(arg,), expr=node)
 
-    def within(self, node: In) -> Typed | None:
-        arg, items = self.check(node.arg), [self.check(i) for i in node.items]
-        if arg is None or None in items:
+    def within(self, node: ast.In) -> Typed | None:
+        arg, items = self.check(node.arg), self.all(node.items)
+        if arg is None or items is None:
             return None
-        good = tuple(i for i in items if i is not None)
-        pairs = [compare(i.expr, "=", arg, i, self.findings, "IN") for i in good]
-        common, operands = meet((arg, *good))
-        if None in pairs:
+        # Each value is compared alone first: the message then points at the value that does not fit.
+        if all_valid([compare(i.expr, "=", arg, i, self.findings, "IN") for i in items]) is None:
             return None
+        common, operands = meet((arg, *items))
         if common is None:
             help = "compare with each of them: x = a OR x = b"
             self.findings.add("W0209", "the values of IN have no common type", node.place, help)
             return None
         return Typed("in", BOOLEAN, any(o.nullable for o in operands), operands, expr=node)
 
-    def between(self, node: Between) -> Typed | None:
+    def between(self, node: ast.Between) -> Typed | None:
         operands = self.all((node.arg, node.low, node.high))
         if operands is None:
             return None
@@ -194,7 +166,7 @@ class _Checker:
             return None
         return Typed("and", BOOLEAN, above.nullable or below.nullable, (above, below), expr=node)
 
-    def like(self, node: Like) -> Typed | None:
+    def like(self, node: ast.Like) -> Typed | None:
         arg = self.check(node.arg)
         if arg is None:
             return None
@@ -205,47 +177,34 @@ class _Checker:
         arg = convert(arg, STRING) if arg.dtype == NULL else arg
         return Typed("like", BOOLEAN, arg.nullable, (arg,), value=node.pattern, expr=node)
 
-    def case(self, node: Case) -> Typed | None:
+    def case(self, node: ast.Case) -> Typed | None:
         conditions = self.conditions(node)
-        values = [self.check(w.value) for w in node.whens]
-        if node.otherwise is not None:
-            values.append(self.check(node.otherwise))
-        if None in conditions or None in values:
+        values = self.all([*(w.value for w in node.whens), *(() if node.otherwise is None else (node.otherwise,))])
+        if conditions is None or values is None:
             return None
-        good = [v for v in values if v is not None]
-        common, branches = meet(good)
+        common, branches = meet(values)
         if common is None:
-            self.branches_differ(good)
+            index, before = find_misfit(values)
+            message = f"this value of CASE is {values[index].dtype}, the one before is {before}"
+            self.findings.add("W0209", message, values[index].expr.place, meet_help(values[0], values[index]))
             return None
-        tests = [c for c in conditions if c is not None]
-        last = branches[len(tests) :] or (Typed("lit", common, expr=node),)
-        pairs = [x for pair in zip(tests, branches, strict=False) for x in pair]
+        last = branches[len(conditions) :] or (Typed("lit", common, expr=node),)
+        pairs = [x for pair in zip(conditions, branches, strict=False) for x in pair]
         nullable = any(b.nullable for b in (*branches, *last))
         return Typed("case", common, nullable, (*pairs, *last), expr=node)
 
-    def conditions(self, node: Case) -> list[Typed | None]:
+    def conditions(self, node: ast.Case) -> tuple[Typed, ...] | None:
         if node.operand is None:
-            return [self.condition(w.condition, "the condition of WHEN") for w in node.whens]
+            return all_valid(self.condition(w.condition, "the condition of WHEN") for w in node.whens)
         operand = self.check(node.operand)
-        found: list[Typed | None] = []
-        for when in node.whens:
+
+        def equal(when: ast.When) -> Typed | None:
             value = self.check(when.condition)
-            if operand is None or value is None:
-                found.append(None)
-            else:
-                found.append(compare(when.condition, "=", operand, value, self.findings))
-        return found
+            return value and operand and compare(when.condition, "=", operand, value, self.findings)
 
-    def branches_differ(self, values: list[Typed]) -> None:
-        for index in range(1, len(values)):
-            before, _ = meet(values[:index])
-            if before is not None and meet(values[: index + 1])[0] is None:
-                message = f"this value of CASE is {values[index].dtype}, the one before is {before}"
-                help = meet_help(values[0], values[index])
-                self.findings.add("W0209", message, values[index].expr.place, help)
-                return
+        return all_valid(map(equal, node.whens))
 
-    def cast(self, node: Cast) -> Typed | None:
+    def cast(self, node: ast.Cast) -> Typed | None:
         arg = self.check(node.arg)
         if arg is None:
             return None
@@ -258,8 +217,8 @@ class _Checker:
             return Typed("lit", node.dtype, nullable=True, expr=node)
         return Typed("cast", node.dtype, arg.nullable, (arg,), expr=node)
 
-    def unfilled(self, node: Placeholder | Selector) -> None:
-        if isinstance(node, Selector):
+    def unfilled(self, node: ast.Placeholder | ast.Selector) -> None:
+        if isinstance(node, ast.Selector):
             self.findings.add("W0212", f"selector {source_text(node)} has no value", node.place)
         else:
             self.findings.add("W0214", f"parameter {source_text(node)} has no value", node.place, "pass a value for it")
@@ -271,20 +230,20 @@ def _scalar(name: str) -> str:
     return "use it in the aggregations of an operation"
 
 
-_CHECKS: dict[type[Expr], Callable[[_Checker, Any], Typed | None]] = {
-    Lit: _Checker.literal,
-    Ref: _Checker.column,
-    Call: _Checker.call,
-    Binary: _Checker.binary,
-    Logic: _Checker.logic,
-    Not: _Checker.opposite,
-    Negate: _Checker.negate,
-    IsNull: _Checker.is_null,
-    In: _Checker.within,
-    Between: _Checker.between,
-    Like: _Checker.like,
-    Case: _Checker.case,
-    Cast: _Checker.cast,
-    Placeholder: _Checker.unfilled,
-    Selector: _Checker.unfilled,
+_CHECKS: dict[type[ast.Expr], Callable[[_Checker, Any], Typed | None]] = {
+    ast.Lit: _Checker.literal,
+    ast.Ref: _Checker.column,
+    ast.Call: _Checker.call,
+    ast.Binary: _Checker.binary,
+    ast.Logic: _Checker.logic,
+    ast.Not: _Checker.opposite,
+    ast.Negate: _Checker.negate,
+    ast.IsNull: _Checker.is_null,
+    ast.In: _Checker.within,
+    ast.Between: _Checker.between,
+    ast.Like: _Checker.like,
+    ast.Case: _Checker.case,
+    ast.Cast: _Checker.cast,
+    ast.Placeholder: _Checker.unfilled,
+    ast.Selector: _Checker.unfilled,
 }

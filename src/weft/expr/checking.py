@@ -12,6 +12,7 @@ from weft.core.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INTEGER,
     INTERVAL,
     LONG,
@@ -22,7 +23,6 @@ from weft.core.types import (
     Decimal,
     DType,
     Map,
-    Scalar,
     as_decimal,
     common_type,
 )
@@ -31,7 +31,7 @@ from weft.expr.ast import Binary, Call, Expr, Lit
 from weft.expr.casts import castable
 from weft.expr.literals import decimal_type, read_number
 from weft.expr.render import source_text
-from weft.expr.typed import Typed
+from weft.expr.typed import Typed, all_valid
 from weft.expr.values import in_interval, result_type
 
 Requirement = tuple[str, Callable[[DType], bool], DType]
@@ -42,8 +42,8 @@ TEXT: Requirement = ("a string", lambda t: t == STRING, STRING)
 CONDITION: Requirement = ("a boolean", lambda t: t == BOOLEAN, BOOLEAN)
 WHOLE: Requirement = ("an integer", lambda t: t.is_integer, LONG)
 NUMBER: Requirement = ("a number", lambda t: t.is_numeric, Decimal(38, 10))
-DAY: Requirement = ("a date", lambda t: t == Scalar("date"), Scalar("date"))
-MOMENT: Requirement = ("a date or timestamp", lambda t: t.is_temporal, Scalar("date"))
+DAY: Requirement = ("a date", lambda t: t == DATE, DATE)
+MOMENT: Requirement = ("a date or timestamp", lambda t: t.is_temporal, DATE)
 MAP: Requirement = ("a map", lambda t: isinstance(t, Map), Map(STRING, STRING))
 SORTABLE: Requirement = ("a value that can be sorted", lambda t: t.is_orderable, STRING)
 
@@ -87,11 +87,11 @@ class CallCheck:
         value: object = None,
     ) -> Typed | None:
         """Return the typed call, or None when an argument is invalid."""
-        good = tuple(a for a in args if a is not None)
-        if len(good) < len(args):
+        valid = all_valid(args)
+        if valid is None:
             return None
-        nullable = any(a.nullable for a in good) if nullable is None else nullable
-        return Typed(op or self.node.name, dtype, nullable, good, value=value, expr=self.node)
+        nullable = any(a.nullable for a in valid) if nullable is None else nullable
+        return Typed(op or self.node.name, dtype, nullable, valid, value=value, expr=self.node)
 
 
 def convert(arg: Typed, dtype: DType) -> Typed:
@@ -115,6 +115,7 @@ def exact(arg: Typed) -> Typed:
 
 def meet(args: Sequence[Typed]) -> tuple[DType | None, tuple[Typed, ...]]:
     """Return the common type and the operands converted to it; None without a common type."""
+    # The literal 1 beside a decimal is a decimal(1,0); as an integer it would widen the result to ten digits.
     if any(isinstance(a.dtype, Decimal) for a in args):
         args = [exact(a) if a.op == "lit" and isinstance(a.value, int) and a.dtype.is_integer else a for a in args]
     common: DType = args[0].dtype
@@ -126,6 +127,13 @@ def meet(args: Sequence[Typed]) -> tuple[DType | None, tuple[Typed, ...]]:
     return common, tuple(convert(a, common) for a in args)
 
 
+def find_misfit(args: Sequence[Typed]) -> tuple[int, DType]:
+    """Return the first of operands without a common type that does not fit those before it, and their common type."""
+    commons = [meet(args[: count + 1])[0] for count in range(len(args))]
+    index = next(i for i in range(1, len(args)) if commons[i] is None and commons[i - 1] is not None)
+    return index, commons[index - 1] or NULL
+
+
 def cast_help(arg: Typed, target: DType) -> str:
     """Return the CAST to paste, or a better alternative."""
     if isinstance(arg.dtype, Map):
@@ -134,7 +142,7 @@ def cast_help(arg: Typed, target: DType) -> str:
         return ""
     if target == BOOLEAN:
         return f"compare it with a value, as in {source_text(arg.expr)} = ..."
-    if isinstance(arg.expr, Lit) and isinstance(arg.value, str) and target == Scalar("date"):
+    if isinstance(arg.expr, Lit) and isinstance(arg.value, str) and target == DATE:
         return f"write DATE({source_text(arg.expr)})"
     if arg.dtype.is_numeric and target.is_temporal:
         return ""
@@ -156,10 +164,10 @@ def _text_help(text: Typed, other: Typed) -> str:
     target = other.dtype
     if isinstance(text.expr, Lit):
         if target.is_temporal:
-            return f"write {'DATE' if target == Scalar('date') else 'TIMESTAMP'} {source_text(text.expr)}"
+            return f"write {'DATE' if target == DATE else 'TIMESTAMP'} {source_text(text.expr)}"
         if _reads_as(str(text.value), target):
             return f"write {text.value} without quotes"
-        if target == Scalar("interval"):
+        if target == INTERVAL:
             return f"write INTERVAL {source_text(text.expr)}"
         text, target = other, STRING
     return f"write CAST({source_text(text.expr)} AS {target})" if castable(text.dtype, target) else ""
@@ -209,27 +217,26 @@ def _sides(op: str, left: Typed, right: Typed) -> str:
 
 
 def _concatenate(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed | None:
-    good = True
-    for side, arg in (("left", left), ("right", right)):
-        if arg.dtype not in (STRING, NULL):
-            help = cast_help(arg, STRING)
-            findings.add("W0209", f"the {side} side of || is {arg.dtype}, expected a string", arg.expr.place, help)
-            good = False
+    invalid = [(side, arg) for side, arg in (("left", left), ("right", right)) if arg.dtype not in (STRING, NULL)]
+    for side, arg in invalid:
+        help = cast_help(arg, STRING)
+        findings.add("W0209", f"the {side} side of || is {arg.dtype}, expected a string", arg.expr.place, help)
     operands = tuple(convert(a, STRING) if a.dtype == NULL else a for a in (left, right))
     nullable = left.nullable or right.nullable
-    return Typed("CONCAT", STRING, nullable, operands, expr=node) if good else None
+    return None if invalid else Typed("CONCAT", STRING, nullable, operands, expr=node)
 
 
 def _arithmetic(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed | None:
-    bad = [a for a in (left, right) if not (a.dtype.is_numeric or a.dtype == NULL)]
-    if bad:
-        help = meet_help(left, right) or _number_help(bad[0])
+    invalid = [a for a in (left, right) if not (a.dtype.is_numeric or a.dtype == NULL)]
+    if invalid:
+        help = meet_help(left, right) or _number_help(invalid[0])
         if help.endswith("AS string)"):
             help = f"concatenate strings with ||; {help}"
         if node.op == "+" and all(a.dtype in (STRING, NULL) for a in (left, right)):
             help = f"concatenate strings with ||: {source_text(left.expr)} || {source_text(right.expr)}"
         findings.add("W0209", f"{_sides(node.op, left, right)}: {node.op} requires numbers", node.place, help)
         return None
+    # An untyped NULL takes the type of the other side, so that the type of the result does not depend on the data.
     if left.dtype == NULL:
         left = convert(left, INTEGER if right.dtype == NULL else right.dtype)
     if right.dtype == NULL:
@@ -247,8 +254,8 @@ def _arithmetic(node: Binary, left: Typed, right: Typed, findings: Findings) -> 
     return Typed(node.op, result_type(node.op, left.dtype, right.dtype), nullable, (left, right), expr=node)
 
 
-def _number_help(bad: Typed) -> str:
-    return cast_help(bad, Decimal(38, 10)) if bad.dtype == STRING or isinstance(bad.dtype, Map) else ""
+def _number_help(arg: Typed) -> str:
+    return cast_help(arg, Decimal(38, 10)) if arg.dtype == STRING or isinstance(arg.dtype, Map) else ""
 
 
 def _shift(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed | None:
@@ -258,7 +265,7 @@ def _shift(node: Binary, left: Typed, right: Typed, findings: Findings) -> Typed
     if node.op in ("+", "-"):
         if a == DATE and (b.is_integer or b == NULL):
             days = convert(right, LONG)
-            if node.op == "-":
+            if node.op == "-":  # there is no operation date_sub
                 days = Typed("neg", LONG, days.nullable, (days,), expr=right.expr)
             return Typed("date_add", DATE, nullable, (left, days), expr=node)
         if a.is_temporal and b == INTERVAL:
@@ -314,7 +321,7 @@ def negate(node: Expr, arg: Typed, findings: Findings) -> Typed | None:
     dtype = arg.dtype
     if dtype.is_integer or dtype == NULL:
         arg = convert(arg, LONG)
-    elif dtype == Scalar("float"):
+    elif dtype == FLOAT:
         arg = convert(arg, DOUBLE)
     elif not (dtype.is_numeric or dtype == INTERVAL):
         findings.add("W0209", f"the operand of - is {dtype}, expected a number", node.place, _number_help(arg))

@@ -12,7 +12,7 @@ from weft.core.types import Decimal, Scalar
 from weft.errors import EvaluationError
 from weft.expr import values
 from weft.expr.casts import cast_value
-from weft.expr.literals import like_regex
+from weft.expr.literals import BLANKS, like_regex
 from weft.expr.typed import Typed
 from weft.expr.values import compute, fit
 
@@ -20,7 +20,7 @@ Lookup = Callable[[Hashable], object]
 
 
 def evaluate(typed: Typed, lookup: Lookup, *, today: dt.date | None = None, zone: dt.tzinfo = dt.UTC) -> object:
-    """Return the value for one row; `lookup` gives the value of each slot.
+    """Return the value for one row; `lookup` returns the value of each slot.
 
     `zone` is the session's time zone, in which dates and times without a zone are read.
 
@@ -84,23 +84,15 @@ class _Evaluation:
         moment = self.value(typed.args[0])
         return None if moment is None else values.truncate(moment, str(typed.value), self.zone)
 
-    def both(self, typed: Typed) -> bool | None:
-        unknown = False
+    def logic(self, typed: Typed) -> bool | None:
+        """Return AND or OR of the operands: one FALSE or one TRUE decides, otherwise a NULL makes it NULL."""
+        decisive, unknown = typed.op == "or", False
         for arg in typed.args:
-            found = self.value(arg)
-            if found is False:
-                return False
-            unknown = unknown or found is None
-        return None if unknown else True
-
-    def either(self, typed: Typed) -> bool | None:
-        unknown = False
-        for arg in typed.args:
-            found = self.value(arg)
-            if found is True:
-                return True
-            unknown = unknown or found is None
-        return None if unknown else False
+            value = self.value(arg)
+            if value is decisive:
+                return decisive
+            unknown = unknown or value is None
+        return None if unknown else not decisive
 
     def is_null(self, typed: Typed) -> bool:
         return self.value(typed.args[0]) is None
@@ -117,10 +109,10 @@ class _Evaluation:
             return None
         unknown = False
         for item in typed.args[1:]:
-            found = self.value(item)
-            if found is not None and _order(value, found, typed) == 0:
+            candidate = self.value(item)
+            if candidate is not None and _order(value, candidate, typed) == 0:
                 return True
-            unknown = unknown or found is None
+            unknown = unknown or candidate is None
         return None if unknown else False
 
     def case(self, typed: Typed) -> Any:
@@ -130,11 +122,8 @@ class _Evaluation:
         return self.value(typed.args[-1])
 
     def coalesce(self, typed: Typed) -> Any:
-        for arg in typed.args:
-            found = self.value(arg)
-            if found is not None:
-                return found
-        return None
+        # A generator: operands after the first value are not evaluated, and so cannot fail.
+        return next((value for arg in typed.args if (value := self.value(arg)) is not None), None)
 
     def label_set(self, typed: Typed) -> Any:
         labels, key, value = (self.value(a) for a in typed.args)
@@ -146,8 +135,8 @@ class _Evaluation:
         if typed.op == "COUNT_ALL":
             return len(self.rows)
         (arg,) = typed.args
-        found = [_Evaluation(row, self.today, self.zone).value(arg) for row in self.rows]
-        return _AGGREGATES[typed.op]([f for f in found if f is not None], typed)
+        of_rows = (_Evaluation(row, self.today, self.zone).value(arg) for row in self.rows)
+        return _AGGREGATES[typed.op]([value for value in of_rows if value is not None], typed)
 
 
 def _number(args: list[Any], typed: Typed) -> Any:
@@ -161,6 +150,7 @@ def _number(args: list[Any], typed: Typed) -> Any:
 
 def _order(left: Any, right: Any, typed: Typed) -> int:
     dtype = typed.args[0].dtype
+    # Collations are rules of ICU, which Python does not have.
     if isinstance(dtype, Scalar) and dtype.collation:
         raise EvaluationError(
             f"strings with the collation {dtype.collation} can be compared on Spark only",
@@ -173,20 +163,20 @@ def _compare(args: list[Any], typed: Typed) -> bool:
     return _COMPARISONS[typed.op](_order(args[0], args[1], typed))
 
 
-def _total(found: list[Any], typed: Typed) -> Any:
-    if not found:
+def _total(terms: list[Any], typed: Typed) -> Any:
+    if not terms:
         return None
     if isinstance(typed.dtype, Decimal):
-        return fit(values.exact_sum(found), typed.dtype)
-    return values.in_long(sum(found)) if isinstance(found[0], int) else values.sum_doubles(found)
+        return fit(values.exact_sum(terms), typed.dtype)
+    return values.in_long(sum(terms)) if isinstance(terms[0], int) else values.sum_doubles(terms)
 
 
-def _mean(found: list[Any], typed: Typed) -> Any:
-    if not found:
+def _mean(terms: list[Any], typed: Typed) -> Any:
+    if not terms:
         return None
     if isinstance(typed.dtype, Decimal):
-        return compute("/", values.exact_sum(found), Number(len(found)), typed.dtype)
-    return values.sum_doubles(found) / len(found)
+        return compute("/", values.exact_sum(terms), Number(len(terms)), typed.dtype)
+    return values.sum_doubles(terms) / len(terms)
 
 
 _LAZY: dict[str, Callable[[_Evaluation, Typed], Any]] = {
@@ -195,8 +185,7 @@ _LAZY: dict[str, Callable[[_Evaluation, Typed], Any]] = {
     "TODAY": _Evaluation.date_of_run,
     "cast": _Evaluation.cast,
     "DATE_TRUNC": _Evaluation.truncate,
-    "and": _Evaluation.both,
-    "or": _Evaluation.either,
+    **dict.fromkeys(("and", "or"), _Evaluation.logic),
     "is_null": _Evaluation.is_null,
     "<=>": _Evaluation.same,
     "in": _Evaluation.within,
@@ -225,12 +214,12 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "interval-": lambda a, b: values.in_interval(a - b),
     "not": lambda condition: not condition,
     "ABS": values.absolute,
-    "MIN": lambda *found: min(found, key=values.sort_key),
-    "MAX": lambda *found: max(found, key=values.sort_key),
+    "MIN": lambda *args: min(args, key=values.sort_key),
+    "MAX": lambda *args: max(args, key=values.sort_key),
     "CONCAT": lambda *texts: "".join(texts),
     "UPPER": str.upper,
     "LOWER": str.lower,
-    "TRIM": lambda text: text.strip(" \t\r\n"),
+    "TRIM": lambda text: text.strip(BLANKS),
     "LEN": len,
     "LEFT": lambda text, n: text[: max(n, 0)],
     "RIGHT": lambda text, n: text[max(len(text) - n, 0) :] if n > 0 else "",
@@ -259,9 +248,9 @@ _TYPED: dict[str, Callable[[list[Any], Typed], Any]] = {
 _AGGREGATES: dict[str, Callable[[list[Any], Typed], Any]] = {
     "SUM": _total,
     "AVG": _mean,
-    "COUNT": lambda found, _: len(found),
-    "MIN_AGG": lambda found, _: min(found, key=values.sort_key, default=None),
-    "MAX_AGG": lambda found, _: max(found, key=values.sort_key, default=None),
+    "COUNT": lambda terms, _: len(terms),
+    "MIN_AGG": lambda terms, _: min(terms, key=values.sort_key, default=None),
+    "MAX_AGG": lambda terms, _: max(terms, key=values.sort_key, default=None),
 }
 
 

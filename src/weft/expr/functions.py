@@ -18,10 +18,12 @@ from weft.expr.checking import (
     TEXT,
     WHOLE,
     CallCheck,
+    Requirement,
     cast_help,
     compare,
     convert,
     exact,
+    find_misfit,
     meet,
     meet_help,
 )
@@ -32,18 +34,23 @@ UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """The units of DATE_TRUNC; a week starts on Monday."""
 
 
+Rule = Callable[[CallCheck], Typed | None]
+
+
+def _rule(dtype: DType, requirement: Requirement) -> Rule:
+    """Return the rule of a function whose arguments all meet one requirement and whose result has one type."""
+    return lambda call: call.build(dtype, [call.require(i, requirement) for i in range(len(call.args))])
+
+
 def _common(call: CallCheck, first: int, what: str) -> tuple[Typed, ...] | None:
     """Convert the arguments from `first` on to a common type, or add a finding about the first that differs."""
-    common, met = meet(call.args[first:])
+    args = call.args[first:]
+    common, met = meet(args)
     if common is not None:
         return met
-    for index in range(first + 1, len(call.args)):
-        before, _ = meet(call.args[first:index])
-        if before is not None and meet(call.args[first : index + 1])[0] is None:
-            other = next((a for a in call.args[first:index] if a.dtype != NULL), call.args[first])
-            help = meet_help(other, call.args[index])
-            call.refuse(index, f"{before} like the {what} before it", help)
-            return None
+    index, before = find_misfit(args)
+    other = next((a for a in args[:index] if a.dtype != NULL), args[0])
+    call.refuse(first + index, f"{before} like the {what} before it", meet_help(other, args[index]))
     return None
 
 
@@ -107,6 +114,7 @@ def rounded(call: CallCheck) -> Typed | None:
     if arg is None or digits is None:
         return None
     n = digits.value if digits.op == "lit" else None
+    # Spark rounds a double to a constant number of digits only; decimals are rounded by a case for each.
     if arg.dtype == DOUBLE and not isinstance(n, int):
         call.refuse(1, "a constant for a double", cast_help(call.args[0], Decimal(38, 10)))
         return None
@@ -131,34 +139,15 @@ def _kept_type(dtype: DType) -> DType:
 def extreme(call: CallCheck) -> Typed | None:
     """MIN(a, b, ...), MAX(a, b, ...): NULL when any is NULL."""
     sortable = [call.require(i, SORTABLE) for i in range(len(call.args))]
+    # Without this test an argument that is not sortable would be reported twice.
     values = _common(call, 0, "argument") if None not in sortable else None
     return None if values is None else call.build(values[0].dtype, values)
-
-
-def concat(call: CallCheck) -> Typed | None:
-    """CONCAT(text, ...)."""
-    return call.build(STRING, [call.require(i, TEXT) for i in range(len(call.args))])
-
-
-def text_to_text(call: CallCheck) -> Typed | None:
-    """UPPER, LOWER, TRIM, REPLACE."""
-    return call.build(STRING, [call.require(i, TEXT) for i in range(len(call.args))])
-
-
-def length(call: CallCheck) -> Typed | None:
-    """LEN(text)."""
-    return call.build(INTEGER, (call.require(0, TEXT),))
 
 
 def text_and_counts(call: CallCheck) -> Typed | None:
     """LEFT, RIGHT, SUBSTRING."""
     counts = [call.require(i, WHOLE) for i in range(1, len(call.args))]
     return call.build(STRING, (call.require(0, TEXT), *(c and convert(c, LONG) for c in counts)))
-
-
-def contains(call: CallCheck) -> Typed | None:
-    """CONTAINS(text, part)."""
-    return call.build(BOOLEAN, (call.require(0, TEXT), call.require(1, TEXT)))
 
 
 def to_date(call: CallCheck) -> Typed | None:
@@ -170,20 +159,10 @@ def to_date(call: CallCheck) -> Typed | None:
     return None
 
 
-def today(call: CallCheck) -> Typed | None:
-    """TODAY()."""
-    return call.build(DATE, (), nullable=False)
-
-
 def date_part(call: CallCheck) -> Typed | None:
     """YEAR, MONTH, DAY."""
     arg = call.require(0, MOMENT)
     return arg and call.build(INTEGER, (convert(arg, DATE),))
-
-
-def date_diff(call: CallCheck) -> Typed | None:
-    """DATEDIFF(end, start)."""
-    return call.build(INTEGER, (call.require(0, DAY), call.require(1, DAY)))
 
 
 def date_add(call: CallCheck) -> Typed | None:
@@ -263,7 +242,7 @@ def extreme_of_rows(call: CallCheck) -> Typed | None:
     return arg and call.build(arg.dtype, (arg,), nullable=True)
 
 
-Rule = Callable[[CallCheck], Typed | None]
+_strings = _rule(STRING, TEXT)
 _PASSES = "NULL when an argument is NULL"
 
 
@@ -310,25 +289,25 @@ _TABLE = (
     Function("MOD", "x, y", 2, 2, None, "the remainder of x / y with the sign of x", "NULL also when y is 0"),
     Function("MIN", "a, b, ...", 2, None, extreme, "the smallest argument", aliases=("LEAST",)),
     Function("MAX", "a, b, ...", 2, None, extreme, "the greatest argument", aliases=("GREATEST",)),
-    Function("CONCAT", "text, ...", 1, None, concat, "the texts joined"),
-    Function("UPPER", "text", 1, 1, text_to_text, "in capitals"),
-    Function("LOWER", "text", 1, 1, text_to_text, "in small letters"),
-    Function("TRIM", "text", 1, 1, text_to_text, "without spaces, tabs, CR and LF at both ends"),
-    Function("LEN", "text", 1, 1, length, "how many characters", aliases=("LENGTH",)),
+    Function("CONCAT", "text, ...", 1, None, _strings, "the texts joined"),
+    Function("UPPER", "text", 1, 1, _strings, "in capitals"),
+    Function("LOWER", "text", 1, 1, _strings, "in small letters"),
+    Function("TRIM", "text", 1, 1, _strings, "without spaces, tabs, CR and LF at both ends"),
+    Function("LEN", "text", 1, 1, _rule(INTEGER, TEXT), "how many characters", aliases=("LENGTH",)),
     Function("LEFT", "text, n", 2, 2, text_and_counts, "the first n characters; none when n is not positive"),
     Function("RIGHT", "text, n", 2, 2, text_and_counts, "the last n characters; none when n is not positive"),
     Function("SUBSTRING", "text, start[, n]", 2, 3, text_and_counts,
              "n characters from start, counted from 1 (0 counts as 1), from the end when negative",
              aliases=("SUBSTR",)),
-    Function("CONTAINS", "text, part", 2, 2, contains, "whether part occurs in text"),
-    Function("REPLACE", "text, old, new", 3, 3, text_to_text, "with every old replaced; an empty old changes nothing"),
+    Function("CONTAINS", "text, part", 2, 2, _rule(BOOLEAN, TEXT), "whether part occurs in text"),
+    Function("REPLACE", "text, old, new", 3, 3, _strings, "with every old replaced; an empty old changes nothing"),
     Function("DATE", "x", 1, 1, to_date, "text yyyy-mm-dd as a date, or the day of a timestamp",
              aliases=("TO_DATE",)),
-    Function("TODAY", "", 0, 0, today, "the date of the run", "never NULL"),
+    Function("TODAY", "", 0, 0, _rule(DATE, DAY), "the date of the run", "never NULL"),
     Function("YEAR", "date", 1, 1, date_part, "the year"),
     Function("MONTH", "date", 1, 1, date_part, "the month, 1 to 12"),
     Function("DAY", "date", 1, 1, date_part, "the day of the month"),
-    Function("DATEDIFF", "end, start", 2, 2, date_diff, "days from start to end", aliases=("DATE_DIFF",)),
+    Function("DATEDIFF", "end, start", 2, 2, _rule(INTEGER, DAY), "days from start to end", aliases=("DATE_DIFF",)),
     Function("DATEADD", "date, n", 2, 2, date_add, "n days later", aliases=("DATE_ADD",)),
     Function("DATE_TRUNC", "unit, x", 2, 2, date_trunc, "the start of the year, quarter, month, week, day, hour .."),
     Function("LABEL_SET", "map, key, value", 3, 3, label, "the map with the entry set",

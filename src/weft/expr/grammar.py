@@ -1,8 +1,8 @@
 """The grammar: precedence climbing from sqlglot's tokens to our tree.
 
 sqlglot's own parser calls some twenty methods for each pair of parentheses, guesses missing operands and
-loses the locations of most nodes; its compiled build cannot be subclassed.  This one takes the precedence of
-SQL from a table, rejects everything else, and keeps every location.
+loses the locations of most nodes; its compiled build cannot be subclassed.  This one has a table of precedences,
+rejects everything else, and keeps every location.
 
 ::
 
@@ -23,33 +23,13 @@ from functools import partial
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.core.types import STRING, parse_type
-from weft.expr import functions
-from weft.expr.ast import (
-    Between,
-    Binary,
-    BinaryOp,
-    Call,
-    Case,
-    Cast,
-    Expr,
-    In,
-    IsNull,
-    Like,
-    Lit,
-    Logic,
-    LogicOp,
-    Negate,
-    Not,
-    Origin,
-    Span,
-    When,
-)
+from weft.expr import ast, functions
 from weft.expr.literals import pattern_problem
 from weft.expr.operands import Operands, Part
 from weft.expr.tokens import BEGINNINGS, NEGATABLE, NEVER_NAMES, OPENERS, VALUE, Dialect, ends
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(1, 8)
-_SYMBOLS: dict[TokenType, tuple[int, BinaryOp]] = {
+_SYMBOLS: dict[TokenType, tuple[int, ast.BinaryOp]] = {
     TokenType.EQ: (_COMPARE, "="),
     TokenType.NEQ: (_COMPARE, "<>"),
     TokenType.LT: (_COMPARE, "<"),
@@ -73,26 +53,26 @@ class Grammar(Operands):
     `statement` means that the expression is part of a statement, whose next clause ends it.
     """
 
-    def __init__(self, tokens: list[Token], origin: Origin, dialect: Dialect, *, statement: bool = False) -> None:
+    def __init__(self, tokens: list[Token], origin: ast.Origin, dialect: Dialect, *, statement: bool = False) -> None:
         super().__init__(tokens, origin)
         self.fragment = dialect == "fragment"
         self.stream = dialect == "stream"
         self.statement = statement
         self.cases = 0
 
-    def longest(self, index: int) -> Expr | None:
+    def longest(self, index: int) -> ast.Expr | None:
         """Parse the longest expression that starts at a token."""
         self.index = index
         return self._climb(0, 1).expr
 
-    def whole(self) -> Expr | None:
+    def whole(self) -> ast.Expr | None:
         """Parse an expression that ends where the text does."""
         tree = self._climb(0, 1).expr
         if self.curr:
             self.unexpected("an operator or the end of the expression")
         return tree
 
-    def _over(self, make: Callable[..., Expr], start: int, *below: Part) -> Part:
+    def _over(self, make: Callable[..., ast.Expr], start: int, *below: Part) -> Part:
         """Return the node built from parts; its expression is None when that of a part is."""
         exprs = [part.expr for part in below]
         refused = any(expr is None for expr in exprs)
@@ -106,7 +86,7 @@ class Grammar(Operands):
         if symbol is not None:
             return symbol[0]
         word = self.word()
-        if word == "NOT":
+        if word == "NOT":  # after an operand it belongs to NOT IN, NOT BETWEEN or NOT LIKE
             word = self.word(self.next) if self.word(self.next) in NEGATABLE else ""
         return _WORDS.get(word, 0)
 
@@ -114,6 +94,7 @@ class Grammar(Operands):
         """Parse operators of rank `floor` and above."""
         self.check_depth(depth)
         left = self._prefix(floor, depth)
+        # The right operand of an operator of rank n has operators above n, so that a - b - c is (a - b) - c.
         while (rank := self._rank()) and rank >= floor:
             if rank in (_OR, _AND):
                 left = self._logic(left, rank, depth)
@@ -124,7 +105,7 @@ class Grammar(Operands):
                 op = _SYMBOLS[self.curr.token_type][1]
                 self.advance()
                 right = self._climb(rank + 1, depth + 1)
-                left = self._over(partial(Binary, op), left.span.start, left, right)
+                left = self._over(partial(ast.Binary, op), left.span.start, left, right)
         return left
 
     def _refuse_chain(self) -> None:
@@ -138,20 +119,21 @@ class Grammar(Operands):
             )
 
     def _prefix(self, floor: int, depth: int) -> Part:
+        # `not.x` is a column of a table called not; in `a = NOT b` the NOT binds looser than the operator before it.
         if self.word() == "NOT" and self.next.token_type != TokenType.DOT and floor <= _NOT:
             start = self.curr.start
             self.advance()
-            return self._over(Not, start, self._climb(_NOT, depth + 1))
+            return self._over(ast.Not, start, self._climb(_NOT, depth + 1))
         return self._operand(depth)
 
     def _logic(self, left: Part, rank: int, depth: int) -> Part:
         """Parse a chain of ANDs or ORs as one node, so that a long chain is not deep."""
-        op: LogicOp = "OR" if rank == _OR else "AND"
+        op: ast.LogicOp = "OR" if rank == _OR else "AND"
         parts = [left]
         while self._rank() == rank:
             self.advance()
             parts.append(self._climb(rank + 1, depth + 1))
-        return self._over(lambda *args, span: Logic(op, args, span=span), left.span.start, *parts)
+        return self._over(lambda *args, span: ast.Logic(op, args, span=span), left.span.start, *parts)
 
     def _comparison(self, left: Part, depth: int) -> Part:
         start, symbol = left.span.start, _SYMBOLS.get(self.curr.token_type)
@@ -159,23 +141,23 @@ class Grammar(Operands):
         word = self.word(self.next) if negated else self.word()
         self.advance(2 if negated else 1)
         if symbol is not None:
-            node = self._over(partial(Binary, symbol[1]), start, left, self._climb(_ADD, depth + 1))
+            node = self._over(partial(ast.Binary, symbol[1]), start, left, self._climb(_ADD, depth + 1))
         elif word == "IS":
             negated = self.word() == "NOT"
             if negated:
                 self.advance()
             self.take_word("NULL", "NULL after IS")
-            node = self._over(IsNull, start, left)
+            node = self._over(ast.IsNull, start, left)
         elif word == "IN":
             items = self._list(depth)
-            node = self._over(lambda arg, *rest, span: In(arg, rest, span=span), start, left, *items)
+            node = self._over(lambda arg, *rest, span: ast.In(arg, rest, span=span), start, left, *items)
         elif word == "BETWEEN":
             low = self._climb(_ADD, depth + 1)
             self.take_word("AND", "AND between the two bounds of BETWEEN")
-            node = self._over(Between, start, left, low, self._climb(_ADD, depth + 1))
+            node = self._over(ast.Between, start, left, low, self._climb(_ADD, depth + 1))
         else:
             node = self._like(left, depth)
-        return self._over(Not, start, node) if negated else node
+        return self._over(ast.Not, start, node) if negated else node
 
     def _list(self, depth: int) -> list[Part]:
         if self.curr.token_type != TokenType.L_PAREN:
@@ -198,7 +180,7 @@ class Grammar(Operands):
         # Only a string literal is a pattern: findings inside another expression add nothing.
         del self.findings[before:]
         lit = pattern.expr if pattern.deep == 1 else None
-        if not (isinstance(lit, Lit) and lit.dtype == STRING):
+        if not (isinstance(lit, ast.Lit) and lit.dtype == STRING):
             help = "write the pattern as a string; use CONTAINS(text, part) to search for a value"
             self.note("W0205", "a LIKE pattern must be a string literal", pattern.span, help)
             return self.part(None, left.span.start, left, pattern)
@@ -207,7 +189,7 @@ class Grammar(Operands):
             help = r"write \\ for a backslash, \% for % and \_ for _"
             self.note("W0201", problem, pattern.span, help)
             return self.part(None, left.span.start, left, pattern)
-        return self._over(lambda arg, _, span: Like(arg, text, span=span), left.span.start, left, pattern)
+        return self._over(lambda arg, _, span: ast.Like(arg, text, span=span), left.span.start, left, pattern)
 
     # -- operands
 
@@ -238,10 +220,10 @@ class Grammar(Operands):
     def _minus(self, depth: int) -> Part:
         minus = self.curr
         self.advance()
-        if self.at_number:
+        if self.at_number:  # -5 is one literal: 9223372036854775808 alone would not be a long
             self.check_depth(depth + 1)
             return self.number(minus)
-        return self._over(Negate, minus.start, self._climb(_UNARY, depth + 1))
+        return self._over(ast.Negate, minus.start, self._climb(_UNARY, depth + 1))
 
     def _named(self, depth: int) -> Part:
         """Parse an operand that begins with a name: a call, a CASE, a constant, a date or a column."""
@@ -286,7 +268,7 @@ class Grammar(Operands):
         expr, span = None, self.span(name.start)
         exprs = tuple(part.expr for part in args if part.expr is not None)
         if function is not None and len(exprs) == len(args):
-            expr = Call("COUNT_ALL", (), span=span) if starred else self._known_call(function, exprs, span)
+            expr = ast.Call("COUNT_ALL", (), span=span) if starred else self._known_call(function, exprs, span)
         call = self.part(expr, name.start, *args)
         if self.word() in ("OVER", "FILTER", "WITHIN") and not self.statement:
             self.unexpected("an operator")
@@ -296,7 +278,7 @@ class Grammar(Operands):
         """Return the function of that name; add a finding and return None when it is unknown."""
         function = functions.find(name.text)
         if function is None:
-            at = Span(*ends(name), self.origin)
+            at = ast.Span(*ends(name), self.origin)
             if refused := functions.refused(name.text, fragment=self.fragment, stream=self.stream):
                 self.note("W0205", f"{name.text} {refused[0]}", at, refused[1])
             else:
@@ -309,11 +291,11 @@ class Grammar(Operands):
         start = self.curr.start
         self.advance()
         if function is not None and function.name == "COUNT":
-            return self.part(Call("COUNT_ALL", (), span=self.span(start)), start)
+            return self.part(ast.Call("COUNT_ALL", (), span=self.span(start)), start)
         self.note("W0205", "* is not allowed here", self.span(start), "only COUNT(*) has it")
         return self.part(None, start)
 
-    def _known_call(self, function: functions.Function, args: tuple[Expr, ...], span: Span) -> Expr | None:
+    def _known_call(self, function: functions.Function, args: tuple[ast.Expr, ...], span: ast.Span) -> ast.Expr | None:
         """Return the call, or the operator it is an alias of."""
         if len(args) < function.least or (function.most is not None and len(args) > function.most):
             message = f"{function.name} takes {function.arity} arguments, not {len(args)}"
@@ -324,23 +306,24 @@ class Grammar(Operands):
             return None
         match function.name, args:
             case ("AND" | "OR") as op, _:
-                return Logic(op, args, span=span)
+                return ast.Logic(op, args, span=span)
             case "NOT", (arg,):
-                return Not(arg, span=span)
+                return ast.Not(arg, span=span)
             case "ISNULL", (arg,):
-                return IsNull(arg, span=span)
+                return ast.IsNull(arg, span=span)
             case "MOD", (left, right):
-                return Binary("%", left, right, span=span)
-            case "DATE", (Lit(value=str() as text),):
+                return ast.Binary("%", left, right, span=span)
+            case "DATE", (ast.Lit(value=str() as text),):
                 return self.date(text, span)
             case name, _:
-                return Call(name, args, span=span)
+                return ast.Call(name, args, span=span)
 
     def _cast(self, depth: int) -> Part:
         start, opening = self.curr.start, self.next
         self.advance(2)
         arg = self._climb(0, depth + 1)
         self.take_word("AS", "AS and a type")
+        # The type is read as text up to the closing parenthesis, because `parse_type` has its own grammar.
         first, level = self.curr, 0
         while self.curr and (level or self.curr.token_type != TokenType.R_PAREN):
             level += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self.curr.token_type, 0)
@@ -353,7 +336,7 @@ class Grammar(Operands):
         dtype = self.attempt(to.span, "W0205", lambda: parse_type(name))
         expr = None
         if arg.expr is not None and dtype is not None:
-            expr = Cast(arg.expr, dtype, span=self.span(start))
+            expr = ast.Cast(arg.expr, dtype, span=self.span(start))
         return self.part(expr, start, arg, to)
 
     def _case(self, depth: int) -> Part:
@@ -369,7 +352,7 @@ class Grammar(Operands):
             self.advance()
             condition = self._climb(0, depth + 2)
             self.take_word("THEN", "THEN or an operator")
-            whens.append(self._over(When, start, condition, self._climb(0, depth + 2)))
+            whens.append(self._over(ast.When, start, condition, self._climb(0, depth + 2)))
         last: list[Part] = []
         if self.word() == "ELSE":
             self.advance()
@@ -379,9 +362,9 @@ class Grammar(Operands):
         self.take_word("END", "WHEN, ELSE, END or an operator")
         self.cases -= 1
 
-        def build(*exprs: Expr, span: Span) -> Expr:
+        def build(*exprs: ast.Expr, span: ast.Span) -> ast.Expr:
             operand = exprs[0] if first else None
-            conditions = tuple(e for e in exprs if isinstance(e, When))
-            return Case(operand, conditions, exprs[-1] if last else None, span=span)
+            conditions = tuple(e for e in exprs if isinstance(e, ast.When))
+            return ast.Case(operand, conditions, exprs[-1] if last else None, span=span)
 
         return self._over(build, case.start, *first, *whens, *last)

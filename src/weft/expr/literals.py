@@ -64,19 +64,19 @@ def read_number(text: str, *, negative: bool = False) -> tuple[object, DType]:
     >>> read_number("12"), read_number("1.50")[0], read_number("1e3")[0]
     ((12, Scalar(name='integer', collation='')), Decimal('1.50'), 1000.0)
     """
-    found = _NUMBER.fullmatch(text)
-    if found is None or not (found["whole"] or found["fraction"]):
+    number = _NUMBER.fullmatch(text)
+    if number is None or not (number["whole"] or number["fraction"]):
         raise ExpressionError(f"{text!r} is not a number", code="W0203", help="write 1, 1.5 or 1.5e3")
     sign = "-" if negative else ""
-    if found["power"]:
+    if number["power"]:
         value = float(sign + text)
         if not math.isfinite(value):
             raise ExpressionError(f"{text!r} is larger than any double", code="W0203", help="write a smaller number")
         return value, DOUBLE
-    if found["fraction"] is None:
+    if number["fraction"] is None:
         return read_integer(Number(sign + text))
-    exact = Number(sign + (found["whole"].lstrip("0") or "0") + "." + found["fraction"])
-    return exact or abs(exact), decimal_type(exact)
+    exact = Number(sign + (number["whole"].lstrip("0") or "0") + "." + number["fraction"])
+    return exact or abs(exact), decimal_type(exact)  # Spark has no negative zero in decimals
 
 
 def read_integer(value: Number) -> tuple[object, DType]:
@@ -89,6 +89,7 @@ def read_integer(value: Number) -> tuple[object, DType]:
 def read_date(text: str) -> dt.date:
     """Parse a date ``yyyy-mm-dd``."""
     try:
+        # fromisoformat alone would also accept 20260131 and 2026-W05-6.
         if _DATE.fullmatch(text):
             return dt.date.fromisoformat(text)
     except ValueError:
@@ -98,11 +99,11 @@ def read_date(text: str) -> dt.date:
 
 def read_time(text: str, zone: dt.tzinfo | None = None) -> dt.datetime:
     """Parse a timestamp; with an offset or Z it is in UTC, without one it is naive (or in `zone`)."""
-    found = _TIME.fullmatch(text)
+    parts = _TIME.fullmatch(text)
     try:
-        if found is not None:
-            clock = found["clock"] or "00:00"
-            time = dt.datetime.fromisoformat(f"{found['day']}T{clock}{found['zone'] or ''}")
+        if parts is not None:
+            clock = parts["clock"] or "00:00"
+            time = dt.datetime.fromisoformat(f"{parts['day']}T{clock}{parts['zone'] or ''}")
             if time.tzinfo is None and zone is not None:
                 time = time.replace(tzinfo=zone)
             return time.astimezone(dt.UTC) if time.tzinfo else time
@@ -124,7 +125,7 @@ def literal_type(value: object) -> DType:
     match value:
         case None:
             return NULL
-        case bool():
+        case bool():  # before int: in Python a bool is one
             return BOOLEAN
         case int():
             return integer_type(value)
@@ -177,7 +178,9 @@ def format_value(value: object, *, quote: str) -> str:
             )
 
 
-_BLANK = r"[ \t\r\n]*"
+BLANKS = " \t\r\n"
+"""What TRIM removes and CAST ignores; other white space, such as a no-break space, is a character like any other."""
+_BLANK = rf"[{BLANKS}]*"
 _FRACTION = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _DAY = r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _MINUTE = r"[0-9]{2}:[0-9]{2}"

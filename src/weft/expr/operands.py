@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, TypeVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -65,7 +65,7 @@ class Operands(Cursor):
     def number(self, minus: Token | None = None) -> Part:
         """Parse a number; a minus is part of the literal, so that the smallest long can be written."""
         start = self.curr.start
-        self.advance(1 if self.curr.token_type == TokenType.NUMBER else 2)
+        self.advance(1 if self.curr.token_type == TokenType.NUMBER else 2)  # sqlglot reads .5 as a dot and a number
         if self.curr.token_type in AFTER_NUMBER and self.connected:
             text = self.origin.text[start : self.curr.end + 1]
             self.fail("W0203", f"{text!r} is not a number", start, self.curr.end + 1)
@@ -77,12 +77,13 @@ class Operands(Cursor):
         return self.part(lit, span.start, *(() if minus is None else (digits,)))
 
     def text(self) -> Part:
-        """Parse a string; only its own quote is doubled inside, unlike in sqlglot."""
+        """Parse a string; inside it only its own quote is doubled."""
         start = self.curr.start
         value = self._unquoted()
         return self.part(Lit(value, STRING, span=self.span(start)), start)
 
     def _unquoted(self) -> str:
+        # From the text: which doubled quotes and backslashes sqlglot's value keeps differs between its releases.
         raw = self.origin.text[self.curr.start : self.curr.end + 1]
         self.advance()
         return raw[1:-1].replace(raw[0] * 2, raw[0])
@@ -157,19 +158,17 @@ class Operands(Cursor):
         start, parts = self.curr.start, [self._name()]
         while self.match(TokenType.DOT):
             if self.curr.token_type == TokenType.STAR:
-                self._unexpected_star()
+                self.fail("W0205", "* is not allowed in an expression", *ends(self.curr), "name one column")
             if self.curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
                 self.unexpected("a column name after the dot")
             parts.append(self._name())
         if len(parts) > 2 or self.curr.token_type == TokenType.L_PAREN:
-            what = "a function with a prefix" if len(parts) <= 2 else "a name with more than one dot"
-            help = "put a name with a dot in backticks, as in `a.b`" if len(parts) > 2 else ""
+            what, help = "a function with a prefix", ""
+            if len(parts) > 2:
+                what, help = "a name with more than one dot", "put a name with a dot in backticks, as in `a.b`"
             self.fail("W0205", f"{what} is not allowed in an expression", start, self.prev.end + 1, help)
         table = parts[0] if len(parts) == 2 else None
         return self.part(Ref(table, parts[-1], span=self.span(start)), start)
-
-    def _unexpected_star(self) -> NoReturn:
-        self.fail("W0205", "* is not allowed in an expression", *ends(self.curr), "name one column")
 
     def _name(self) -> str:
         token = self.curr

@@ -62,7 +62,7 @@ def parse_prefix(tokens: list[Token], index: int, origin: Origin) -> tuple[Expr,
 def _read(grammar: Grammar, read: Callable[[Grammar], Expr | None]) -> Expr:
     try:
         expr = read(grammar)
-    except RecursionError as cause:
+    except RecursionError as cause:  # the caller's stack may be deep already, whatever `MAX_DEPTH` allows
         raise ExpressionError(
             f"the expression is too complex: {cause}", help="split it into smaller parts", at=_whole(grammar.origin)
         ) from cause

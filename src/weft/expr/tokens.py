@@ -68,7 +68,7 @@ class WeftPipeline(SqlglotDialect):
 
 
 class WeftFragment(SqlglotDialect):
-    """Join predicates: ``'text'``, names bare, in backticks or double quotes, ``?`` and ``:name``."""
+    """Join predicates and streaming SQL: ``'text'``, names bare, in backticks or double quotes, ``?`` and ``:name``."""
 
     class Tokenizer(_Marks):
         """Double quotes enclose names."""
@@ -78,18 +78,12 @@ class WeftFragment(SqlglotDialect):
         IDENTIFIERS = ["`", '"']
 
 
-class WeftStream(SqlglotDialect):
-    """Streaming SQL: strings and names as in join predicates; comments are removed before."""
-
-    class Tokenizer(WeftFragment.Tokenizer):
-        """Double quotes enclose names."""
-
-
 DIALECTS: dict[Dialect, SqlglotDialect] = {
     "pipeline": WeftPipeline(),
     "fragment": WeftFragment(),
-    "stream": WeftStream(),
+    "stream": WeftFragment(),  # without comments, which `strip_comments` removes before
 }
+# Strings and quoted names too: a comment mark inside them is text.
 _LEAPS = re.compile(r"""'[^']*'?|"[^"]*"?|`[^`]*`?|--[^\n]*|/\*""")
 _COMMENT_MARKS = re.compile(r"/\*|\*/")
 
@@ -97,6 +91,7 @@ _COMMENT_MARKS = re.compile(r"/\*|\*/")
 def tokenize(text: str, dialect: Dialect) -> tuple[list[Token], bool]:
     """Return the tokens of `text`, and whether the tokenizer reached its end."""
     tokenizer = DIALECTS[dialect].tokenizer()
+    # An unterminated string is a TokenError without a location; the tokens before it give one.
     try:
         return tokenizer.tokenize(text), True
     except TokenError:
@@ -224,7 +219,7 @@ class Cursor:
     """
 
     def __init__(self, tokens: list[Token], origin: Origin) -> None:
-        self.tokens = [*tokens, _END, _END]
+        self.tokens = [*tokens, _END, _END]  # two, because `next` looks one token ahead
         self.origin = origin
         self.index = 0
 

@@ -43,6 +43,13 @@ class Typed:
         return tuple(dict.fromkeys(n.slot for n in self.walk() if n.op == "ref"))
 
 
+def all_valid(operands: Iterable[Typed | None]) -> tuple[Typed, ...] | None:
+    """Return the operands, None when one of them is invalid; every operand is checked, so that every error is added."""
+    typed = tuple(operands)
+    valid = tuple(t for t in typed if t is not None)
+    return valid if len(valid) == len(typed) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """The column of a name; `slot` is the key by which users of the tree look it up."""
@@ -72,7 +79,7 @@ class Scope(Protocol):
         """Return the column, or a finding (without location) when the name is unknown."""
 
     def names(self) -> tuple[str, ...]:
-        """Return every name as it can be written, for the help about an unknown name."""
+        """Return every name as it can be written, for messages about an unknown name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ class TableScope:
             return self._bare(name)
         table = self._table(qualifier)
         if table is None:
-            return self._no_table(qualifier)
+            return unknown_name(f"unknown table {qualifier!r}", qualifier, (*self.tables, *self.aliases))
         schema = self.tables[table]
         index = schema.find(name)
         if index is None:
@@ -112,16 +119,13 @@ class TableScope:
         return tuple(f"{table}.{column}" for table, schema in self.tables.items() for column in schema.names)
 
     def _table(self, qualifier: str) -> str | None:
+        # The exact spelling comes first: two tables may differ in case only.
         for name in (qualifier, *(q for q in (*self.tables, *self.aliases) if fold(q) == fold(qualifier))):
             if name in self.tables:
                 return name
             if name in self.aliases:
                 return self.aliases[name]
         return None
-
-    def _no_table(self, qualifier: str) -> Diagnostic:
-        known = (*self.tables, *self.aliases)
-        return unknown_name(f"unknown table {qualifier!r}", qualifier, known)
 
     def _bare(self, name: str) -> Column | Diagnostic:
         open_tables = self.tables if self.bare is None else self.bare

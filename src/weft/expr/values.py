@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
 from decimal import Decimal as Number
 from functools import cmp_to_key
@@ -15,6 +16,7 @@ from weft.errors import EvaluationError
 _KEPT_FRACTION = 6
 _WIDE = Context(prec=400, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_000)
 """Holds every intermediate result of two 38 digit numbers without rounding."""
+_METHODS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "remainder"}
 
 
 def bounded(precision: int, scale: int) -> Decimal:
@@ -47,7 +49,7 @@ def result_type(op: str, a: Decimal, b: Decimal) -> Decimal:
         case "/":
             fraction = max(_KEPT_FRACTION, a.scale + b.precision + 1)
             return adjusted(whole_a + b.scale + fraction, fraction)
-        case _:
+        case _:  # the remainder is less than `b`, and not more than `a`
             return adjusted(min(whole_a, whole_b) + scale, scale)
 
 
@@ -69,18 +71,9 @@ def compute(op: str, a: Number, b: Number, dtype: Decimal) -> Number | None:
 
     Products and quotients are rounded once, as Spark 4 rounds them.
     """
-    match op:
-        case "+":
-            return fit(_WIDE.add(a, b), dtype)
-        case "-":
-            return fit(_WIDE.subtract(a, b), dtype)
-        case "*":
-            return fit(_WIDE.multiply(a, b), dtype)
-    if not b:
+    if op in "/%" and not b:
         return None
-    if op == "%":
-        return fit(_WIDE.remainder(a, b), dtype)
-    return fit(_WIDE.divide(a, b), dtype)
+    return fit(getattr(_WIDE, _METHODS[op])(a, b), dtype)
 
 
 def round_half_up(value: Number, digits: int) -> Number:
@@ -90,12 +83,14 @@ def round_half_up(value: Number, digits: int) -> Number:
 
 _INT64 = 1 << 63
 _EXACT = Context(prec=400)
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
 def order(a: Any, b: Any) -> int:
     """Return -1, 0 or 1; NaN equals NaN and is greater than any number, nulls inside are lowest."""
     if isinstance(a, float) and isinstance(b, float) and (math.isnan(a) or math.isnan(b)):
         return math.isnan(a) - math.isnan(b)
+    # Structs are dictionaries, compared field by field as Spark does.
     if isinstance(a, dict) and isinstance(b, dict):
         a, b = tuple(a.values()), tuple(b.values())
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
@@ -132,35 +127,19 @@ def in_interval(value: dt.timedelta) -> dt.timedelta:
 
 def compute_long(op: str, a: int, b: int) -> int | None:
     """Return ``a op b`` on longs; the remainder has the sign of `a` and none by zero."""
-    match op:
-        case "+":
-            return in_long(a + b)
-        case "-":
-            return in_long(a - b)
-        case "*":
-            return in_long(a * b)
-        case _ if b == 0:
-            return None
-        case _:
-            rest = abs(a) % abs(b)
-            return -rest if a < 0 else rest
+    if op != "%":
+        return in_long(_OPERATORS[op](a, b))
+    # Python's own remainder has the sign of `b`.
+    return (-1 if a < 0 else 1) * (abs(a) % abs(b)) if b else None
 
 
 def compute_double(op: str, a: float, b: float) -> float | None:
     """Return ``a op b`` on doubles; division and remainder by zero are None."""
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case _ if b == 0:
-            return None
-        case "/":
-            return a / b
-        case _:
-            return math.nan if math.isinf(a) or math.isnan(a) or math.isnan(b) else math.fmod(a, b)
+    if op in "/%" and b == 0:
+        return None
+    if op == "%":  # math.fmod raises for an infinite `a`
+        return math.nan if math.isinf(a) or math.isnan(a) or math.isnan(b) else math.fmod(a, b)
+    return float(_OPERATORS[op](a, b))
 
 
 def negative(value: Any) -> Any:
@@ -168,6 +147,7 @@ def negative(value: Any) -> Any:
     if isinstance(value, int):
         return in_long(-value)
     if isinstance(value, Number):
+        # A minus sign would round to the 28 digits of the default context.
         return value.copy_negate() if value else abs(value)
     return -value
 
@@ -189,6 +169,7 @@ def exact_sum(values: list[Number]) -> Number:
 
 def sum_doubles(values: list[float]) -> float:
     """Return the sum in the order given."""
+    # Not sum(): since Python 3.12 it corrects rounding errors, which Spark does not.
     total = 0.0
     for value in values:
         total += value
@@ -223,6 +204,7 @@ def round_to(value: Any, digits: int, dtype: DType) -> Any:
         return value if digits >= 0 else in_long(int(round_half_up(Number(value), max(digits, -20))))
     if not math.isfinite(value):
         return value
+    # A double has no digit past these places; adding zero makes -0.0 zero.
     return float(round_half_up(Number(repr(value)), max(min(digits, 330), -330))) + 0.0
 
 
@@ -238,21 +220,21 @@ def add_days(day: dt.date, days: int) -> dt.date:
     try:
         return day + dt.timedelta(days=days)
     except OverflowError as cause:
-        raise EvaluationError(
-            f"{day} plus {days} days is outside the years 1 to 9999",
-            help="keep the result between the years 1 and 9999",
-        ) from cause
+        raise _outside(f"{day} plus {days} days") from cause
 
 
 def add_time(moment: dt.datetime, length: dt.timedelta) -> dt.datetime:
     """Return the timestamp plus elapsed time, also across clock changes."""
     try:
+        # In UTC: Python adds to what the clock of a zone shows.
         return moment.astimezone(dt.UTC) + length if moment.tzinfo else moment + length
     except OverflowError as cause:
-        raise EvaluationError(
-            f"{moment} plus {length} is outside the years 1 to 9999",
-            help="keep the result between the years 1 and 9999",
-        ) from cause
+        raise _outside(f"{moment} plus {length}") from cause
+
+
+def _outside(what: str) -> EvaluationError:
+    message = f"{what} is outside the years 1 to 9999"
+    return EvaluationError(message, help="keep the result between the years 1 and 9999")
 
 
 def truncate(moment: Any, unit: str, zone: dt.tzinfo) -> Any:

@@ -18,13 +18,13 @@ from pyspark.sql import Column
 
 from weft.core.types import DATE, DOUBLE, LONG, TIMESTAMP, Decimal, DType
 from weft.errors import EvaluationError
+from weft.expr.literals import BLANKS
 from weft.expr.spark.types import cast, cast_to, literal, to_spark, whole_or_exact
 from weft.expr.typed import Typed
 
-_BLANKS = " \t\r\n"
 _INT_END = (1 << 31) - 1
 _MICROS = 1_000_000
-_NEGATED_EXACTLY = 34
+_NEGATED_EXACTLY = 34  # the precision of Java's MathContext.DECIMAL128
 
 SAME: dict[str, str] = {
     "COALESCE": "coalesce",
@@ -60,6 +60,7 @@ def _time_diff(fn: Any, args: list[Any], typed: Typed) -> Any:
     """Subtract elapsed time; Spark's own minus subtracts what local clocks show."""
     if typed.args[0].dtype != TIMESTAMP:
         return args[0] - args[1]
+    # In decimals: a double holds whole microseconds for 285 years only.
     difference = (fn.unix_micros(args[0]) - fn.unix_micros(args[1])).cast("decimal(20,0)")
     seconds = (difference / fn.lit(_MICROS).cast("decimal(7,0)")).cast("decimal(18,6)")
     none = fn.lit(0)
@@ -110,7 +111,7 @@ def _whole(fn: Any, args: list[Any], typed: Typed) -> Any:
 
 
 def _round(fn: Any, args: list[Any], typed: Typed) -> Any:
-    """Round; digits that are no constant are looked up among all that make a difference."""
+    """Round; Spark takes constant digits only, so a column of digits becomes a CASE over all that make a difference."""
     number, digits = args
     given = typed.args[1].args[0] if typed.args[1].op == "cast" else typed.args[1]
     constant = given.value if given.op == "lit" and isinstance(given.value, int) else None
@@ -121,10 +122,10 @@ def _round(fn: Any, args: list[Any], typed: Typed) -> Any:
     number = number.cast(to_spark(exact))
     if constant is not None:
         return fn.round(number, max(min(constant, exact.scale), -39)).cast(wanted)
-    found = fn.when(digits >= fn.lit(exact.scale), number.cast(wanted))
+    result = fn.when(digits >= fn.lit(exact.scale), number.cast(wanted))
     for n in range(exact.scale - 1, exact.scale - exact.precision - 1, -1):
-        found = found.when(digits == fn.lit(n), fn.round(number, n).cast(wanted))
-    return found.when(digits.isNotNull(), (number * fn.lit(0)).cast(wanted))
+        result = result.when(digits == fn.lit(n), fn.round(number, n).cast(wanted))
+    return result.when(digits.isNotNull(), (number * fn.lit(0)).cast(wanted))
 
 
 def _truncate(fn: Any, args: list[Any], typed: Typed) -> Any:
@@ -142,7 +143,7 @@ def _truncate(fn: Any, args: list[Any], typed: Typed) -> Any:
 
 
 def _label_set(fn: Any, args: list[Any], typed: Typed) -> Any:
-    """Replace the entry; Spark's map_concat refuses a key that is there already."""
+    """Replace the entry; Spark's map_concat fails for a key that exists already."""
     labels, key, value = args
     others = fn.map_filter(labels, lambda k, _: k != key)
     whole = fn.map_concat(others, fn.create_map(key, value)).cast(to_spark(typed.dtype))
@@ -169,7 +170,7 @@ BUILDERS: dict[str, Callable[[Any, list[Any], Typed], Any]] = {
     "ROUND": _round,
     "MIN": lambda fn, args, _: _known(fn, args, fn.least(*args)),
     "MAX": lambda fn, args, _: _known(fn, args, fn.greatest(*args)),
-    "TRIM": lambda fn, args, _: fn.btrim(args[0], fn.lit(_BLANKS)),
+    "TRIM": lambda fn, args, _: fn.btrim(args[0], fn.lit(BLANKS)),
     "LEFT": lambda fn, args, _: fn.left(args[0], _count(fn, args[1], 0)),
     "RIGHT": lambda fn, args, _: fn.right(args[0], _count(fn, args[1], 0)),
     "SUBSTRING": _substring,
@@ -186,10 +187,11 @@ def compile_expr(
 ) -> Column:
     """Return the column that computes the expression.
 
-    `lookup` gives the column of each slot, `functions` is ``pyspark.sql.functions`` or
+    `lookup` returns the column of each slot, `functions` is ``pyspark.sql.functions`` or
     ``pyspark.sql.connect.functions``, whichever the frame belongs to.
     """
-    return _Compiler(lookup, functions, today).column(typed)
+    column: Column = _Compiler(lookup, functions, today).column(typed)
+    return column
 
 
 class _Compiler:
@@ -198,81 +200,70 @@ class _Compiler:
         self.fn: Any = functions
         self.today = today
 
-    def column(self, typed: Typed) -> Column:
+    def column(self, typed: Typed) -> Any:
         """Return the column of an operation and what is below it."""
         own = _OPERATIONS.get(typed.op)
         if own is not None:
             return own(self, typed)
         args = [self.column(a) for a in typed.args]
         if typed.op in SAME:
-            found = getattr(self.fn, SAME[typed.op])(*args)
-        elif typed.op in BUILDERS:
-            found = BUILDERS[typed.op](self.fn, args, typed)
-        else:
-            raise EvaluationError(f"operation {typed.op!r} has no Spark form", help="write it with other functions")
-        return self.static(found, typed)
+            return self.static(getattr(self.fn, SAME[typed.op])(*args), typed)
+        if typed.op in BUILDERS:
+            return self.static(BUILDERS[typed.op](self.fn, args, typed), typed)
+        raise EvaluationError(f"operation {typed.op!r} has no Spark form", help="write it with other functions")
 
-    def static(self, column: Any, typed: Typed) -> Column:
-        """Return the column in its checked type; Spark's decimals have it unless the session changes the rule."""
-        found: Column = column.cast(cast_to(typed.dtype)) if isinstance(typed.dtype, Decimal) else column
-        return found
+    def static(self, column: Any, typed: Typed) -> Any:
+        # Spark's decimals have the checked type already, unless spark.sql.decimalOperations.allowPrecisionLoss is off.
+        return column.cast(cast_to(typed.dtype)) if isinstance(typed.dtype, Decimal) else column
 
-    def ref(self, typed: Typed) -> Column:
+    def ref(self, typed: Typed) -> Any:
         return self.lookup(typed.slot)
 
-    def lit(self, typed: Typed) -> Column:
-        found: Column = literal(self.fn, typed.value, typed.dtype)
-        return found
+    def lit(self, typed: Typed) -> Any:
+        return literal(self.fn, typed.value, typed.dtype)
 
-    def date_of_run(self, typed: Typed) -> Column:
+    def date_of_run(self, typed: Typed) -> Any:
         if self.today is None:
             raise EvaluationError("TODAY() has no date", code="W0215", help="pass today=")
-        found: Column = literal(self.fn, self.today, typed.dtype)
-        return found
+        return literal(self.fn, self.today, typed.dtype)
 
-    def cast(self, typed: Typed) -> Column:
+    def cast(self, typed: Typed) -> Any:
         (arg,) = typed.args
-        found: Column = cast(self.fn, self.column(arg), arg.dtype, typed.dtype)
-        return found
+        return cast(self.fn, self.column(arg), arg.dtype, typed.dtype)
 
-    def arithmetic(self, typed: Typed) -> Column:
+    def arithmetic(self, typed: Typed) -> Any:
         left, right = (self.column(a) for a in typed.args)
-        if typed.op in "/%":
+        if typed.op in "/%":  # in ANSI mode a zero would fail the query
             right = self.fn.when(right != self.fn.lit(0), right)
         return self.static(_ARITHMETIC[typed.op](left, right), typed)
 
-    def comparison(self, typed: Typed) -> Column:
+    def comparison(self, typed: Typed) -> Any:
         left, right = (self.column(a) for a in typed.args)
-        found: Column = _COMPARISONS[typed.op](left, right)
-        return found
+        return _COMPARISONS[typed.op](left, right)
 
-    def logic(self, typed: Typed) -> Column:
+    def logic(self, typed: Typed) -> Any:
         join = operator.and_ if typed.op == "and" else operator.or_
-        found: Column = reduce(join, [self.column(a) for a in typed.args])
-        return found
+        return reduce(join, [self.column(a) for a in typed.args])
 
-    def within(self, typed: Typed) -> Column:
+    def within(self, typed: Typed) -> Any:
         wanted, *items = (self.column(a) for a in typed.args)
         return wanted.isin(*items)
 
-    def case(self, typed: Typed) -> Column:
+    def case(self, typed: Typed) -> Any:
         *pairs, otherwise = typed.args
-        found: Any = self.fn
+        result = self.fn  # the module and a column both have `when`
         for condition, value in zip(pairs[::2], pairs[1::2], strict=True):
-            found = found.when(self.column(condition), self.column(value))
-        result: Column = found.otherwise(self.column(otherwise))
-        return result
+            result = result.when(self.column(condition), self.column(value))
+        return result.otherwise(self.column(otherwise))
 
-    def shift(self, typed: Typed) -> Column:
+    def shift(self, typed: Typed) -> Any:
         """Move a moment by elapsed time; Spark's own + moves a timestamp by days of the local calendar."""
         moment, length = typed.args
         sign = 1 if typed.op == "time+" else -1
         if moment.dtype != TIMESTAMP:
-            shifted: Column = _ARITHMETIC[typed.op[-1]](self.column(moment), self.column(length))
-            return shifted
+            return _ARITHMETIC[typed.op[-1]](self.column(moment), self.column(length))
         amount = microseconds(self.fn, length, self.column) * self.fn.lit(sign)
-        found: Column = self.fn.timestamp_micros(self.fn.unix_micros(self.column(moment)) + amount)
-        return found
+        return self.fn.timestamp_micros(self.fn.unix_micros(self.column(moment)) + amount)
 
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
@@ -291,7 +282,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<=>": lambda left, right: left.eqNullSafe(right),
 }
-_OPERATIONS: dict[str, Callable[[_Compiler, Typed], Column]] = {
+_OPERATIONS: dict[str, Callable[[_Compiler, Typed], Any]] = {
     "lit": _Compiler.lit,
     "ref": _Compiler.ref,
     "TODAY": _Compiler.date_of_run,

@@ -51,6 +51,7 @@ def require_dataframe(df: object, what: str = "relation()") -> DataFrame:
 
 def schema_of(df: DataFrame) -> Schema:
     """Return the frame's schema under the session's case policy; two equal names raise."""
+    # Spark compares names under this setting, so two names that Spark takes for one must collide here too.
     sensitive = str(df.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     fields = tuple(Field(f.name, from_spark(f.dataType), f.nullable) for f in df.schema.fields)
     return Schema(fields, sensitive)
@@ -60,6 +61,7 @@ def check_one_session(left: SparkSession, right: SparkSession) -> None:
     """Raise unless both sessions are the same one."""
     if left is right:
         return
+    # Two client objects may belong to one Connect session; classic sessions have no such id.
     ids = tuple(getattr(s, "session_id", None) for s in (left, right))
     if ids[0] is not None and ids[0] == ids[1]:
         return

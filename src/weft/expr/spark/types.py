@@ -26,7 +26,7 @@ from weft.core.types import (
 )
 from weft.errors import JoinTypeError
 from weft.expr.casts import kind_of
-from weft.expr.literals import text_form
+from weft.expr.literals import BLANKS, text_form
 
 _SCALARS: tuple[tuple[type[st.DataType], ScalarName], ...] = (
     (st.BinaryType, "binary"),
@@ -111,7 +111,6 @@ def to_spark(dtype: DType) -> st.DataType:
     raise JoinTypeError(f"{dtype} has no Spark type", help="use a type that weft.core.types.parse_type reads")
 
 
-_BLANKS = " \t\r\n"
 _LONG_END = float(1 << 63)
 
 
@@ -140,7 +139,8 @@ def cast(fn: Any, column: Any, source: DType, target: DType) -> Any:
     if source == target:
         return column
     if origin == "string" and kind != "string":
-        trimmed = fn.btrim(column, fn.lit(_BLANKS)).cast(cast_to(target))
+        # Spark casts more strings than Python does ('2026', '1d', ' 1 '): only those of the same pattern are cast.
+        trimmed = fn.btrim(column, fn.lit(BLANKS)).cast(cast_to(target))
         fits = column.isNull() | column.rlike(rf"\A(?:{text_form(kind)})\z")
         message = fn.concat(fn.lit("'"), column, fn.lit(f"' cannot be read as {target}"))
         return fn.when(fits, trimmed).otherwise(fn.raise_error(message))
