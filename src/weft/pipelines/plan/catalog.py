@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeVar
 
 from weft.core.calendar import GREGORIAN, Calendar
 from weft.core.documents import Document
-from weft.core.names import find_similar, format_list, quote_for_shell
+from weft.core.names import find_similar, quote_for_shell, suggest
 from weft.errors import PeriodError
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import Dataset, DatasetRef
@@ -81,14 +81,16 @@ class MissingDataset:
     registered_by: str | None = None
     """The project that registers it when it runs."""
 
-    @property
-    def next_step(self) -> str | None:
-        """The command that registers the dataset; None when no project registers it."""
-        return (
-            None
-            if self.registered_by is None
-            else f"project {self.registered_by!r} registers it: `weft run {quote_for_shell(self.registered_by)} -p PERIOD` first"
-        )
+    def next_step(self, otherwise: str = "`weft dataset ls` lists the datasets") -> str:
+        """Return what to do about it; `otherwise` is for a name that no dataset has and that is similar to none."""
+        if self.kind == "disabled":
+            return f"enable it with `weft dataset enable {quote_for_shell(self.name)}`, or name another"
+        if self.kind == "version":
+            return f"versions are {', '.join(self.near)}"
+        if self.registered_by is not None:
+            run = f"`weft run {quote_for_shell(self.registered_by)} -p PERIOD`"
+            return f"project {self.registered_by!r} registers it: {run} first"
+        return f"did you mean {' or '.join(map(repr, self.near))}?" if self.near else otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,11 @@ class Catalog:
     def settings(self) -> Settings:
         """The settings in ``weft.yml``."""
         return self.workspace.settings
+
+    def next_version(self, id: str) -> int:
+        """Return the number of the next version of the dataset with that id or name."""
+        known = self.versions(id)
+        return known[-1].version + 1 if known else 1
 
     def versions(self, id: str) -> tuple[Dataset, ...]:
         """Return every version of the dataset with that id or name, oldest first."""
@@ -207,12 +214,8 @@ class Catalog:
         if name == GREGORIAN.name:
             return GREGORIAN
         names = (*(file.name for file in self.workspace.calendars), GREGORIAN.name)
-        close = find_similar(name, names, most=1)
-        raise PeriodError(
-            f"unknown calendar {name!r}",
-            code="W0402",
-            help=f"did you mean {close[0]!r}?" if close else f"calendars are {format_list(names)}",
-        )
+        help = suggest(name, names, "calendars are", most=1)
+        raise PeriodError(f"unknown calendar {name!r}", code="W0402", help=help)
 
 
 def _find_entity(entities: Sequence[E], name: str) -> E | None:

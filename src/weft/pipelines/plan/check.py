@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from weft.core.names import find_similar as nearest
-from weft.core.names import format_list, quote_for_shell
+from weft.core.names import quote_for_shell, suggest
 from weft.core.source import Source
 from weft.core.types import Schema, common_type
 from weft.errors import ActivationError, Diagnostic, ResolutionError
@@ -138,8 +137,7 @@ def _conditions(dataset: Dataset, lookup: LookupDef, target: Dataset) -> Iterato
     for i, (source, other) in enumerate(lookup.join_conditions):
         at = lookup.at.of(f"join_conditions.{i}.target_column")
         if other not in right:
-            close = nearest(other, right.names, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"its columns are {format_list(right.names)}"
+            help = suggest(other, right.names, "its columns are", most=1)
             yield Diagnostic("W1019", f"dataset {target} has no column {other!r}", help=help, at=at)
         elif source in left and common_type(left[source].dtype, right[other].dtype) is None:
             yield Diagnostic(
@@ -160,15 +158,12 @@ def _overrides(catalog: Catalog) -> Iterator[Diagnostic]:
 
 def _missing(missing: MissingDataset, at: Source | None) -> Diagnostic:
     if missing.kind == "dataset":
-        near = f"did you mean {missing.near[0]!r}?" if missing.near else "add it to datasets/"
-        help = missing.next_step or near
-        return Diagnostic("W1020", f"unknown dataset {missing.name!r}", help=help, at=at)
-    if missing.kind == "version":
+        message = f"unknown dataset {missing.name!r}"
+    elif missing.kind == "version":
         message = f"dataset {missing.name!r} has no version {missing.version}"
-        return Diagnostic("W1020", message, help=f"its versions are {', '.join(missing.near)}", at=at)
-    return Diagnostic(
-        "W1020", f"dataset {missing.name!r} is disabled", help="enable it, or name another dataset", at=at
-    )
+    else:
+        message = f"dataset {missing.name!r} is disabled"
+    return Diagnostic("W1020", message, help=missing.next_step("add it to datasets/"), at=at)
 
 
 def build_registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
@@ -189,7 +184,7 @@ def build_registered_dataset(op: ResolvedOutput, catalog: Catalog) -> Dataset:
     return Dataset(
         id=known[-1].id if known else build_entity_id("dataset", name),
         name=known[-1].name if known else name,
-        version=known[-1].version + 1 if known else 1,
+        version=catalog.next_version(name),
         status="active",
         main_table=TableDef(name=op.target.table or name, columns=columns, temporal_mode=_mode(op.target, written)),
         natural_key_columns=key if key and set(key) <= written else (),
@@ -212,6 +207,7 @@ def add_promised(catalog: Catalog) -> Catalog:
     A project may read what another one registers, so this repeats until there is nothing new.  What a project with errors
     would register is `unread`, so that projects that read it get no further errors.
     """
+    # A project is examined only when what it reads is known; projects that read each other stay in `waiting`.
     waiting = {p.id: p for p in catalog.workspace.projects if _new_names(p, catalog)}
     progress = True
     while waiting and progress:

@@ -71,7 +71,7 @@ def diff_snapshot(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Chang
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     for key in ("id", "name", "version", "status"):
-        yield from _one("project", key, _in(old, "project", key), _in(new, "project", key))
+        yield from _one("project", key, *((snapshot.get("project") or {}).get(key) for snapshot in (old, new)))
     yield from _mapped("period", old.get("period") or {}, new.get("period") or {})
     yield from _operations(old.get("operations", ()), new.get("operations", ()))
     for part in _MAPPINGS:
@@ -85,13 +85,6 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]
         yield from _one("moment", key, old.get(key), new.get(key))
     yield from _mapped("session", old.get("session", {}), new.get("session", {}))
     yield from _one("engine", "engine", old.get("engine"), new.get("engine"))
-
-
-def _in(snapshot: Mapping[str, Any], *keys: str) -> Any:
-    value: Any = snapshot
-    for key in keys:
-        value = (value or {}).get(key)
-    return value
 
 
 def _one(part: Part, what: str, before: Any, after: Any, seq: int | None = None) -> Iterator[Change]:

@@ -251,10 +251,7 @@ def _write(op: ResolvedOutput, catalog: Catalog | None) -> PlannedWrite:
 
 
 def _next_version(op: ResolvedOutput, catalog: Catalog | None) -> int | None:
-    if op.register_as is None or catalog is None:
-        return None
-    known = catalog.versions(op.register_as)
-    return known[-1].version + 1 if known else 1
+    return None if op.register_as is None or catalog is None else catalog.next_version(op.register_as)
 
 
 def _text(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | None]) -> str:

@@ -21,7 +21,8 @@ from weft.errors import Diagnostic
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.project import Project
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
-from weft.pipelines.plan.project import find_column_uses, resolve_project
+from weft.pipelines.plan.project import resolve_project
+from weft.pipelines.plan.uses import Use, find_column_uses
 
 ChangeType = Literal["removed", "renamed", "type_changed"]
 Resolution = Literal["adapted", "pinned"]
@@ -55,9 +56,6 @@ class ConflictReport(Document):
     breaking_changes: tuple[BreakingChange, ...]
 
 
-Uses = Mapping[tuple[str, str], tuple[int, ...]]
-
-
 def find_breaking_changes(old: Dataset, new: Dataset, project: Project, catalog: Catalog) -> ConflictReport | None:
     """Return the breaking changes from `old` to `new` for a project, or None.
 
@@ -82,7 +80,7 @@ def find_breaking_changes(old: Dataset, new: Dataset, project: Project, catalog:
     )
 
 
-def _uses(old: Dataset, project: Project, catalog: Catalog) -> Uses:
+def _uses(old: Dataset, project: Project, catalog: Catalog) -> Mapping[Use, tuple[int, ...]]:
     """Return the columns that the operations of a project read when `old` is the newest version."""
 
     def is_newer(dataset: Dataset) -> bool:
@@ -93,7 +91,8 @@ def _uses(old: Dataset, project: Project, catalog: Catalog) -> Uses:
     kept = tuple(v for v in catalog.registered if not is_newer(v.dataset))
     then = Catalog.of(before, (*kept, RegisteredVersion(dataset=replace(old, status="active"))))
     calendar = catalog.calendar(project.calendar)
-    return find_column_uses(resolve_project(project, then, period=None, calendar=calendar, draft=True))
+    plan = resolve_project(project, then, period=None, calendar=calendar, draft=True)
+    return find_column_uses(plan.input, plan.operations)
 
 
 def _changes(old: Dataset, new: Dataset) -> Iterator[tuple[tuple[str, ...], str, str, ChangeType]]:

@@ -30,7 +30,6 @@ from weft.pipelines.plan.shared_targets import (
     separate_outputs,
 )
 from weft.pipelines.plan.uses import check_unused_selectors, collect_reads, parse_selectors, share_reads
-from weft.pipelines.plan.uses import find_column_uses as column_uses_of
 
 _RESOLVERS: Mapping[
     OperationType, Callable[[Operation, WorkingSet, PlanContext], tuple[ResolvedOperation | None, WorkingSet]]
@@ -127,11 +126,6 @@ def check_project(project: Project, catalog: Catalog) -> tuple[Failure, ...]:
     """Return why a project cannot be activated; resolvers are looked up, data is not located."""
     shared = (Failure.of(finding, None) for finding in find_other_writers(project, catalog))
     return (*examine_project(project, catalog).failures, *shared)
-
-
-def find_column_uses(plan: ProjectPlan) -> Mapping[tuple[str, str], tuple[int, ...]]:
-    """Return which operations use each column of a dataset: ``(dataset id, "table.column") -> seqs``."""
-    return column_uses_of(plan.input, plan.operations)
 
 
 def _resolve(

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from weft.core.names import fold, quote_for_shell
+from weft.core.names import fold
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, NULL
 from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, SourceLocation, WeftError
@@ -176,18 +176,14 @@ def missing_join_dataset_error(missing: MissingDataset, at: Source | None) -> Ru
     """Return the error VR-001, VR-002 or VR-003 for the dataset of a join."""
     name, version = missing.name, missing.version
     code: Code
+    # The words of these messages are fixed by the specification, also where others of Weft read differently.
     if missing.kind == "dataset":
         code, message = "W1201", f"Dataset {name} not found in MetadataStore"
-        close = " or ".join(map(repr, missing.near))
-        near = f"did you mean {close}?" if close else "`weft dataset ls` lists the datasets"
-        help = missing.next_step or near
     elif missing.kind == "disabled":
         code, message = "W1202", f"Dataset {name} is disabled and cannot be used in joins"
-        help = f"enable it with `weft dataset enable {quote_for_shell(name)}`, or join another"
     else:
         code, message = "W1203", f"Dataset {name} version {version} not found"
-        help = f"versions are {', '.join(missing.near)}"
-    return RuntimeJoinError(message, code=code, help=help, at=at)
+    return RuntimeJoinError(message, code=code, help=missing.next_step(), at=at)
 
 
 def check_alias(join: RuntimeJoin, before: Sequence[str], tables: Sequence[str]) -> Iterator[Diagnostic]:

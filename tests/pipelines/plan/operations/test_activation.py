@@ -12,7 +12,7 @@ from engine_data import GL_ID, RATES_ID
 from pipelines import WRITE_ALL, join, site, update
 from weft.pipelines.model.values import DatasetRef
 from weft.pipelines.plan.failures import Failure
-from weft.pipelines.plan.project import find_column_uses
+from weft.pipelines.plan.uses import find_column_uses
 
 ON = "currency = fx.from_currency"
 RATES = "datasets/exchange_rates.v1.yml"
@@ -172,7 +172,8 @@ def test_the_uses_of_columns_are_known_by_dataset(tmp_path: Path) -> None:
         "- {seq: 30, name: Add, type: append, arguments: {source: {dataset_id: budgets}, columns: {amount_local: amount}}}",
         "- {seq: 40, name: W, type: output, arguments: {destination: {path: x}, columns: [journal_id, x]}}",
     ]
-    uses = find_column_uses(site(tmp_path, operations).plan())
+    plan = site(tmp_path, operations).plan()
+    uses = find_column_uses(plan.input, plan.operations)
     assert uses[GL_ID, "transactions.amount_local"] == (10, 30)
     assert uses[GL_ID, "transactions.amount_reporting"] == (10,)
     assert uses[GL_ID, "transactions.account_code"] == (20,)

@@ -6,8 +6,9 @@ import pytest
 
 from resolvers import dataset, resolver, rule, table
 from weft.core.calendar import GREGORIAN
+from weft.io.location import Location
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
-from weft.pipelines.plan.resolver.rules import Location, resolve_table
+from weft.pipelines.plan.resolver.rules import resolve_table
 
 RULES = resolver(
     rule(

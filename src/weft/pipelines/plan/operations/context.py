@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from weft.core.calendar import Calendar, Period
 from weft.core.findings import ErrorCollector
 from weft.core.frozen import EMPTY
-from weft.core.names import fold, format_list, quote_for_shell
+from weft.core.names import fold
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DOUBLE, FLOAT, LONG, NULL, Decimal, DType, Map, Schema, common_type
 from weft.errors import Code, Diagnostic, ExpressionError, OperationError, ResolutionError
@@ -148,18 +148,13 @@ def missing_dataset_error(missing: MissingDataset, what: str, at: Source | None)
     """Return the error for a dataset that is missing or disabled."""
     name = missing.name
     if missing.kind == "disabled":
-        message = f"{what} {name!r} is disabled"
-        if missing.version is not None:
-            message = f"{what} {name!r} version {missing.version} is disabled"
-        help = f"enable it with `weft dataset enable {quote_for_shell(name)}`, or name another"
+        version = "" if missing.version is None else f" version {missing.version}"
+        message = f"{what} {name!r}{version} is disabled"
     elif missing.kind == "version":
         message = f"{what} {name!r} has no version {missing.version}"
-        help = f"versions are {', '.join(missing.near)}"
     else:
         message = f"{what} {name!r} does not exist"
-        near = f"did you mean {format_list(missing.near)}?" if missing.near else "`weft dataset ls` lists them"
-        help = missing.next_step or near
-    return OperationError(message, code="W1213", help=help, at=at)
+    return OperationError(message, code="W1213", help=missing.next_step(), at=at)
 
 
 def parse_text(text: LocatedText, context: PlanContext) -> Expr | None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from weft.core.names import find_similar, format_list, is_plain_text
+from weft.core.names import is_plain_text, suggest
 from weft.core.paths import name_problem, resolve_outside
 from weft.core.source import Source
 from weft.errors import ResolutionError
@@ -51,13 +51,8 @@ def resolve_target(op: Operation, output: Output, context: PlanContext) -> Targe
     at = destination.at.of("datasource_id") or site
     if source is None:
         names = [s.id for s in context.catalog.workspace.datasources]
-        close = find_similar(destination.datasource, names, most=1)
-        context.report(
-            "W1020",
-            f"unknown datasource {destination.datasource!r}",
-            f"did you mean {close[0]!r}?" if close else f"datasources are {format_list(names)}",
-            at,
-        )
+        help = suggest(destination.datasource, names, "datasources are", most=1)
+        context.report("W1020", f"unknown datasource {destination.datasource!r}", help, at)
         return None
     if source.status == "disabled":
         context.report("W1315", f"datasource {source.id!r} is disabled", "set `status: active` in its file", at)

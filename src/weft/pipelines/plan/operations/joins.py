@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weft.core.findings import ErrorCollector
-from weft.core.names import find_similar, format_list
+from weft.core.names import find_similar, format_list, suggest
 from weft.core.types import BOOLEAN, NULL, Field, Schema
 from weft.errors import OperationError, RuntimeJoinError, UnknownColumnError, WeftError
 from weft.expr import Typed, check, references
@@ -143,14 +143,12 @@ def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: P
     field = schema[name] if own and name in schema else None
     if field is not None and (field.dtype.is_temporal or field.dtype == NULL):
         return AsOfDay("column", column=name)
-    days = [f.name for f in schema if f.dtype.is_temporal]
+    help = f"date and timestamp columns are {format_list(f.name for f in schema if f.dtype.is_temporal)}"
+    message = f"as_of names {name!r}, which is {'' if field is None else field.dtype}"
     if field is None:
         close = find_similar(name, schema.names, most=1)
         message = f"as_of names {as_of.column!r}, which is not a working column"
-        help = f"did you mean {close[0]!r}?" if close else f"date and timestamp columns are {format_list(days)}"
-    else:
-        message = f"as_of names {name!r}, which is {field.dtype}"
-        help = f"date and timestamp columns are {format_list(days)}"
+        help = f"did you mean {close[0]!r}?" if close else help
     context.report("W1211", message, help, at)
     return AsOfDay("period_start")
 
@@ -168,13 +166,8 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
     for column in join.order_by:
         qualifier, _, name = column.removeprefix("-").rpartition(".")
         if qualifier not in ("", join.alias.text) or name not in schema:
-            close = find_similar(name, schema.names, most=1)
-            context.report(
-                "W0207",
-                f"join {join.alias.text!r} has no column {column.removeprefix('-')!r} to order by",
-                f"did you mean {close[0]!r}?" if close else f"there is {format_list(schema.names)}",
-                at,
-            )
+            message = f"join {join.alias.text!r} has no column {column.removeprefix('-')!r} to order by"
+            context.report("W0207", message, suggest(name, schema.names, "there is", most=1), at)
         else:
             order.append((name, not column.startswith("-")))
     return tuple(order)

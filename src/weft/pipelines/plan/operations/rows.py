@@ -235,30 +235,19 @@ def resolve_append(
         values = _unmapped(source, scope, working, op, context)
     if context.errors:
         return None, working
-    return _resolved(op, resolved.dataset, chosen, keys, values, working, context), working
-
-
-def _resolved(
-    op: Operation,
-    dataset: Dataset,
-    chosen: Typed | None,
-    keys: tuple[tuple[str, Typed], ...] | None,
-    values: Values,
-    working: WorkingSet,
-    context: PlanContext,
-) -> ResolvedAppend | None:
-    source = build_working_set(dataset)
-    expressions = (chosen, *(k for _, k in keys or ()), *(v for _, v, _ in values))
-    used = {slot[1] for slot in list_slots(*expressions)}
+    table = source.dataset.main_table
+    used = {slot[1] for slot in list_slots(chosen, *(k for _, k in keys or ()), *(v for _, v, _ in values))}
     if keys is None:
-        used |= {SYSTEM_COLUMNS[0].name, *(f.name for f in temporal_columns(dataset.main_table.temporal_mode))}
+        # The id of an added row is derived from that of its source row; a group of rows has no such row.
+        used |= {SYSTEM_COLUMNS[0].name, *(f.name for f in temporal_columns(table.temporal_mode))}
     columns = tuple(name for name in source.schema.names if name in used)
-    read = context.read(f"{op.seq}.source", "append", dataset, dataset.main_table, columns, seq=op.seq, alias="source")
+    read = context.read(f"{op.seq}.source", "append", source.dataset, table, columns, seq=op.seq, alias="source")
     if read is None:
-        return None
-    return ResolvedAppend(
+        return None, working
+    added = ResolvedAppend(
         seq=op.seq, name=op.name, read=read, selector=chosen, keys=keys, values=values, before=working
     )
+    return added, working
 
 
 def _aggregated(
@@ -276,13 +265,9 @@ def _aggregated(
     _refuse_extra([f.name for f in grouping.created], scope.working, op, context)
     keys: list[tuple[str, Typed]] = []
     for name, typed in grouping.keys:
-        if name not in working.schema:
-            continue
-        fits = convert_for_storage(typed, working.schema[name].dtype)
-        if fits is None:
-            _report_type_mismatch(name, typed, working, op, context)
-        else:
-            keys.append((name, fits[0]))
+        stored = _convert_source(name, typed, working, op, context) if name in working.schema else None
+        if stored is not None:
+            keys.append((name, stored[0]))
     return tuple(keys), grouping.values
 
 
@@ -310,14 +295,10 @@ def _unmapped(
     _refuse_extra([n for n in names if not _is_working_column(n, working)], source, op, context)
     values: list[tuple[str, Typed, DType]] = []
     for name in names:
-        if not _is_working_column(name, working):
-            continue
-        typed = check(Ref(None, name), scope)
-        fits = convert_for_storage(typed, working.schema[name].dtype)
-        if fits is None:
-            _report_type_mismatch(name, typed, working, op, context)
-        else:
-            values.append((name, *fits))
+        if _is_working_column(name, working):
+            stored = _convert_source(name, check(Ref(None, name), scope), working, op, context)
+            if stored is not None:
+                values.append((name, *stored))
     return tuple(values)
 
 
@@ -338,14 +319,20 @@ def _refuse_extra(extra: list[str], source: WorkingSet, op: Operation, context: 
     )
 
 
-def _report_type_mismatch(name: str, typed: Typed, working: WorkingSet, op: Operation, context: PlanContext) -> None:
+def _convert_source(
+    name: str, typed: Typed, working: WorkingSet, op: Operation, context: PlanContext
+) -> tuple[Typed, DType] | None:
+    """Return a value of the source converted to its working column; None when the types differ, which is reported."""
     expected = working.schema[name].dtype
-    context.report(
-        "W0209",
-        f"column {name!r} is {expected} here and {typed.dtype} in the source",
-        f"map it: columns: {{{name}: CAST({name} AS {expected})}}",
-        op.at.of("arguments.source"),
-    )
+    stored = convert_for_storage(typed, expected)
+    if stored is None:
+        context.report(
+            "W0209",
+            f"column {name!r} is {expected} here and {typed.dtype} in the source",
+            f"map it: columns: {{{name}: CAST({name} AS {expected})}}",
+            op.at.of("arguments.source"),
+        )
+    return stored
 
 
 def resolve_delete(

@@ -17,7 +17,7 @@ from weft.core.calendar import Period
 from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DATE, LONG, STRING, DType
-from weft.errors import Diagnostic, EvaluationError, ExpressionError, ResolutionError, WeftError
+from weft.errors import Diagnostic, EvaluationError, ExpressionError, ResolutionError
 from weft.expr import Between, Binary, Call, Column, Expr, Like, Ref, Typed, check, evaluate, parse, references, walk
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.resolver import Rule
@@ -89,7 +89,7 @@ def _rule_finding(rule: Rule, finding: Diagnostic) -> Diagnostic:
         "W1304",
         f"the condition of rule {rule.name!r} fails: {finding.message}: {text}",
         help=finding.help or "correct the condition",
-        at=finding.at,
+        at=finding.at or (None if rule.when is None else rule.when.at),
     )
 
 
@@ -136,11 +136,5 @@ def evaluate_condition(rule: Rule, typed: Typed, dataset: Dataset, table: TableD
     try:
         value = evaluate(typed, values.__getitem__)
     except EvaluationError as cause:
-        raise ResolutionError([_rule_finding(rule, _locate_finding(cause, rule))]) from cause
+        raise ResolutionError([_rule_finding(rule, cause.diagnostics[0])]) from cause
     return None if value is None else bool(value)
-
-
-def _locate_finding(cause: WeftError, rule: Rule) -> Diagnostic:
-    finding = cause.diagnostics[0]
-    at = finding.at or (None if rule.when is None else rule.when.at)
-    return Diagnostic(finding.code, finding.message, help=finding.help or "correct the condition", at=at)

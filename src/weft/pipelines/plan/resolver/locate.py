@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weft.core.calendar import Calendar, Period
-from weft.core.names import find_similar, format_list
+from weft.core.names import suggest
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
 from weft.io.datasource import DataSource
@@ -88,11 +88,10 @@ def _find_named(
     resolver = catalog.resolver(requested)
     if resolver is None:
         names = [name for r in catalog.workspace.resolvers for name in dict.fromkeys((r.id, r.name))]
-        close = find_similar(requested, names, most=1)
         raise ResolutionError(
             f"{subject} the resolver {requested!r}, which does not exist",
             code="W1301",
-            help=f"did you mean {close[0]!r}?" if close else f"resolvers are {format_list(names)}",
+            help=suggest(requested, names, "resolvers are", most=1),
             at=at,
         )
     if resolver.status == "disabled":
@@ -141,11 +140,10 @@ def find_datasource(location: Location, catalog: Catalog, *, at: Source | None =
     source = catalog.datasource(name)
     if source is None:
         names = [s.id for s in catalog.workspace.datasources]
-        close = find_similar(name, names, most=1)
         raise ResolutionError(
             f"unknown datasource {name!r} in rule {location.rule_name!r} of resolver {location.resolver_id!r}",
             code="W1020",
-            help=f"did you mean {close[0]!r}?" if close else f"datasources are {format_list(names)}",
+            help=suggest(name, names, "datasources are", most=1),
             at=at,
         )
     if source.status == "disabled":

@@ -141,8 +141,6 @@ def _no_expansion(message: str, help: str, at: Source | None) -> ResolutionError
     return ResolutionError(message, code="W1307", help=help, at=at)
 
 
-__all__ = ["Location", "Resolution", "ResolverDiagnostic", "RuleTrace", "resolve_table"]
-
 _NOT_EVALUATED = "not evaluated: an earlier rule matched"
 
 

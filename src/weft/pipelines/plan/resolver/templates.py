@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
 
@@ -77,14 +78,11 @@ def render(
     problems: list[Diagnostic] = []
 
     def value(match: re.Match[str]) -> str:
-        place = None if at is None else at.inner(template, match.start(), match.end())
-        problem = check_token(match, tokens, level)
+        name = (match[1] or "").strip()
+        problem = check_token(match, tokens, level) or _unsafe(name, tokens[name], kind)
         if problem is None:
-            name = match[1].strip()
-            problem = _unsafe(name, tokens[name], kind)
-            if problem is None:
-                return quote(tokens[name], safe="") if kind == "url" else tokens[name]
-        problems.append(Diagnostic(problem.code, problem.message, help=problem.help, at=place))
+            return quote(tokens[name], safe="") if kind == "url" else tokens[name]
+        problems.append(_place(problem, template, match, at))
         return ""
 
     rendered = _BRACES.sub(value, template)
@@ -100,9 +98,12 @@ def check_template(template: str, at: Source | None = None) -> tuple[Diagnostic,
     for braces in _BRACES.finditer(template):
         problem = check_token(braces, known, "period")
         if problem is not None:
-            place = None if at is None else at.inner(template, braces.start(), braces.end())
-            findings.append(Diagnostic(problem.code, problem.message, help=problem.help, at=place))
+            findings.append(_place(problem, template, braces, at))
     return tuple(findings)
+
+
+def _place(problem: Diagnostic, template: str, braces: re.Match[str], at: Source | None) -> Diagnostic:
+    return problem if at is None else replace(problem, at=at.inner(template, braces.start(), braces.end()))
 
 
 def check_token(match: re.Match[str], tokens: Mapping[str, str], level: str) -> Diagnostic | None:
