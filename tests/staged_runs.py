@@ -25,7 +25,7 @@ from weft.pipelines.run import moving
 from weft.pipelines.run.moving import Move, output_backup, output_stage
 from weft.pipelines.run.prepare import Prepared, prepare
 from weft.pipelines.run.publish import moves_of, publish, recover, registrations
-from weft.pipelines.run.tables import database_tables
+from weft.pipelines.run.tables import Tables
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.open import open_store
 from weft.pipelines.store.records import NewRun, OutputRecord, run_id
@@ -62,7 +62,7 @@ class StagedRun:
             self.store,
             self.run_id,
             root=self.root,
-            tables=database_tables(self.plan, self.catalog, self.root),
+            tables=Tables(self.plan, self.catalog, self.root),
             registrations=registrations(self.plan, self.catalog, self.run_id, self.root),
             merged=merged,
         )

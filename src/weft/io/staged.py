@@ -34,6 +34,16 @@ class StagedFile:
     bytes: int
     sha256: str
 
+    def problem(self, folder: Path) -> str:
+        """Return how the file in the staged folder differs from what was written, an empty string when it does not."""
+        path = folder / self.path
+        if not path.is_file():
+            return f"the file {self.path} is missing"
+        # The size comes first: a file that was cut off is detected without reading it.
+        if path.stat().st_size != self.bytes or file_hash(path) != self.sha256:
+            return f"the file {self.path} has changed since it was written"
+        return ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
@@ -54,20 +64,6 @@ def file_hash(file: Path) -> str:
     return hashed.hexdigest()
 
 
-def broken_files(staged: Staged) -> tuple[str, ...]:
-    """Return a sentence for each staged file that is missing, unexpected, or changed since it was written."""
-    folder = Path(staged.location)
-    there = {f.name for f in folder.iterdir()} if folder.is_dir() else set()
-    problems = [f"{name} was not written" for name in sorted(there - {f.path for f in staged.files})]
-    for file in staged.files:
-        path = folder / file.path
-        if file.path not in there:
-            problems.append(f"{file.path} is gone")
-        elif path.stat().st_size != file.bytes or file_hash(path) != file.sha256:
-            problems.append(f"{file.path} is not what was written")
-    return tuple(problems)
-
-
 def exchange(one: Path, other: Path) -> bool:
     """Let two paths that exist change places at once; False where the system or the disk cannot."""
     done = _call(os.fsencode(one), os.fsencode(other))
@@ -83,6 +79,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 def _call(one: bytes, other: bytes) -> int | None:
     """Return the result of the system call, None where it does not exist."""
+    # Python's os module has no exchange; `use_errno` keeps the error number of the call for `ctypes.get_errno`.
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         if sys.platform.startswith("linux"):

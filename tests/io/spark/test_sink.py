@@ -21,7 +21,7 @@ from weft.io.options import CsvOptions, csv_options
 from weft.io.spark.catalog_table import publish_table
 from weft.io.spark.failures import data_failure
 from weft.io.spark.files import stage_files
-from weft.io.staged import Staged, broken_files
+from weft.io.staged import Staged
 from weft.pipelines.model.resolver import TableStrategy
 from weft.pipelines.plan.catalog import Catalog, RegisteredVersion
 from weft.pipelines.plan.operations.resolved import ResolvedOutput, Target, WorkingSet
@@ -224,15 +224,13 @@ def test_staging_again_replaces_what_a_dead_run_left(spark: SparkSession, tmp_pa
     (folder / "part-old.parquet").write_bytes(b"half")
     found = stage_files(rows(spark).coalesce(1), folder, format="parquet", run_id=RUN)
     assert [f.name for f in folder.iterdir()] == [f"part-{RUN}-00000.parquet"]
-    assert broken_files(found) == ()
-    (folder / "other").write_text("x")
-    assert broken_files(found) == ("other was not written",)
-    (folder / "other").unlink()
-    with (folder / found.files[0].path).open("r+b") as data:
+    (file,) = found.files
+    assert file.problem(folder) == ""
+    with (folder / file.path).open("r+b") as data:
         data.write(b"XXXX")
-    assert broken_files(found) == (f"{found.files[0].path} is not what was written",)
-    (folder / found.files[0].path).unlink()
-    assert broken_files(found) == (f"{found.files[0].path} is gone",)
+    assert file.problem(folder) == f"the file {file.path} has changed since it was written"
+    (folder / file.path).unlink()
+    assert file.problem(folder) == f"the file {file.path} is missing"
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv"])

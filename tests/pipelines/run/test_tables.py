@@ -18,7 +18,7 @@ from weft.io.spark import database as sink
 from weft.io.spark.database import TableSwap, is_out_of_reach, publish, quoted, stage_name
 from weft.pipelines.run.moving import Move
 from weft.pipelines.run.publish import recover
-from weft.pipelines.run.tables import database_tables
+from weft.pipelines.run.tables import Tables
 from weft.pipelines.store.records import OutputRecord
 from weft.pipelines.store.writer import Store
 
@@ -267,6 +267,6 @@ def test_discarded_rows_leave_no_stage_table(tmp_path: Path, server: Server, dat
     root = workspace(tmp_path, server)
     with opened(root) as store:
         run = staged(root, store, database, ("a", "1"))
-        found = database_tables(run.plan, run.catalog, root)
+        found = Tables(run.plan, run.catalog, root)
         found.discard([Move(move.output, "append") for move in run.moves])
     assert stages(database) == 0

@@ -12,28 +12,21 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
+from weft.core.crash import crash_point
 from weft.errors import Diagnostic, RunError, WeftError
 from weft.expr.spark.types import to_spark
 from weft.io.spark.files import stage_files
 from weft.io.spark.session import Session
-from weft.io.staged import Staged, file_hash
+from weft.io.staged import Staged, StagedFile
 from weft.pipelines.plan.catalog import Catalog
-from weft.pipelines.plan.operations.resolved import ResolvedDelete, ResolvedOperation, ResolvedOutput, WorkingSet
+from weft.pipelines.plan.operations.resolved import ResolvedDelete, ResolvedOperation, ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import Read
 from weft.pipelines.plan.stages import list_stages
 from weft.pipelines.run.failing import OperationFailedError, explain_failure, operation_of
-from weft.pipelines.run.moving import (
-    Listing,
-    crash_point,
-    listing,
-    output_backup,
-    output_stage,
-    steps_folder,
-    table_stage,
-)
+from weft.pipelines.run.moving import Listing, listing, output_backup, output_stage, steps_folder, table_stage
 from weft.pipelines.run.progress import Interrupts, Progress, watched
 from weft.pipelines.spark.counts import Counts
 from weft.pipelines.spark.frame import Lowering, RunMoment, WorkingFrame, started
@@ -52,47 +45,36 @@ def write_step(df: DataFrame, root: Path, run_id: str, seq: int) -> Staged:
     """Write the working set after an operation; the list of its files is written last and marks it as complete."""
     folder = steps_folder(root, run_id) / str(seq)
     staged = stage_files(df, folder, format="parquet", run_id=run_id)
-    listing = folder.with_suffix(".json.part")
-    listing.write_text(json.dumps([asdict(file) for file in staged.files]), encoding="utf-8")
-    listing.replace(folder.with_suffix(".json"))
+    part = folder.with_suffix(".json.part")
+    part.write_text(json.dumps([asdict(file) for file in staged.files]), encoding="utf-8")
+    part.replace(folder.with_suffix(".json"))
     return staged
 
 
 def whole_steps(root: Path, run_id: str) -> tuple[int, ...]:
     """Return the operations whose working set is complete on disk, newest first."""
     folder = steps_folder(root, run_id)
-    listings = folder.glob("*.json") if folder.is_dir() else ()
-    steps = [int(listing.stem) for listing in listings if listing.stem.isdigit() and _is_whole(listing)]
-    return tuple(sorted(steps, reverse=True))
+    lists = folder.glob("*.json") if folder.is_dir() else ()
+    return tuple(sorted((int(file.stem) for file in lists if file.stem.isdigit() and _is_whole(file)), reverse=True))
 
 
-def _is_whole(listing: Path) -> bool:
-    folder = listing.with_suffix("")
+def _is_whole(listed: Path) -> bool:
+    """Whether every file of a step is as it was written; a damaged list is treated as a missing one."""
     try:
-        files = json.loads(listing.read_text(encoding="utf-8"))
-        return all(
-            (path := folder / file["path"]).is_file()
-            and path.stat().st_size == file["bytes"]
-            and file_hash(path) == file["sha256"]
-            for file in files
-        )
-    except (OSError, ValueError, KeyError):
+        files = [StagedFile(**file) for file in json.loads(listed.read_text(encoding="utf-8"))]
+        return not any(file.problem(listed.with_suffix("")) for file in files)
+    except (OSError, ValueError, TypeError):
         return False
 
 
 def read_step(session: Session, plan: ProjectPlan, root: Path, run_id: str, seq: int) -> WorkingFrame:
     """Return the working set that was written after an operation."""
     before = [op for op in plan.operations if op.seq <= seq]
-    working = _after(before)
-    schema = StructType()
-    for column in working.schema.fields:
-        schema.add(column.name, to_spark(column.dtype))
+    working = before[-1].after
+    # With the planned schema Spark runs no job that infers one from the footers of the files.
+    schema = StructType([StructField(column.name, to_spark(column.dtype)) for column in working.schema.fields])
     df = session.spark.read.schema(schema).parquet(str(steps_folder(root, run_id) / str(seq)))
     return started(df, working, deleted=any(isinstance(op, ResolvedDelete) for op in before))
-
-
-def _after(operations: list[ResolvedOperation]) -> WorkingSet:
-    return operations[-1].after
 
 
 T = TypeVar("T")
@@ -125,24 +107,16 @@ class Work:
     sizes: dict[str, int | None] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
     merged: dict[int, Listing] = field(default_factory=dict)
+    """The content of the targets of merges when they were read, by the operation."""
 
-    def lowering(self) -> Lowering:
-        """Return how the operations of the plan become frames."""
-        return Lowering(
-            session=self.session.spark,
-            read=self._read,
-            run=self.moment,
-            counts=Counts(),
-            size_of=lambda read: self.sizes.get(read.name),
-            eager=self.plan.project.materialization == "eager",
-        )
+    def read(self, read: Read) -> DataFrame:
+        """Return the rows of a read; its warnings become warnings of the run, each once."""
 
-    def _read(self, read: Read) -> DataFrame:
-        return read_table(self.session.spark, read, self.catalog, self.root, run_at=self.moment.at, notice=self._notice)
+        def notice(finding: Diagnostic) -> None:
+            if finding not in self.warnings:
+                self.warnings.append(finding)
 
-    def _notice(self, finding: Diagnostic) -> None:
-        if finding not in self.warnings:
-            self.warnings.append(finding)
+        return read_table(self.session.spark, read, self.catalog, self.root, run_at=self.moment.at, notice=notice)
 
 
 def record_row_fingerprints(work: Work) -> None:
@@ -157,6 +131,7 @@ def record_row_fingerprints(work: Work) -> None:
             if rows is not None:
                 fingerprints[read.name] = rows
     if fingerprints:
+        # The jobs above may take long, and a run that was taken over must write nothing.
         work.heartbeat.check()
         work.store.record_row_fingerprints(work.run.id, fingerprints)
 
@@ -173,6 +148,7 @@ def execute_stages(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, 
     last = max((op.seq for op in plan.operations if isinstance(op, ResolvedOutput)), default=0)
     missing = [s for s in by_seq if isinstance(by_seq[s], ResolvedOutput) and s not in walk.staged]
     if not missing:
+        # An earlier attempt failed between its last output and the publication: nothing is computed again.
         return walk.outputs()
     for stage in list_stages(plan):
         seq = stage.seq
@@ -192,7 +168,15 @@ class _Walk:
 
     def __init__(self, work: Work, kept: Kept) -> None:
         self.work = work
-        self.env = work.lowering()
+        self.counts = Counts()
+        self.env = Lowering(
+            session=work.session.spark,
+            read=work.read,
+            run=work.moment,
+            counts=self.counts,
+            size_of=lambda read: work.sizes.get(read.name),
+            eager=work.plan.project.materialization == "eager",
+        )
         self.staged = {output.seq: output for output in kept.outputs}
         self.kept = kept
         self.pending: list[ResolvedOperation] = []
@@ -222,6 +206,7 @@ class _Walk:
             return write_step(lower_checkpoint(self.frame(), self.env), work.root, work.run.id, op.seq)
 
         self._act(tuple(self.pending), action)
+        # From here on the plan of Spark starts at the files, so that no later action repeats the operations before.
         self._frame = read_step(work.session, work.plan, work.root, work.run.id, op.seq)
 
     def output(self, op: ResolvedOperation) -> None:
@@ -231,13 +216,10 @@ class _Walk:
         work, target = self.work, op.target
         files = target.kind in ("files", "file")
         place = work.root / target.location
-        folder = (
-            output_stage(place, work.root, work.run.id, op.seq)
-            if files
-            else table_stage(work.root, work.run.id, op.seq)
-        )
-
+        stage_of = (work.root, work.run.id, op.seq)
+        folder = output_stage(place, *stage_of) if files else table_stage(*stage_of)
         if op.mode == "merge" and files:
+            # Listed before its rows are read: a change after this moment is detected when the run publishes.
             work.merged[op.seq] = listing(place)
 
         def action() -> Staged:
@@ -254,7 +236,7 @@ class _Walk:
             state="staged",
             stage=staged.location,
             target=str(place) if files else target.location,
-            backup=str(output_backup(place, work.root, work.run.id, op.seq)) if files else "",
+            backup=str(output_backup(place, *stage_of)) if files else "",
             kind=target.kind,
             format=target.format,
             rows=staged.rows,
@@ -275,7 +257,7 @@ class _Walk:
         with watched(work.session, work.run.id, seqs, work.progress, lambda: work.heartbeat.is_lost):
             crash_point("operation")
             staged = self._explain(operations, action)
-        counts = self.env.counts.result() if self.env.counts is not None else {}
+        counts = self.counts.result()
         for seq in seqs:
             if seq in counts:
                 work.store.operation_done(work.run.id, seq, counts[seq])
@@ -287,8 +269,8 @@ class _Walk:
         try:
             return action()
         except Exception as failure:
-            if self.env.counts is not None:
-                self.env.counts.forget()
+            # An action that failed never delivers its counts; the next `result` would wait for them.
+            self.counts.forget()
             # A job that was interrupted because the run lost its locks fails for that reason.
             self.work.heartbeat.check()
             seq = operations[-1].seq if operations else 0
@@ -300,7 +282,7 @@ class _Walk:
 
     def _verify(self, op: ResolvedOutput, staged: Staged) -> None:
         """Raise W1512 unless the planned columns and the counted number of rows were written."""
-        counts = self.env.counts.result().get(op.seq) if self.env.counts is not None else None
+        counts = self.counts.result().get(op.seq)
         problem = ""
         if staged.columns != op.columns:
             problem = f"columns {', '.join(staged.columns)} were written instead of {', '.join(op.columns)}"

@@ -16,10 +16,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from weft.core import engine_version
 from weft.core.calendar import Period
+from weft.core.crash import crash_point
 from weft.errors import Diagnostic, StoreError, WeftError
 from weft.io.spark.session import Session
 from weft.pipelines.model.dataset import DatasetRef
@@ -32,13 +34,13 @@ from weft.pipelines.plan.resolver.locate import measure_bytes
 from weft.pipelines.plan.stages import list_stages
 from weft.pipelines.run.engine import Kept, Work, execute_stages, record_row_fingerprints
 from weft.pipelines.run.failing import OperationFailedError, explain_errors, explain_failure
-from weft.pipelines.run.moving import Move, crash_point, remove_stage
+from weft.pipelines.run.moving import Move, remove_stage
 from weft.pipelines.run.prepare import Prepared, locations_of, prepare
 from weft.pipelines.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # imported together with run_project
 from weft.pipelines.run.progress import Progress, Silent, cancellable
 from weft.pipelines.run.publish import first_of, moves_of, publish, recover, registrations
 from weft.pipelines.run.report import RunReport, report_of
-from weft.pipelines.run.tables import database_tables
+from weft.pipelines.run.tables import Tables
 from weft.pipelines.spark.frame import RunMoment
 from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.locks import this_process
@@ -53,6 +55,11 @@ STOP_SECONDS = 60
 
 Opener = Callable[[], Session]
 """Opens the session when a run needs it: errors of a project are reported before Spark starts."""
+
+
+def open_once(session: Session | Opener) -> Opener:
+    """Return a function that opens a session on its first call and returns the same one afterwards."""
+    return cache(session) if callable(session) else lambda: session
 
 
 def run_project(
@@ -74,7 +81,7 @@ def run_project(
     # Without Spark: complete what a crash left unfinished, admit the project, plan it once, fingerprint its inputs.
     prepared = prepare(workspace, project, period, store=store, options=options)
     # Only a session can complete outputs that are tables of Spark's catalog.
-    opened = session() if callable(session) else session
+    opened = open_once(session)()
     with explain_errors("starting the run"):
         recovered = recover(store, root, session=opened.spark)
         prepared = replace(prepared, warnings=(*(r.note for r in recovered), *prepared.warnings))
@@ -117,6 +124,7 @@ def create_run(prepared: Prepared, store: Store, session: Session, options: RunO
         run_at=prepared.run_at,
     )
     if not plan.draft and prepared.rerun_of is None:
+        # A rerun reads its versions from the snapshot, and a draft may read versions that still change.
         _record(plan, prepared.catalog, store)
     host, pid = this_process()
     run = store.create_run(
@@ -230,26 +238,23 @@ def run_operations(work: Work, kept: Kept | None = None) -> tuple[OutputRecord, 
 
 def publish_outputs(work: Work, outputs: Sequence[OutputRecord]) -> None:
     """Bring the staged outputs to their targets together; Ctrl-C waits until they are committed."""
+    # A run whose locks another process took over must not touch a target.
     work.heartbeat.check()
-    with work.session.tagged(work.run.id), work.interrupts.held():
-        _publish(work, outputs)
-
-
-def _publish(work: Work, outputs: Sequence[OutputRecord]) -> None:
     plan, catalog, store = work.plan, work.catalog, work.store
     modes = {op.seq: op.mode for op in plan.operations if isinstance(op, ResolvedOutput)}
     new_datasets = registrations(plan, catalog, work.run.id, work.root)
-    publish(
-        moves_of(outputs, modes, work.run, store),
-        store,
-        work.run.id,
-        root=work.root,
-        tables=database_tables(plan, catalog, work.root, work.session.spark),
-        registrations=new_datasets,
-        merged=work.merged,
-    )
-    if new_datasets:
-        fresh = build_catalog(catalog.workspace, store)
+    with work.session.tagged(work.run.id), work.interrupts.held():
+        publish(
+            moves_of(outputs, modes, work.run, store),
+            store,
+            work.run.id,
+            root=work.root,
+            tables=Tables(plan, catalog, work.root, work.session.spark),
+            registrations=new_datasets,
+            merged=work.merged,
+        )
+        # A new catalog: the one of the plan does not have the versions that were registered just now.
+        fresh = build_catalog(catalog.workspace, store) if new_datasets else catalog
         for new in new_datasets:
             newest = fresh.versions(new.dataset.id)[-1]
             work.warnings += assess_impact(newest, fresh, store).notes
@@ -257,6 +262,7 @@ def _publish(work: Work, outputs: Sequence[OutputRecord]) -> None:
 
 def _failed(work: Work, failure: RunFailure, error: WeftError) -> tuple[Diagnostic, ...]:
     if failure.code == "W1508":
+        # The disk is full: what is staged would keep it full, for other runs and for the store too.
         remove_stage(work.root, work.run.id, work.store.outputs(work.run.id))
     if failure.code != "W1502":  # another process has ended a run whose locks were lost
         work.store.fail(work.run.id, failure)
@@ -280,12 +286,14 @@ def _cancelled(work: Work) -> tuple[Diagnostic, ...]:
 
 def _stopped(work: Work) -> None:
     """Remove the staged data of a cancelled run, and record that its process has stopped."""
+    # First whatever writes, then what was written: a task that still runs would make its folder or table again.
     work.session.stop_jobs(work.run.id, STOP_SECONDS)
     outputs = work.store.outputs(work.run.id)
-    tables = database_tables(work.plan, work.catalog, work.root, work.session.spark)
+    tables = Tables(work.plan, work.catalog, work.root, work.session.spark)
     tables.discard([Move(o, "append") for o in outputs])
     work.session.close()  # a query that was being planned would write again
     remove_stage(work.root, work.run.id, outputs)
+    # Last: from now on the run may be resumed, also by another process.
     work.store.mark_stopped(work.run.id)
 
 

@@ -51,6 +51,7 @@ def explain_failure(failure: BaseException, where: str, env: Lowering | None = N
     if isinstance(failure, WeftError):
         return failure
     text = str(failure)
+    # The order matters: a full disk and a dead worker also show as failed jobs, with conditions that say less.
     if full := find_disk_full_message(failure, text):
         return no_space(where, full)
     if problem := diagnose_worker(text):

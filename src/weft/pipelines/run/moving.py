@@ -35,13 +35,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.core.crash import VARIABLE as VARIABLE  # noqa: PLC0414  # re-exported for the steps of a run
-from weft.core.crash import CrashPoint as CrashPoint  # noqa: PLC0414
-from weft.core.crash import crash_point as crash_point  # noqa: PLC0414
+from weft.core.crash import crash_point
 from weft.errors import RunError
 from weft.io.datasource import WriteMode
 from weft.io.staged import exchange as exchange  # noqa: PLC0414  # a test takes it away
-from weft.io.staged import file_hash
 from weft.pipelines.store.records import OutputRecord, short_id
 
 STAGE = Path(".weft") / "stage"
@@ -93,7 +90,7 @@ def remove_stage(root: Path, run_id: str, outputs: Iterable[OutputRecord] = ()) 
     """Remove everything that a run has staged; what is already gone is fine."""
     folders = {root / STAGE / run_id}
     for output in outputs:
-        if output.kind in ("files", "file"):
+        if output.is_files:
             folders |= {p for p in Path(output.stage).parents if p.name == run_id}
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
@@ -108,14 +105,13 @@ def keep_for_readers(backup: Path, root: Path, run_id: str, seq: int) -> None:
     """
     if not backup.exists():
         return
-    folder = _old_beside(backup) if root / STAGE not in backup.parents else root / OLD
+    folder = root / OLD
+    if root / STAGE not in backup.parents:
+        # A rename stays within one disk: what was beside a target on another disk is kept there.
+        folder = next(p for p in backup.parents if p.name == BESIDE) / OLD.name
     folder.mkdir(parents=True, exist_ok=True)
     remove_old(folder)
     backup.rename(folder / f"{int(time.time())}-{run_id}-{seq}")
-
-
-def _old_beside(backup: Path) -> Path:
-    return next(p for p in backup.parents if p.name == BESIDE) / OLD.name
 
 
 def remove_old(folder: Path) -> None:
@@ -155,7 +151,7 @@ class Move:
     @property
     def is_files(self) -> bool:
         """Whether the output is files that are renamed."""
-        return self.output.kind in ("files", "file")
+        return self.output.is_files
 
     @property
     def source(self) -> Path:
@@ -197,21 +193,23 @@ def move_in(move: Move) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         backup.parent.mkdir(parents=True, exist_ok=True)
         if target.exists() and backup.exists():
+            # Another program wrote the target while the old content was put aside: both are data of the user.
             raise _unpublishable(move, f"{target} reappeared while it was exchanged")
         _write_mark(move)
         crash_point("marked")
         if not target.exists():
             source.rename(target)
         elif exchange(source, target):
-            _sync_folder(target.parent)
+            _flush(target.parent)
             crash_point("exchanged")
             source.rename(backup)
         else:
             target.rename(backup)
-            _sync_folder(target.parent)
+            _flush(target.parent)
             crash_point("renamed_away")
             source.rename(target)
-        _sync_folder(target.parent)
+        # A rename is durable when the folder with the name is flushed.
+        _flush(target.parent)
     crash_point("renamed_in")
 
 
@@ -220,6 +218,7 @@ def move_back(move: Move) -> None:
     source, target, backup = move.source, move.target, move.backup
     with _no_space(move):
         if _is_in(move):
+            # The old content is in the backup, or in the stage when a crash came right after the exchange.
             old = backup if backup.exists() else source
             if not old.exists() or not exchange(old, target):
                 source.parent.mkdir(parents=True, exist_ok=True)
@@ -229,12 +228,8 @@ def move_back(move: Move) -> None:
                 backup.rename(source)
         if backup.exists() and not target.exists():
             backup.rename(target)
+        # The mark goes last: until then a repeated call sees which of the two folders is the new one.
         move.mark.unlink(missing_ok=True)
-
-
-def _renamed(move: Move, one: Path, other: Path) -> None:
-    with _no_space(move):
-        one.rename(other)
 
 
 def _is_in(move: Move) -> bool:
@@ -254,6 +249,7 @@ def _is_marked(move: Move, path: Path) -> bool:
 
 
 def _identity(path: Path) -> str:
+    # A rename keeps device and inode, so they tell the new folder from the old one at whichever path it is.
     stat = path.lstat()
     return f"{stat.st_dev}:{stat.st_ino}"
 
@@ -264,7 +260,7 @@ def _write_mark(move: Move) -> None:
     part.write_text(_identity(move.source), encoding="utf-8")
     _sync(part)
     part.replace(move.mark)
-    _sync_folder(part.parent)
+    _flush(part.parent)
 
 
 def _link_kept_files(move: Move) -> None:
@@ -275,9 +271,10 @@ def _link_kept_files(move: Move) -> None:
         if file.name.startswith(own) or beside.exists():
             continue
         beside.parent.mkdir(parents=True, exist_ok=True)
+        # A link costs no space, and the file stays in the old folder for its readers.
         try:
             os.link(file, beside)
-        except OSError as cause:
+        except OSError as cause:  # a file system without hard links
             if cause.errno == errno.ENOSPC:
                 raise
             shutil.copy2(file, beside)
@@ -289,11 +286,8 @@ def verify(move: Move) -> None:
     if not move.source.exists():
         raise _unpublishable(move, f"{move.source} is missing")
     for file in move.output.manifest:
-        path = folder / file.path
-        if not path.is_file():
-            raise _unpublishable(move, f"the file {file.path} is missing")
-        if path.stat().st_size != file.bytes or file_hash(path) != file.sha256:
-            raise _unpublishable(move, f"the file {file.path} has changed since it was written")
+        if why := file.problem(folder):
+            raise _unpublishable(move, why)
 
 
 def listing(target: Path) -> Listing:
@@ -308,7 +302,8 @@ def is_whole(move: Move) -> bool:
         return True
     try:
         if _is_marked(move, move.backup):  # undoing the move was interrupted: the new files are still in the backup
-            _renamed(move, move.backup, move.source)
+            with _no_space(move):
+                move.backup.rename(move.source)
         verify(move)
     except RunError:
         return False
@@ -364,16 +359,12 @@ def no_space(where: str, why: str) -> RunError:
 def _sync(path: Path) -> None:
     """Flush files to the disk, so that a rename never becomes durable before its content."""
     for file in (p for p in path.rglob("*") if p.is_file()) if path.is_dir() else (path,):
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    _sync_folder(path if path.is_dir() else path.parent)
+        _flush(file)
+    _flush(path if path.is_dir() else path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

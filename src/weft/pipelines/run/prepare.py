@@ -75,6 +75,7 @@ def prepare(
     options: RunOptions = RunOptions(),  # a frozen value
 ) -> Prepared:
     """Plan a run and fingerprint its inputs, without Spark."""
+    # First of all: a run that died may hold the lock of this project, and may have published a version to read.
     recovered = recover(store, workspace.root)
     catalog = build_catalog(workspace, store)
     status = admit(project, catalog, store, sandbox=options.sandbox)
@@ -115,6 +116,7 @@ def check_plan(file: Path, plan: ProjectPlan, catalog: Catalog) -> None:
     """Raise W1514 when a saved plan differs from the current one."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
+        # `weft plan --out` writes the plan alone, `weft plan --json` prints it inside a document.
         saved = document.get("data", document)["fingerprint"]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as cause:
         raise RunError(
@@ -131,7 +133,10 @@ def check_plan(file: Path, plan: ProjectPlan, catalog: Catalog) -> None:
 
 
 def check_targets(plan: ProjectPlan, root: Path) -> None:
-    """Raise W1507 when the target of a `fail_if_exists` output exists."""
+    """Raise W1507 when the target of a `fail_if_exists` output exists.
+
+    Publishing checks it again; here the error comes before Spark starts.
+    """
     for op in plan.operations:
         if isinstance(op, ResolvedOutput) and op.mode == "fail_if_exists":
             target = root / op.target.location

@@ -26,7 +26,7 @@ from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput, WorkingSet
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.plan.scopes import OperationScope
-from weft.pipelines.run.execute import Opener, RunOptions
+from weft.pipelines.run.execute import Opener, RunOptions, open_once
 from weft.pipelines.run.failing import explain_failure
 from weft.pipelines.spark.frame import DELETED, Lowering, RunMoment, WorkingFrame, holds
 from weft.pipelines.spark.lower import lower_operation, lower_output, opened
@@ -71,6 +71,7 @@ def changed_rows(before: WorkingFrame, after: WorkingFrame) -> DataFrame:
     created = F.col(_BEFORE + ROW_ID).isNull()
     differs = created
     for field in traced(after.schema):
+        # NULL equals NULL here: `!=` would be NULL, and the filter would drop the row.
         now = F.col(quote(_AFTER + field.name))
         was = F.col(quote(_BEFORE + field.name)) if field.name in known else F.lit(None)
         differs = differs | ~_comparable(now, field, F).eqNullSafe(_comparable(was, field, F))
@@ -94,14 +95,12 @@ def events_of(
     """Return the events of changed rows."""
     F: Any = functions_of(rows)
     names = [(_BEFORE, f) for f in before.fields] + [(_AFTER, f) for f in after.fields]
+    # By position: names of columns that differ in case only, or contain dots, are then no problem.
     columns = [plain_column(F.col(quote(p + f.name)), f, F).alias(f"c{i}") for i, (p, f) in enumerate(names)]
     wanted = rows.select(*columns)
     found = (wanted if most is None else wanted.limit(most)).collect()
-    return tuple(_event(_values(row, names), seq, before, after) for row in found)
-
-
-def _values(row: Any, names: Sequence[tuple[str, Field]]) -> dict[str, Any]:
-    return {p + f.name: plain_value(row[i], f) for i, (p, f) in enumerate(names)}
+    values = ({p + f.name: plain_value(row[i], f) for i, (p, f) in enumerate(names)} for row in found)
+    return tuple(_event(value, seq, before, after) for value in values)
 
 
 def _event(values: Mapping[str, Any], seq: int, before: Schema, after: Schema) -> Event:
@@ -121,6 +120,7 @@ def _event(values: Mapping[str, Any], seq: int, before: Schema, after: Schema) -
 
 def plain_column(column: Column, field: Field, F: Any) -> Column:
     """Return a column that every client returns alike: times as microseconds since 1970."""
+    # Clients convert a timestamp to the zone of their process, classic and Connect in different ways.
     found: Column = F.unix_micros(column) if field.dtype == TIMESTAMP else column
     return found
 
@@ -193,7 +193,7 @@ def preview(
         )
     op = plan.operations[position]
     typed = None if where is None else _condition(where, op.after)
-    spark = (session() if callable(session) else session).spark
+    spark = open_once(session)().spark
     env = Lowering(
         session=spark,
         read=lambda read: read_table(spark, read, catalog, workspace.root, run_at=run_at),
@@ -209,8 +209,7 @@ def preview(
             return _written(frame, op, env, plan, rows, typed)
         return _changed(frame, plan, position, env, rows, typed)
     except Exception as failure:
-        error = explain_failure(failure, f"operation {op.seq} {op.name!r}", env)
-        raise error from failure
+        raise explain_failure(failure, f"operation {op.seq} {op.name!r}", env) from failure
 
 
 def _condition(text: str, working: WorkingSet) -> Any:
@@ -229,6 +228,7 @@ def _changed(frame: WorkingFrame, plan: ProjectPlan, position: int, env: Lowerin
     after = lower_operation(frame, op, env)
     chosen = after if typed is None else after.with_rows(after.df.filter(holds(typed, after.F, env)))
     found = events_of(changed_rows(frame, chosen), op.seq, frame.schema, after.schema, most=most)
+    # Spark returns rows in no fixed order.
     found = tuple(sorted(found, key=lambda e: str(e.row[ROW_ID])))
     return Preview(
         seq=op.seq,

@@ -90,6 +90,7 @@ def watched(
     waiting = threading.current_thread()
 
     def give_up() -> None:
+        # A signal is handled by the main thread, so only a run in that thread can be interrupted this way.
         if waiting is threading.main_thread() and waiting.ident is not None:
             signal.pthread_kill(waiting.ident, signal.SIGINT)
 
@@ -101,6 +102,7 @@ def watched(
             for seq in seqs:
                 progress.operation(seq, meter.fraction, None)
 
+    # A Connect server pushes its progress; a classic session is polled, from the jobs of this action on.
     def on_progress(stages: Any, **_: Any) -> None:
         known = list(stages or ())
         report(sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known))
@@ -139,7 +141,7 @@ def watched(
 INTERRUPTED = 130
 """Exit code of a process that was interrupted."""
 _PY4J_LOGGERS = (None, "py4j.clientserver", "py4j.java_gateway")
-"""The loggers that py4j writes to."""
+"""The loggers that py4j writes to; None is the root logger."""
 
 
 class Interrupts:
@@ -155,6 +157,7 @@ class Interrupts:
         """Handle a Ctrl-C."""
         self.count += 1
         if self.count > 1:
+            # A regular exit would wait for the threads and for the JVM, which may be what does not answer.
             os._exit(INTERRUPTED)
         if self._held:
             return

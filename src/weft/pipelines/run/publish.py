@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from weft.core.crash import crash_point
 from weft.core.paths import resolve_outside
 from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.io.datasource import WriteMode
@@ -33,7 +34,6 @@ from weft.pipelines.run.moving import (
     Listing,
     Move,
     already_there,
-    crash_point,
     format_location,
     is_whole,
     keep_for_readers,
@@ -46,7 +46,7 @@ from weft.pipelines.run.moving import (
     unfinished,
     verify,
 )
-from weft.pipelines.run.tables import Tables, database_tables
+from weft.pipelines.run.tables import Tables
 from weft.pipelines.store.records import OutputRecord, Registration, RunFailure, RunRecord, short_id
 from weft.pipelines.store.snapshot import period_from_snapshot, plan_from_snapshot
 from weft.pipelines.store.writer import Store
@@ -66,26 +66,17 @@ def registrations(plan: ProjectPlan, catalog: Catalog, run_id: str, root: Path) 
 
 
 def _location(target: Target, period: str, run_id: str, root: Path) -> PublishedLocation:
-    if target.kind in ("files", "file"):
-        path = format_location(root / target.location, root)
-        # The datasource has the format of text files, so that they are read as they were written.
-        return PublishedLocation(
-            period=period,
-            path=path,
-            format=target.format,
-            run_id=run_id,
-            version=0,
-            datasource=None if target.format == "parquet" else target.datasource_id,
-        )
+    files = target.kind in ("files", "file")
     return PublishedLocation(
         period=period,
-        path=target.location,
+        path=format_location(root / target.location, root) if files else target.location,
         format=target.format,
         run_id=run_id,
-        version=0,
-        datasource=target.datasource_id,
-        table=target.table,
-        schema=target.schema,
+        version=0,  # the store assigns the version when it registers the dataset
+        # The datasource has the format of text files, so that they are read as they were written.
+        datasource=None if files and target.format == "parquet" else target.datasource_id,
+        table=None if files else target.table,
+        schema=None if files else target.schema,
     )
 
 
@@ -139,17 +130,21 @@ def publish(
     staged.  `merged` is the content of the target of a merge when it was read: it must be the same now.
     """
     new_datasets, read = tuple(registrations), merged or {}
+    # Before `begin_publish`: from then on a stage table that is missing means that its rows were published.
     tables.verify([move for move in moves if not move.is_files])
     crash_point("before_publish")
     store.begin_publish(run_id, [move.output for move in moves])
     try:
+        # Checked under the locks of the targets, so that no other run changes them between check and move.
         for move in moves:
             _check(move, read.get(move.output.seq))
         _check_inside_workspace(moves, root)
         _move_all(moves, tables)
     except WeftError as problem:
         if problem.code != "W1516":
-            _mark_staged(moves, store)
+            # Every target is as before.  As `publishing` the outputs would be completed by the next `recover`.
+            for move in moves:
+                store.output_staged(replace(move.output, state="staged"))
         raise
     return _complete(moves, store, run_id, root, new_datasets)
 
@@ -191,6 +186,7 @@ def _move_all(moves: Sequence[Move], tables: Tables) -> None:
     try:
         for move in moves:
             if move.is_files:
+                # Listed first: a move that fails half-way has to be undone too.
                 done.append(move)
                 move_in(move)
         tables.publish([move for move in moves if not move.is_files])
@@ -205,14 +201,11 @@ def _move_all(moves: Sequence[Move], tables: Tables) -> None:
         raise
 
 
-def _mark_staged(moves: Sequence[Move], store: Store) -> None:
-    for move in moves:
-        store.output_staged(replace(move.output, state="staged"))
-
-
 def _complete(
     moves: Sequence[Move], store: Store, run_id: str, root: Path, new_datasets: tuple[Registration, ...]
 ) -> RunRecord:
+    # Before this commit a crash is completed by `recover`; after it the run is complete, and only data that nobody
+    # reads any more is left to remove.
     crash_point("before_commit")
     run = store.complete(run_id, new_datasets)
     crash_point("after_commit")
@@ -257,6 +250,7 @@ def recover(store: Store, root: Path, *, session: Any = None) -> tuple[Recovered
     A run that was publishing is completed: its data is complete and verified.  Any other run fails; its staged
     data stays, so that it can be resumed.
     """
+    # Recovery is repeatable: when this process dies too, the next command takes the run over again.
     results = [recovered for run in store.abandoned() if (recovered := _recover_run(run, store, root, session))]
     _sweep(store, root)
     return tuple(results)
@@ -267,6 +261,7 @@ def _recover_run(run: RunRecord, store: Store, root: Path, session: Any) -> Reco
     publishing = any(output.state == "publishing" for output in outputs)
     if publishing and session is None and any(output.kind == "table" for output in outputs):
         return _waiting(run, "an output is a table of Spark")
+    # Of several processes that recover at the same time, one takes the locks; the others leave the run to it.
     if store.take_over(run.id) is None:
         return None
     if publishing:
@@ -296,7 +291,7 @@ def _roll_forward(run: RunRecord, outputs: Sequence[OutputRecord], store: Store,
     if all(is_whole(move) for move in files):
         try:
             _check_inside_workspace(moves, root)
-            _move_all(moves, database_tables(plan, catalog, root, session))
+            _move_all(moves, Tables(plan, catalog, root, session))
             _complete(moves, store, run.id, root, registrations(plan, catalog, run.id, root))
         except WeftError as problem:
             if problem.code == "W1516" or is_out_of_reach(problem):
@@ -362,7 +357,7 @@ def discard(store: Store, root: Path, run_id: str) -> tuple[Diagnostic, ...]:
     if staged:
         plan, catalog = replay_plan(store.snapshot(run_id), root)
         try:
-            database_tables(plan, catalog, root).discard([Move(o, "append") for o in staged])
+            Tables(plan, catalog, root).discard([Move(o, "append") for o in staged])
         except WeftError as problem:
             notes = tuple(replace(d, severity="warning") for d in problem.diagnostics)
     remove_stage(root, run_id, outputs)
@@ -378,5 +373,6 @@ def _sweep(store: Store, root: Path) -> None:
         except WeftError:
             remove_stage(root, run_id)
             continue
+        # A failed run keeps its stage for a resume; a run that is queued or running uses it.
         if run.status in ("completed", "cancelled"):
             remove_stage(root, run_id, store.outputs(run_id))

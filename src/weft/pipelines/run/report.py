@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 from weft.core.documents import Document, Key, round_seconds
@@ -67,7 +67,7 @@ class RecordedOutput(OutputReport):
 class RunReport(Document):
     """A run that has ended.
 
-    `diagnostics` are its findings; `identical` tells for a rerun whether it read the same inputs.
+    `diagnostics` are its findings; `identical` says for a rerun whether it read the same inputs.
     """
 
     DOCUMENT: ClassVar[tuple[str, ...]] = (*_KEYS, "failure")
@@ -91,7 +91,6 @@ class RunReport(Document):
     attempt: int = 1
     rerun_of: str | None = None
     identical: bool | None = None
-    note: str = field(default="")
 
     @property
     def ok(self) -> bool:
@@ -101,20 +100,11 @@ class RunReport(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunReport(RunReport):
-    """A run that repeated another one; `identical` tells whether it read the same inputs."""
+    """A run that repeated another one; `identical` says whether it read the same inputs."""
 
     DOCUMENT: ClassVar = (*_KEYS, "rerun_of", "identical", "failure")
 
     rerun_of: Annotated[str | None, {"type": "string"}] = None
-
-
-def output_reports(outputs: tuple[OutputRecord, ...], locations: Mapping[int, str]) -> tuple[OutputReport, ...]:
-    """Return the outputs that are published; `locations` are the locations as users see them."""
-    return tuple(
-        OutputReport.of(output, locations.get(output.seq, output.target))
-        for output in outputs
-        if output.state == "published"
-    )
 
 
 def report_of(
@@ -128,7 +118,7 @@ def report_of(
     diagnostics: tuple[Diagnostic, ...] = (),
     identical: bool | None = None,
 ) -> RunReport:
-    """Return the report of a run from its records."""
+    """Return the report of a run from its records; `locations` are those of its outputs as users see them."""
     kind = RunReport if run.rerun_of is None else RerunReport
     return kind(
         run_id=run.id,
@@ -141,7 +131,11 @@ def report_of(
         snapshot=run.snapshot_sha,
         seconds=run.seconds or 0.0,
         operations=operations,
-        outputs=output_reports(outputs, locations),
+        outputs=tuple(
+            OutputReport.of(output, locations.get(output.seq, output.target))
+            for output in outputs
+            if output.state == "published"
+        ),
         resolver_snapshot=snapshot["resolver_snapshot"],
         warnings=warnings,
         failure=run.failure,

@@ -6,7 +6,7 @@ Files of the workspace may have changed since; only the snapshot counts, and whe
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.run.engine import Kept, whole_steps
-from weft.pipelines.run.execute import Opener, continue_run, create_run
-from weft.pipelines.run.failing import explain_errors, explain_failure
+from weft.pipelines.run.execute import Opener, continue_run, create_run, open_once
+from weft.pipelines.run.failing import explain_errors
 from weft.pipelines.run.moving import Move, move_back, verify
 from weft.pipelines.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
 from weft.pipelines.run.progress import Progress, Silent
@@ -59,15 +59,15 @@ def resume(
         raise not_resumable_error(run)
     if store.is_stopping(run.id):
         raise stopping_error(run)
-    open_session = _once(session)
-    unchanged = _same_rows(plan, catalog, snapshot, root, store.inputs(run.id), open_session)
+    open_session, kept = open_once(session), store.inputs(run.id)
     prepared = replace(
-        _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs),
+        _prepared(plan, catalog, snapshot, root, kept, open_session, allow_changed=allow_changed_inputs),
         rerun_of=run.rerun_of,
         rows_of=origin_of(run, store),
     )
     opened = open_session()
     with explain_errors("resuming the run"):
+        # Once more with a session: another run may wait for one to publish to its tables.
         recover(store, root, session=opened.spark)
     resumed = store.resume(run.id)
     _undo_publishing(resumed, store)
@@ -80,7 +80,8 @@ def _undo_publishing(run: RunRecord, store: Store) -> None:
     """Undo the moves of an attempt that failed while it published, before outputs are staged again."""
     for output in store.outputs(run.id):
         if output.state == "publishing":
-            if output.kind in ("files", "file"):
+            if output.is_files:
+                # Which mode the output has does not matter on the way back.
                 move_back(Move(output, "replace_period"))
             store.output_staged(replace(output, state="staged"))
 
@@ -112,6 +113,7 @@ def kept_of(run: RunRecord, plan: ProjectPlan, store: Store, root: Path) -> Kept
     outputs = tuple(o for o in store.outputs(run.id) if o.state == "staged" and o.seq not in merges and _is_staged(o))
     staged = {o.seq for o in outputs}
     needed = [op.seq for op in plan.operations if isinstance(op, ResolvedOutput) and op.seq not in staged]
+    # A step behind an output that is missing is of no use: the rows of the output were those before it.
     first = min(needed, default=None)
     steps = (s for s in whole_steps(root, run.id) if first is None or s < first)
     return Kept(outputs=outputs, step=next(steps, None))
@@ -153,11 +155,10 @@ def rerun(
     if not plan.draft:
         _check_period(plan, workspace, store, correction=options.correction)
     check_targets(plan, root)
-    open_session = _once(session)
+    open_session = open_once(session)
     # With another time of knowledge other rows are read, so the fingerprints of the run do not apply.
     kept = store.inputs(run.id) if options.known_at is None else {}
-    unchanged = _same_rows(plan, catalog, snapshot, root, kept, open_session)
-    prepared = _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs)
+    prepared = _prepared(plan, catalog, snapshot, root, kept, open_session, allow_changed=allow_changed_inputs)
     same = prepared.identical and options.known_at is None
     prepared = replace(prepared, identical=same, rerun_of=run.id, rows_of=origin_of(run, store) if same else None)
     if not same:
@@ -203,6 +204,7 @@ def _check_period(plan: ProjectPlan, workspace: Workspace, store: Store, *, corr
     try:
         calendar = build_catalog(workspace, store).calendar(plan.calendar)
     except WeftError:
+        # The calendar was removed or has errors: the one of the snapshot is used, which allowed the run.
         return
     today = None if plan.period is None else calendar.find(plan.period.identifier)
     if today is not None:
@@ -222,27 +224,24 @@ def _files(kept: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in kept.items() if key != "rows"}
 
 
-def _once(session: Session | Opener) -> Opener:
-    """Return a function that opens a session on its first call and returns the same one afterwards."""
-    sessions: list[Session] = []
-
-    def opened() -> Session:
-        if not sessions:
-            sessions.append(session() if callable(session) else session)
-        return sessions[0]
-
-    return opened
-
-
-def _same_rows(
+def _prepared(
     plan: ProjectPlan,
     catalog: Catalog,
     snapshot: Mapping[str, Any],
     root: Path,
     kept: Mapping[str, Any],
     open_session: Opener,
-) -> Callable[[str], bool]:
-    """Return a function that tells whether a read still has the rows that the run read, even if its files differ."""
+    *,
+    allow_changed: bool,
+) -> Prepared:
+    """Return the run of a snapshot; raise W1510 when its inputs have changed and that is not allowed.
+
+    `kept` are the fingerprints of rows that the run recorded: with the same rows an input whose files differ is
+    unchanged.
+    """
+    check_outputs(plan, catalog)
+    inputs = inputs_of(plan, catalog, root)
+    changed = changed_inputs(snapshot["inputs"], inputs)
     run_at = dt.datetime.fromisoformat(snapshot["run_at"])
     reads = {read.name: read for read in plan.reads}
 
@@ -250,27 +249,11 @@ def _same_rows(
         before = kept.get(name, {}).get("rows")
         if before is None or name not in reads:
             return False
-        try:
+        # The session starts only here: comparing the files of the inputs needs none.
+        with explain_errors(f"reading {name!r}"):
             now = fingerprint_rows(open_session().spark, reads[name], catalog, root, run_at=run_at)
-        except Exception as failure:
-            raise explain_failure(failure, f"reading {name!r}") from failure
         return bool(now == before)
 
-    return unchanged
-
-
-def _prepared(
-    plan: ProjectPlan,
-    catalog: Catalog,
-    snapshot: Mapping[str, Any],
-    root: Path,
-    unchanged: Callable[[str], bool],
-    *,
-    allow_changed: bool,
-) -> Prepared:
-    check_outputs(plan, catalog)
-    inputs = inputs_of(plan, catalog, root)
-    changed = changed_inputs(snapshot["inputs"], inputs)
     findings = tuple(finding for name, finding in changed.items() if not unchanged(name))
     if findings and not allow_changed:
         raise RunError(findings)
@@ -281,7 +264,7 @@ def _prepared(
         period=period_from_snapshot(snapshot),
         inputs=inputs,
         known_at=dt.datetime.fromisoformat(snapshot["known_at"]),
-        run_at=dt.datetime.fromisoformat(snapshot["run_at"]),
+        run_at=run_at,
         today=dt.date.fromisoformat(snapshot["today"]),
         warnings=(*plan.warnings, *(replace(d, severity="warning") for d in findings)),
         identical=not findings,

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from weft.core.calendar import Period
+from weft.core.crash import crash_point
 from weft.errors import RunError
 from weft.io.datasource import DataSource
 from weft.io.spark import database
@@ -18,28 +19,17 @@ from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.reads import list_period_identifiers
-from weft.pipelines.run.moving import Move, crash_point, table_stage, unfinished
-
-
-class Tables(Protocol):
-    """Moves staged rows into tables."""
-
-    def verify(self, moves: Sequence[Move]) -> None:
-        """Raise unless the stage tables exist."""
-
-    def publish(self, moves: Sequence[Move]) -> None:
-        """Move every output to its table; outputs that were moved before stay as they are."""
-
-    def discard(self, moves: Sequence[Move]) -> None:
-        """Remove the stage tables."""
+from weft.pipelines.run.moving import Move, table_stage, unfinished
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
+class Tables:
+    """Moves the staged rows of a plan into tables; only tables of Spark need a session."""
+
     plan: ProjectPlan
     catalog: Catalog
     root: Path
-    session: Any
+    session: Any = None
 
     def verify(self, moves: Sequence[Move]) -> None:
         """Raise W1512 unless every stage table exists; later a missing one means that it was published."""
@@ -55,9 +45,10 @@ class _Tables:
                         )
 
     def publish(self, moves: Sequence[Move]) -> None:
-        """Change every table: databases prepare first, then tables of Spark change, then databases commit.
+        """Change every table; outputs that were moved before stay as they are.
 
-        Errors of a database occur before any change is visible.
+        Databases prepare first, then tables of Spark change, then databases commit: errors of a database occur
+        before any change is visible.
         """
         outputs = self._outputs()
         with ExitStack() as open_ones:
@@ -70,6 +61,7 @@ class _Tables:
                     database.publish(connection, swap, added=self._was_added(move))
                 ready.append((connection, found))
             crash_point("tables_prepared")
+            # Once a table has changed, a failure can no longer be undone: W1516 leaves the rest to `recover`.
             added = False
             for move in moves:
                 if move.output.kind == "table" and not self._was_added(move):
@@ -97,7 +89,10 @@ class _Tables:
         return table_stage(self.root, move.output.run_id, move.output.seq).with_suffix(".added")
 
     def _was_added(self, move: Move) -> bool:
-        """Whether appended rows are in the table: a run that continues must not append them again."""
+        """Whether appended rows are in the table: a run that continues must not append them again.
+
+        Other modes give the same rows however often they run.
+        """
         return move.mode == "append" and self._marker(move).exists()
 
     def _mark(self, moves: Sequence[Move]) -> None:
@@ -106,7 +101,9 @@ class _Tables:
                 _written(self._marker(move), "", move)
 
     def discard(self, moves: Sequence[Move]) -> None:
+        """Remove the stage tables."""
         for source_id, found in self._servers(moves).items():
+            # As a context manager, a connection of psycopg commits and closes at the end of the block.
             with database.connect(self._source(source_id), self.root) as connection:
                 for move in found:
                     database.drop_stage(connection, move.output.stage)
@@ -136,6 +133,7 @@ class _Tables:
         there = self.session.table(name).count() if self.session.catalog.tableExists(name) else 0
         if note.exists():
             return note.read_text(encoding="utf-8") != str(there)
+        # Written before the rows: a crash between the two leaves the number as it is.
         _written(note, str(there), move)
         return False
 
@@ -172,6 +170,7 @@ def _commit(connection: Any, moves: Sequence[Move], *, final: bool) -> None:
         connection.commit()
     except importlib.import_module("psycopg").Error as cause:
         why = str(cause).strip() or type(cause).__name__
+        # Without a state the connection broke, and the server may have committed before it did.
         if final or cause.sqlstate is None:
             raise unfinished(moves[0].output.run_id, f"the database did not commit: {why}") from cause
         raise RunError(
@@ -188,8 +187,3 @@ def _written(marker: Path, text: str, move: Move) -> None:
         marker.write_text(text, encoding="utf-8")
     except OSError as cause:
         raise unfinished(move.output.run_id, f"{marker} cannot be written: {cause.strerror}") from cause
-
-
-def database_tables(plan: ProjectPlan, catalog: Catalog, root: Path, session: Any = None) -> Tables:
-    """Return the publisher of the tables of a plan; only tables of Spark need a session."""
-    return _Tables(plan, catalog, root, session)

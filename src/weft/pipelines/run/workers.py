@@ -16,6 +16,7 @@ from weft.joins.spark.workers import WORKERS_NEED, diagnose_worker, format_worke
 
 _SECONDS = 60.0
 _TAG = "weft-doctor"
+"""The tag of the task, by which it is stopped when no worker takes it in time."""
 # Runs in Pythons that may have nothing installed: the standard library alone.
 _SCRIPT = """
 import importlib, json, platform, sys

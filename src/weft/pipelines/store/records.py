@@ -190,6 +190,11 @@ class OutputRecord:
     dataset_id: str | None = None
     dataset_version: int | None = None
 
+    @property
+    def is_files(self) -> bool:
+        """Whether the output is files that are renamed, not rows of a table."""
+        return self.kind in ("files", "file")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
