@@ -44,12 +44,14 @@ def arrow_task(
 ) -> Task:
     """Return the function for ``mapInArrow``.
 
-    `root` is the folder of the checkpoint, `previous` the batch whose state is continued (None in the first batch), `watermark` ``NEVER`` while there is none.
+    `root` is the folder of the checkpoint, `previous` the batch whose state is continued (None in the first batch),
+    `watermark` is ``NEVER`` while there is none.
     """
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         places = StateStore(root)
         collected = Collector()
+        # The rows of a group may be in any record batch of the partition, so all are read before the first join.
         for one in batches:
             collected.add(one)
         for group, (left, right) in collected.groups().items():
@@ -57,6 +59,8 @@ def arrow_task(
             state = open_group(place, previous, task, left.rows.schema, right.rows.schema)
             check_size(state, left, right, groups=groups)
             stepped = step(task, state, left, right, clock, batch=batch, watermark=watermark, wall_clock=wall_clock)
+            # Saved before the output is read.  A task that is repeated continues from `previous` too and makes the
+            # same state; no batch uses it before the driver commits this one.
             save_group(place, stepped.state, stepped.rejects, watermark=watermark)
             yield from stepped.out
 
@@ -143,6 +147,7 @@ def _child_schema(batch: Any, prefix: str) -> Any:
 
 
 def _to_utc(kind: Any) -> Any:
+    # Spark labels timestamps with the zone of the session; the state must not change its type when that changes.
     if pa.types.is_timestamp(kind):
         return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
     if pa.types.is_list(kind):

@@ -25,7 +25,7 @@ from weft.streams.kernel.segments import Longs
 from weft.streams.kernel.spec import LEFT_UNMATCHED, NEVER, PAIR, RIGHT_UNMATCHED, JoinTask, Side
 
 MAX_KNOWN_PAIRS = 8_000_000
-"""Most pairs of a batch that are kept until the output is read; beyond that they are computed again."""
+"""The maximum number of pairs of a batch that are kept until the output is read; more are computed again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,11 +40,15 @@ class Pairs:
         return self.matching.chunks() if self.known is None else self.known
 
 
+PairPiece = tuple[int, int, Matching, Longs, Longs]
+"""The numbers of a left and a right segment, and pairs of their rows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeferredPairs:
     """Pairs of several segments that are computed again when the output is read."""
 
-    find: Callable[[], Iterator[tuple[Matching, Longs, Longs]]]
+    find: Callable[[], Iterator[PairPiece]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +75,7 @@ class Output:
             if isinstance(block, UnmatchedRows):
                 yield from self._alone(block)
             elif isinstance(block, DeferredPairs):
-                for matching, left, right in block.find():
+                for _, _, matching, left, right in block.find():
                     yield from self._pairs(matching, left, right)
             else:
                 for left, right in block.chunks():
@@ -80,13 +84,15 @@ class Output:
     @property
     def schema(self) -> Any:
         """Arrow schema of the output."""
-        return output_schema(self.task, self.left, self.right)
+        windows = [("window_start", pa.int64()), ("window_end", pa.int64())] if self.task.window_columns else []
+        sides = [("left", pa.struct(list(self.left))), ("right", pa.struct(list(self.right)))]
+        return pa.schema([("kind", pa.int8()), ("time", pa.int64()), *windows, *sides])
 
     def _alone(self, block: UnmatchedRows) -> Iterator[Any]:
         for piece in row_widths(block.rows.columns, block.places).pieces(len(block.places)):
             places, times = block.places[piece], block.times[piece]
             here = _struct(block.rows, places)
-            absent = pa.nulls(len(places), _struct_type(self.right if block.side == "left" else self.left))
+            absent = pa.nulls(len(places), pa.struct(list(self.right if block.side == "left" else self.left)))
             sides = (here, absent) if block.side == "left" else (absent, here)
             kind = LEFT_UNMATCHED if block.side == "left" else RIGHT_UNMATCHED
             windows = first_window(self.task.reach, times) if self.task.window_columns else None
@@ -107,6 +113,7 @@ class Output:
                 continue
             slide = reach.slide or reach.size
             none = np.zeros(len(ours), dtype=np.int64)
+            # A pair in many short slides becomes many rows, so the pieces are cut again.
             for pair, number in expand_ranges(np.arange(len(ours)), none, (last - start) // slide + 1):
                 for cut in each.at(pair + piece.start).pieces(len(pair)):
                     some, nth = pair[cut], number[cut]
@@ -123,7 +130,7 @@ class Output:
         )
 
     def _batch(self, kind: int, times: Longs, windows: Longs | None, left: Any, right: Any) -> Any:
-        unknown = times == NEVER
+        unknown = times == NEVER  # rows of a table, and rows without an event time
         mask = unknown if unknown.any() else None
         columns = [pa.array(np.full(len(times), kind, dtype=np.int8)), pa.array(times, mask=mask)]
         if self.task.window_columns and windows is not None:
@@ -134,24 +141,6 @@ class Output:
 def exceeds_known_pairs(pairs: int) -> bool:
     """Return whether so many pairs are computed again instead of being kept."""
     return pairs > MAX_KNOWN_PAIRS
-
-
-def output_schema(task: JoinTask, left: Any, right: Any) -> Any:
-    """Return the Arrow schema of the output of a join whose sides have these children."""
-    windows = [("window_start", pa.int64()), ("window_end", pa.int64())] if task.window_columns else []
-    return pa.schema(
-        [
-            ("kind", pa.int8()),
-            ("time", pa.int64()),
-            *windows,
-            ("left", _struct_type(left)),
-            ("right", _struct_type(right)),
-        ]
-    )
-
-
-def _struct_type(schema: Any) -> Any:
-    return pa.struct(list(schema))
 
 
 def _struct(rows: Any, places: Longs) -> Any:

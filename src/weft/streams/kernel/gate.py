@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from weft.streams.kernel.keys import rank_by_content
-from weft.streams.kernel.segments import Longs, Segment, build_segment, combine_table
+from weft.streams.kernel.segments import Longs, Segment, build_segment, combine_column, combine_table
 from weft.streams.kernel.spec import FOREVER, NEVER, KernelProblem, Reason, Side, SideTask
 
 
@@ -34,6 +34,20 @@ class RejectRows:
     def __len__(self) -> int:
         return len(self.times)
 
+    @classmethod
+    def of(
+        cls, side: Side, reason: Reason, segment: Segment, places: Longs, matched: NDArray[np.bool_] | None = None
+    ) -> RejectRows:
+        """Return rows of a segment; without `matched`, none of them had a match."""
+        return cls(
+            side=side,
+            reason=reason,
+            times=segment.times[places],
+            matched=np.zeros(len(places), dtype=np.bool_) if matched is None else matched,
+            raw=None,
+            rows=segment.rows.take(pa.array(segment.places(places))),
+        )
+
 
 def reject_table(rejects: Sequence[RejectRows], *, batch: int, group: int, watermark: int) -> Any:
     """Return rejected rows of one side as the table that is stored in the checkpoint."""
@@ -42,8 +56,6 @@ def reject_table(rejects: Sequence[RejectRows], *, batch: int, group: int, water
 
 def _build_table(rejects: RejectRows, batch: int, group: int, watermark: int) -> Any:
     count = len(rejects)
-    rows = rejects.rows.combine_chunks().to_struct_array() if rejects.rows.num_columns else None
-    struct = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
     columns: dict[str, Any] = {
         "side": pa.array([rejects.side] * count, pa.string()),
         "reason": pa.array([rejects.reason] * count, pa.string()),
@@ -54,8 +66,8 @@ def _build_table(rejects: RejectRows, batch: int, group: int, watermark: int) ->
         "matched": pa.array(rejects.matched),
         "raw": pa.nulls(count, pa.string()) if rejects.raw is None else rejects.raw,
     }
-    if struct is not None:
-        columns["row"] = struct
+    if rejects.rows.num_columns:  # Parquet has no struct without fields
+        columns["row"] = combine_column(rejects.rows.combine_chunks().to_struct_array())
     return pa.table(columns)
 
 
@@ -148,6 +160,7 @@ def admit(
     rows = combine_table(arrivals.rows)
     hashes, no_key = _to_numpy(arrivals.hashes)
     times, no_time = _to_numpy(arrivals.times)
+    # The two ends of int64 are clocks, and NEVER also represents a missing time; no row may have them as its time.
     times = np.clip(times, NEVER + 1, FOREVER - 1) if len(times) else times
     if not timed and side == "right":
         no_time = np.ones(len(times), dtype=np.bool_)  # rows of a table have no time
@@ -169,10 +182,13 @@ def admit(
         open=np.ones(len(times), dtype=np.bool_),
         admitted=admitted,
     )
-    if task.raw:
+    if task.raw:  # rows from an earlier join passed the gate there
         _apply_policies(gate, no_time, timed=timed, watermark=watermark, wall_clock=wall_clock)
     admitted.missing_keys = 0 if no_key is None else int(np.count_nonzero(no_key & gate.open))
-    lonely = _combine_masks(no_key, no_time if timed and not task.raw else None)
+    # A row from an outer join may lack its time, because it was filled with NULL; that is no reason to reject it.
+    lonely = no_key
+    if timed and not task.raw and no_time is not None:
+        lonely = no_time if no_key is None else no_key | no_time
     if lonely is not None:
         admitted.alone = np.flatnonzero(lonely & gate.open)
         admitted.alone_times = gate.times[admitted.alone]
@@ -190,11 +206,11 @@ def _apply_policies(gate: _Gate, no_time: Mask | None, *, timed: bool, watermark
     if gate.raw is not None and gate.raw.null_count < len(gate.raw):
         unread = gate.raw.is_valid().to_numpy(zero_copy_only=False)
         if task.malformed == "fail":
-            raise _policy_error(
-                "W2208", task, f"a row that cannot be parsed: {_first(gate.raw.drop_null())!r}", "malformed", "reject"
-            )
+            problem = f"a row that cannot be parsed: {gate.raw.drop_null()[0].as_py()!r}"
+            raise _policy_error("W2208", task, problem, "malformed", "reject")
         admitted.rejected += gate.reject(unread, "MALFORMED")
     if timed:
+        # Before wall-clock times are filled in: the watermark follows the times that rows really have.
         times = gate.times[gate.open & (gate.times != NEVER)]
         admitted.max_time = int(times.max()) if len(times) else None
         on_time = times[times >= watermark]
@@ -214,7 +230,9 @@ def _apply_time_policy(gate: _Gate, no_time: Mask, wall_clock: int) -> None:
     if not count:
         return
     if task.missing_event_time == "fail":
-        raise _policy_error("W2207", task, f"{count} rows without event time", "join.missing_event_time", "reject")
+        raise _policy_error(
+            "W2207", task, f"{format_rows(count)} without event time", "join.missing_event_time", "reject"
+        )
     if task.missing_event_time == "wall_clock":
         gate.times = np.where(no_time, wall_clock, gate.times)
     else:
@@ -240,10 +258,12 @@ def _reject_duplicates(gate: _Gate, watermark: int, *, timed: bool) -> int:
     seen, places = gate.admitted.seen, np.flatnonzero(gate.open)
     names = list(gate.task.dedup)
     if seen is not None:
+        # Keys before the watermark can be forgotten: a repetition of such a row would be late.
         seen = seen.filter(pc.greater_equal(seen.column(_TIME), watermark))
     if len(places):
         rows = gate.rows.take(pa.array(places))
         times = gate.times[places] if timed else np.full(len(places), NEVER)
+        # The order of arrival differs between attempts; time and content do not.
         order = np.lexsort((rank_by_content(rows), times))
         mine = rows.select(names).append_column(_TIME, pa.array(times)).take(pa.array(order))
         both = mine if seen is None else pa.concat_tables([seen, mine])
@@ -263,18 +283,10 @@ def _reject_duplicates(gate: _Gate, watermark: int, *, timed: bool) -> int:
 
 def _to_numpy(column: Any) -> tuple[Longs, Mask | None]:
     """Return int64 values and a mask of the NULLs, which is None if there are none."""
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], pa.int64())
+    whole = combine_column(column)
     if not whole.null_count:
         return whole.to_numpy(), None
     return whole.fill_null(0).to_numpy(), whole.is_null().to_numpy(zero_copy_only=False)
-
-
-def _combine_masks(one: Mask | None, other: Mask | None) -> Mask | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one | other
 
 
 def _empty_segment(rows: Any, batch: int) -> Segment:
@@ -282,8 +294,9 @@ def _empty_segment(rows: Any, batch: int) -> Segment:
     return Segment(hashes=none, times=none, rows=rows, batch=batch, order=none)
 
 
-def _first(column: Any) -> Any:
-    return column[0].as_py()
+def format_rows(count: int) -> str:
+    """Return a number of rows for a message."""
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _policy_error(code: str, task: SideTask, what: str, option: str, other: str) -> KernelProblem:

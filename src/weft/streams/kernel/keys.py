@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from weft.streams.kernel.segments import Longs, Segment, combine_column
 
 MAX_PIECE_ROWS = 65_536
-"""Most rows of a piece."""
+"""The maximum number of rows of a piece."""
 MAX_PIECE_BYTES = 64 * 1024**2
-"""Approximate most bytes of a piece; one row may have more."""
+"""The approximate maximum number of bytes of a piece; one row may have more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,9 +113,11 @@ def _string_bytes(array: Any, start: Longs, stop: Longs) -> Longs:
     kind = array.type
     is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     if not is_large and not pa.types.is_string(kind) and not pa.types.is_binary(kind):
+        # A type without offsets, for example a view or a dictionary: the average has to do.
         return np.asarray((stop - start) * (array.nbytes // max(1, len(array))), dtype=np.int64)
     if not len(array):
         return np.zeros(len(start), dtype=np.int64)
+    # The offsets of a slice are those of the whole array; `buffers` ignores where the slice begins.
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int64 if is_large else np.int32)
     ends, starts = (np.asarray(offsets[places + array.offset], np.int64) for places in (stop, start))
     return np.asarray(ends - starts)
@@ -124,9 +126,10 @@ def _string_bytes(array: Any, start: Longs, stop: Longs) -> Longs:
 def compare_keys(
     keys: tuple[str, ...], left: Segment, left_places: Longs, right: Segment, right_places: Longs
 ) -> NDArray[np.bool_] | None:
-    """Return which pairs of rows have equal keys; None if all have, which is the usual case."""
+    """Return which pairs of rows have equal keys; None if all have equal keys, which is the usual case."""
     same: NDArray[np.bool_] | None = None
     for key in keys:
+        # The gate removes rows with a NULL key; `skip_nulls=False` makes any other NULL count as different.
         equal = pc.equal(left.child(key, left_places), right.child(key, right_places))
         if not pc.all(equal, skip_nulls=False).as_py():
             here = equal.fill_null(fill_value=False).to_numpy(zero_copy_only=False)
@@ -141,7 +144,9 @@ def number_keys(keys: tuple[str, ...], parts: Sequence[tuple[Segment, Longs]]) -
     """
     hashes = np.concatenate([segment.hashes[places] for segment, places in parts])
     _, first, numbers = np.unique(hashes, return_index=True, return_inverse=True)
-    columns = [_concat([segment.child(key, places) for segment, places in parts]) for key in keys]
+    children = [[segment.child(key, places) for segment, places in parts] for key in keys]
+    columns = [combine_column(pa.chunked_array(pieces)) for pieces in children]
+    # Two keys with one hash are so rare that numbering by value, which is much slower, is the exception.
     if all(_has_equal_rows(column, first[numbers]) for column in columns):
         return np.asarray(numbers, dtype=np.int64)
     return _number_by_value(columns)
@@ -156,15 +161,12 @@ def _has_equal_rows(column: Any, places: Longs) -> bool:
     return True
 
 
-def _concat(pieces: list[Any]) -> Any:
-    return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
-
-
 def _number_by_value(columns: list[Any]) -> Longs:
     """Return numbers of rows by their values, ignoring hashes."""
     numbers = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # Numbered densely after each column, so that the product never exceeds int64.
         numbers = numbers * (codes.max(initial=0) + 1) + codes
         _, numbers = np.unique(numbers, return_inverse=True)
         numbers = np.asarray(numbers, dtype=np.int64)
@@ -189,6 +191,7 @@ def rank_by_content(rows: Any) -> Longs:
 
 
 def _sortable(column: Any) -> Any:
+    # Arrow sorts neither nested values nor dictionaries; any fixed order is good enough.
     if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
         return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
     return column

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,7 @@ def arrow_type(name: str) -> Any:
     if name not in _TYPES:
         raise KernelProblem(
             "W2201",
-            f"a condition of the join compares values of type {name}, which the kernel has no columns for",
+            f"a condition of the join compares values of type {name}, which the kernel does not support",
             "keep the checkpoint and report it as a defect of Weft",
         )
     return _TYPES[name]
@@ -85,14 +85,14 @@ def evaluate_residual(
                 known[side, name] = segment.child(name, places)
             return known[side, name]
 
-        answer = _evaluate(residual.program, child)
-        if isinstance(answer, pa.Scalar):
-            return np.full(len(left_places), answer.as_py() is True, dtype=np.bool_)
-        return np.asarray(answer.fill_null(fill_value=False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        result = _evaluate(residual.program, child)
+        if isinstance(result, pa.Scalar):  # a condition of literals alone
+            return np.full(len(left_places), result.as_py() is True, dtype=np.bool_)
+        return np.asarray(result.fill_null(fill_value=False).to_numpy(zero_copy_only=False), dtype=np.bool_)
     if residual.rows is None:
         return np.ones(len(left_places), dtype=np.bool_)
-    answers = residual.rows(_to_dicts(left, left_places), _to_dicts(right, right_places))
-    return np.fromiter((one is True for one in answers), dtype=np.bool_, count=len(left_places))
+    results = residual.rows(_to_dicts(left, left_places), _to_dicts(right, right_places))
+    return np.fromiter((one is True for one in results), dtype=np.bool_, count=len(left_places))
 
 
 def list_refs(code: tuple[Any, ...] | None, side: str) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _evaluate(code: tuple[Any, ...], child: Callable[[str, str], Any]) -> Any:
     operands = [_evaluate(operand, child) for operand in code[1:]]
     if word == "isnull":
         return pc.is_null(operands[0])
-    if word in ("and", "or", "not"):  # a bare NULL is an unknown truth
+    if word in ("and", "or", "not"):  # Arrow's null type has no logic; a literal NULL is an unknown boolean
         operands = [o.cast(pa.bool_()) if pa.types.is_null(o.type) else o for o in operands]
     elif all(pa.types.is_null(o.type) for o in operands):
         return pa.scalar(None, pa.bool_())
@@ -167,7 +167,7 @@ def last_window(reach: Reach, times: Longs) -> Longs:
 
 
 def matching_range(reach: Reach, times: Longs, side: Side) -> tuple[Longs, Longs]:
-    """Return the least and the greatest time of the other side that rows of `side` meet.
+    """Return the least and the greatest time of the other side that rows of `side` match.
 
     >>> [a.tolist() for a in matching_range(Reach(kind="interval", lower=-1, upper=2), np.array([5]), "right")]
     [[3], [6]]
@@ -181,18 +181,19 @@ def matching_range(reach: Reach, times: Longs, side: Side) -> tuple[Longs, Longs
 
 
 def expiry_threshold(task: JoinTask, side: Side, clock: Clock, extra: int = 0) -> int:
-    """Return the time below which rows of `side` can meet nothing more, `extra` after that has come.
+    """Return the time below which rows of `side` can no longer match, and could not for at least `extra`.
 
-    ``FOREVER`` means that every row is over.  Sessions end as a whole and are not asked here.
+    ``FOREVER`` means that every row is expired.  Sessions expire as a whole and are not covered here.
     """
     reach = task.reach
-    if reach.kind == "table":  # rows of the stream only pass by, those of the table stay to the end
+    if reach.kind == "table":  # rows of the stream are never kept, those of the table stay to the end
         return FOREVER if side == "left" or clock.least == FOREVER else NEVER
+    # A row expires by the clock of the other side: only rows of that side can still match it.
     if reach.kind == "interval":
         if side == "left":
             return _shifted(clock.right, -reach.upper - extra)
         mine = _shifted(clock.left, reach.lower - extra)
-        # A left row that matches this one may be waiting to close.
+        # A left row that matches this one may not have expired yet, and its pairs are emitted only then.
         return min(mine, _shifted(clock.right, reach.lower - reach.upper - extra)) if task.final else mine
     other = clock.right if side == "left" else clock.left
     mark = clock.least if task.final else other
@@ -205,30 +206,30 @@ def expiry_threshold(task: JoinTask, side: Side, clock: Clock, extra: int = 0) -
 def _shifted(clock: int, by: int) -> int:
     if clock in (NEVER, FOREVER):
         return clock
-    return max(NEVER, min(FOREVER - 1, clock + by))
+    return max(NEVER, min(FOREVER - 1, clock + by))  # FOREVER itself means that the input has ended
 
 
 MAX_CHUNK = 2_000_000
-"""How many candidates are looked at together."""
+"""The maximum number of candidates that are examined together."""
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Matching:
-    """Candidates of two segments: where each probe's rows lie, and what must hold besides.
+    """Candidates of two segments: the range of rows for each probe, and the other conditions on a pair.
 
-    `live` masks leave out rows that are over (None: all are live).  Under EMIT FINAL only windows whose
-    end is in ``(after, until]`` count.
+    `live` masks leave out rows that are expired or removed (None: all are live).  Under EMIT FINAL only windows whose
+    end is in ``(after, until]`` count.  Without candidates it only names the segments of pairs that are known.
     """
 
     task: JoinTask
     left: Segment
     right: Segment
-    probe_side: Side
-    probe: Longs
-    start: Longs
-    stop: Longs
+    probe_side: Side = "left"
+    probe: Longs = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    start: Longs = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    stop: Longs = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     live_left: Mask | None = None
     live_right: Mask | None = None
     after: int = NEVER
@@ -236,11 +237,11 @@ class Matching:
 
     @property
     def candidates(self) -> int:
-        """How many pairs are looked at."""
+        """The number of pairs that are examined."""
         return int((self.stop - self.start).sum())
 
     def chunks(self) -> Iterator[tuple[Longs, Longs]]:
-        """Yield the matching pairs as places in the left and in the right segment."""
+        """Yield the matching pairs as positions in the left and in the right segment."""
         for probe, row in expand_ranges(self.probe, self.start, self.stop):
             left, right = (probe, row) if self.probe_side == "left" else (row, probe)
             for piece in self._pieces(left, right):
@@ -253,6 +254,7 @@ class Matching:
         theirs = [self.right.rows.column(name) for name in compared_columns(self.task, "right", self.right.rows)]
         by_row = residual is not None and residual.program is None
         each = row_widths(ours, self.left.places(left)) + row_widths(theirs, self.right.places(right))
+        # A condition by row needs every candidate as a Python dict, which takes far more memory than columns.
         yield from each.pieces(len(left), MAX_PIECE_ROWS if by_row else MAX_CHUNK)
 
     def _matching(self, left: Longs, right: Longs) -> tuple[Longs, Longs]:
@@ -260,22 +262,25 @@ class Matching:
             left, right = _filter(self.live_left[left], left, right)
         if self.live_right is not None:
             left, right = _filter(self.live_right[right], left, right)
+        # Candidates have equal hashes, and two keys may share one.
         same = compare_keys(self.task.keys, self.left, left, self.right, right)
         if same is not None:
             left, right = _filter(same, left, right)
         if self.after != NEVER or self.until != FOREVER:
             first, last = shared_windows(self, left, right)
-            closes = (first <= last) if self.task.reach.per_window else self._closes(first)
+            if self.task.reach.per_window:
+                closes = first <= last
+            else:
+                # A pair is emitted once, with its first window, so that window decides in which batch.
+                ends = shift(first, self.task.reach.size)
+                closes = np.asarray((ends > self.after) & (ends <= self.until))
             left, right = _filter(closes, left, right)
+        # Last, because it is the most expensive of the conditions.
         if self.task.residual is not None and len(left):
             left, right = _filter(
                 evaluate_residual(self.task.residual, self.left, left, self.right, right), left, right
             )
         return left, right
-
-    def _closes(self, first: Longs) -> Mask:
-        ends = shift(first, self.task.reach.size)
-        return np.asarray((ends > self.after) & (ends <= self.until))
 
 
 def compared_columns(task: JoinTask, side: Side, rows: Any) -> list[str]:
@@ -319,6 +324,7 @@ def expand_ranges(probe: Longs, start: Longs, stop: Longs) -> Iterator[tuple[Lon
 def _expand(probe: Longs, start: Longs, counts: Longs) -> tuple[Longs, Longs]:
     if counts.max(initial=0) == 1:
         return probe, start
+    # The ranges laid end to end: position i of the result is row i + (start - before) of its range.
     before = np.cumsum(counts) - counts
     rows = np.arange(int(counts.sum())) + np.repeat(start - before, counts)
     return np.repeat(probe, counts), rows
@@ -334,6 +340,7 @@ def find_candidates(
     hashes = probing.hashes if places is None else probing.hashes[places]
     times = probing.times if places is None else probing.times[places]
     low, high = matching_range(task.reach, times, side)
+    # Most old segments of a long bound are out of range as a whole, and need no search.
     if int(high.max()) < stored.least or int(low.min()) > stored.greatest:
         return none, none, none
     probe, start, stop = find_ranges(stored.hashes, stored.times, hashes, low, high)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,11 +78,14 @@ def find_corrections(
     plus: list[Pairs | UnmatchedRows] = []
     alone: list[Pairs | UnmatchedRows] = []
     taken: list[Longs] = [np.empty(0, dtype=np.int64)]
+    # By count: rows with equal content have one fingerprint, and each of them is retracted once.
     spent = Counter(before)
     retracted: list[str] = []
     for part in matches:
         kept = tuple(_exclude(part, pair, off) for pair in part.pairs)
-        plus.append(Pairs(matching=_build_matching(task, side, part), known=tuple(_orient(side, p) for p in kept)))
+        left, right = (part.late, part.there) if side == "left" else (part.there, part.late)
+        matching = Matching(task=task, left=left, right=right)
+        plus.append(Pairs(matching=matching, known=tuple(_orient(side, p) for p in kept)))
         taken.extend(part.late.places(late) for late, _ in kept)
         block, names = _find_padded(OTHER_SIDE[side], part, kept, spent)
         retracted.extend(names)
@@ -125,12 +128,9 @@ def _match_late(task: JoinTask, side: Side, late_rows: _LateRows, segment: Segme
     places = np.flatnonzero((flags & GONE) == 0)
     if not len(places) or not len(times):
         return None
-    none = np.zeros(len(times), dtype=np.int64)
-    late = Segment(hashes=none, times=times, rows=rows, batch=segment.batch)
-    # Late rows have no hash; numbers of their keys replace it.
-    stored = Segment(
-        hashes=np.zeros(len(segment), dtype=np.int64), times=segment.times, rows=segment.rows, batch=segment.batch
-    )
+    # Rejected rows are stored without a hash, so all hashes are 0 here and the keys are numbered by their values.
+    late = Segment(hashes=np.zeros_like(times), times=times, rows=rows, batch=segment.batch)
+    stored = replace(segment, hashes=np.zeros_like(segment.times))
     numbers = number_keys(task.keys, [(late, np.arange(len(times))), (stored, places)])
     mine = build_segment(numbers[: len(times)], times, rows, None, segment.batch)
     theirs = build_segment(numbers[len(times) :], segment.times[places], segment.rows, places, segment.batch)
@@ -162,22 +162,16 @@ def _orient(side: Side, pair: tuple[Longs, Longs]) -> tuple[Longs, Longs]:
     return pair if side == "left" else (pair[1], pair[0])
 
 
-def _build_matching(task: JoinTask, side: Side, part: _Matches) -> Matching:
-    none = np.empty(0, dtype=np.int64)
-    left, right = (part.late, part.there) if side == "left" else (part.there, part.late)
-    return Matching(task=task, left=left, right=right, probe_side=side, probe=none, start=none, stop=none)
-
-
 def _find_deferred(task: JoinTask, side: Side, matches: list[_Matches]) -> set[int]:
     """Return the late rows that match a row which may still be emitted as unmatched."""
     if not task.side(OTHER_SIDE[side]).outer:
         return set()
-    waits: set[int] = set()
+    deferred: set[int] = set()
     for part in matches:
         for late, there in part.pairs:
             flags = part.flags[part.there.places(there)]
-            waits.update(part.late.places(late[(flags & (DEAD | MATCHED)) == 0]).tolist())
-    return waits
+            deferred.update(part.late.places(late[(flags & (DEAD | MATCHED)) == 0]).tolist())
+    return deferred
 
 
 def _exclude(part: _Matches, pair: tuple[Longs, Longs], off: set[int]) -> tuple[Longs, Longs]:
@@ -190,8 +184,8 @@ def _find_padded(
     side: Side, part: _Matches, pairs: tuple[tuple[Longs, Longs], ...], spent: Counter[str]
 ) -> tuple[UnmatchedRows | None, list[str]]:
     """Return the rows that were emitted as unmatched and not yet retracted."""
-    met = np.unique(np.concatenate([there for _, there in pairs]))
-    padded = met[(part.flags[part.there.places(met)] & PADDED) != 0]
+    matched = np.unique(np.concatenate([there for _, there in pairs]))
+    padded = matched[(part.flags[part.there.places(matched)] & PADDED) != 0]
     kept, names = [], []
     for place in padded.tolist():
         name = _fingerprint(side, part.there, place)

@@ -52,6 +52,7 @@ def find_ranges(hashes: Longs, times: Longs, probes: Longs, low: Longs, high: Lo
     if not len(hashes) or not len(probes):
         none = np.empty(0, dtype=np.int64)
         return none, none, none
+    # First the rows of each hash, then, for all probes at once, the part of them whose times are in the range.
     first = np.searchsorted(hashes, probes)
     probe = np.flatnonzero(hashes[np.minimum(first, len(hashes) - 1)] == probes)
     if not len(probe):
@@ -175,7 +176,7 @@ def materialize(segment: Segment, kept: Longs | None) -> Segment:
         batches=None if segment.batches is None else segment.batches[places],
         least=int(times.min()),
         greatest=int(times.max()),
-        bytes=rows.nbytes + 16 * len(places),
+        bytes=rows.nbytes + 16 * len(places),  # a hash and a time of 8 bytes each
     )
 
 
@@ -188,6 +189,7 @@ def merge_segments(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
     """Return one segment with the rows of several, and the order in which their rows were merged."""
     hashes = np.concatenate([s.hashes for s in segments])
     times = np.concatenate([s.times for s in segments])
+    # Kept for each row: the order of eviction and redrive depend on the batch of a row.
     batches = np.concatenate([s.batch_of(np.arange(len(s))) for s in segments])
     order = sort_order(hashes, times)
     rows = combine_table(pa.concat_tables([s.rows for s in segments]))
@@ -200,7 +202,7 @@ def merge_segments(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
         batches=batches[order],
         least=min(s.least for s in segments),
         greatest=max(s.greatest for s in segments),
-        bytes=rows.nbytes + 20 * len(order),
+        bytes=rows.nbytes + 20 * len(order),  # and 4 bytes for the batch
     )
     return one, order
 
@@ -208,7 +210,7 @@ def merge_segments(segments: Sequence[Segment]) -> tuple[Segment, Longs]:
 def find_merge_start(sizes: Sequence[int]) -> int:
     """Return the first segment to merge, so that each row is rewritten a logarithmic number of times.
 
-    The newest four are merged, with each older one that is not larger than twice what follows it.
+    The newest four are merged, with each older one of at most twice the size of all that follow it.
 
     >>> find_merge_start([900, 100, 10, 10, 10, 10, 10, 10, 10])
     1

@@ -7,16 +7,16 @@ adds only the pairs across them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.streams.kernel.emit import DeferredPairs, Pairs, exceeds_known_pairs
+from weft.streams.kernel.emit import DeferredPairs, PairPiece, Pairs, exceeds_known_pairs
 from weft.streams.kernel.keys import number_keys
-from weft.streams.kernel.pairs import Matching, evaluate_residual, expand_ranges
+from weft.streams.kernel.pairs import Matching, evaluate_residual, expand_ranges, shift
 from weft.streams.kernel.segments import Longs, Segment
 from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, Clock, JoinTask
 from weft.streams.kernel.working import ActiveSide
@@ -67,6 +67,7 @@ def match_sessions(task: JoinTask, left: ActiveSide, right: ActiveSide, clock: C
     if rows is None:
         return []
     if task.final:
+        # A session is identified by its key and its start, which every row stores.
         keys = number_keys(task.keys, rows.pieces)
         _, inverse = np.unique(np.stack((keys, rows.start)), axis=1, return_inverse=True)
         numbers = inverse.reshape(-1)
@@ -81,7 +82,7 @@ def match_sessions(task: JoinTask, left: ActiveSide, right: ActiveSide, clock: C
             known.append(Pairs(matching=matching, known=((one, other),)))
     left.matches += count
     right.matches += count
-    return [DeferredPairs(find=partial(_repeat_pairs, find))] if exceeds_known_pairs(count) else known
+    return [DeferredPairs(find=find)] if exceeds_known_pairs(count) else known
 
 
 def _touched_rows(sides: tuple[ActiveSide, ActiveSide]) -> _SessionRows | None:
@@ -95,8 +96,7 @@ def _touched_rows(sides: tuple[ActiveSide, ActiveSide]) -> _SessionRows | None:
         for number, segment in enumerate(working.parts):
             place = np.minimum(np.searchsorted(hashes, segment.hashes), len(hashes) - 1)
             touched = hashes[place] == segment.hashes
-            live = working.live(number)
-            mine.append(np.flatnonzero(touched if live is None else touched & live))
+            mine.append(working.live_places(number, touched))
         chosen.append(mine)
     return _SessionRows.of(sides, chosen)
 
@@ -112,8 +112,7 @@ def _closing_rows(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], clock: C
         mine = []
         for number, spans in enumerate(working.sessions):
             over = spans[1] < below if mark != FOREVER else np.ones(spans.shape[1], dtype=np.bool_)
-            live = working.live(number)
-            mine.append(np.flatnonzero(over if live is None else over & live))
+            mine.append(working.live_places(number, over))
         chosen.append(mine)
     rows = _SessionRows.of(sides, chosen)
     return rows if len(rows.places) else None
@@ -132,7 +131,7 @@ def _assign_sessions(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], rows:
     reach = np.maximum.accumulate(key * len(ends) + rank.reshape(-1))
     furthest = ends[reach - key * len(ends)]
     cut = np.ones(len(order), dtype=np.bool_)
-    cut[1:] = (key[1:] != key[:-1]) | (start[1:] > _add_gap(furthest[:-1], task.reach.gap))
+    cut[1:] = (key[1:] != key[:-1]) | (start[1:] > shift(furthest[:-1], task.reach.gap))
     number = np.cumsum(cut) - 1
     firsts = np.flatnonzero(cut)
     lasts = np.append(firsts[1:], len(order)) - 1
@@ -140,10 +139,6 @@ def _assign_sessions(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], rows:
     numbers[order] = number
     _store_sessions(sides, rows, start[firsts][numbers], furthest[lasts][numbers])
     return numbers
-
-
-def _add_gap(times: Longs, gap: int) -> Longs:
-    return np.asarray(np.minimum(times, FOREVER - gap) + gap)
 
 
 def _store_sessions(sides: tuple[ActiveSide, ActiveSide], rows: _SessionRows, start: Longs, end: Longs) -> None:
@@ -166,6 +161,7 @@ def _new_pairs(rows: _SessionRows, numbers: Longs) -> Iterator[tuple[Longs, Long
     new_right, old_right = theirs[rows.is_new[theirs]], theirs[~rows.is_new[theirs]]
     yield from _cross_pairs(numbers, new_left, theirs)
     yield from _cross_pairs(numbers, old_left, new_right)
+    # Old rows that were apart before and are in one session now: a new row has closed the gap between them.
     merged = _is_merged(rows, numbers)
     for one, other in _cross_pairs(numbers, old_left[merged[old_left]], old_right[merged[old_right]]):
         apart = rows.start[one] != rows.start[other]
@@ -196,21 +192,20 @@ def _cross_pairs(numbers: Longs, ours: Longs, theirs: Longs) -> Iterator[tuple[L
 
 
 Segments = tuple[Segment, ...]
-Piece = tuple[int, int, Matching, Longs, Longs]
 
 
 def _iter_pairs(
     task: JoinTask, sides: tuple[Segments, Segments], rows: _SessionRows, numbers: Longs
-) -> Iterator[Piece]:
+) -> Iterator[PairPiece]:
     """Yield the pairs to emit in this batch by segments, after the residual condition."""
     everyone = np.arange(len(numbers))
     if task.final:
         pairs = _cross_pairs(numbers, everyone[rows.is_left], everyone[~rows.is_left])
     else:
         pairs = _new_pairs(rows, numbers)
-    none = np.empty(0, dtype=np.int64)
     left, right = sides
     for ours, theirs in pairs:
+        # Output and flags are by segment, so the pairs are split by the two segments of their rows.
         code = rows.part[ours] * len(right) + rows.part[theirs]
         for number in np.unique(code):
             mine = np.flatnonzero(code == number)
@@ -220,12 +215,4 @@ def _iter_pairs(
                 true = evaluate_residual(task.residual, left[here], one, right[there], other)
                 one, other = one[true], other[true]
             if len(one):
-                matching = Matching(
-                    task=task, left=left[here], right=right[there], probe_side="left", probe=none, start=none, stop=none
-                )
-                yield here, there, matching, one, other
-
-
-def _repeat_pairs(find: Callable[[], Iterator[Piece]]) -> Iterator[tuple[Matching, Longs, Longs]]:
-    for _, _, matching, one, other in find():
-        yield matching, one, other
+                yield here, there, Matching(task=task, left=left[here], right=right[there]), one, other

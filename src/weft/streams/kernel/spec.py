@@ -21,12 +21,12 @@ FOREVER = 2**63 - 1
 NEVER = -(2**63)
 """A clock before all times: the side has had no row yet."""
 MAX_GROUP_BYTES = 2 * 1024**3
-"""Most bytes that the state of a group and its rows of one batch may have together."""
+"""The maximum number of bytes of the state of a group and its rows of one batch together."""
 
 MATCHED, EXPIRED, PADDED, GONE = 1, 2, 4, 8
 """Bits of a row's flag: has matched; kept for redrive only; was emitted as unmatched; is removed."""
 PAIR, LEFT_UNMATCHED, RIGHT_UNMATCHED = 0, 1, 2
-"""What the column ``kind`` of the output holds."""
+"""The values of the column ``kind`` of the output."""
 
 Side = Literal["left", "right"]
 StreamHow = Literal["inner", "left", "right", "full"]
@@ -78,7 +78,7 @@ class Reach:
     size: int = 0
     slide: int = 0  # of tumbling windows: their size, or 0
     gap: int = 0
-    per_window: bool = False  # sliding: a row for each shared window instead of one a pair
+    per_window: bool = False  # sliding: a row for each shared window instead of one for each pair
 
     @property
     def has_windows(self) -> bool:
@@ -92,6 +92,7 @@ class Reach:
         >>> Reach(kind="tumbling", size=60).least, Reach(kind="interval", lower=-5, upper=9).least
         (-59, -5)
         """
+        # Windows are half open, so the times of two rows in one window differ by less than its size.
         return 1 - self.size if self.has_windows else self.lower
 
     @property
@@ -126,7 +127,7 @@ class SideTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:
-    """A condition on pairs beside keys and time, in one of two forms.
+    """A condition on pairs besides keys and time, in one of two forms.
 
     ``program`` is prefix code that runs on whole columns: ``("ref", "left" | "right", child)``,
     ``("lit", value, type)`` with the type as `weft.core.types` writes it, ``(op, a, b)`` with op of
@@ -229,7 +230,7 @@ class SideStats:
 # of the files that it lists.  Files of earlier versions have none and are used unchecked.
 CHECKSUM = "checksum"
 _CHECKED = "_weft_checked"
-"""Module that holds the files a process has checked; nothing else lives as long as a worker."""
+"""The name of a module without code that holds the files that a process has checked."""
 
 
 def checksum(content: Any) -> str:
@@ -256,7 +257,7 @@ def is_intact(document: Mapping[str, Any]) -> bool:
 
 
 def _document_checksum(document: Mapping[str, Any]) -> str:
-    # Compare what JSON reads back: keys are strings then, and tuples are lists.
+    # Compare what JSON reads back: in it, keys are strings and tuples are lists.
     rest = json.loads(json.dumps({k: v for k, v in document.items() if k != CHECKSUM}))
     return checksum(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
 
@@ -266,6 +267,7 @@ def checked_files() -> dict[str, dict[str, str]]:
 
     Files of the state never change, so a process that joins many batches reads each of them in full once.
     """
+    # The kernel is unpickled by value for each task, so a variable of this module would start empty each time.
     module: Any = sys.modules.setdefault(_CHECKED, ModuleType(_CHECKED))
     if not hasattr(module, "files"):
         module.files = {}

@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -68,7 +68,7 @@ class StateStore:
         """Return the content of a file as a buffer, memory mapped where that is possible."""
         try:
             if self.is_local:
-                if Path(self.path(name)).stat().st_size == 0:
+                if Path(self.path(name)).stat().st_size == 0:  # an empty file cannot be memory mapped
                     return pa.py_buffer(b"")
                 return pa.memory_map(self.path(name)).read_buffer()
             with self.fs.open_input_file(self.path(name)) as file:
@@ -110,8 +110,10 @@ class StateStore:
             self._place_far(staging, name)
             return
         folder = Path(self.path(staging))
+        # Content before the name: after a power failure, a folder that has its final name is complete.
         _sync_all([folder, *folder.iterdir()])
         try:
+            # Attempts of one task write the same state, so it does not matter whose folder stays.
             os.rename(self.path(staging), self.path(name))  # noqa: PTH104  # fails if the folder exists
         except OSError:
             if not Path(self.path(name)).is_dir():
@@ -125,6 +127,7 @@ class StateStore:
             try:
                 self.fs.move(self.path(staging), self.path(name))
             except OSError:
+                # Another attempt may have been faster, between the check and the move.
                 if not self._is_there(name):
                     raise
             else:
@@ -227,6 +230,7 @@ def open_group(
 def _check_files(place: GroupFolder, index: dict[str, Any]) -> None:
     """Raise W2202 if a state file does not match its checksum; files of earlier versions have none."""
     sums: dict[str, str] = index.get("sums") or {}
+    # Replaced rather than extended below: what a worker remembers must not grow with the number of batches.
     key = place.places.path(f"{place.folder}/{place.group}")
     known = checked_files().get(key, {})
     for path, expected in sums.items():
@@ -239,6 +243,7 @@ def _check_files(place: GroupFolder, index: dict[str, Any]) -> None:
 def _open_side(place: GroupFolder, index: dict[str, Any], side: Side, schema: Any) -> SideState:
     segments = [_open_segment(place, entry, schema) for entry in index["segments"] if entry["side"] == side]
     sizes = [len(s) for s in segments]
+    # Segments never change but flags do, so those of all segments are one small file that is written anew.
     flags_path = index["flags"].get(side) or ""
     flags = _read_array(place, flags_path, np.uint8, (sum(sizes),))
     sessions_path = index["sessions"].get(side)
@@ -291,7 +296,7 @@ def _open_segment(place: GroupFolder, entry: dict[str, Any], schema: Any) -> Seg
     return Segment(
         hashes=table.column(HASH).chunk(0).to_numpy(),
         times=table.column(TIME).chunk(0).to_numpy(),
-        rows=rows.cast(schema) if rows.schema != schema else rows,
+        rows=rows.cast(schema) if rows.schema != schema else rows,  # only nullability can differ
         batch=entry["batch"],
         batches=table.column(BATCH).chunk(0).to_numpy() if BATCH in own else None,
         path=entry["path"],
@@ -305,6 +310,8 @@ def save_group(
     place: GroupFolder, state: GroupState, rejects: Sequence[RejectRows] = (), *, watermark: int
 ) -> GroupState:
     """Write the state of a group after a batch and return it with the paths of its files."""
+    # Rejects come first: after a crash the batch is repeated and replaces its files; a state without them would
+    # have dropped the rows already.
     save_rejects(place, rejects, state.batch, watermark)
     staging = place.places.folder(place.folder)
     left, right = (_save_side(place, staging, state, side) for side in SIDES)
@@ -357,19 +364,15 @@ def _collect_sums(place: GroupFolder, staging: str, state: GroupState) -> dict[s
     """Return the checksums of all files of a state; files of earlier versions have none."""
     own = f"{place.name(state.batch)}/"
     sums = {}
-    for path in _list_files(state):
+    sides = (state.left, state.right)
+    paths = [s.path for side in sides for s in side.segments]
+    paths += [path for side in sides for path in (side.flags_path, side.sessions_path, side.seen_path) if path]
+    for path in paths:
         if path.startswith(own):
             sums[path] = place.places.checksum(f"{staging}/{path.removeprefix(own)}")
         elif path in state.sums:
             sums[path] = state.sums[path]
     return sums
-
-
-def _list_files(state: GroupState) -> Iterator[str]:
-    """Yield the paths of all files of a state."""
-    for mine in (state.left, state.right):
-        yield from (s.path for s in mine.segments)
-        yield from (path for path in (mine.flags_path, mine.sessions_path, mine.seen_path) if path)
 
 
 def _storage_table(segment: Segment) -> Any:
@@ -428,16 +431,7 @@ def read_waiting(place: GroupFolder, batch: int) -> list[RejectRows]:
         for segment, flags in zip(mine.segments, mine.flags, strict=True):
             places = np.flatnonzero((flags & (DEAD | MATCHED)) == 0)
             if len(places):
-                waiting.append(
-                    RejectRows(
-                        side=side,
-                        reason="ABANDONED",
-                        times=segment.times[places],
-                        matched=np.zeros(len(places), dtype=np.bool_),
-                        raw=None,
-                        rows=segment.rows.take(pa.array(places)),
-                    )
-                )
+                waiting.append(RejectRows.of(side, "ABANDONED", segment, places))
     return waiting
 
 
@@ -447,5 +441,6 @@ def save_rejects(place: GroupFolder, rejects: Sequence[RejectRows], batch: int, 
         mine = [r for r in rejects if r.side == side]
         if mine:
             table = reject_table(mine, batch=batch, group=place.group, watermark=watermark)
+            # The name has no random part, so that a repeated batch replaces the file instead of adding one.
             name = f"rejects/{side}/{batch}-j{place.join}-{place.group}.parquet"
             place.places.place_file(name, partial(pq.write_table, table, write_page_checksum=True))

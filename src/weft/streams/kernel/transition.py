@@ -99,11 +99,11 @@ def step(
 ) -> StepResult:
     """Process one batch of a group; `watermark` is ``NEVER`` while there is none."""
     sides = []
-    for side, arrivals in (("left", left), ("right", right)):
-        name: Side = "left" if side == "left" else "right"
-        before, rules = state.side(name), task.side(name)
+    arrived: tuple[tuple[Side, Arrivals], ...] = (("left", left), ("right", right))
+    for side, arrivals in arrived:
+        before, rules = state.side(side), task.side(side)
         admitted = admit(
-            name,
+            side,
             rules,
             arrivals,
             before.seen,
@@ -112,13 +112,15 @@ def step(
             watermark=watermark,
             wall_clock=wall_clock,
         )
-        sides.append(ActiveSide.of(name, rules, before, admitted))
+        sides.append(ActiveSide.of(side, rules, before, admitted))
     ours, theirs = sides
     blocks: list[Pairs | DeferredPairs | UnmatchedRows] = [*_emit_null_keys(ours), *_emit_null_keys(theirs)]
-    if task.reach.kind == "session":
+    if task.reach.kind == "session":  # not a range of times: other rows of the key decide which rows match
         blocks += match_sessions(task, ours, theirs, clock)
     else:
         blocks += _match_rows(task, ours, theirs, state.clock, clock)
+    # Matching comes before expiry, so that a row still matches the rows that arrive in the batch in which it expires;
+    # limits come last, so that nothing is evicted that leaves the state anyway.
     blocks += expire_rows(task, ours, clock)
     blocks += expire_rows(task, theirs, clock)
     for working in sides:
@@ -147,6 +149,7 @@ def _emit_null_keys(working: ActiveSide) -> Iterator[UnmatchedRows]:
 def _match_rows(task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock) -> Iterator[Pairs]:
     """Yield the pairs to emit in this batch and set the flags of their rows."""
     remembered = 0
+    # Masks of now: pairs may be computed again when the output is read, after rows have expired.
     live = ([left.live(p) for p in range(len(left.parts))], [right.live(p) for p in range(len(right.parts))])
     for here, there, side, places, (after, until) in _probes(task, left, right, before, clock):
         probing = left if side == "left" else right
@@ -188,6 +191,7 @@ Probe = tuple[int, int, Side, Longs | None, tuple[int, int]]
 def _probes(task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock) -> Iterator[Probe]:
     """Yield (left part, right part, side that probes, its rows, ends of windows): each pair of parts once."""
     if not task.final:
+        # New left rows against all right rows, also the new ones; new right rows against old left rows only.
         left.lookups += len(left.parts[left.fresh])
         right.lookups += len(right.parts[right.fresh])
         for part in range(len(right.parts)):
@@ -202,6 +206,7 @@ def _probes(task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, 
             continue
         left.lookups += len(places)
         for there in range(len(right.parts)):
+            # Windows that closed in an earlier batch have emitted their pairs, except those of rows that are new.
             is_new = here == left.fresh or there == right.fresh
             after = NEVER if is_new or task.reach.kind == "interval" else before.least
             yield here, there, "left", places, (after, until)
@@ -225,7 +230,7 @@ def _closing(task: JoinTask, segment: Segment, before: Clock, clock: Clock, *, i
 
 def _finish_side(working: ActiveSide, came: int) -> SideState:
     """Return the state of the side after the batch, with its counters."""
-    matched = working.matched()
+    matched = working.matched()  # before compaction: it compares flags part by part
     segments, flags, sessions, laid = _compact(working)
     before, admitted = working.before, working.admitted
     same_seen = admitted.seen is before.seen
@@ -263,17 +268,14 @@ def _compact(working: ActiveSide) -> tuple[list[Segment], list[Flags], list[Long
     changed = False
     for part, segment in enumerate(working.parts):
         mine = working.flags[part]
-        gone = (mine & GONE) != 0 if working.changed[part] or part < working.fresh else mine != 0
+        gone = (mine & GONE) != 0
         stay = len(segment) - int(np.count_nonzero(gone))
         if not stay:
             changed = changed or part < working.fresh
             continue
-        if stay == len(segment):
-            kept = None
-        elif part == working.fresh or 2 * stay < len(segment):
-            kept = np.flatnonzero(~gone)
-        else:
-            kept = None
+        # An old segment is a file: it is written again only when that removes more than half of its rows.
+        is_sparse = part == working.fresh or 2 * stay < len(segment)
+        kept = np.flatnonzero(~gone) if stay < len(segment) and is_sparse else None
         changed = changed or kept is not None or segment.order is not None
         segments.append(materialize(segment, kept))
         flags.append(mine if kept is None else mine[kept])
@@ -309,8 +311,8 @@ def _merge(segments: list[Segment], flags: list[Flags], sessions: list[Longs]) -
 
 def _update_stats(working: ActiveSide, segments: list[Segment], flags: list[Flags], live: int) -> SideStats:
     old, admitted = working.before.stats, working.admitted
-    times = [t for t in (old.max_time, admitted.max_time) if t is not None]
-    first = [t for t in (old.min_time, admitted.min_time) if t is not None]
+    greatest = [t for t in (old.max_time, admitted.max_time) if t is not None]
+    least = [t for t in (old.min_time, admitted.min_time) if t is not None]
     return replace(
         old,
         records_stored=old.records_stored + len(working.parts[working.fresh]),
@@ -325,17 +327,14 @@ def _update_stats(working: ActiveSide, segments: list[Segment], flags: list[Flag
         missing_key_count=old.missing_key_count + admitted.missing_keys,
         missing_time_count=old.missing_time_count + admitted.missing_times,
         limit_hits=old.limit_hits + working.limit_hits,
-        min_time=min(first) if first else None,
-        max_time=max(times) if times else None,
+        min_time=min(least, default=None),
+        max_time=max(greatest, default=None),
         max_lateness=max(old.max_lateness, admitted.max_lateness),
     )
 
 
 def _count_keys(segments: list[Segment], flags: list[Flags]) -> int:
-    """Return the number of distinct keys of the live rows, by their hashes.
-
-    The largest segment is in order already; only the others are sorted together and looked up in it.
-    """
+    """Return the number of distinct keys of the live rows, by their hashes."""
     distinct = []
     for segment, mine in zip(segments, flags, strict=True):
         live = (mine & DEAD) == 0
@@ -343,6 +342,7 @@ def _count_keys(segments: list[Segment], flags: list[Flags]) -> int:
     distinct = sorted((hashes for hashes in distinct if len(hashes)), key=len)
     if not distinct:
         return 0
+    # Each segment is in order already, so only the smaller ones are sorted together and looked up in the largest.
     largest, rest = distinct[-1], distinct[:-1]
     if not rest:
         return len(largest)
@@ -365,7 +365,7 @@ def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, groups: in
         suggested = groups * -(-2 * size // most)
         raise KernelProblem(
             "W2211",
-            f"a group of keys has {size:,} bytes of state and new rows, {most:,} is the most a task may hold",
-            f"begin again with --fresh and SET 'groups' = '{suggested}', or read less at a time "
-            "('max.files.per.trigger'); one key with most of the rows needs a narrower bound",
+            f"a group of keys has {size:,} bytes of state and new rows; the maximum for a task is {most:,}",
+            f"start again with --fresh and SET 'groups' = '{suggested}', or read less in each batch "
+            "('max.files.per.trigger'); if one key has most of the rows, narrow the bound of the join",
         )

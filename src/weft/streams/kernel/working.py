@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from weft.streams.kernel.emit import UnmatchedRows
-from weft.streams.kernel.gate import Admitted, RejectRows
+from weft.streams.kernel.gate import Admitted, RejectRows, format_rows
 from weft.streams.kernel.keys import number_keys, rank_by_content
 from weft.streams.kernel.pairs import expiry_threshold
 from weft.streams.kernel.segments import DEAD, Flags, Longs, Segment
@@ -103,8 +103,14 @@ class ActiveSide:
         dead = self.flags[part] & DEAD
         return np.asarray(dead == 0) if dead.any() else None
 
+    def live_places(self, part: int, mask: Mask) -> Longs:
+        """Return the positions of the rows of a mask that can still match."""
+        live = self.live(part)
+        return np.flatnonzero(mask if live is None else mask & live)
+
     def set(self, part: int, places: Longs | Mask, bits: int) -> None:
         """Set bits of some rows' flags."""
+        # Copied once: the array belongs to the state before the batch, and may be a read-only file in memory.
         if not self.changed[part]:
             self.flags[part] = self.flags[part].copy()
             self.changed[part] = True
@@ -134,10 +140,12 @@ def expire_rows(task: JoinTask, working: ActiveSide, clock: Clock) -> list[Unmat
             working.expired += int(np.count_nonzero(over))
             working.unmatched += len(lonely)
             if over.any():
+                # An expired row stays for `join.retention`, so that late rows can be matched with it afterwards.
                 working.set(part, over, EXPIRED if keeps else GONE)
             if outer and len(lonely):
                 working.set(part, lonely, PADDED)
-                blocks.append(_unmatched_block(working.side, segment, lonely))
+                rows, places, times = segment.rows, segment.places(lonely), segment.times[lonely]
+                blocks.append(UnmatchedRows(side=working.side, rows=rows, places=places, times=times))
         if keeps:
             gone = _expired_mask(task, working, part, clock, working.task.retention)
             gone = None if gone is None else gone & ((working.flags[part] & DEAD) == EXPIRED)
@@ -163,26 +171,10 @@ def _expired_mask(task: JoinTask, working: ActiveSide, part: int, clock: Clock, 
     return np.asarray(times < below)
 
 
-def _unmatched_block(side: Side, segment: Segment, places: Longs) -> UnmatchedRows:
-    return UnmatchedRows(side=side, rows=segment.rows, places=segment.places(places), times=segment.times[places])
-
-
-def evicted_rows(working: ActiveSide, part: int, places: Longs) -> RejectRows:
-    """Return rows that a limit evicts, with whether they had matched."""
-    segment = working.parts[part]
-    return RejectRows(
-        side=working.side,
-        reason="EVICTED",
-        times=segment.times[places],
-        matched=np.asarray((working.flags[part][places] & MATCHED) != 0),
-        raw=None,
-        rows=segment.rows.take(pa.array(segment.places(places))),
-    )
-
-
 def apply_limits(working: ActiveSide, keys: tuple[str, ...]) -> None:
     """Evict rows until the limits of the side hold: the oldest by (time, batch, content) first."""
     limits = working.task.limits
+    # Keys first: rows that they lose no longer count against the limit of the side.
     if limits.max_rows_per_key is not None:
         _limit_keys(working, keys, limits.max_rows_per_key)
     if limits.max_state_rows is not None:
@@ -214,6 +206,7 @@ class _LiveRows:
         equal = np.logical_and.reduce([column[1:] == column[:-1] for column in sorted_])
         if not equal.any():
             return order
+        # Rows with equal times are ranked by content, so that a repeated batch evicts the same rows.
         tied = np.zeros(len(order), dtype=np.bool_)
         tied[1:] |= equal
         tied[:-1] |= equal
@@ -253,14 +246,16 @@ def _evict(working: ActiveSide, held: _LiveRows, chosen: Longs, option: str, mos
     if working.task.limits.eviction == "fail":
         raise KernelProblem(
             "W2209",
-            f"{working.task.name} holds {len(chosen)} rows more than '{option}' = '{most}' allows",
-            "nothing of the batch is committed; raise the limit, narrow the bound of the join, "
-            "or let the oldest rows go with 'join.eviction' = 'oldest'",
+            f"{working.task.name} has {format_rows(len(chosen))} more than '{option}' = '{most}' allows",
+            "nothing of the batch is committed; increase the limit, narrow the bound of the join, "
+            "or evict the oldest rows with 'join.eviction' = 'oldest'",
         )
     working.limit_hits += 1
     working.evicted_all += len(chosen)
-    for part in np.unique(held.part[chosen]):
+    for part in np.unique(held.part[chosen]).tolist():
         places = np.sort(held.places[chosen[held.part[chosen] == part]])
-        working.rejects.append(evicted_rows(working, int(part), places))
-        working.evicted += int(np.count_nonzero((working.flags[part][places] & MATCHED) == 0))
-        working.set(int(part), places, GONE)
+        matched = np.asarray((working.flags[part][places] & MATCHED) != 0)
+        working.rejects.append(RejectRows.of(working.side, "EVICTED", working.parts[part], places, matched))
+        # The ledger counts every row once, and those with a match were counted when they matched.
+        working.evicted += int(np.count_nonzero(~matched))
+        working.set(part, places, GONE)
