@@ -86,14 +86,14 @@ def test_two_groups_whose_mistakes_cancel_out_are_found(checkpoint: Checkpoint) 
 
 def test_counts_that_go_back_stop_the_batch() -> None:
     before: Ledger = FrozenMap(left=counts(in_=5, matched=5))
-    with pytest.raises(StreamError, match="goes back in batch 3: in was 5 and is 4") as caught:
+    with pytest.raises(StreamError, match="decreases in batch 3: in was 5 and is 4") as caught:
         check_total(FrozenMap(left=counts(in_=4, matched=4)), 3, before)
     assert caught.value.code == "W2210"
 
 
 def test_a_batch_whose_counts_go_back_is_not_committed(checkpoint: Checkpoint) -> None:
     commit_batch(checkpoint, 0, [index(counts(in_=5, matched=5))], heartbeat=BEAT)
-    with pytest.raises(StreamError, match="goes back in batch 1"):
+    with pytest.raises(StreamError, match="decreases in batch 1"):
         commit_batch(checkpoint, 1, [index(counts(in_=4, matched=4))], heartbeat=replace(BEAT, batch=1))
     assert last_batch(checkpoint) == 0
 

@@ -29,12 +29,56 @@ from weft.streams.checkpoint.ledger import (
     sum_counts,
     sum_stats,
 )
-from weft.streams.checkpoint.manifest import Heartbeat, Ledger, Manifest, Move, last_manifest, write_manifest
+from weft.streams.checkpoint.manifest import (
+    Heartbeat,
+    Ledger,
+    Manifest,
+    Move,
+    last_manifest,
+    read_heartbeat,
+    write_heartbeat,
+    write_manifest,
+)
+from weft.streams.kernel.spec import FOREVER, Clock
+from weft.streams.plan.clocks import compute_clocks, compute_watermark
+from weft.streams.plan.resolved import StatementPlan
 
 STAGING = ".weft-staging"
 """Folder in a sink with the files of uncommitted batches; readers ignore it."""
 
-_HEARTBEATS = 100
+_HEARTBEATS = 100  # kept for `status` and for questions about recent batches
+
+
+def decide_heartbeat(
+    checkpoint: Checkpoint,
+    plan: StatementPlan,
+    batch: int,
+    before: Manifest | None,
+    *,
+    idle: FrozenMap[str, Any],
+    wall_clock: int,
+    final: bool,
+) -> Heartbeat:
+    """Return the watermark and clocks of a batch: those of its first attempt, else new ones, which are written."""
+    known = read_heartbeat(checkpoint, batch)
+    # A repeated batch must give the same rows.  A flush and a batch with rows are different batches of one number.
+    if known is not None and known.final == final:
+        return known
+    earlier = before or Manifest(batch=-1)
+    watermark = compute_watermark(plan, earlier.max_times, earlier.watermark, idle=tuple(idle))
+    past = tuple(Clock(left=left, right=right) for left, right in earlier.clocks)
+    now = compute_clocks(plan, FOREVER if final else watermark, past)
+    heartbeat = Heartbeat(
+        batch=batch,
+        wall_clock=wall_clock,
+        watermark=watermark,
+        clocks=tuple((c.left, c.right) for c in now),
+        idle=idle,
+        final=final,
+    )
+    # On disk before it is used: rows that were late for the first attempt must be late for the second.
+    write_heartbeat(checkpoint, heartbeat)
+    return heartbeat
 
 
 def commit_batch(
@@ -58,13 +102,17 @@ def commit_batch(
     `read` is what Spark planned the batch to read.
     """
     group_indexes = tuple(indexes)
+    # Spark runs one batch at a time and the lock keeps other processes out, so nothing else commits meanwhile.
     before = before or last_manifest(checkpoint) or Manifest(batch=-1)
     for index in group_indexes:
         check_group(index)
     joined = sum_counts(group_indexes)
-    ledger = add_ledgers(joined, add_ledgers(_table_counts(before.ledger, joined), tables))
+    # The kernel counts from the first batch on, joins with tables count each batch: theirs are carried over.
+    carried: Ledger = FrozenMap({side: counts for side, counts in before.ledger.items() if side not in joined})
+    ledger = add_ledgers(joined, add_ledgers(carried, tables))
     check_total(ledger, batch, before.ledger)
     crash_point("stream_counted")
+    # A manifest that survives a power cut must not list files that do not.
     _sync(checkpoint, group_indexes, staged)
     written = sum(m.rows or 0 for m in staged) if rows is None else rows
     arrived = _count_arrivals(ledger, before.ledger, inputs)
@@ -87,8 +135,10 @@ def commit_batch(
     )
     write_manifest(checkpoint, manifest)
     crash_point("stream_manifest")
+    # After the manifest: were the files visible before it, a repeated batch would write their rows a second time.
     finish_moves(manifest)
     crash_point("stream_renamed")
+    # Last: until the manifest exists, a repeated batch starts from this state.
     remove_unused_state(checkpoint, group_indexes, before)
     remove_path(checkpoint.heartbeat_file(batch - _HEARTBEATS))
     crash_point("stream_cleaned")
@@ -104,6 +154,7 @@ def finish_moves(manifest: Manifest) -> None:
     folders: set[Path] = set()
     for move in manifest.sink:
         if move.source.exists():
+            # After a power cut both names may exist: they are one file, and only the staged name has to go.
             _rename(move)
             folders.add(move.to.parent)
             crash_point("stream_renaming")
@@ -111,6 +162,7 @@ def finish_moves(manifest: Manifest) -> None:
             raise damaged_file(
                 move.source, f"batch {manifest.batch} lists it and it is neither staged nor at {str(move.to)!r}"
             )
+    # Before the staging folders go, or a power cut could lose both names of a file.
     for folder in folders:
         sync_path(folder)
     for staging in {move.source.parent for move in manifest.sink}:
@@ -126,6 +178,7 @@ def remove_unused_state(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], b
         listed.add(f"{index.batch}/{index.group}")
         listed.update(name.rpartition("/")[0] for name in index.files)
     for join, listed in kept.items():
+        # Files are shared: an index lists files of earlier batches that did not change since.
         for folder in checkpoint.join_state(join).glob("*/*"):
             if f"{folder.parent.name}/{folder.name}" not in listed:
                 remove_path(folder)
@@ -157,11 +210,6 @@ def check_open(checkpoint: Checkpoint, statement: str) -> None:
         )
 
 
-def _table_counts(before: Ledger, joined: Ledger) -> Ledger:
-    """Return the counts of joins with tables, which are carried over between batches."""
-    return FrozenMap({side: counts for side, counts in before.items() if side not in joined})
-
-
 def _count_arrivals(ledger: Ledger, before: Ledger, inputs: Mapping[str, str]) -> FrozenMap[str, int]:
     arrivals: dict[str, int] = {}
     for side, alias in inputs.items():
@@ -185,6 +233,7 @@ def _rename(move: Move) -> None:
 
 def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[Move, ...]) -> None:
     """Sync everything that a manifest lists before it is written: files and their folders."""
+    # The kernel syncs its own files, on the worker; the folders above them are shared by all groups.
     sync_staged(staged)
     folders = {checkpoint.root, checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}
     folders |= {checkpoint.join_state(index.join) for index in indexes}
@@ -197,6 +246,7 @@ def sync_staged(staged: Iterable[Move]) -> None:
     """Sync staged files and their folders up to the folder of the sink."""
     folders: set[Path] = set()
     for move in staged:
+        # Spark closes its files without a sync.
         sync_path(move.source)
         sink = move.to.parent
         folders |= {f for f in move.source.parents if f == sink or sink in f.parents} | {sink.parent}

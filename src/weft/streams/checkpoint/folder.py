@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from weft.core.documents import Document
 from weft.core.fingerprint import fingerprint
@@ -37,6 +37,7 @@ FORMAT = 1
 ENGINE = "kernel"
 _CURRENT = "current.json"
 _ABOVE = 4  # of <workspace>/.weft/streams/<job>/<statement>
+_D = TypeVar("_D", bound=Document)
 FRESH = "begin again with `--fresh`, or restore the checkpoint from a backup"
 
 
@@ -53,14 +54,16 @@ def write_document(path: Path, value: Mapping[str, Any]) -> None:
             json.dump(with_checksum(thaw(value)), out, indent=1, ensure_ascii=False, allow_nan=False)
             out.write("\n")
             out.flush()
+            # The content reaches the disk before the name: after a power cut a rename without it shows an empty file.
             os.fsync(out.fileno())
         beside.replace(path)
     except OSError:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
+    # A rename survives a power cut only once its folder is synced; the entry of a new folder is in the folder above.
     sync_path(path.parent)
-    if is_first:  # the entry of a new folder too
+    if is_first:
         sync_path(path.parent.parent)
 
 
@@ -80,6 +83,14 @@ def read_document(path: Path) -> dict[str, Any]:
     return document
 
 
+def parse_record(kind: type[_D], document: Mapping[str, Any], path: Path) -> _D:
+    """Return a document as a record; raise `StreamError` W2202 if it lacks a field."""
+    try:
+        return kind.from_dict(document)
+    except TypeError as cause:
+        raise damaged_file(path, str(cause)) from cause
+
+
 def damaged_file(path: Path, why: str) -> StreamError:
     """Return the error for a checkpoint file that cannot be used."""
     return StreamError(f"{str(path)!r} cannot be used: {why}", code="W2202", help=f"the checkpoint is damaged: {FRESH}")
@@ -97,9 +108,25 @@ def sync_path(folder: Path) -> None:
 def remove_path(path: Path) -> None:
     """Remove a file or folder if it exists."""
     if path.is_dir() and not path.is_symlink():
+        # Tasks of a killed process may still write here; what remains is removed by the next start.
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+class _HasRoot(Protocol):
+    @property
+    def root(self) -> Path: ...
+
+
+class Below:
+    """An attribute of a class with a `root`: the path of that name below it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: _HasRoot, _kind: object = None) -> Path:
+        return owner.root / self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,60 +135,31 @@ class Checkpoint:
 
     root: Path
 
+    job_file = Below("job.json")
+    """Document with the plan that the state belongs to."""
+    spark = Below("spark")
+    """Spark's own checkpoint: offsets and sources."""
+    state = Below("state")
+    """State of all joins."""
+    rejects = Below("rejects")
+    """Rejected rows."""
+    tables = Below("tables")
+    """Copies of the tables that the statement joins."""
+    memory = Below("memory")
+    """Rows of a sink of connector ``memory``."""
+    redriven = Below("redriven")
+    """Records of redrives."""
+    commits = Below("commits")
+    """One manifest for each batch."""
+    heartbeats = Below("heartbeats")
+    """One heartbeat for each batch."""
+    sealed_file = Below("sealed.json")
+    """Exists once the input has ended and all rows are emitted."""
+
     @property
     def name(self) -> str:
         """Name of the folder, ``<fingerprint>-<n>``."""
         return self.root.name
-
-    @property
-    def job_file(self) -> Path:
-        """Document with the plan that the state belongs to."""
-        return self.root / "job.json"
-
-    @property
-    def spark(self) -> Path:
-        """Spark's own checkpoint: offsets and sources."""
-        return self.root / "spark"
-
-    @property
-    def state(self) -> Path:
-        """State of all joins."""
-        return self.root / "state"
-
-    @property
-    def rejects(self) -> Path:
-        """Rejected rows."""
-        return self.root / "rejects"
-
-    @property
-    def tables(self) -> Path:
-        """Copies of the tables that the statement joins."""
-        return self.root / "tables"
-
-    @property
-    def memory(self) -> Path:
-        """Rows of a sink of connector ``memory``."""
-        return self.root / "memory"
-
-    @property
-    def redriven(self) -> Path:
-        """Records of redrives."""
-        return self.root / "redriven"
-
-    @property
-    def commits(self) -> Path:
-        """One manifest a batch."""
-        return self.root / "commits"
-
-    @property
-    def heartbeats(self) -> Path:
-        """One heartbeat a batch."""
-        return self.root / "heartbeats"
-
-    @property
-    def sealed_file(self) -> Path:
-        """Exists once the input has ended and all rows are emitted."""
-        return self.root / "sealed.json"
 
     @property
     def is_used(self) -> bool:
@@ -176,10 +174,6 @@ class Checkpoint:
     def join_state(self, join: int) -> Path:
         """Return the state folder of one join."""
         return self.state / f"j{join}"
-
-    def group_state(self, join: int, batch: int, group: int) -> Path:
-        """Return the state folder of one group after a batch."""
-        return self.join_state(join) / str(batch) / str(group)
 
     def commit_file(self, batch: int) -> Path:
         """Return the path of the manifest of a batch."""
@@ -220,6 +214,7 @@ def find_checkpoint(folder: Path) -> Checkpoint | None:
     """
     pointer = folder / _CURRENT
     if not pointer.exists():
+        # A start that was killed before `activate` leaves an unused checkpoint without a pointer: that is no damage.
         used = [c for c in list_checkpoints(folder) if c.is_used]
         if used:
             raise _missing_pointer_error(pointer, used)
@@ -285,21 +280,19 @@ def read_job_record(checkpoint: Checkpoint) -> JobRecord:
             code="W2202",
             help=f"run it with the version of Weft that made it ({document.get('weft') or 'not recorded'}), or {FRESH}",
         )
-    try:
-        return JobRecord.from_dict(document)
-    except TypeError as cause:
-        raise damaged_file(checkpoint.job_file, str(cause)) from cause
+    return parse_record(JobRecord, document, checkpoint.job_file)
 
 
 def create_checkpoint(folder: Path, record: JobRecord) -> Checkpoint:
     """Create a checkpoint of a statement; `activate` makes it the current one."""
     stem = fingerprint(dict(record.parts))[:12]
+    # A number, because a fresh start with the same plan must not reuse the folder of an earlier one.
     number = 1 + max((_parse_number(p, stem) for p in folder.glob(f"{stem}-*")), default=0)
     checkpoint = Checkpoint(folder / f"{stem}-{number}")
     created = record.created or time.time_ns() // 1000
     unique = fingerprint([checkpoint.name, str(folder.resolve()), created])[:8]
     write_document(checkpoint.job_file, replace(record, created=created, id=record.id or unique).to_dict())
-    # Sync up to the workspace: after a power cut the folders that lead to the checkpoint must exist.
+    # A power cut must not remove a folder that leads to the checkpoint: sync up to the workspace.
     for above in (folder, *folder.absolute().parents[:_ABOVE]):
         sync_path(above)
     return checkpoint
@@ -308,6 +301,7 @@ def create_checkpoint(folder: Path, record: JobRecord) -> Checkpoint:
 def activate(checkpoint: Checkpoint) -> None:
     """Make a checkpoint the current one of its statement, and keep the ids of all earlier ones."""
     folder = checkpoint.root.parent
+    # The ids name the output files of earlier checkpoints, also of those whose folders were removed by hand.
     write_document(folder / _CURRENT, {"checkpoint": checkpoint.name, "ids": list_ids(folder)})
 
 

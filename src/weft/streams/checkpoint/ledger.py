@@ -28,6 +28,7 @@ Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
 _GREATEST = frozenset({"max_time", "max_lateness"})
 _LEAST = frozenset({"min_time"})
+_DEFECT = "nothing of the batch is committed; keep the checkpoint and report it as a defect of Weft"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ def read_batch_indexes(checkpoint: Checkpoint, batch: int) -> tuple[GroupIndex, 
 def _parse_index(join: int, path: Path) -> GroupIndex:
     document = read_document(path)
     try:
+        # Optional files are missing or None in the index of a side that has none.
         files = [s["path"] for s in document["segments"]]
         for more in ("flags", "seen", "sessions"):
             files.extend(name for name in (document.get(more) or {}).values() if name)
@@ -120,13 +122,14 @@ def check_total(ledger: Ledger, batch: int, before: Ledger = EMPTY) -> None:
     for side, counts in ledger.items():
         if count_missing(counts):
             raise _unbalanced_error(side, f"batch {batch}", counts)
+        # All but `waiting`, which counts the rows of the moment, count from the first batch on.
         for name in ("in", "late", "rejected", "evicted", "matched", "unmatched"):
             if counts[name] < before.get(side, EMPTY).get(name, 0):
                 raise StreamError(
-                    f"the ledger of {side} goes back in batch {batch}: {name} was {before[side][name]} "
+                    f"the ledger of {side} decreases in batch {batch}: {name} was {before[side][name]} "
                     f"and is {counts[name]}",
                     code="W2210",
-                    help="nothing of the batch is committed; keep the checkpoint and report it as a defect of Weft",
+                    help=_DEFECT,
                 )
 
 
@@ -138,7 +141,7 @@ def _unbalanced_error(side: str, where: str, counts: Counts) -> StreamError:
     return StreamError(
         f"the ledger of {side} does not balance in {where}: {what} ({details})",
         code="W2210",
-        help="nothing of the batch is committed; keep the checkpoint and report it as a defect of Weft",
+        help=_DEFECT,
     )
 
 
@@ -161,6 +164,7 @@ def sum_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
             into = totals.setdefault(side_name(index.join, side), {})
             for name, value in stats.items():
                 if value is None or into.get(name) is None:
+                    # A group without rows has no times; it must not hide those of the others.
                     into[name] = into.get(name) if value is None else value
                 elif name in _GREATEST | _LEAST:
                     into[name] = (max if name in _GREATEST else min)(into[name], value)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from weft.errors import StreamError
 
-_ENDED = ("Z", "X")
+_ENDED = ("Z", "X")  # a zombie waits for its parent and holds no lock
 _SINCE = "/"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -65,7 +65,7 @@ def read_start(pid: int) -> str:
     """Return the start time of a process as the system formats it; empty if it has ended."""
     if pid <= 0:
         return ""
-    if not Path("/proc/self/stat").exists():
+    if not Path("/proc/self/stat").exists():  # macOS
         return _read_start_with_ps(pid)
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -94,7 +94,7 @@ def _read_start_with_ps(pid: int) -> str:
     return "" if not state or state[0] in _ENDED else start.strip()
 
 
-_TRIES, _PAUSE = 40, 0.025
+_TRIES, _PAUSE = 40, 0.025  # one second in all, far longer than a look at the lock takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,7 @@ def hold_lock(lock: Path, refusal: Callable[[Holder], StreamError], *, inherited
             os.set_inheritable(handle, inherited)
             yield
         finally:
+            # Emptied, not removed: another process that has the file open would lock a name that is gone.
             os.ftruncate(handle, 0)
     finally:
         os.close(handle)
@@ -177,6 +178,7 @@ def find_holder(lock: Path) -> Holder | None:
     except OSError:
         return None
     try:
+        # Shared, so that two status commands do not take each other for the job.
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return _read_holder(lock) or _UNKNOWN_HOLDER
@@ -192,6 +194,7 @@ _UNKNOWN_HOLDER = Holder(socket.gethostname(), Process(0, ""))
 def _write_holder(handle: int) -> None:
     me = this_process()
     document = {"host": socket.gethostname(), "pid": me.pid, "began": me.began}
+    # A killed holder leaves its name, which may be longer.
     os.ftruncate(handle, 0)
     os.pwrite(handle, json.dumps(document).encode(), 0)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
-from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_document, write_document
+from weft.streams.checkpoint.folder import Checkpoint, damaged_file, parse_record, read_document, write_document
 
 FORMAT = 1
 """Format version of manifests, heartbeats and redrives."""
+
+_D = TypeVar("_D", bound=Document)
 
 Counts = FrozenMap[str, int]
 """``in``, ``matched``, ``waiting``, ``unmatched``, ``late``, ``rejected``, ``evicted`` of one side."""
@@ -93,26 +95,19 @@ def last_manifest(checkpoint: Checkpoint) -> Manifest | None:
 
 def write_manifest(checkpoint: Checkpoint, manifest: Manifest) -> None:
     """Write a manifest, which commits its batch."""
-    sink = format_moves(checkpoint, manifest.sink)
-    document = {"format": FORMAT, **manifest.to_dict(), "sink": sink}
-    write_document(checkpoint.commit_file(manifest.batch), document)
+    write_with_moves(checkpoint, checkpoint.commit_file(manifest.batch), manifest, sink=manifest.sink)
 
 
 def read_manifest(checkpoint: Checkpoint, batch: int) -> Manifest:
     """Read the manifest of a batch; raise `StreamError` W2202 if it is damaged."""
-    path = checkpoint.commit_file(batch)
-    document = read_document(path)
-    try:
-        return replace(Manifest.from_dict(document), sink=read_moves(checkpoint, document["sink"]))
-    except (KeyError, TypeError) as cause:
-        raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
+    return read_with_moves(checkpoint, checkpoint.commit_file(batch), Manifest, "sink")
 
 
 def with_aliases(manifest: Manifest, aliases: Mapping[str, str]) -> Manifest:
     """Return a manifest with the current aliases of its inputs, which a statement may rename."""
     renamed = {old: aliases.get(side, old) for side, old in manifest.aliases.items()}
     if all(old == now for old, now in renamed.items()):
-        return manifest
+        return manifest  # also a manifest of an earlier version, which has no aliases
 
     def named(values: FrozenMap[str, int]) -> FrozenMap[str, int]:
         return FrozenMap({renamed.get(alias, alias): value for alias, value in values.items()})
@@ -134,13 +129,7 @@ def write_heartbeat(checkpoint: Checkpoint, heartbeat: Heartbeat) -> None:
 def read_heartbeat(checkpoint: Checkpoint, batch: int) -> Heartbeat | None:
     """Read the heartbeat of a batch, None if the batch was not started."""
     path = checkpoint.heartbeat_file(batch)
-    if not path.exists():
-        return None
-    document = read_document(path)
-    try:
-        return Heartbeat.from_dict(document)
-    except TypeError as cause:
-        raise damaged_file(path, str(cause)) from cause
+    return parse_record(Heartbeat, read_document(path), path) if path.exists() else None
 
 
 def sink_files(checkpoint: Checkpoint) -> tuple[Path, ...]:
@@ -149,26 +138,34 @@ def sink_files(checkpoint: Checkpoint) -> tuple[Path, ...]:
     return tuple(move.to for manifest in manifests for move in manifest.sink)
 
 
-def format_moves(checkpoint: Checkpoint, moves: tuple[Move, ...]) -> list[dict[str, Any]]:
-    """Return moves as JSON, with paths relative to the checkpoint."""
-    return [
-        {"from": _relative_path(checkpoint, m.source), "to": _relative_path(checkpoint, m.to), "rows": m.rows}
-        for m in moves
-    ]
+def write_with_moves(checkpoint: Checkpoint, path: Path, record: Document, **moves: tuple[Move, ...]) -> None:
+    """Write a record whose field in `moves` lists renames; their paths are relative to the checkpoint.
+
+    A workspace may therefore be moved as a whole.
+    """
+    root = checkpoint.root.absolute()
+
+    def relative(to: Path) -> str:
+        return Path(os.path.relpath(to.absolute(), root)).as_posix()
+
+    listed = {
+        key: [{"from": relative(m.source), "to": relative(m.to), "rows": m.rows} for m in entries]
+        for key, entries in moves.items()
+    }
+    write_document(path, {"format": FORMAT, **record.to_dict(), **listed})
 
 
-def read_moves(checkpoint: Checkpoint, entries: Iterable[Mapping[str, Any]]) -> tuple[Move, ...]:
-    """Parse the result of `format_moves`."""
-    return tuple(
-        Move(source=_absolute_path(checkpoint, m["from"]), to=_absolute_path(checkpoint, m["to"]), rows=m["rows"])
-        for m in entries
-    )
+def read_with_moves(checkpoint: Checkpoint, path: Path, kind: type[_D], key: str) -> _D:
+    """Read what `write_with_moves` wrote; raise `StreamError` W2202 if it is damaged."""
+    document = read_document(path)
+    root = checkpoint.root.absolute()
 
+    def absolute(name: str) -> Path:
+        # Not `resolve`: a folder of the workspace may be a link, and messages show the path as the user knows it.
+        return Path(os.path.normpath(root / name))
 
-def _relative_path(checkpoint: Checkpoint, path: Path) -> str:
-    # Relative, so that a workspace may be moved as a whole.
-    return Path(os.path.relpath(path.absolute(), checkpoint.root.absolute())).as_posix()
-
-
-def _absolute_path(checkpoint: Checkpoint, path: str) -> Path:
-    return Path(os.path.normpath(checkpoint.root.absolute() / path))
+    try:
+        moves = [Move(source=absolute(m["from"]), to=absolute(m["to"]), rows=m["rows"]) for m in document[key]]
+    except (KeyError, TypeError) as cause:
+        raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
+    return parse_record(kind, document | {key: moves}, path)

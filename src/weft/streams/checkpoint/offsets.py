@@ -34,6 +34,7 @@ NO_OFFSET = "-"
 """Offset of a source without rows so far."""
 
 _FIRST_OFFSET = 2  # after the version and the settings
+_NO_ENTRY = -1
 _COMPACT = ".compact"
 _ENTRY = re.compile(r'"batchId"\s*:\s*(\d+)')
 
@@ -62,11 +63,8 @@ def parse_entry(offset: str) -> int | None:
     (3, -1, None)
     """
     if offset == NO_OFFSET:
-        return -1
-    try:
-        known = json.loads(offset)
-    except ValueError:
-        return None
+        return _NO_ENTRY
+    known = _parse_json(offset)
     return int(known["logOffset"]) if isinstance(known, dict) and set(known) == {"logOffset"} else None
 
 
@@ -87,6 +85,8 @@ def check_offsets(checkpoint: Checkpoint) -> None:
     last, batch = _last_commit(checkpoint)
     if last is not None and last.final:
         return  # no rows are read after the end of the input
+    # Spark plans a batch, Weft commits it, Spark records that it is done.  A kill at any point leaves planned in
+    # (batch, batch + 1) and done in (batch - 1, batch); everything else is not the result of a kill.
     done = max(list_entries(checkpoint.spark / "commits"), default=-1)
     planned = max(list_entries(checkpoint.spark / "offsets"), default=-1)
     if done > batch or planned > batch + 1:
@@ -110,11 +110,12 @@ def check_reading(checkpoint: Checkpoint, commit: Manifest) -> None:
     if now is None:
         why = "Spark has no plan of it"
     elif _read_query_id(spark) != known["query"]:
-        why = f"Spark's offsets are of the query {_read_query_id(spark)}, the commit of {known['query']}"
+        why = f"Spark's offsets are of the query {_read_query_id(spark)}, the commit is of {known['query']}"
     elif _trim(now) != _trim(known["until"]):
-        why = f"Spark planned to read up to {_format_offsets(now)}, the commit says {_format_offsets(known['until'])}"
+        why = f"Spark planned to read up to {_format_offsets(now)}, the commit read up to {_format_offsets(known['until'])}"
     elif _trim(_hash_files(spark, known["since"], known["until"])) != _trim(known["files"]):
-        why = "the files that Spark noted for it in 'spark/sources' are not those of the commit"
+        # Offsets of file sources are only numbers of log entries, so equal offsets may mean other files.
+        why = "the files that Spark lists for it in 'spark/sources' are not those of the commit"
     else:
         return
     raise StreamError(
@@ -151,6 +152,7 @@ def _hash_files(spark: Path, since: Sequence[str], until: Sequence[str]) -> tupl
         if first is None or last is None:
             hashes.append("")
             continue
+        # Sorted: a compacted file may have the lines of an entry in another order.
         lines = sorted(_iter_lines(list_entries(spark / "sources" / str(number)), first, last))
         digest = hashlib.blake2b("\n".join(lines).encode(), digest_size=12).hexdigest()
         hashes.append(f"{len(lines)} {digest}")
@@ -160,6 +162,7 @@ def _hash_files(spark: Path, since: Sequence[str], until: Sequence[str]) -> tupl
 def _iter_lines(entries: dict[int, Path], first: int, last: int) -> Iterable[str]:
     """Yield the lines of the entries after `first` up to `last`, also from compacted files."""
     for number in range(first + 1, last + 1):
+        # Spark deletes entries some time after a compacted file has gathered them.
         place = entries.get(number) or next(
             (p for n, p in entries.items() if n > number and p.suffix == _COMPACT), None
         )
@@ -199,22 +202,22 @@ def _mismatch_error(checkpoint: Checkpoint, reached: int, batch: int, why: str) 
     )
 
 
-_NO_ENTRY = -1
-
-
 def drop_unplanned(checkpoint: Path) -> None:
     """Remove log entries of file sources that belong to no planned batch; no query may be running."""
     planned = _planned_entries(checkpoint)
     for number, source in list_entries(checkpoint / "sources").items():
         if planned is not None and number >= len(planned):
-            continue
+            continue  # a source that the newest plan does not have yet
         last = _NO_ENTRY if planned is None else planned[number]
         entries = list_entries(source)
         if last is None or not _is_complete(entries, last):
             continue
         beyond = [entry for n, entry in entries.items() if n > last]
+        # Other sources keep other things there: only files that are certainly logs of file sources are removed.
         if all(map(_is_file_entry, beyond)):
+            # The newest first, so that a kill in between leaves no gap, which Spark would refuse.
             for entry in reversed(beyond):
+                # Hadoop verifies a file with the checksum beside it; one of a removed entry would fail the next one.
                 entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
                 entry.unlink()
 

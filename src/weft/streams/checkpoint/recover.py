@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
@@ -23,24 +21,20 @@ from weft.errors import StreamError
 from weft.streams.checkpoint.commit import finish_moves, is_sealed, seal, sync_staged
 from weft.streams.checkpoint.folder import (
     Checkpoint,
-    damaged_file,
     list_checkpoints,
     list_ids,
-    read_document,
     read_job_record,
     remove_path,
-    write_document,
 )
 from weft.streams.checkpoint.manifest import (
-    FORMAT,
     Manifest,
     Move,
-    format_moves,
     last_batch,
     list_batches,
     read_heartbeat,
     read_manifest,
-    read_moves,
+    read_with_moves,
+    write_with_moves,
 )
 
 
@@ -72,14 +66,16 @@ class RedriveReport(Document):
 
 def read_redrives(checkpoint: Checkpoint) -> tuple[RedriveRecord, ...]:
     """Read all committed redrives, in order."""
-    return tuple(_read_redrive(checkpoint, number) for number in list_batches(checkpoint.redriven))
+    return tuple(
+        read_with_moves(checkpoint, _redrive_path(checkpoint, number), RedriveRecord, "files")
+        for number in list_batches(checkpoint.redriven)
+    )
 
 
 def write_redrive(checkpoint: Checkpoint, record: RedriveRecord) -> None:
     """Commit a redrive and rename its files, which are synced before its record is written."""
     sync_staged(record.files)
-    files = format_moves(checkpoint, record.files)
-    write_document(_redrive_path(checkpoint, record.number), {"format": FORMAT, **record.to_dict(), "files": files})
+    write_with_moves(checkpoint, _redrive_path(checkpoint, record.number), record, files=record.files)
     finish_redrive(record)
 
 
@@ -109,15 +105,6 @@ def _redrive_path(checkpoint: Checkpoint, number: int) -> Path:
     return checkpoint.redriven / f"{number}.json"
 
 
-def _read_redrive(checkpoint: Checkpoint, number: int) -> RedriveRecord:
-    path = _redrive_path(checkpoint, number)
-    document: Mapping[str, Any] = read_document(path)
-    try:
-        return replace(RedriveRecord.from_dict(document), files=read_moves(checkpoint, document["files"]))
-    except (KeyError, TypeError) as cause:
-        raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
-
-
 def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path | None = None) -> int | None:
     """Restore a checkpoint to its last commit and return the number of that batch.
 
@@ -126,16 +113,21 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path |
     """
     record = read_job_record(checkpoint)
     last = last_batch(checkpoint)
+    done = record.first_batch - 1 if last is None else last
     if sink is not None:
-        _check_sink(checkpoint, record.id, record.first_batch - 1 if last is None else last, sink)
+        # Before anything is changed: with an older copy of the checkpoint all files must stay as they are.
+        _check_sink(checkpoint, record.id, done, sink)
     if last is not None:
+        # Only the last commit can be unfinished: a batch starts after the one before it has renamed its files.
         manifest = read_manifest(checkpoint, last)
         finish_moves(manifest)
         if manifest.final and not is_sealed(checkpoint):
             seal(checkpoint, manifest)
     elif record.replaces is not None:
+        # At every start until the first commit: a fresh start that is killed in between is completed by the next one.
         remove_output(checkpoint, sink)
-    _remove_later(checkpoint, record.first_batch - 1 if last is None else last)
+    _remove_later(checkpoint, done)
+    # After `finish_moves`, which takes files of the last commit from there; the rest belongs to no commit.
     if staging is not None:
         remove_path(staging)
     return last
@@ -184,6 +176,7 @@ def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None
 
 
 def _remove_later(checkpoint: Checkpoint, last: int) -> None:
+    """Remove what batches after the last commit left; a repeated batch must not read any of it."""
     for folder in checkpoint.state.glob("j*/*"):
         if folder.name.startswith(".tmp-") or (folder.name.isdigit() and int(folder.name) > last):
             remove_path(folder)
@@ -200,7 +193,8 @@ def _remove_later(checkpoint: Checkpoint, last: int) -> None:
 
 
 def _remove_flush(checkpoint: Checkpoint, batch: int) -> None:
-    # The clocks of an uncommitted flush must not apply to a batch with rows.
+    # A heartbeat is kept so that a repeated batch has the same clocks, but those of an uncommitted flush must not
+    # apply to a batch with rows: the next run may find new input.
     heartbeat = read_heartbeat(checkpoint, batch)
     if heartbeat is not None and heartbeat.final:
         remove_path(checkpoint.heartbeat_file(batch))

@@ -70,6 +70,7 @@ class RejectedRow(Document):
 def list_reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
     """Return the files of rejected rows of committed batches, the oldest first."""
     files = []
+    # A batch that is not committed may be repeated, and would be listed twice.
     last = last_batch(checkpoint)
     for path in checkpoint.rejects.glob("*/*.parquet"):
         named = _NAME.fullmatch(path.name)
@@ -91,13 +92,13 @@ def read_rejects(file: RejectFile) -> Any:
 
 def read_last_rejects(checkpoint: Checkpoint, most: int) -> tuple[RejectedRow, ...]:
     """Return the newest rejected rows, the last batch first."""
-    names = read_job_record(checkpoint).plan.get("children", EMPTY)
-    sides = read_job_record(checkpoint).plan.get("sides", EMPTY)
+    plan = read_job_record(checkpoint).plan
+    names, sides = plan.get("children", EMPTY), plan.get("sides", EMPTY)
     rejected: list[RejectedRow] = []
     for file in reversed(list_reject_files(checkpoint)):
         if len(rejected) >= most:
             break
-        key = side_name(max(file.join, 1), file.side)
+        key = side_name(max(file.join, 1), file.side)  # join 0 is a statement without a join that has state
         rows = read_rejects(file).slice(0, most - len(rejected)).to_pylist()
         rejected.extend(_build_row(row, sides.get(key, key), names.get(key, EMPTY)) for row in rows)
     return tuple(rejected)
@@ -106,16 +107,8 @@ def read_last_rejects(checkpoint: Checkpoint, most: int) -> tuple[RejectedRow, .
 def _build_row(values: Mapping[str, Any], side: str, names: Mapping[str, str]) -> RejectedRow:
     inner = values.get("row") or {}
     columns = {names.get(child, child): value for child, value in inner.items() if not names or child in names}
-    return RejectedRow(
-        side=side,
-        reason=values["reason"],
-        event_time=values["event_time"],
-        watermark=values["watermark"],
-        batch=values["batch"],
-        matched=values["matched"],
-        raw=values["raw"],
-        row=columns,
-    )
+    own = {name: values[name] for name in ("reason", "event_time", "watermark", "batch", "matched", "raw")}
+    return RejectedRow(side=side, row=columns, **own)
 
 
 def _format_time(micros: int) -> str:

@@ -14,11 +14,11 @@ from weft.core.names import quote_for_shell
 from weft.errors import Diagnostic, StreamError
 from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
-from weft.streams.checkpoint.ledger import LedgerDocument, side_name
+from weft.streams.checkpoint.ledger import SIDES, LedgerDocument, side_name
 from weft.streams.checkpoint.lock import Holder, find_holder
 from weft.streams.checkpoint.manifest import Heartbeat, Manifest, last_manifest, list_batches, read_heartbeat
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, find_keeper, read_record
-from weft.streams.plan.kernel_spec import build_layout
+from weft.streams.plan.kernel_spec import build_layout, is_raw
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
 State = Literal["running", "stopped", "failed", "sealed"]
@@ -115,11 +115,7 @@ class JobStatus(Document):
 
 def plan_facts(plan: StatementPlan) -> FrozenMap[str, Any]:
     """Return the parts of a plan that `status` needs; job.json keeps them, so that status needs only files."""
-    limits = {
-        side_name(step.number, side): step.limits.max_state_rows
-        for step in plan.kernel_steps
-        for side in ("left", "right")
-    }
+    limits = {side_name(step.number, side): step.limits.max_state_rows for step in plan.kernel_steps for side in SIDES}
     connector = plan.sink.connector
     return FrozenMap(
         sides=FrozenMap(name_sides(plan)),
@@ -160,17 +156,29 @@ def _display_name(plan: StatementPlan, number: int, names: list[str]) -> str:
 
 def _iter_aliases(plan: StatementPlan) -> Iterator[tuple[str, str]]:
     for step in plan.kernel_steps:
-        for side, numbers in (("left", step.left), ("right", (step.right,))):
+        for side, numbers in zip(SIDES, (step.left, (step.right,)), strict=True):
             source = plan.source(numbers[0])
             if len(numbers) == 1 and isinstance(source, Input):
                 yield side_name(step.number, side), source.alias
+
+
+def source_sides(plan: StatementPlan) -> FrozenMap[str, str]:
+    """Return the sides of the ledger that take rows from a source, with its alias."""
+    sides: dict[str, str] = {}
+    for step in plan.kernel_steps:
+        for side, numbers in zip(SIDES, (step.left, (step.right,)), strict=True):
+            for source in plan.inputs:
+                if source.number in numbers and is_raw(plan, step, source.number):
+                    sides[side_name(step.number, side)] = source.alias
+    # Without a join that has state, the first step or the statement itself counts its stream as the left side.
+    return FrozenMap(sides or {"left": plan.inputs[0].alias})
 
 
 def _iter_children(plan: StatementPlan) -> Iterator[tuple[str, FrozenMap[str, str]]]:
     """Yield for each side of a join the column names of its children."""
     for step in plan.kernel_steps:
         layout = build_layout(plan, step)
-        for side, children in (("left", layout.left), ("right", layout.right)):
+        for side, children in zip(SIDES, (layout.left, layout.right), strict=True):
             named = {c.name: _column_name(plan, c.slot[1], c.slot[2]) for c in children if c.slot[0] == "i"}
             yield side_name(step.number, side), FrozenMap(named)
 
@@ -196,6 +204,7 @@ def read_job_status(name: str, folder: Path) -> JobStatus:
     problems: list[Diagnostic] = []
     record = _try_read_record(files, problems)
     by = find_keeper(files)
+    # Its last record has it at work, but no process holds the lock: nobody could record the end.
     killed = record is not None and record.at_work and by is None
     failed = killed or (record is not None and record.state == "failed")
     statements = tuple(_iter_statements(folder, problems, failed=failed))
@@ -312,6 +321,7 @@ def _side_statuses(plan: Mapping[str, Any], manifest: Manifest, beat: Heartbeat 
                 side=side,
                 name=names.get(side, side),
                 alias=alias,
+                # Whole milliseconds, as the watermark of the statement has them.
                 watermark=None if max_time is None else max_time // _MILLISECOND * _MILLISECOND - delays.get(alias, 0),
                 last_rows=None if alias is None else manifest.last_rows.get(alias),
                 idle_since=idle.get(alias, EMPTY).get("since") if alias is not None else None,
@@ -324,7 +334,7 @@ def _side_statuses(plan: Mapping[str, Any], manifest: Manifest, beat: Heartbeat 
 
 
 def _find_held_back(plan: Mapping[str, Any], sides: tuple[SideStatus, ...]) -> SideStatus | None:
-    """Return the stream that the watermark waits for: one without rows so far, or the least one."""
+    """Return the stream that the watermark waits for: one without rows so far, or the one with the least watermark."""
     if not plan.get("has_watermark", False):
         return None
     waited = [s for s in sides if s.alias is not None and s.idle_since is None]

@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 from weft.core.documents import Document
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import read_document, remove_path, write_document
+from weft.streams.checkpoint.folder import Below, read_document, remove_path, write_document
 from weft.streams.checkpoint.lock import Holder, Process, find_holder
 
 State = Literal["starting", "running", "waiting", "stopped", "failed"]
@@ -40,34 +40,20 @@ class SupervisorFiles:
     job: Path
 
     @property
-    def folder(self) -> Path:
+    def root(self) -> Path:
         """Folder of these files."""
         return self.job / FOLDER
 
-    @property
-    def record(self) -> Path:
-        """Record of its processes."""
-        return self.folder / "supervisor.json"
-
-    @property
-    def lock(self) -> Path:
-        """Held while the job runs."""
-        return self.folder / "lock"
-
-    @property
-    def log(self) -> Path:
-        """Output of the supervisor and its child."""
-        return self.folder / "log.txt"
-
-    @property
-    def answer(self) -> Path:
-        """Result of the child."""
-        return self.folder / "answer.json"
-
-    @property
-    def stop(self) -> Path:
-        """Exists if the job is to stop."""
-        return self.folder / "stop"
+    record = Below("supervisor.json")
+    """Record of its processes."""
+    lock = Below("lock")
+    """Held while the job runs."""
+    log = Below("log.txt")
+    """Output of the supervisor and its child."""
+    answer = Below("answer.json")
+    """Result of the child."""
+    stop = Below("stop")
+    """Exists if the job is to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +91,7 @@ class SupervisorRecord(Document):
         """The process that keeps the job running, according to the record alone."""
         if self.child.runs:
             return self.child
+        # From format 2 on a running supervisor holds the lock, so its record alone proves nothing.
         alone = self.format < _LOCKED and self.at_work and self.supervisor.runs
         return self.supervisor if alone else None
 
@@ -127,6 +114,7 @@ def read_record(files: SupervisorFiles) -> SupervisorRecord | None:
         numbers = (record.pid, record.child_pid, record.since, record.format, *record.restarts)
     except TypeError as cause:
         raise _damaged_record(files, str(cause)) from cause
+    # `from_dict` does not check types, and a wrong one would fail later, where its cause is unknown.
     texts = (record.job, record.began, record.child_began)
     if record.state not in get_args(State) or not _have_type(numbers, int) or not _have_type(texts, str):
         raise _damaged_record(files, "its values have other types")
@@ -141,7 +129,7 @@ def _damaged_record(files: SupervisorFiles, why: str) -> StreamError:
     return StreamError(
         f"{str(files.record)!r} is damaged: {why}",
         code="W2226",
-        help="nothing of the job is lost: whether it runs is known from its lock, and the next "
+        help="nothing of the job is lost: its lock shows whether it is running, and the next "
         "`weft stream start` writes the file again",
     )
 
@@ -170,7 +158,7 @@ def find_keeper(files: SupervisorFiles) -> Holder | None:
 
 def request_stop(files: SupervisorFiles) -> None:
     """Request that the job stops after its batch."""
-    files.folder.mkdir(parents=True, exist_ok=True)
+    files.root.mkdir(parents=True, exist_ok=True)
     files.stop.touch()
 
 

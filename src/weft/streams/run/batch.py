@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
-from weft.errors import ConnectorError, StreamError, StreamPlanError
+from weft.errors import StreamError, StreamPlanError
 from weft.streams.checkpoint.folder import find_checkpoint, list_checkpoints, remove_path
-from weft.streams.checkpoint.manifest import Move, sink_files
+from weft.streams.checkpoint.manifest import sink_files
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan, TableInput
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.job import select_statements
 from weft.streams.run.opening import job_folder
 from weft.streams.run.report import JobReport, QueryReport, source_names
 from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import prepare_folder, sink_folder, stage_rows, staging_folder
-from weft.streams.spark.memory import write_memory
+from weft.streams.spark.files import prepare_folder, remove_staging, sink_folder, stage_rows
+from weft.streams.spark.memory import find_rows, write_memory
 from weft.streams.spark.paths import resolve_path
 from weft.streams.spark.readable import find_refused_row
 from weft.streams.spark.table_stage import write_memory_table
@@ -80,22 +79,17 @@ def _write_inputs(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], fold
     for source in plan.inputs:
         stream = source.stream
         if stream.connector["connector"] == "memory":
-            if stream.name not in memory:
-                raise ConnectorError(
-                    f"stream {stream.name!r} reads memory, but no rows were passed for it",
-                    code="W2301",
-                    help=f"pass memory={{{stream.name!r}: [[...rows of a batch...]]}}",
-                    at=stream.at,
-                )
+            rows = find_rows(stream, memory)
+            # `write_memory` keeps files that exist, and this run may have other rows.
             remove_path(folder / stream.name)
-            stream = write_memory(stream, memory[stream.name], folder / stream.name)
+            stream = write_memory(stream, rows, folder / stream.name)
         inputs.append(replace(source, stream=stream))
     tables: list[TableInput] = []
     for held in plan.tables:
         table = held.table
         if table.connector["connector"] == "memory":
             remove_path(folder / table.name)
-            table = write_memory_table(table, memory.get(table.name), folder / table.name)
+            table = write_memory_table(table, memory, folder / table.name)
         tables.append(replace(held, table=table))
     return replace(plan, inputs=tuple(inputs), tables=tuple(tables))
 
@@ -138,18 +132,12 @@ def _write_rows(plan: JobPlan, statement: StatementPlan, rows: DataFrame, sink: 
     folder = sink_folder(sink, plan.root)
     prepare_folder(sink, folder)
     moves = stage_rows(rows, sink, folder, checkpoint=_MARK, batch=0, keep_empty=True)
+    # Only after the new rows are staged: a run that fails leaves the files of the one before it.
     for earlier in folder.glob(f"part-{_MARK}-*"):
         earlier.unlink()
     for move in moves:
         move.source.rename(move.to)
-    staging = staging_folder(folder, _MARK)
-    remove_path(staging)
-    with suppress(OSError):  # others may stage files there too
-        staging.parent.rmdir()
-    return _report(statement, sink, moves)
-
-
-def _report(statement: StatementPlan, sink: SinkSpec, moves: Sequence[Move]) -> QueryReport:
+    remove_staging(folder, _MARK)
     return QueryReport(
         sink=statement.name,
         location=str(sink.connector["path"]),

@@ -5,7 +5,7 @@ Files are staged until the commit, messages are written immediately, a console p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
-from weft.errors import ConnectorError
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
 from weft.streams.checkpoint.manifest import Manifest, Move
 from weft.streams.plan.resolved import StatementPlan
@@ -28,14 +27,12 @@ from weft.streams.spark.files import (
 )
 from weft.streams.spark.kafka import read_kafka, write_kafka
 from weft.streams.spark.kernel_stage import pack, tick_rows
-from weft.streams.spark.memory import read_rate, tick_source, write_memory
+from weft.streams.spark.memory import Memory, find_rows, read_rate, tick_source, write_memory
 from weft.streams.spark.paths import resolve_path
 from weft.streams.spark.table_stage import pin_table, read_table, write_memory_table
 from weft.streams.sql.spec import SinkSpec, StreamSpec, TableSpec
 
 _MAX_ROWS = 20
-Memory = Mapping[str, Sequence[Any]]
-"""Rows from a program: a list of batches for a stream, a list of rows for a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,7 @@ class Reader:
         if connector == "rate":
             return read_rate(self.spark, stream)
         if connector == "memory":
-            files = write_memory(stream, self._given(stream), self.memory_folder / stream.name)
+            files = write_memory(stream, find_rows(stream, self.memory), self.memory_folder / stream.name)
             return read_stream(self.spark, files, self.root)
         return read_stream(self.spark, stream, self.root)
 
@@ -85,19 +82,8 @@ class Reader:
 
     def _table(self, table: TableSpec) -> DataFrame:
         if table.connector["connector"] == "memory":
-            table = write_memory_table(table, self.memory.get(table.name), self.memory_folder / table.name)
+            table = write_memory_table(table, self.memory, self.memory_folder / table.name)
         return read_table(self.spark, table, self.root)
-
-    def _given(self, stream: StreamSpec) -> Sequence[Any]:
-        rows = self.memory.get(stream.name)
-        if rows is None:
-            raise ConnectorError(
-                f"stream {stream.name!r} reads memory, but no rows were passed for it",
-                code="W2301",
-                help=f"weft.streams.run(spark, sql, memory={{{stream.name!r}: [[...rows of a batch...]]}})",
-                at=stream.at,
-            )
-        return rows
 
 
 def _return_frame(frame: DataFrame) -> DataFrame:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -24,8 +23,7 @@ from weft.streams.run.opening import Keep, find_sealed, job_folder, open_checkpo
 from weft.streams.run.report import JobReport, Listener, QueryReport
 from weft.streams.run.statement import Mode, RunContext, Statement, refuse_connect, wait_all
 from weft.streams.spark.files import check_file_order
-
-Memory = Mapping[str, Sequence[Any]]
+from weft.streams.spark.memory import Memory
 
 
 def run_job(
@@ -61,7 +59,7 @@ def run_job(
                 reader=Reader(spark=spark, root=plan.root, memory=rows, memory_folder=folder),
                 mode=mode if number == len(lives) else "available",
                 listener=listener,
-                show=show or _print,
+                show=show or print,
                 stop=stop,
             )
             queries = _run_open(running, chosen, fresh=fresh and number == 1, keep=keep if number == 1 else None)
@@ -90,7 +88,7 @@ def run_statements(
     """
 
     def run_batch(statement: Statement, rows: DataFrame, number: int, *, final: bool) -> None:
-        if statement.has_committed(number):
+        if statement.has_committed(number):  # killed after the commit, before Spark recorded the end of the batch
             statement.finish_commit(number)
             return
         # Watermark and clocks are on disk before they are used, so that a repeated batch has the same result.
@@ -182,7 +180,3 @@ def _rows_until(rows: Sequence[Any], life: int) -> list[Any]:
         if crashes > life:
             break
     return kept
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")

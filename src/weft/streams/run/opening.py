@@ -6,6 +6,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,19 +37,6 @@ from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import Change, compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.endpoints import check_sink
-
-
-def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> int:
-    """Write the waiting rows of `old` as rejects of `new` and return their number."""
-    before, after = (StateStore(str(c.root.absolute())) for c in (old, new))
-    count = 0
-    for path in sorted(old.state.glob(f"j*/{batch}/*/index.json")):
-        join, group = int(path.parts[-4][1:]), int(path.parts[-2])
-        rows = read_waiting(GroupFolder(before, join, group), batch)
-        save_rejects(GroupFolder(after, join, group), rejects=rows, batch=batch, watermark=NEVER)
-        count += sum(len(r) for r in rows)
-    return count
-
 
 Keep = Literal["state", "offsets"]
 _FEW_ROWS = 1_000_000
@@ -86,27 +74,35 @@ def find_sealed(
 def _check_statement(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Keep | None) -> Checkpoint | None:
     """Return the checkpoint of a statement when it is sealed; raise if the statement cannot run."""
     folder = job_folder(job) / plan.name
+    # Held for the check only: `open_checkpoint` takes the lock again and compares again.
     with lock_statement(folder / "lock", plan.name):
         check_sink(plan.sink, job.root)
         checkpoint = _find_current(folder, fresh=fresh)
-    if checkpoint is None or fresh:
+    if checkpoint is None:
         return None
-    record = read_job_record(checkpoint)
-    change = compare_parts(record.parts, describe_parts(plan, groups=int(job.settings.get("groups") or record.groups)))
+    change, _ = _compare_plan(job, plan, checkpoint)
     if is_sealed(checkpoint):
         if change.needs_consent:
             check_open(checkpoint, plan.name)
         return checkpoint
-    if not _can_continue(change, keep):
-        raise _changed_error(plan, checkpoint, change, keep)
-    check_offsets(checkpoint)
+    _check_continuable(plan, checkpoint, change, keep)
     return None
 
 
-def _can_continue(change: Change, keep: Keep | None) -> bool:
-    if not change.needs_consent or (change.keeps == "state" and keep == "state"):
-        return True
-    return keep == "offsets" and not _has_other_inputs(change)
+def _compare_plan(job: JobPlan, plan: StatementPlan, checkpoint: Checkpoint) -> tuple[Change, int]:
+    """Return what changed since the checkpoint was created, and the number of groups that the job asks for."""
+    record = read_job_record(checkpoint)
+    # Without a setting the checkpoint decides: the default depends on the cores of the machine.
+    groups = int(job.settings.get("groups") or record.groups)
+    return compare_parts(record.parts, describe_parts(plan, groups=groups)), groups
+
+
+def _check_continuable(plan: StatementPlan, checkpoint: Checkpoint, change: Change, keep: Keep | None) -> None:
+    """Raise W2203 if the statement changed in a way that `keep` does not cover, W2202 if offsets do not fit."""
+    keeps_state = not change.needs_consent or (change.keeps == "state" and keep == "state")
+    if not keeps_state and (keep != "offsets" or _has_other_inputs(change)):
+        raise _changed_error(plan, checkpoint, change, keep)
+    check_offsets(checkpoint)
 
 
 @contextmanager
@@ -123,9 +119,11 @@ def open_checkpoint(
         checkpoint = _find_current(folder, fresh=fresh)
         if checkpoint is None:
             replaces = find_replaced(folder) if fresh else None
-            checkpoint = _begin(folder, job, plan, choose_groups(job, plan, cores), replaces=replaces)
+            record = _new_record(job, plan, choose_groups(job, plan, cores))
+            checkpoint = create_checkpoint(folder, replace(record, replaces=replaces))
+            activate(checkpoint)
         else:
-            checkpoint = _continue(folder, job, plan, checkpoint, keep=keep)
+            checkpoint = _continue(job, plan, checkpoint, keep=keep)
         yield checkpoint
 
 
@@ -144,19 +142,13 @@ def choose_groups(job: JobPlan, plan: StatementPlan, cores: int) -> int:
     return 1 if limits and min(limits) < _FEW_ROWS else max(cores, 1)
 
 
-def _begin(folder: Path, job: JobPlan, plan: StatementPlan, groups: int, replaces: str | None = None) -> Checkpoint:
-    checkpoint = create_checkpoint(
-        folder,
-        JobRecord(
-            groups=groups,
-            parts=describe_parts(plan, groups=groups),
-            plan=_plan_document(job, plan),
-            weft=engine_version(),
-            replaces=replaces,
-        ),
+def _new_record(job: JobPlan, plan: StatementPlan, groups: int) -> JobRecord:
+    return JobRecord(
+        groups=groups,
+        parts=describe_parts(plan, groups=groups),
+        plan=_plan_document(job, plan),
+        weft=engine_version(),
     )
-    activate(checkpoint)
-    return checkpoint
 
 
 def _plan_document(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
@@ -164,23 +156,16 @@ def _plan_document(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
     return FrozenMap({"text": explain_job(job, plan.name).text, **plan_facts(plan)})
 
 
-def _continue(
-    folder: Path, job: JobPlan, plan: StatementPlan, checkpoint: Checkpoint, *, keep: Keep | None
-) -> Checkpoint:
+def _continue(job: JobPlan, plan: StatementPlan, checkpoint: Checkpoint, *, keep: Keep | None) -> Checkpoint:
     check_open(checkpoint, plan.name)
-    record = read_job_record(checkpoint)
-    groups = int(job.settings.get("groups") or record.groups)
-    now = describe_parts(plan, groups=groups)
-    change = compare_parts(record.parts, now)
-    if not _can_continue(change, keep):
-        raise _changed_error(plan, checkpoint, change, keep)
-    check_offsets(checkpoint)
+    change, groups = _compare_plan(job, plan, checkpoint)
+    _check_continuable(plan, checkpoint, change, keep)
     if change.keeps == "same":
         update_plan(checkpoint, _plan_document(job, plan))
         return checkpoint
     if change.keeps == "offsets" or (change.keeps == "state" and keep == "offsets"):
-        return _begin_with_offsets(folder, job, plan, checkpoint, groups)
-    record_change(checkpoint, now, _plan_document(job, plan), keep or "all")
+        return _begin_with_offsets(job, plan, checkpoint, groups)
+    record_change(checkpoint, describe_parts(plan, groups=groups), _plan_document(job, plan), keep or "all")
     return checkpoint
 
 
@@ -188,39 +173,45 @@ def _has_other_inputs(change: Change) -> bool:
     return any(part.part == "inputs" for part in change.parts)
 
 
-def _begin_with_offsets(folder: Path, job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int) -> Checkpoint:
+def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int) -> Checkpoint:
     """Create a checkpoint with an empty state whose sources continue at the offsets of the old one."""
     last = last_batch(old)
-    record = JobRecord(
-        groups=groups,
-        parts=describe_parts(plan, groups=groups),
-        plan=_plan_document(job, plan),
-        weft=engine_version(),
-        follows=old.name,
-        first_batch=0 if last is None else last + 1,
-    )
-    checkpoint = create_checkpoint(folder, record)
+    record = replace(_new_record(job, plan, groups), follows=old.name, first_batch=0 if last is None else last + 1)
+    checkpoint = create_checkpoint(old.root.parent, record)
     if old.spark.exists():
+        # Renamed when it is complete: Spark would continue from half of a copy without an error.
         beside = checkpoint.root / f".tmp-spark-{uuid.uuid4().hex[:8]}"
         shutil.copytree(old.spark, beside)
         beside.rename(checkpoint.spark)
     if last is not None:
         save_abandoned(old, checkpoint, last)
+    # Last: until then the old checkpoint is the current one, and a killed start leaves only an unused folder.
     activate(checkpoint)
     return checkpoint
 
 
-def _changed_error(plan: StatementPlan, checkpoint: Checkpoint, change: Change, keep: Keep | None) -> StreamError:
+def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> None:
+    """Write the waiting rows of `old` as rejects of `new`."""
+    before, after = (StateStore(str(c.root.absolute())) for c in (old, new))
+    for path in sorted(old.state.glob(f"j*/{batch}/*/index.json")):
+        join, group = int(path.parts[-4][1:]), int(path.parts[-2])
+        rows = read_waiting(GroupFolder(before, join, group), batch)
+        save_rejects(GroupFolder(after, join, group), rejects=rows, batch=batch, watermark=NEVER)
+
+
+def describe_changes(change: Change, *, with_reasons: bool) -> tuple[str, list[str]]:
+    """Return the parts of a statement that do not keep the state, and lines with each before and after."""
+    changed = [part for part in change.parts if part.keeps not in ("same", "all")]
     lines = []
-    for part in change.parts:
-        if part.keeps in ("same", "all"):
-            continue
-        lines += [
-            f"{part.part} was: {part.old or '(nothing)'}",
-            f"{' ' * len(part.part)}  is: {part.new or '(nothing)'}",
-        ]
-        lines.append(f"    {part.why}")
-    names = format_list([p.part for p in change.parts if p.keeps not in ("same", "all")])
+    for part in changed:
+        lines.append(f"{part.part} was: {part.old or '(nothing)'}")
+        lines.append(f"{' ' * len(part.part)}  is: {part.new or '(nothing)'}")
+        lines += [f"    {part.why}"] if with_reasons else []
+    return format_list([part.part for part in changed]), lines
+
+
+def _changed_error(plan: StatementPlan, checkpoint: Checkpoint, change: Change, keep: Keep | None) -> StreamError:
+    names, lines = describe_changes(change, with_reasons=True)
     ways = []
     if change.keeps == "state":
         ways.append("`--keep state` continues with the state and the offsets")

@@ -44,7 +44,7 @@ from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.identity import compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import explain_failure
-from weft.streams.run.opening import job_folder
+from weft.streams.run.opening import describe_changes, job_folder
 from weft.streams.run.redrive_rows import compare_with_inputs, look_up_rejects
 from weft.streams.spark.files import prepare_folder, sink_folder, stage_rows
 from weft.streams.sql.spec import SinkSpec
@@ -124,6 +124,7 @@ def _redrive_statement(
         _check_unchanged(plan, checkpoint)
         recover(checkpoint)
         before = read_redrives(checkpoint)
+        # As with batches, only the last one can be unfinished.
         if before:
             finish_redrive(before[-1])
         open_rows = _list_open_rows(checkpoint, reasons, before)
@@ -148,8 +149,7 @@ def _redrive_statement(
                 files=moves,
             )
             write_redrive(checkpoint, record)
-    all_open = sum(len(places) for places in open_rows.values())
-    count = sum(len(places) for places in taken.values())
+    all_open, count = (sum(map(len, places.values())) for places in (open_rows, taken))
     return RedriveReport(
         sink=plan.name,
         taken=count,
@@ -166,19 +166,12 @@ def _check_unchanged(plan: StatementPlan, checkpoint: Checkpoint) -> None:
     change = compare_parts(record.parts, describe_parts(plan, groups=record.groups))
     if change.keeps in ("same", "all"):
         return
-    changed = [p for p in change.parts if p.keeps not in ("same", "all")]
+    names, lines = describe_changes(change, with_reasons=False)
     raise StreamError(
-        f"the query of {plan.name!r} is not the one of its checkpoint {checkpoint.name}: it changed in "
-        f"{format_list([p.part for p in changed])}",
+        f"the query of {plan.name!r} is not the one of its checkpoint {checkpoint.name}: it changed in {names}",
         code="W2203",
         help="\n".join(
-            (
-                *(
-                    f"{p.part} was: {p.old or '(nothing)'}\n{' ' * len(p.part)}  is: {p.new or '(nothing)'}"
-                    for p in changed
-                ),
-                "corrections are those of the query that wrote the rows: restore it, or begin again with --fresh",
-            )
+            (*lines, "corrections are those of the query that wrote the rows: restore it, or begin again with --fresh")
         ),
     )
 
@@ -253,6 +246,7 @@ def _stage_corrections(
 ) -> tuple[tuple[Move, ...], dict[str, int]]:
     """Stage corrections; return the renames that publish them and the number of each kind."""
     F: Any = functions_of(frame)
+    # Counted and written from one computation: a second one could read files that arrived in between.
     kept = frame.persist()
     try:
         totals = kept.groupBy(OP).agg(F.count(F.lit(1)).alias("n")).collect()

@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from weft.core.frozen import FrozenMap
+from weft.core.names import quote
 from weft.core.types import TIMESTAMP
-from weft.errors import Code, StreamError
+from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
 from weft.streams.checkpoint.folder import Checkpoint, read_job_record
@@ -28,9 +29,8 @@ from weft.streams.checkpoint.manifest import last_batch, sink_files
 from weft.streams.checkpoint.rejects import RejectFile, read_rejects
 from weft.streams.kernel.pairs import arrow_type
 from weft.streams.kernel.redrive import find_corrections
-from weft.streams.kernel.spec import JoinTask, KernelProblem, Side
-from weft.streams.kernel.state_files import GroupFolder, open_group
-from weft.streams.kernel.state_files import StateStore as Folder
+from weft.streams.kernel.spec import JoinTask, Side
+from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame
@@ -72,18 +72,16 @@ def look_up_rejects(
     back: Counter[str] = Counter()
     for file, places in rows.items():
         side: Side = "left" if file.side == "left" else "right"
-        place = GroupFolder(Folder(str(checkpoint.root)), step.number, file.group)
-        try:
-            state = open_group(place, batch, task, _schema(children.left), _schema(children.right))
-        except KernelProblem as problem:
-            raise StreamError(problem.message, code=_code(problem), help=problem.help) from problem
+        place = GroupFolder(StateStore(str(checkpoint.root)), step.number, file.group)
+        state = open_group(place, batch, task, _schema(children.left), _schema(children.right))
         late, times, until = _late_rows(plan, step, side, children, file, places, time_column)
         done = find_corrections(task, state, side, late, times, before + back, until)
         plus.extend(done.plus)
         minus.extend(done.minus)
         back.update(done.taken_back)
         taken[file] = tuple(places[i] for i in done.taken.tolist())
-    today = dt.datetime.fromtimestamp(read_job_record(checkpoint).created / 1_000_000, dt.UTC).date()
+    # The same day in every redrive: rejected rows do not record the TODAY() of their batch.
+    today = _read_created(checkpoint).date()
     return StateCorrections(
         plus=_select_rows(spark, plan, task, children, plus, today),
         minus=_select_rows(spark, plan, task, children, minus, today),
@@ -92,12 +90,15 @@ def look_up_rejects(
     )
 
 
+def _read_created(checkpoint: Checkpoint) -> dt.datetime:
+    return dt.datetime.fromtimestamp(read_job_record(checkpoint).created / 1_000_000, dt.UTC)
+
+
 def single_join(plan: StatementPlan) -> KernelStep:
     """Return the join of a statement with one join of two streams; raise `StreamError` W2216 for others."""
     steps = plan.kernel_steps
-    timed = steps[0].axis is not None if len(steps) == 1 else False
     why = ""
-    if len(steps) != 1 or len(plan.steps) != 1 or not timed:
+    if len(steps) != 1 or len(plan.steps) != 1 or steps[0].axis is None:
         why = "it is not one join of two streams"
     elif build_task(plan, steps[0]).reach.kind == "session":
         why = "a late row may merge sessions whose rows are gone"
@@ -112,11 +113,6 @@ def single_join(plan: StatementPlan) -> KernelStep:
 
 def _schema(children: tuple[Child, ...]) -> Any:
     return pa.schema([(c.name, arrow_type(str(c.dtype))) for c in children])
-
-
-def _code(problem: KernelProblem) -> Code:
-    code: Code = problem.code  # type: ignore[assignment]  # the kernel does not import the list of codes
-    return code
 
 
 def _late_rows(
@@ -185,6 +181,7 @@ def _select_rows(
 _OP = "_op"
 _AGAIN = ("files", "kafka")
 _EMPTY = "\x00empty\x00"
+"""Represents an empty string while CSV is read."""
 
 
 def compare_with_inputs(
@@ -202,7 +199,7 @@ def compare_with_inputs(
     """
     _check_rereadable(plan)
     _check_files_exist(plan, checkpoint, corrections)
-    created = dt.datetime.fromtimestamp(read_job_record(checkpoint).created / 1_000_000, dt.UTC)
+    created = _read_created(checkpoint)
     inputs = {} if time_column is None else _fill_input_times(spark, job, plan, time_column)
     expected = batch_frame(spark, plan, job.root, started=created, inputs=inputs)
     sink = _file_sink(plan, checkpoint)
@@ -294,7 +291,7 @@ def _restore_empty_strings(read: DataFrame) -> DataFrame:
     F: Any = functions_of(read)
     columns = []
     for field in read.schema.fields:
-        column = read["`" + field.name.replace("`", "``") + "`"]
+        column = read[quote(field.name)]
         if isinstance(field.dataType, st.StringType):
             column = F.when(column == F.lit(_EMPTY), F.lit("")).otherwise(column)
         columns.append(column.alias(field.name))
@@ -307,7 +304,7 @@ def _read_sink(
     fields = [st.StructField(c.name, to_spark(c.dtype)) for c in plan.output]
     schema = st.StructType([st.StructField(_OP, st.StringType()), *fields] if marked else fields)
     there = [str(path) for path in files if path.exists()]
-    if not there:
+    if not there:  # Spark refuses to load no paths
         return spark.createDataFrame([], schema)
     form = str(sink.connector["format"])
     reader = spark.read.format(form).schema(schema)

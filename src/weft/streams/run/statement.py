@@ -21,26 +21,24 @@ from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.io.spark.session import JVM_GONE
-from weft.streams.checkpoint.commit import commit_batch, finish_moves, is_sealed, seal
+from weft.streams.checkpoint.commit import commit_batch, decide_heartbeat, finish_moves, is_sealed, seal
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, read_job_record
-from weft.streams.checkpoint.ledger import SIDES, GroupIndex, read_indexes, side_name
+from weft.streams.checkpoint.ledger import GroupIndex, read_indexes
 from weft.streams.checkpoint.manifest import (
-    Heartbeat,
     Manifest,
     last_manifest,
     list_batches,
-    read_heartbeat,
     read_manifest,
     sink_files,
     with_aliases,
-    write_heartbeat,
 )
 from weft.streams.checkpoint.offsets import add_source, check_reading, count_sources, describe_reading, drop_unplanned
 from weft.streams.checkpoint.recover import recover
-from weft.streams.kernel.spec import FOREVER, Clock, KernelProblem
-from weft.streams.plan.clocks import collect_timeouts, compute_clocks, compute_watermark, find_idle_sides
-from weft.streams.plan.kernel_spec import build_task, is_raw
-from weft.streams.plan.resolved import Input, JobPlan, StatementPlan
+from weft.streams.checkpoint.status import source_sides
+from weft.streams.kernel.spec import KernelProblem
+from weft.streams.plan.clocks import collect_timeouts, find_idle_sides
+from weft.streams.plan.kernel_spec import build_task
+from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.endpoints import Reader, Sink, Written
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, source_names
@@ -48,7 +46,7 @@ from weft.streams.run.stages import Stages
 from weft.streams.spark.kernel_stage import BatchContext, ShippedJoin, empty_batch, ship_join
 
 Mode = Literal["final", "available", "continuous"]
-_LOOK = 0.2
+_LOOK = 0.2  # seconds between two looks at a query or a request to stop
 _NOT_STARTED: tuple[type[Exception], ...] = (PySparkException, *JVM_GONE)
 _STOPPED: tuple[type[Exception], ...] = (StreamingQueryException, *JVM_GONE)
 _FOREIGN: tuple[type[Exception], ...] = (PySparkException, OSError, KernelProblem, *JVM_GONE)
@@ -128,6 +126,7 @@ class Statement:
         self._check_places()
         endless = self.running.mode == "continuous"
         frame = self.running.reader.batches(self.plan, with_ticks=self._ticks())
+        # No query may be running: Spark would read these entries as planned ones.
         drop_unplanned(self.checkpoint.spark)
         writer = (
             frame.writeStream.queryName(query_name(self.running.job, self.checkpoint))
@@ -156,6 +155,7 @@ class Statement:
                 raise
 
     def _check_going_on(self) -> None:
+        # Spark may begin one more batch after `end`, which must not commit: the lock is released soon.
         if self.stopping:
             raise StoppedError
 
@@ -208,6 +208,7 @@ class Statement:
         """End the query between two batches."""
         if self.query is None:
             return
+        # `busy` is free between two batches only: a batch that runs ends with its commit.
         with self.busy:
             self.stopping = True
         with suppress(*JVM_GONE):  # a dead JVM has no queries
@@ -222,13 +223,22 @@ class Statement:
     def finish_commit(self, number: int) -> None:
         """Rename the files of a committed batch to their final paths."""
         committed = read_manifest(self.checkpoint, number)
+        # Skipping is right only if Spark repeats the batch with the rows that were committed.
         check_reading(self.checkpoint, committed)
         finish_moves(committed)
 
     def begin_batch(self, number: int, *, final: bool) -> Stages:
         """Decide watermark and clocks, write them, and return the stages of the batch."""
         began = time.monotonic()
-        heartbeat = self._heartbeat(number, final=final)
+        heartbeat = decide_heartbeat(
+            self.checkpoint,
+            self.plan,
+            number,
+            self.before,
+            idle=EMPTY if final else self._idle(),
+            wall_clock=time.time_ns() // 1000,
+            final=final,
+        )
         crash_point("stream_heartbeat")
         return Stages(
             plan=self.plan,
@@ -246,33 +256,13 @@ class Statement:
             began=began,
         )
 
-    def _heartbeat(self, number: int, *, final: bool) -> Heartbeat:
-        known = read_heartbeat(self.checkpoint, number)
-        if known is not None and known.final == final:
-            return known
-        earlier = self.before or Manifest(batch=-1)
-        idle = EMPTY if final else self._idle(earlier.last_rows)
-        mark = compute_watermark(self.plan, earlier.max_times, earlier.watermark, idle=tuple(idle))
-        past = tuple(Clock(left=left, right=right) for left, right in earlier.clocks)
-        now = compute_clocks(self.plan, FOREVER if final else mark, past)
-        heartbeat = Heartbeat(
-            batch=number,
-            wall_clock=time.time_ns() // 1000,
-            watermark=mark,
-            clocks=tuple((c.left, c.right) for c in now),
-            idle=idle,
-            final=final,
-        )
-        write_heartbeat(self.checkpoint, heartbeat)
-        return heartbeat
-
-    def _idle(self, last_rows: Mapping[str, int]) -> FrozenMap[str, Any]:
+    def _idle(self) -> FrozenMap[str, Any]:
         """Return the sides that the watermark ignores, with the start of their idle time."""
         if self.running.mode != "continuous":
             return FrozenMap()  # a bounded run ends by itself and does not wait for idle sides
         return find_idle_sides(
             self.plan,
-            last_rows,
+            EMPTY if self.before is None else self.before.last_rows,
             started=self.running.started,
             now=time.time_ns() // 1000,
             default=self.running.job.settings.get("idle.timeout"),
@@ -280,6 +270,7 @@ class Statement:
 
     def write(self, stages: Stages, selected: DataFrame) -> Written:
         """Run the batch as one Spark job: rows are staged or sent, the kernel writes its state."""
+        # A sealed sink without rows gets one empty file, so that readers see its columns.
         nothing_yet = self.before is None or self.before.total_rows == 0
         keep_empty = stages.heartbeat.final and nothing_yet
         return self.sink.write(selected, stages.moment.batch, keep_empty=keep_empty)
@@ -321,6 +312,7 @@ class Statement:
             return
         try:
             crash_point("stream_flush")
+            # The number that Spark would give the next batch: it runs no more batches on this checkpoint.
             number = self.record.first_batch if self.before is None else self.before.batch + 1
             run_batch(self, empty_batch(self.running.spark, self.plan), number, final=True)
             seal(self.checkpoint, read_manifest(self.checkpoint, number))
@@ -377,15 +369,10 @@ def wait_all(statements: list[Statement], stop: Callable[[], bool] | None) -> No
     finally:
         for statement in statements:
             statement.end()
+        # All have been asked to end before one is waited for, so they end at the same time.
         for statement in statements:
-            _wait_ended(statement)
-
-
-def _wait_ended(statement: Statement) -> None:
-    try:
-        statement.wait()
-    except StoppedError:
-        return
+            with suppress(StoppedError):
+                statement.wait()
 
 
 def refuse_connect(spark: SparkSession) -> None:
@@ -396,20 +383,3 @@ def refuse_connect(spark: SparkSession) -> None:
             code="W2212",
             help="use a classic session, for example `weft stream run`, or leave `spark.remote` out of weft.yml",
         )
-
-
-def source_sides(plan: StatementPlan) -> FrozenMap[str, str]:
-    """Return the sides of the ledger that take rows from a source, with its alias."""
-    sides: dict[str, str] = {}
-    for step in plan.kernel_steps:
-        for side, numbers in zip(SIDES, (step.left, (step.right,)), strict=True):
-            for source in plan.inputs:
-                if source.number in numbers and is_raw(plan, step, source.number):
-                    sides[side_name(step.number, side)] = source.alias
-    if not sides:
-        sides["left"] = _first(plan).alias
-    return FrozenMap(sides)
-
-
-def _first(plan: StatementPlan) -> Input:
-    return plan.inputs[0]

@@ -313,7 +313,7 @@ def rotate_log(files: SupervisorFiles) -> None:
 
 def spawn(words: Sequence[str], files: SupervisorFiles) -> SpawnedProcess:
     """Start this program with other arguments in its own session; its output goes to log.txt."""
-    files.folder.mkdir(parents=True, exist_ok=True)
+    files.root.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     outputs = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

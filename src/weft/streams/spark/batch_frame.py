@@ -31,13 +31,12 @@ from weft.joins.spark import equi, interval, window_join
 from weft.streams.plan.resolved import Input, KernelStep, Slot, StatementPlan, Step, TableInput, column_slot, time_slot
 from weft.streams.spark.files import read_batch
 from weft.streams.spark.kafka import read_kafka_batch
-from weft.streams.spark.readable import RAW, ROW_MARK, TIME, column_name
+from weft.streams.spark.readable import RAW, ROW_MARK, TIME, column_name, raise_where
 from weft.streams.spark.select_stage import select_stage, slot_name
 from weft.streams.spark.table_stage import read_table, table_slots
 from weft.streams.sql.spec import StreamSpec
 
 _FIRST = "__weft_place"
-_MAX_TEXT = 200
 
 
 def batch_frame(
@@ -86,14 +85,14 @@ def _admitted_rows(rows: DataFrame, plan: StatementPlan, source: Input, started:
     stream = source.stream
     raw, time = F.col(RAW), F.col(TIME)
     if stream.malformed == "fail":
-        rows = _raise_where(
-            F, rows, raw.isNotNull(), raw, f"W2208 stream {stream.name!r} has a row that cannot be parsed"
-        )
+        problem = f"{ROW_MARK} W2208 stream {stream.name!r} has a row that cannot be parsed"
+        rows = raise_where(F, rows, raw.isNotNull(), raw, problem)
     rows = rows.filter(raw.isNull())
     policy = _missing_time_policy(plan, source)
     if policy == "fail":
-        problem = f"W2207 stream {stream.name!r} has a row without event time"
-        rows = _raise_where(F, rows, time.isNull(), _row_json(F, rows), problem)
+        problem = f"{ROW_MARK} W2207 stream {stream.name!r} has a row without event time"
+        row = F.to_json(F.struct(*(name for name in rows.columns if name not in (TIME, RAW))))
+        rows = raise_where(F, rows, time.isNull(), row, problem)
     if policy == "wall_clock":
         micros = (started - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
         rows = rows.withColumn(TIME, F.coalesce(time, F.lit(micros).cast("bigint")))
@@ -113,21 +112,11 @@ def _missing_time_policy(plan: StatementPlan, source: Input) -> str | None:
     return None
 
 
-def _raise_where(F: Any, rows: DataFrame, broken: Any, content: Any, problem: str) -> DataFrame:
-    message = F.concat(F.lit(f"{ROW_MARK} {problem}: "), F.coalesce(F.substring(content, 1, _MAX_TEXT), F.lit("")))
-    failing = F.when(broken, F.raise_error(message).cast("boolean"))
-    # Not deterministic, so that Spark does not move other filters before it.
-    return rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
-
-
-def _row_json(F: Any, rows: DataFrame) -> Any:
-    return F.to_json(F.struct(*(name for name in rows.columns if name not in (TIME, RAW))))
-
-
 def _deduplicate(rows: DataFrame, stream: StreamSpec) -> DataFrame:
     """Return the earliest row of each key; of equal times the least by its columns, NULL first."""
     F: Any = functions_of(rows)
     names = [column_name(stream.columns.index(name)) for name in stream.dedup]
+    # All columns, so that the kept row does not depend on the order in which Spark reads files.
     order = [F.col(n).asc_nulls_first() for n in (TIME, *rows.columns[2:])]
     place = F.row_number().over(window_of(rows).partitionBy(*names).orderBy(*order))
     return rows.withColumn(_FIRST, place).filter(F.col(_FIRST) == 1).drop(_FIRST)
@@ -141,6 +130,7 @@ def _join_step(left: DataFrame, right: DataFrame, plan: StatementPlan, step: Ste
         "right": _list_slots(plan, step.right),
     }
     match = step.resolved.match
+    # Windows are added to the joined rows below: the batch join has no columns for them.
     per_window = isinstance(match, SameWindow) and match.per_window
     resolved = replace(
         step.resolved,

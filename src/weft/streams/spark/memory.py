@@ -18,12 +18,29 @@ from weft.core.types import LONG, TIMESTAMP
 from weft.errors import ArgumentError, ConnectorError
 from weft.expr.spark.frames import functions_of
 from weft.streams.spark.readable import build_columns
-from weft.streams.sql.spec import StreamSpec
+from weft.streams.sql.spec import StreamSpec, TableSpec
 
 Rows = Sequence[Mapping[str, Any] | str]
+Memory = Mapping[str, Sequence[Any]]
+"""Rows from a program: a list of batches for a stream, a list of rows for a table."""
+
 _EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
 _FIRST_TIME = 1_600_000_000
 _MOMENT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def find_rows(source: StreamSpec | TableSpec, memory: Memory) -> Sequence[Any]:
+    """Return the rows of a stream or table from memory; raise W2301 if none were passed for it."""
+    if source.name not in memory:
+        is_stream = isinstance(source, StreamSpec)
+        rows = "[[...rows of a batch...]]" if is_stream else "[...rows...]"
+        raise ConnectorError(
+            f"{'stream' if is_stream else 'table'} {source.name!r} reads memory, but no rows were passed for it",
+            code="W2301",
+            help=f"pass memory={{{source.name!r}: {rows}}} to weft.streams.run",
+            at=source.at,
+        )
+    return memory[source.name]
 
 
 def write_memory(stream: StreamSpec, batches: Sequence[Rows], folder: Path) -> StreamSpec:
@@ -46,7 +63,7 @@ def _file_options(source: StreamSpec, folder: Path) -> FrozenMap[str, Any]:
 def _write_file(source: StreamSpec, rows: Rows, folder: Path, number: int) -> None:
     file = folder / f"{number:06}.json"
     if file.exists():
-        return
+        return  # a run that continues passes the earlier batches again
     folder.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".tmp-{file.name}")
     beside.write_text("".join(_format_line(source, row) + "\n" for row in rows), encoding="utf-8")
@@ -76,6 +93,7 @@ def _to_json(value: Any, form: str = "") -> Any:
     if isinstance(value, dt.datetime) and form in _EPOCHS:
         moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
         micros = (moment - _MOMENT) // dt.timedelta(microseconds=1)
+        # Not a float, which has too few digits for microseconds.
         return format(Decimal(micros) / _EPOCHS[form], "f")
     if isinstance(value, dt.datetime):
         plain = value.isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -97,7 +115,7 @@ def read_rate(spark: SparkSession, stream: StreamSpec) -> DataFrame:
     declared = tuple((f.name, f.dtype) for f in stream.columns.fields)
     if declared != _COLUMNS:
         raise ConnectorError(
-            f"stream {stream.name!r} has the connector 'rate', which gives the columns timestamp and value",
+            f"stream {stream.name!r} has the connector 'rate', whose columns are timestamp and value",
             code="W2302",
             help=f"CREATE STREAM {stream.name} (timestamp TIMESTAMP, value BIGINT) WITH ('connector'='rate')",
             at=stream.at,

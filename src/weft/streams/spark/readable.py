@@ -68,7 +68,16 @@ def find_refused_row(failure: BaseException) -> WeftError | None:
     return explain_failure(failure, _REFUSAL_RULES)
 
 
+def raise_where(F: ModuleType, rows: Any, refused: Any, content: Any, problem: str) -> Any:
+    """Return rows whose job fails with `problem` and the start of `content` at the first refused row."""
+    message = F.concat(F.lit(f"{problem}: "), F.coalesce(F.substring(content, 1, _MAX_TEXT), F.lit("")))
+    failing = F.when(refused, F.raise_error(message).cast("boolean"))
+    # Not deterministic, so that Spark does not move other filters before it.
+    return rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
+
+
 UTC = "UTC"
+_MAX_TEXT = 200
 _BLANKS = " \t\r\n"
 _ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})$"
 _EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
@@ -107,6 +116,7 @@ def parse_iso(F: ModuleType, text: Any, zone: str = UTC) -> Any:
 
 def _local_to_timestamp(F: ModuleType, clock: Any, zone: str) -> Any:
     """Return a local time of `zone` as TIMESTAMP."""
+    # A cast from timestamp_ntz would use the time zone of the session.
     utc = clock if zone == UTC else F.convert_timezone(F.lit(zone), F.lit(UTC), clock)
     return F.concat(utc.cast("string"), F.lit("Z")).try_cast("timestamp")
 
@@ -119,6 +129,7 @@ def _parse_epoch(F: ModuleType, column: Any, dtype: DType, factor: int) -> Any:
             code="W2303",
             help="leave out 'event.time.format', or write 'timestamp'",
         )
+    # An overflow is NULL in every ANSI mode.
     whole = F.try_multiply(number.try_cast("bigint"), F.lit(factor).cast("bigint"))
     if dtype.is_integer:
         return whole
@@ -199,6 +210,7 @@ def build_columns(
     for (column, source), field in zip(values, fields, strict=True):
         is_time = field.name == stream.event_time
         if is_time and field.dtype == TIMESTAMP:
+            # Parsed once, in the format of the event time, which need not be that of the other columns.
             columns.append(F.timestamp_micros(time))
             continue
         value, fits = _convert(F, column, source, field, zone)
@@ -233,6 +245,7 @@ def _convert(F: ModuleType, column: Any, source: DType, field: Field, zone: str)
         value = parse_iso(F, F.btrim(column, F.lit(_BLANKS)), zone)
         return value, value.isNotNull()
     if source == STRING and target.is_nested:
+        # JSON and CSV are read as strings, so a nested value arrives as its JSON text.
         value = F.from_json(column, to_spark(target))
         return value, value.isNotNull()
     read = exact(F, column, source, target)

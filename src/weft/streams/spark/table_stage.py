@@ -31,14 +31,13 @@ from weft.expr.spark.types import to_spark
 from weft.streams.checkpoint.folder import sync_path
 from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
 from weft.streams.spark.files import declared_values, plan_reading
-from weft.streams.spark.memory import Rows, write_memory
+from weft.streams.spark.memory import Memory, find_rows, write_memory
 from weft.streams.spark.paths import check_exists, escape_pattern, is_remote, list_files, resolve_path
-from weft.streams.spark.readable import RAW, TABLE_MARK, build_columns, column_name, find_refused_row
+from weft.streams.spark.readable import RAW, TABLE_MARK, build_columns, column_name, find_refused_row, raise_where
 from weft.streams.spark.select_stage import slot_name, slot_resolver
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
 _ROWS, _ROW = "__weft_rows", "__weft_row"
-_MAX_TEXT = 200
 
 
 def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
@@ -48,13 +47,8 @@ def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
     """
     rows = _read_files(spark, table, root)
     F: Any = functions_of(rows)
-    broken = F.concat(
-        F.lit(f"{TABLE_MARK} W2303 a row of table {table.name!r} cannot be parsed as declared: "),
-        F.substring(F.col(RAW), 1, _MAX_TEXT),
-    )
-    failing = F.when(F.col(RAW).isNotNull(), F.raise_error(broken).cast("boolean"))
-    # Not deterministic, so that Spark does not move other filters before it.
-    kept = rows.filter(failing.otherwise(F.spark_partition_id() >= 0))
+    problem = f"{TABLE_MARK} W2303 a row of table {table.name!r} cannot be parsed as declared"
+    kept = raise_where(F, rows, F.col(RAW).isNotNull(), F.col(RAW), problem)
     return kept.select(*(column_name(i) for i in range(len(table.columns))))
 
 
@@ -81,16 +75,9 @@ def _as_stream(table: TableSpec) -> StreamSpec:
     return StreamSpec(name=table.name, columns=table.columns, connector=table.connector, at=table.at)
 
 
-def write_memory_table(table: TableSpec, rows: Rows | None, folder: Path) -> TableSpec:
-    """Write the rows that a program gives for a table as a file and return the table as one of files."""
-    if rows is None:
-        raise ConnectorError(
-            f"table {table.name!r} is in memory, and nobody gave its rows",
-            code="W2301",
-            help=f"weft.streams.run(..., memory={{{table.name!r}: [{{...}}]}})",
-            at=table.at,
-        )
-    written = write_memory(_as_stream(table), [rows], folder)
+def write_memory_table(table: TableSpec, memory: Memory, folder: Path) -> TableSpec:
+    """Write the rows that a program passes for a table as a file and return the table as one of files."""
+    written = write_memory(_as_stream(table), [find_rows(table, memory)], folder)
     return replace(table, connector=written.connector)
 
 
@@ -109,8 +96,9 @@ def pin_table(spark: SparkSession, table: TableSpec, folder: Path, read: Callabl
         except PySparkException as cause:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise find_refused_row(cause) or cause from cause
+        # Once the folder has its final name it is never written again, so it must survive a power cut complete.
         for file in unfinished.iterdir():
-            sync_path(file)  # works for files as well
+            sync_path(file)
         sync_path(unfinished)
         try:
             unfinished.rename(folder)
@@ -136,6 +124,7 @@ def table_slots(source: TableInput, table: DataFrame) -> DataFrame:
 
 
 def _needed_columns(source: TableInput) -> tuple[int, ...]:
+    # A struct needs a field; if only the keys of a table are used, keep its first column.
     return source.columns or (0,)
 
 
@@ -160,6 +149,7 @@ def join_table(frame: DataFrame, plan: StatementPlan, step: TableStep, table: Da
         rows = F.filter(rows, lambda row: compile_expr(residual, _row_resolver(F, row, step.right), F))
     looked = looked.withColumn(_ROWS, rows).drop(*numbered)
     has_match = F.coalesce(F.size(F.col(_ROWS)) > 0, F.lit(False))
+    # Counted after the residual and before rows multiply; an observation's name must be unique in the session.
     counts = observation_of(frame, f"weft_table_{uuid.uuid4().hex}")
     looked = looked.observe(
         counts, F.count(F.lit(1)).alias("in"), F.coalesce(F.count_if(has_match), F.lit(0)).alias("matched")
