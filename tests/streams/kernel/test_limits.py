@@ -113,7 +113,7 @@ def test_a_limit_that_must_hold_stops_the_batch(limit: str) -> None:
         kernel.feed([("a", 1), ("a", 2)])
     assert caught.value.code == "W2209"
     assert "join.eviction" in caught.value.help
-    assert "left holds 1 rows more" in str(caught.value)
+    assert "left has 1 row more" in str(caught.value)
 
 
 @pytest.mark.parametrize("limit", ["max_state_rows", "max_rows_per_key"])
