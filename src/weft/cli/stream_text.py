@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.cli.terminal import format_count, format_table
+from weft.cli.terminal import format_count
 from weft.core.documents import format_micros
 from weft.core.frozen import thaw
+from weft.core.names import format_table
 
 if TYPE_CHECKING:
     from weft.streams.checkpoint.recover import RedriveReport

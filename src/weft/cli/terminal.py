@@ -1,11 +1,10 @@
-"""Text for people: coloured findings, tables, counts, durations and progress bars."""
+"""Text for people: coloured findings, counts, durations and progress bars."""
 
 from __future__ import annotations
 
 import datetime as dt
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from weft.errors import Diagnostic
@@ -40,19 +39,6 @@ def print_stderr(text: str) -> None:
     """Print text that is not the result, with secrets masked."""
     sys.stderr.write(redact(text) + "\n")
     sys.stderr.flush()
-
-
-def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows below their headers, each column as wide as its longest cell.
-
-    >>> print(format_table(("RUN", "STATUS"), [("0199", "completed")]))
-    RUN   STATUS
-    0199  completed
-    """
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
-    )
 
 
 def format_seconds(seconds: float | None) -> str:

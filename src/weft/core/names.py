@@ -1,11 +1,11 @@
-"""Column names: parsing, case folding, quoting, suggestions for misspelled names."""
+"""Column names: parsing, case folding, quoting, suggestions for misspelled names; lists and tables as text."""
 
 from __future__ import annotations
 
 import difflib
 import keyword
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from weft.errors import ArgumentError, JoinSpecError
 
@@ -137,6 +137,24 @@ def suggest(name: str, available: Iterable[str], otherwise: str, *, most: int = 
     known = list(available)
     close = find_similar(name, known, most=most)
     return f"did you mean {' or '.join(map(repr, close))}?" if close else f"{otherwise} {format_list(known)}"
+
+
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows below their headers, each column as wide as its longest cell.
+
+    >>> print(format_table(("RUN", "STATUS"), [("0199", "completed")]))
+    RUN   STATUS
+    0199  completed
+    """
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    )
+
+
+def format_cell(value: object) -> str:
+    """Return a value for a table."""
+    return "NULL" if value is None else str(value)
 
 
 def format_list(names: Iterable[str], *, most: int = 12) -> str:

@@ -1,22 +1,22 @@
 """Whole streaming statements in this process: the real kernel, state files and commits, without a JVM.
 
 Sources are lists of rows, the sink is a folder of JSON lines; SELECT and WHERE are evaluated by
-`weft.expr`.  What a restart finds, it finds on disk.
+`weft.expr`.  A restart reads everything from disk.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from weft.core.crash import Crash, crash_point
 from weft.core.frozen import FrozenMap
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
-from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, seal
+from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, decide_heartbeat, seal
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, activate, create_checkpoint, find_checkpoint
 from weft.streams.checkpoint.ledger import read_indexes, side_name
 from weft.streams.checkpoint.manifest import (
@@ -26,19 +26,17 @@ from weft.streams.checkpoint.manifest import (
     Manifest,
     Move,
     last_manifest,
-    read_heartbeat,
+    list_batches,
     read_manifest,
-    write_heartbeat,
 )
-from weft.streams.checkpoint.manifest import list_batches as committed
 from weft.streams.checkpoint.recover import recover
-from weft.streams.kernel.spec import FOREVER, NEVER, Clock, KernelProblem
+from weft.streams.checkpoint.status import source_sides
+from weft.streams.kernel.spec import NEVER, Clock, KernelProblem
 from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group, save_group
 from weft.streams.kernel.transition import check_size, step
-from weft.streams.plan.clocks import compute_clocks, compute_watermark
 from weft.streams.plan.identity import describe_parts
-from weft.streams.plan.kernel_spec import build_layout, build_task, is_raw
-from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
+from weft.streams.plan.kernel_spec import build_layout, build_task
+from weft.streams.plan.resolved import KernelStep, StatementPlan, TableStep
 from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, looked_up, read, stable_hash, unpacked, written
 from weft.testing.stream_items import Row, of_stream, of_table
 
@@ -49,7 +47,7 @@ _DEATHS = ("heartbeat", "kernel", "staged")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamResult:
-    """What a statement gave: rows with their batch, the ledger, clocks and watermarks of each batch."""
+    """The result of a statement: rows with their batch, the ledger, clocks and watermarks of each batch."""
 
     rows: tuple[tuple[int, Mapping[str, Any]], ...]
     ledger: Mapping[str, Mapping[str, int]]
@@ -60,7 +58,7 @@ class StreamResult:
 
     @property
     def late(self) -> int:
-        """How many rows came too late, on all sides."""
+        """The number of late rows, on all sides."""
         return sum(counts["late"] for counts in self.ledger.values())
 
 
@@ -82,11 +80,11 @@ def run_statement(
     idle: Mapping[int, Collection[str]] | None = None,
     seed: int = 0,
 ) -> StreamResult:
-    """Run a statement over batches of rows by stream and return everything it has given.
+    """Run a statement over batches of rows by stream and return its result so far.
 
-    A CRASH lets the attempt at the next batch die before its commit; the batch is then done again from
-    what is on disk.  Batches that the checkpoint has committed are passed over, as Spark does.
-    `idle` names the aliases that are left out of the watermark of a batch.
+    A CRASH ends the attempt at the next batch before its commit; the batch is then repeated from what is on disk.
+    Batches that the checkpoint has committed are skipped, as with Spark.  `idle` maps the number of a batch to the
+    aliases that its watermark ignores.
     """
     run = _Run(
         plan=plan,
@@ -121,7 +119,7 @@ def run_statement(
 
 
 def read_result(plan: StatementPlan, root: Path) -> StreamResult:
-    """Return what the checkpoint below `root` has committed so far."""
+    """Return the rows and counts that the checkpoint below `root` has committed."""
     checkpoint = find_checkpoint(root / "streams" / plan.name)
     if checkpoint is None:
         raise StreamError(
@@ -130,7 +128,7 @@ def read_result(plan: StatementPlan, root: Path) -> StreamResult:
     rows: list[tuple[int, Mapping[str, Any]]] = []
     found, marks = [], []
     manifest = Manifest(batch=-1)
-    for batch in committed(checkpoint.commits):
+    for batch in list_batches(checkpoint.commits):
         manifest = read_manifest(checkpoint, batch)
         found.append(tuple(Clock(left=left, right=right) for left, right in manifest.clocks))
         marks.append(manifest.watermark)
@@ -165,7 +163,7 @@ class _Run:
         return self.root / "sink"
 
     def open(self, *, resume: bool = True) -> None:
-        """Find the checkpoint, or begin one, and bring it to its last commit."""
+        """Find or create the checkpoint and restore it to its last commit."""
         folder = self.root / "streams" / self.plan.name
         found = find_checkpoint(folder) if resume else None
         if found is None:
@@ -177,34 +175,34 @@ class _Run:
         recover(found, self.sink / STAGING)
 
     def begun_again(self) -> _Run:
-        """Return a run that knows what is on disk and nothing else."""
-        other = _Run(
-            plan=self.plan,
-            root=self.root,
-            tables=self.tables,
-            groups=self.groups,
-            hash_of=self.hash_of,
-            wall_clock=self.wall_clock,
-            idle=self.idle,
-            seed=self.seed + 1,
-        )
+        """Return a run that reads everything from disk."""
+        # Another seed: the repeated batch gets its rows in another order, as after a restart of Spark.
+        other = replace(self, dies_at="", seed=self.seed + 1)
         other.open()
         return other
 
     def batch(self, number: int, batch: Batch | None) -> None:
-        """Do one batch, the flush when there is none; a batch that has happened is passed over."""
+        """Run one batch, or the flush for None; a committed batch is skipped."""
         before = last_manifest(self.checkpoint)
         if before is not None and number <= before.batch:
             return
         if batch is None:
             crash_point("stream_flush")
-        heartbeat = self._heartbeat(number, before, final=batch is None)
+        heartbeat = decide_heartbeat(
+            self.checkpoint,
+            self.plan,
+            number,
+            before,
+            idle=FrozenMap({alias: {"since": 0} for alias in self.idle.get(number, ())}),
+            wall_clock=self.wall_clock,
+            final=batch is None,
+        )
         crash_point("stream_heartbeat")
         self._may_die("heartbeat")
         try:
             rows, looked_up = self._rows(number, batch or {}, heartbeat, before)
         except KernelProblem as problem:
-            raise StreamError(problem.message, code=_code(problem), help=problem.help) from problem
+            raise StreamError(problem.message, code=cast("Code", problem.code), help=problem.help) from problem
         crash_point("stream_kernel")
         self._may_die("kernel")
         staged = self._staged(number, rows)
@@ -217,7 +215,7 @@ class _Run:
             read_indexes(self.checkpoint, number, joins, self.groups),
             staged,
             heartbeat=heartbeat,
-            inputs=self._inputs(),
+            inputs=source_sides(self.plan),
             tables=looked_up,
         )
         if batch is None:
@@ -227,30 +225,10 @@ class _Run:
         if self.dies_at == point:
             raise _DiedError
 
-    def _heartbeat(self, number: int, before: Manifest | None, *, final: bool) -> Heartbeat:
-        known = read_heartbeat(self.checkpoint, number)
-        if known is not None and known.final == final:
-            return known
-        earlier = before or Manifest(batch=-1)
-        idle = self.idle.get(number, ())
-        mark = compute_watermark(self.plan, earlier.max_times, earlier.watermark, idle=idle)
-        past = tuple(Clock(left=left, right=right) for left, right in earlier.clocks)
-        now = compute_clocks(self.plan, FOREVER if final else mark, past)
-        heartbeat = Heartbeat(
-            batch=number,
-            wall_clock=self.wall_clock,
-            watermark=mark,
-            clocks=tuple((c.left, c.right) for c in now),
-            idle=FrozenMap({alias: {"since": 0} for alias in idle}),
-            final=final,
-        )
-        write_heartbeat(self.checkpoint, heartbeat)
-        return heartbeat
-
     def _rows(
         self, number: int, batch: Batch, heartbeat: Heartbeat, before: Manifest | None
     ) -> tuple[list[Mapping[str, Any]], Ledger]:
-        """Return the rows that a batch gives to the sink, and the counts of joins with tables."""
+        """Return the rows of a batch for the sink, and the counts of joins with tables."""
         mixed = random.Random(f"{self.seed} {number}")  # noqa: S311  # any order must give the same set
         arrived: dict[int, list[Flowing]] = {}
         for source in self.plan.inputs:
@@ -260,7 +238,7 @@ class _Run:
         for table in self.plan.tables:
             rows = self.tables[table.table.name] if number == 0 else ()
             arrived[table.number] = [Flowing(of_table(table, row).values) for row in rows]
-        flowing = arrived[_first(self.plan)]
+        flowing = arrived[self.plan.steps[0].left[0] if self.plan.steps else self.plan.inputs[0].number]
         turned_away = 0
         if not self.plan.kernel_steps:
             turned_away = len(flowing)
@@ -320,16 +298,6 @@ class _Run:
         source = next(t for t in self.plan.tables if t.number == one.right)
         return [of_table(source, row).values for row in self.tables[source.table.name]]
 
-    def _inputs(self) -> dict[str, str]:
-        """Return the sides that read a stream, with its alias."""
-        found: dict[str, str] = {}
-        for one in self.plan.steps:
-            for number, side in (*((n, "left") for n in one.left), (one.right, "right")):
-                source = self.plan.source(number)
-                if isinstance(source, Input) and (isinstance(one, TableStep) or is_raw(self.plan, one, number)):
-                    found.setdefault(side_name(one.number, side), source.alias)
-        return found
-
     def _staged(self, number: int, rows: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
         if not rows:
             return ()
@@ -338,12 +306,3 @@ class _Run:
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text("".join(f"{written(row)}\n" for row in rows), encoding="utf-8")
         return (Move(source=source, to=self.sink / name, rows=len(rows)),)
-
-
-def _first(plan: StatementPlan) -> int:
-    return plan.steps[0].left[0] if plan.steps else plan.inputs[0].number
-
-
-def _code(problem: KernelProblem) -> Code:
-    found: Code = problem.code  # type: ignore[assignment]  # the kernel knows no list of codes
-    return found

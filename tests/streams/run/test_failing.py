@@ -41,7 +41,7 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
     [
         (RuntimeError(NO_PYARROW), "W1809", "'status' failed: the Python of Spark's workers has no module 'pyarrow'"),
         (RuntimeError(RAISED % "ValueError: no such row"), "W2201", "'status' failed: ValueError: no such row (PYTHON_EXCEPTION)"),
-        (RuntimeError(HEADER), "W2302", "'file:///in/b.csv' has the columns id, t, total; the files before it have id, total, t"),
+        (RuntimeError(HEADER), "W2302", "'file:///in/b.csv' has the columns id, t, total; earlier files have id, total, t"),
         (RuntimeError(WORKER), "W2206", "a row of 'o' is late: 10:00 is below 10:05"),
         (KernelProblem("W2211", "too large", "more groups"), "W2211", "too large"),
         (RuntimeError("x [STREAM_TABLE] W2303 a row of table 'p' does not read\n"), "W2303", "a row of table 'p' does not read"),
@@ -58,7 +58,7 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
         ),
         (ConnectionResetError(104, "Connection reset by peer"), "W2214", "'status' lost a worker: Connection reset by peer"),
         (RuntimeError("Python worker exited unexpectedly (crashed)"), "W2214", "'status' lost a worker: Python worker exited unexpectedly"),
-        (RuntimeError("[PARQUET_COLUMN_DATA_TYPE_MISMATCH] no"), "W2303", "a file has a column of another type than the files before it"),
+        (RuntimeError("[PARQUET_COLUMN_DATA_TYPE_MISMATCH] no"), "W2303", "a file has a column whose type differs from that of the earlier files"),
         (
             RuntimeError("[STREAM_FAILED] Query failed: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\nat x"),
             "W2201",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from weft.cli.envelope import Envelope
-from weft.cli.terminal import format_table
+from weft.core.names import format_table
 
 app = typer.Typer(help="Install the Spark connectors for Kafka and Avro.", no_args_is_help=True)
 

@@ -9,8 +9,7 @@ import typer
 
 from weft.cli.call import get_call, read_store, unknown_name, write_store
 from weft.cli.envelope import Envelope
-from weft.cli.terminal import format_table
-from weft.core.names import format_list, quote_for_shell
+from weft.core.names import format_list, format_table, quote_for_shell
 from weft.errors import WorkspaceError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import typer
 
 from weft.cli.call import KnownAtOption, PeriodOption, get_call, lazy_session, parse_period, parse_time, read_store
 from weft.cli.envelope import Envelope
-from weft.cli.terminal import format_count, format_table
+from weft.cli.terminal import format_count
+from weft.core.names import format_table
 
 if TYPE_CHECKING:
     from weft.pipelines.run.preview import Preview

@@ -8,8 +8,8 @@ import typer
 
 from weft.cli.call import find_project, get_call, read_store, write_store
 from weft.cli.envelope import Envelope
-from weft.cli.terminal import format_table, format_time
-from weft.core.names import quote_for_shell
+from weft.cli.terminal import format_time
+from weft.core.names import format_table, quote_for_shell
 from weft.errors import ActivationError, WorkspaceError
 
 if TYPE_CHECKING:

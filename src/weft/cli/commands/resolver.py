@@ -10,9 +10,8 @@ import typer
 from weft.cli.call import PeriodOption, find_project, get_call, read_store, unknown_name
 from weft.cli.commands.dataset import find_dataset
 from weft.cli.envelope import FAILED, INVALID, OK, Envelope
-from weft.cli.terminal import format_table
 from weft.core.calendar import GREGORIAN
-from weft.core.names import format_list
+from weft.core.names import format_list, format_table
 from weft.errors import ResolutionError, WorkspaceError
 
 if TYPE_CHECKING:

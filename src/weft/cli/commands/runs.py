@@ -20,7 +20,8 @@ from weft.cli.call import (
     write_store,
 )
 from weft.cli.envelope import Envelope
-from weft.cli.terminal import format_count, format_seconds, format_table, format_time
+from weft.cli.terminal import format_count, format_seconds, format_time
+from weft.core.names import format_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -127,14 +127,23 @@ def install_connector(
     connector = find_connector(name)
     base = folder or jars_folder()
     _check_writable(base)
+    # In the same folder, because only a rename within one file system is atomic.
     stage = Path(tempfile.mkdtemp(prefix=f".tmp-{name}-", dir=base))
     try:
-        findings = _copy(connector, offline, stage) if offline else _fetch(connector, stage)
+        findings = _fetch(connector, stage) if offline is None else ()
+        if offline is not None:
+            for jar in offline.glob("*.jar"):
+                shutil.copy2(jar, stage / jar.name)
         kept = _remove_bundled(stage)
         if not _find_version(connector.artifact, kept):
-            raise _incomplete_error(connector, offline or stage)
+            raise ConnectorError(
+                f"{str(offline or stage)!r} has no {connector.artifact}-<version>.jar",
+                code="W2306",
+                help="it must contain that jar and its dependencies: "
+                f"`mvn dependency:copy-dependencies` of {_GROUP}:{connector.artifact}",
+            )
         (stage / _ABOUT).write_text(json.dumps({"spark": spark_version(), "jars": kept}), encoding="utf-8")
-        stage.chmod(0o755)
+        stage.chmod(0o755)  # mkdtemp lets only its owner in, and other users may share this installation
         place = base / connector.name
         shutil.rmtree(place, ignore_errors=True)
         stage.rename(place)
@@ -151,7 +160,7 @@ def spark_version() -> str:
         raise ConnectorError(
             "PySpark is not installed, so the version of the connector is unknown",
             code="W2306",
-            help="pip install 'weft' brings it",
+            help="install it with `pip install pyspark`",
         ) from cause
 
 
@@ -164,19 +173,19 @@ def maven_project(artifacts: Iterable[Artifact]) -> str:
     True
     """
     requested = tuple(artifacts)
-    listed = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
-        f"{_exclude_group(group) if len(requested) > 1 else ''}</dependency>"
-        for group, name, number in requested
-    )
+    listed = ""
+    for group, name, number in requested:
+        listed += f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
+        if len(requested) > 1:
+            # Otherwise Maven would request these artifacts in other releases too, as dependencies of each other.
+            listed += (
+                f"<exclusions><exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+            )
+        listed += "</dependency>"
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>weft</groupId><artifactId>jars</artifactId>"
         f"<version>1</version><dependencies>{listed}</dependencies></project>"
     )
-
-
-def _exclude_group(group: str) -> str:
-    return f"<exclusions><exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
 def _fetch(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
@@ -194,6 +203,7 @@ def _fetch(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
         done, output = fetch_artifacts(program, choice, stage)
         if done:
             return () if choice[0][2] == release else (_older_release(connector, release, choice[0][2]),)
+        # An older release helps only if this one does not exist, not if the network is down.
         if not any(mark in output for mark in _NOT_FOUND):
             break
     raise ConnectorError(
@@ -234,23 +244,6 @@ def _older_release(connector: Connector, release: str, older: str) -> Diagnostic
         f"Maven has no {connector.artifact} {release}: {older} was installed, which works with Spark {release}",
         help=f"`weft connectors install {connector.name}` installs {release} once it is available",
         severity="warning",
-    )
-
-
-def _copy(connector: Connector, offline: Path, stage: Path) -> tuple[Diagnostic, ...]:
-    jars = sorted(offline.glob("*.jar")) if offline.is_dir() else []
-    if not _find_version(connector.artifact, [p.name for p in jars]):
-        raise _incomplete_error(connector, offline)
-    for jar in jars:
-        shutil.copy2(jar, stage / jar.name)
-    return ()
-
-
-def _incomplete_error(connector: Connector, folder: Path) -> ConnectorError:
-    return ConnectorError(
-        f"{str(folder)!r} holds no {connector.artifact}-<version>.jar",
-        code="W2306",
-        help=f"it must contain that jar and its dependencies: `mvn dependency:copy-dependencies` of {_GROUP}:{connector.artifact}",
     )
 
 

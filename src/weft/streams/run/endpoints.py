@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.frozen import FrozenMap
+from weft.core.names import format_cell, format_table
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
 from weft.streams.checkpoint.manifest import Manifest, Move
 from weft.streams.plan.resolved import StatementPlan
@@ -77,17 +78,13 @@ class Reader:
         for source in plan.tables:
             read = partial(self._table, source.table)
             frame = pin_table(self.spark, source.table, checkpoint.tables / source.table.name, read)
-            readers[source.number] = read if source.table.reload == "batch" else partial(_return_frame, frame)
+            readers[source.number] = read if source.table.reload == "batch" else lambda pinned=frame: pinned
         return readers
 
     def _table(self, table: TableSpec) -> DataFrame:
         if table.connector["connector"] == "memory":
             table = write_memory_table(table, self.memory, self.memory_folder / table.name)
         return read_table(self.spark, table, self.root)
-
-
-def _return_frame(frame: DataFrame) -> DataFrame:
-    return frame
 
 
 def check_sink(sink: SinkSpec, root: Path) -> None:
@@ -151,6 +148,7 @@ class Sink:
 
     def write(self, frame: DataFrame, batch: int, *, keep_empty: bool) -> Written:
         """Run the batch: stage its rows, or send them to Kafka."""
+        # Kafka cannot stage: rows of a batch that is repeated come again, each with the id that it had.
         if self.folder is None:
             return Written(rows=write_kafka(frame, self.plan, checkpoint=self.checkpoint, batch=batch))
         moves = stage_rows(
@@ -171,18 +169,8 @@ class Sink:
         rows: list[Any] = spark.read.parquet(*files).limit(_MAX_ROWS).collect()
         names = [c.name for c in self.plan.output]
         head = f"{self.plan.name}, batch {manifest.batch}: {manifest.rows} rows"
-        return "\n".join((head, *_format_table(names, [[_format_cell(v) for v in row] for row in rows])))
+        return f"{head}\n{format_table(names, [[format_cell(v) for v in row] for row in rows])}"
 
 
 def _relative_to(folder: Path, root: Path) -> Path:
     return folder.relative_to(root) if root in folder.parents else folder
-
-
-def _format_cell(value: Any) -> str:
-    return "NULL" if value is None else str(value)
-
-
-def _format_table(names: list[str], rows: list[list[str]]) -> list[str]:
-    lines = [names, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]

@@ -36,6 +36,7 @@ _LOST = (
 )
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$", re.MULTILINE)
 _IN_WORKER = "PYTHON_EXCEPTION"
+# Conditions that only wrap the cause.
 _OUTER = ("STREAM_FAILED", "FAILED_READ_FILE", "TASK_WRITE_FAILED")
 _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _AGAIN = "nothing of the batch is committed; correct the cause and start the job again: it continues where it was"
@@ -47,10 +48,12 @@ def explain_failure(failure: BaseException, statement: str) -> WeftError:
         return failure
     if isinstance(failure, KernelProblem):
         return _kernel_error(failure.code, failure.message, failure.help)
+    # An exception of a worker arrives in the driver as text, somewhere in a chain of causes of Python and Java.
     text = collect_messages(failure)
     problem = _PROBLEM.search(text)
     if problem is not None:
         return _kernel_error(problem[1], " ".join(problem[2].split()), " ".join(problem[3].split()))
+    # From the most specific to the most general: a text often matches several.
     return (
         _source_error(text)
         or _machine_error(failure, text, statement)
@@ -71,7 +74,7 @@ def collect_messages(failure: BaseException) -> str:
 
 
 def _kernel_error(code: str, message: str, help: str) -> StreamError:
-    known = code if code in get_args(Code) else "W2201"
+    known = code if code in get_args(Code) else "W2201"  # the kernel does not import the list of codes
     return StreamError(message, code=cast("Code", known), help=help)
 
 
@@ -79,14 +82,14 @@ def _source_error(text: str) -> WeftError | None:
     header = _HEADER.search(text)
     if header is not None:
         return ConnectorError(
-            f"{header[3].strip()!r} has the columns {header[1].strip()}; the files before it have {header[2].strip()}",
+            f"{header[3].strip()!r} has the columns {header[1].strip()}; earlier files have {header[2].strip()}",
             code="W2302",
-            help=f"write the columns of every file in one order; {_AGAIN}",
+            help=f"write the columns of every file in the same order; {_AGAIN}",
         )
     if _COLUMN_TYPE.search(text):
         file = _FILE.search(text)
         return ConnectorError(
-            f"{file[1] if file else 'a file'} has a column of another type than the files before it",
+            f"{file[1] if file else 'a file'} has a column whose type differs from that of the earlier files",
             code="W2303",
             help=f"write all files of a stream with the same types; {_AGAIN}",
         )
@@ -98,7 +101,7 @@ def _machine_error(failure: BaseException, text: str, statement: str) -> WeftErr
         return ConnectorError(
             f"a batch of {statement!r} cannot be written: {full}",
             code="W2309",
-            help=f"make room on the disk of the sink and of the checkpoint; {_AGAIN}",
+            help=f"free space on the disks of the sink and of the checkpoint; {_AGAIN}",
         )
     if problem := diagnose_worker(text):
         return StreamError(f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}")

@@ -34,7 +34,7 @@ from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import csv_options, read_batch, stage_rows
+from weft.streams.spark.files import TIMES, csv_options, read_batch, stage_rows
 from weft.streams.spark.kafka import read_kafka_batch
 from weft.streams.spark.kernel_stage import flatten, result_type
 from weft.streams.spark.readable import RAW, TIME, column_name
@@ -314,5 +314,5 @@ def _read_sink(
         read = reader.options(**options, multiLine="true", mode="FAILFAST").load(there)
         return _restore_empty_strings(read)
     if form == "json":
-        reader = reader.options(timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", timeZone="UTC", mode="FAILFAST")
+        reader = reader.options(**TIMES, mode="FAILFAST")
     return reader.load(there)

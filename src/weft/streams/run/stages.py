@@ -20,7 +20,7 @@ from weft.expr.spark.frames import functions_of, observation_of
 from weft.streams.checkpoint.ledger import COUNTS, side_name
 from weft.streams.checkpoint.manifest import Heartbeat, Ledger
 from weft.streams.kernel.spec import Clock
-from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableInput, TableStep
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep
 from weft.streams.spark.kernel_stage import (
     FLAT_RAW,
     BatchContext,
@@ -38,6 +38,7 @@ from weft.streams.spark.table_stage import join_table, table_slots
 
 def write_malformed(unread: DataFrame, moment: BatchContext) -> int:
     """Write malformed rows to the reject table, as the kernel does, and return their number."""
+    # A job of its own before the batch: malformed rows are few, and without a kernel no worker writes files.
     texts: list[Any] = [row[0] for row in unread.select(FLAT_RAW).collect()]
     if not texts:
         return 0
@@ -56,6 +57,7 @@ def write_malformed(unread: DataFrame, moment: BatchContext) -> int:
     )
     file = Path(moment.root) / "rejects" / "left" / f"{moment.batch}-j0-0.parquet"
     file.parent.mkdir(parents=True, exist_ok=True)
+    # A repeated batch replaces the file: the rows of its first attempt must not remain beside those of the second.
     beside = file.with_name(f".tmp-{file.name}")
     pq.write_table(table, beside, write_page_checksum=True)
     beside.replace(file)
@@ -82,6 +84,7 @@ class Stages:
     @contextmanager
     def cache(self, frame: DataFrame) -> Iterator[DataFrame]:
         """Yield the rows of the batch, cached if several stages read them."""
+        # A single kernel join reads both of its streams in one pass, see `two_stream_rows`.
         once = len(self.plan.inputs) <= _TWO and bool(self.plan.steps) and isinstance(self.plan.steps[0], KernelStep)
         if once:
             yield frame
@@ -100,7 +103,9 @@ class Stages:
             if isinstance(step, TableStep):
                 current = self._looked_up(self._begun(step.left[0], batch) if current is None else current, step)
             else:
-                current = self._kernel(step, batch, current, next(due))
+                rows = self._arriving(step, batch, current)
+                join, clock = self.joins[step.number], next(due)
+                current = kernel_stage(self.plan, step, join, rows, clock=clock, moment=self.moment)
         return self._alone(batch) if current is None else current
 
     def select(self, joined: DataFrame, *, with_event_time: bool) -> DataFrame:
@@ -113,16 +118,13 @@ class Stages:
         ledger: dict[str, FrozenMap[str, int]] = {}
         malformed = self.malformed
         for side, observation in self.observed.items():
-            observed = observation.get
+            observed = observation.get  # waits until the job of the batch has filled it
             counts = dict.fromkeys(COUNTS, 0)
             counts |= {"in": observed["in"] + malformed, "matched": observed["matched"], "rejected": malformed}
             counts["unmatched"] = observed["in"] - observed["matched"]
+            # Malformed rows were taken out before the first table, so they are of its side only.
             ledger[side], malformed = FrozenMap(counts), 0
         return FrozenMap(ledger)
-
-    def _kernel(self, step: KernelStep, batch: DataFrame, current: DataFrame | None, clock: Clock) -> DataFrame:
-        rows = self._arriving(step, batch, current)
-        return kernel_stage(self.plan, step, self.joins[step.number], rows, clock=clock, moment=self.moment)
 
     def _arriving(self, step: KernelStep, batch: DataFrame, current: DataFrame | None) -> DataFrame:
         right = self.plan.source(step.right)
@@ -136,10 +138,8 @@ class Stages:
             return left.unionByName(stream_rows(self.plan, step, step.right, batch, self.moment))
         if self.moment.previous is not None:
             return left  # the table is in the state since the first batch
-        return left.unionByName(table_rows(self.plan, step, self._table(right), self.moment))
-
-    def _table(self, source: TableInput) -> DataFrame:
-        return table_slots(source, self.tables[source.number]())
+        table = table_slots(right, self.tables[right.number]())
+        return left.unionByName(table_rows(self.plan, step, table, self.moment))
 
     def _begun(self, number: int, batch: DataFrame) -> DataFrame:
         source = self.plan.source(number)

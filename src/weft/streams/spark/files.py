@@ -19,7 +19,7 @@ import csv
 import re
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from weft.core.names import find_similar, format_list
+from weft.core.names import find_similar, format_list, quote
 from weft.core.types import STRING, DType
 from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionError
 from weft.expr.spark.frames import functions_of
@@ -54,6 +54,8 @@ from weft.streams.sql.spec import SinkSpec, StreamSpec, TableSpec
 
 CORRUPT = "__weft_corrupt"
 _FOR_EVER = "36500d"
+TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
+"""Options by which timestamps are written and read back to the microsecond, whatever the zone of the session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +95,15 @@ def read_batch(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame
     reading = plan_reading(spark, stream, path)
     options = {**reading.options, "recursiveFileLookup": "true"}
     reader = spark.read.format(reading.format).options(**options).schema(reading.schema)
-    files = () if is_remote(path) else list_files(path)
-    paths = [path] if is_remote(path) else [escape_pattern(str(f)) for f in files]
-    frame = spark.createDataFrame([], reading.schema) if not paths else reader.load(paths)
+    paths = existing_paths(path)
+    # Spark refuses to load no paths.
+    frame = reader.load(paths) if paths else spark.createDataFrame([], reading.schema)
     return _build_rows(frame, stream, reading)
+
+
+def existing_paths(path: str) -> list[str]:
+    """Return the files of a path that exist now, as paths for Spark; a remote path is Spark's to list."""
+    return [path] if is_remote(path) else [escape_pattern(str(f)) for f in list_files(path)]
 
 
 def _stream_path(stream: StreamSpec, root: Path) -> str:
@@ -115,6 +122,7 @@ def plan_reading(spark: SparkSession, source: StreamSpec | TableSpec, path: str)
         names = [f.name for f in source.columns.fields]
         return FileReading(
             format="json",
+            # All columns are read as strings: Spark would turn a value of another type into NULL without a trace.
             options={"columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE", "multiLine": "false"},
             schema=_string_schema([*names, CORRUPT]),
             places=tuple(range(len(names))),
@@ -137,17 +145,14 @@ def declared_values(frame: DataFrame, reading: FileReading) -> list[tuple[Any, D
     for place in reading.places:
         name = fields[place].name
         dtype = STRING if isinstance(fields[place].dataType, StringType) else from_spark(fields[place].dataType)
-        values.append((frame["`" + name.replace("`", "``") + "`"], dtype))
+        values.append((frame[quote(name)], dtype))
     return values
 
 
 def _csv_reading(source: StreamSpec | TableSpec, files: Sequence[Path]) -> FileReading:
-    connector = source.connector
-    options = CsvOptions(
-        delimiter=str(connector.get("delimiter") or ","),
-        has_header=bool(connector.get("header", True)),
-        quote=str(connector.get("quote") or '"'),
-    )
+    dialect = csv_dialect(source.connector)
+    has_header = bool(source.connector.get("header", True))
+    options = CsvOptions(delimiter=dialect["sep"], has_header=has_header, quote=dialect["quote"])
     declared = [f.name for f in source.columns.fields]
     names = list(declared)
     if options.has_header and files:
@@ -155,15 +160,13 @@ def _csv_reading(source: StreamSpec | TableSpec, files: Sequence[Path]) -> FileR
     return FileReading(
         format="csv",
         options={
-            "header": str(options.has_header).lower(),
-            "sep": options.delimiter,
-            "quote": options.quote,
-            "escape": options.quote,
-            "nullValue": str(connector.get("null.value") or ""),
+            **dialect,
+            "header": str(has_header).lower(),
             "mode": "PERMISSIVE",
             "columnNameOfCorruptRecord": CORRUPT,
             # A later file with other columns must stop the query, not assign values to the wrong columns.
             "enforceSchema": "false",
+            # With pruning Spark would parse only the columns in use, and miss lines with too few or too many.
             "columnPruning": "false",
         },
         schema=_string_schema([*names, CORRUPT]),
@@ -282,9 +285,6 @@ def check_file_order(stream: StreamSpec, root: Path) -> tuple[Diagnostic, ...]:
     )
 
 
-_ENDINGS = {"parquet": "parquet", "json": "json", "csv": "csv", "avro": "avro"}
-
-
 def sink_folder(sink: SinkSpec, root: Path) -> Path:
     """Return the folder of a sink; raise W2308 if renames there are not atomic."""
     requested = str(sink.connector["path"])
@@ -311,8 +311,8 @@ def prepare_folder(sink: SinkSpec, folder: Path) -> None:
     """Create the folder of a sink; raise W2309 if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / STAGING
-        probe.mkdir(exist_ok=True)
+        # Permission bits do not tell for every user and file system; creating a folder does.
+        (folder / STAGING).mkdir(exist_ok=True)
     except OSError as cause:
         raise ConnectorError(
             f"sink {sink.name!r} cannot write to {str(folder)!r}: {cause}",
@@ -342,41 +342,47 @@ def stage_rows(
     if form == "csv":
         writer = writer.options(**csv_options(sink))
     if form == "json":
-        writer = writer.options(
-            ignoreNullFields="false", timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", timeZone="UTC"
-        )
+        writer = writer.options(ignoreNullFields="false", **TIMES)
     writer.save(str(staging))
-    ending = _ENDINGS[form]
     counted = _count_files(frame, sink, staging)
+    # None is not 0: the files of avro are counted together.
     nothing = not any(rows for _, rows in counted)
     kept = [] if nothing else [(p, rows) for p, rows in counted if rows != 0]
     if nothing and keep_empty:
         kept = counted[:1]
     return tuple(
-        Move(source=path, to=folder / f"part-{checkpoint}-{batch:06}-{number:05}.{ending}", rows=rows)
+        Move(source=path, to=folder / f"part-{checkpoint}-{batch:06}-{number:05}.{form}", rows=rows)
         for number, (path, rows) in enumerate(kept)
     )
 
 
-def csv_options(sink: SinkSpec) -> dict[str, str]:
-    """Return the options by which CSV files of a sink are written and read back."""
-    connector = sink.connector
+def csv_dialect(connector: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of Spark for the separator, quotes and NULL of CSV."""
     quote = str(connector.get("quote") or '"')
     return {
-        "header": str(connector.get("header", True)).lower(),
         "sep": str(connector.get("delimiter") or ","),
         "quote": quote,
-        "escape": quote,
+        "escape": quote,  # as in RFC 4180, where a quote is doubled; the default of Spark is a backslash
         "nullValue": str(connector.get("null.value") or ""),
+    }
+
+
+def csv_options(sink: SinkSpec) -> dict[str, str]:
+    """Return the options by which CSV files of a sink are written and read back."""
+    dialect = csv_dialect(sink.connector)
+    quote = dialect["quote"]
+    return {
+        **dialect,
+        "header": str(sink.connector.get("header", True)).lower(),
         "emptyValue": f"{quote}{quote}",
-        "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-        "timeZone": "UTC",
+        **TIMES,
     }
 
 
 def _count_files(frame: DataFrame, sink: SinkSpec, staging: Path) -> list[tuple[Path, int | None]]:
     """Return the staged files with their row counts; for avro the first file has the count of all."""
     form = str(sink.connector["format"])
+    # In the order of partitions; markers such as _SUCCESS and checksums of Hadoop are left behind.
     files = sorted(p for p in staging.iterdir() if p.name.startswith("part-"))
     if form == "avro":
         rows = frame.sparkSession.read.format(form).load(str(staging)).count()
@@ -396,7 +402,7 @@ def _count_rows(file: Path, form: str) -> int:
 def count_csv_rows(file: Path, sink: SinkSpec) -> int:
     """Return the number of records of a CSV file; quoted fields may contain line breaks."""
     options = csv_options(sink)
-    csv.field_size_limit(sys.maxsize)
+    csv.field_size_limit(sys.maxsize)  # Python refuses fields above 128 KiB by default
     with file.open(encoding="utf-8", newline="") as lines:
         records = csv.reader(lines, delimiter=options["sep"], quotechar=options["quote"], doublequote=True)
         return max(sum(1 for _ in records) - (options["header"] == "true"), 0)

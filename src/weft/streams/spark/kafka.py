@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -30,11 +31,12 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkE
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from weft.core.names import quote
 from weft.core.types import INTEGER, LONG, STRING, TIMESTAMP, Decimal, DType, Field, Scalar
 from weft.errors import ConnectorError, SourceLocation
 from weft.expr.spark.frames import functions_of, window_of
 from weft.streams.plan.resolved import StatementPlan
-from weft.streams.spark.files import csv_options
+from weft.streams.spark.files import TIMES, csv_dialect, csv_options
 from weft.streams.spark.readable import build_columns, column_name
 from weft.streams.spark.select_stage import EVENT_TIME
 from weft.streams.sql.spec import MESSAGE_TIME, SinkSpec, StreamSpec
@@ -115,6 +117,8 @@ FORMAT = "kafka"
 CORRUPT = "__weft_corrupt"
 _VALUE, _TEXT, _READ = "value", "__weft_text", "__weft_value"
 _REACH_SECONDS = 5.0
+_PASSED_ON = "options that begin with 'kafka.' are passed to the Kafka client unchanged"
+_FORMATS = "use 'format' = 'json', 'csv' or 'avro' for messages of Kafka"
 _MESSAGE: Mapping[str, tuple[str, DType]] = {
     "_KEY": ("key", STRING),
     MESSAGE_TIME: ("timestamp", TIMESTAMP),
@@ -126,28 +130,27 @@ _MESSAGE: Mapping[str, tuple[str, DType]] = {
 
 def read_kafka(spark: SparkSession, stream: StreamSpec) -> DataFrame:
     """Return the messages of a topic as an unbounded frame of `t`, `raw`, `c0` .."""
-    connector = stream.connector
-    options = client_options(stream) | {
-        "subscribe": str(connector["topic"]),
-        "startingOffsets": str(connector.get("starting.offsets") or "earliest"),
-        "failOnDataLoss": str(connector.get("fail.on.data.loss", True)).lower(),
-    }
-    if (most := connector.get("max.offsets.per.trigger")) is not None:
+    options = _reading_options(stream)
+    if (most := stream.connector.get("max.offsets.per.trigger")) is not None:
         options["maxOffsetsPerTrigger"] = str(most)
     return _build_rows(_load(spark.readStream, options, stream), stream)
 
 
 def read_kafka_batch(spark: SparkSession, stream: StreamSpec) -> DataFrame:
     """Return the existing messages of a topic, in the form of `read_kafka`."""
+    options = _reading_options(stream)
+    if options["startingOffsets"] == "latest":
+        options["startingOffsets"] = "earliest"  # a batch query from the latest offset would read nothing
+    return _build_rows(_load(spark.read, options, stream), stream)
+
+
+def _reading_options(stream: StreamSpec) -> dict[str, str]:
     connector = stream.connector
-    start = str(connector.get("starting.offsets") or "earliest")
-    options = client_options(stream) | {
+    return client_options(stream) | {
         "subscribe": str(connector["topic"]),
-        # A batch query from the latest offset would read nothing.
-        "startingOffsets": "earliest" if start == "latest" else start,
+        "startingOffsets": str(connector.get("starting.offsets") or "earliest"),
         "failOnDataLoss": str(connector.get("fail.on.data.loss", True)).lower(),
     }
-    return _build_rows(_load(spark.read, options, stream), stream)
 
 
 def client_options(spec: StreamSpec | SinkSpec) -> dict[str, str]:
@@ -206,9 +209,9 @@ def explain_kafka_failure(text: str) -> ConnectorError | None:
             help="check that the brokers in 'bootstrap.servers' are running, then start the job again to continue",
         )
     return ConnectorError(
-        f"Kafka refuses: {_shorten(first)}",
+        f"Kafka reports an error: {_shorten(first)}",
         code="W2311",
-        help="options that begin with 'kafka.' are handed to the Kafka client as they are",
+        help=_PASSED_ON,
     )
 
 
@@ -217,33 +220,30 @@ def _shorten(line: str) -> str:
 
 
 def _load(reader: Any, options: Mapping[str, str], stream: StreamSpec) -> DataFrame:
-    try:
+    with _explain_refusals(stream.name, stream.at):
         frame: DataFrame = reader.format(FORMAT).options(**options).load()
+        return frame
+
+
+@contextmanager
+def _explain_refusals(name: str, at: SourceLocation | None) -> Iterator[None]:
+    """Raise the errors for a session without the Kafka connector, and for an option that the connector rejects."""
+    try:
+        yield
     except AnalysisException as cause:
-        raise missing_connector_error(stream.name, stream.at) from cause
+        raise ConnectorError(
+            f"{name!r} is a topic of Kafka, for which Spark needs its Kafka connector",
+            code="W2304",
+            help="`weft connectors install kafka` fetches it; a session of your own needs it in spark.jars",
+            at=at,
+        ) from cause
     except IllegalArgumentException as cause:
-        raise option_error(stream.name, cause, stream.at) from cause
-    return frame
-
-
-def missing_connector_error(name: str, at: SourceLocation | None) -> ConnectorError:
-    """Return the error for a session without the Kafka connector."""
-    return ConnectorError(
-        f"{name!r} is a topic of Kafka, for which Spark needs its Kafka connector",
-        code="W2304",
-        help="`weft connectors install kafka` fetches it; a session of your own needs it in spark.jars",
-        at=at,
-    )
-
-
-def option_error(name: str, cause: Exception, at: SourceLocation | None) -> ConnectorError:
-    """Return the error for an option that the connector rejects."""
-    return ConnectorError(
-        f"the Kafka connector refuses an option of {name!r}: {str(cause).splitlines()[0]}",
-        code="W2311",
-        help="options that begin with 'kafka.' are handed to the Kafka client as they are",
-        at=at,
-    )
+        raise ConnectorError(
+            f"the Kafka connector refuses an option of {name!r}: {str(cause).splitlines()[0]}",
+            code="W2311",
+            help=_PASSED_ON,
+            at=at,
+        ) from cause
 
 
 def _build_rows(frame: DataFrame, stream: StreamSpec) -> DataFrame:
@@ -277,24 +277,17 @@ def _parse_value(F: Any, stream: StreamSpec, form: str, inner: tuple[Field, ...]
         return avro_reader(stream, inner)(F.col(_VALUE))
     if form not in ("json", "csv"):
         raise ConnectorError(
-            f"{stream.name!r} reads messages of format {form!r}",
+            f"{stream.name!r} reads messages of the unknown format {form!r}",
             code="W2311",
-            help="a message of Kafka is json, csv or avro",
+            help=_FORMATS,
             at=stream.at,
         )
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     if form == "json":
         names = [*(f.name for f in inner), CORRUPT]
         return F.from_json(text, StructType([StructField(n, StringType()) for n in names]), options)
-    connector = stream.connector
-    options |= {
-        "sep": str(connector.get("delimiter") or ","),
-        "quote": str(connector.get("quote") or '"'),
-        "escape": str(connector.get("quote") or '"'),
-        "nullValue": str(connector.get("null.value") or ""),
-    }
     places = ", ".join(f"{name} string" for name in (*map(column_name, range(len(inner))), CORRUPT))
-    return F.from_csv(text, places, options)
+    return F.from_csv(text, places, options | csv_dialect(stream.connector))
 
 
 def _corrupt_column(F: Any, form: str, *, has_values: bool) -> Any:
@@ -303,18 +296,19 @@ def _corrupt_column(F: Any, form: str, *, has_values: bool) -> Any:
     if not has_values:  # only metadata columns are declared, so the value is unused
         return nothing
     if form == "avro":
-        broken = F.when(F.col(_READ).isNull(), F.base64(F.col(_VALUE)))
+        broken = F.when(F.col(_READ).isNull(), F.base64(F.col(_VALUE)))  # bytes that need not be valid UTF-8
     else:
         corrupt = F.col(_READ)[CORRUPT]
         # Spark would parse a list of objects as its first one.
         no_object = ~F.col(_TEXT).rlike(r"^\s*\{") if form == "json" else F.lit(False)
         broken = F.when(F.col(_READ).isNull() | no_object, F.col(_TEXT)).otherwise(corrupt)
+    # A message without a value (a tombstone) has no text, but is rejected too.
     return F.when(F.col(_VALUE).isNull(), F.lit("null")).otherwise(broken)
 
 
 ROW_ID, TIME_HEADER = "weft-row-id", "weft-event-time"
 _HASH, _NUMBER, _ROW = "__weft_hash", "__weft_number", "__weft_row"
-_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC", "ignoreNullFields": "false"}
+_JSON = {**TIMES, "ignoreNullFields": "false"}
 
 
 def write_kafka(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch: int) -> int:
@@ -332,11 +326,8 @@ def write_kafka(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch
 
 def _save_messages(messages: DataFrame, sink: SinkSpec, options: dict[str, str]) -> None:
     try:
-        messages.write.format(FORMAT).options(**options).save()
-    except AnalysisException as cause:
-        raise missing_connector_error(sink.name, sink.at) from cause
-    except IllegalArgumentException as cause:
-        raise option_error(sink.name, cause, sink.at) from cause
+        with _explain_refusals(sink.name, sink.at):
+            messages.write.format(FORMAT).options(**options).save()
     except (PySparkException, Py4JJavaError) as cause:
         raise (explain_kafka_failure(str(cause)) or _write_error(sink, cause)) from cause
 
@@ -345,9 +336,10 @@ def build_messages(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, ba
     """Return rows as messages for Spark's connector: `key`, `value` and `headers`."""
     F: Any = functions_of(frame)
     names = [column.name for column in plan.output]
-    columns = [_quote_column(frame, name) for name in names]
+    columns = [frame[quote(name)].alias(name) for name in names]
     whole = F.to_json(F.struct(*columns), _JSON)
     hashed = frame.withColumn(_ROW, whole).withColumn(_HASH, F.xxhash64(F.col(_ROW), F.col(EVENT_TIME)))
+    # Equal rows need different ids, or a reader would take the second one for a repetition.
     same = window_of(frame).partitionBy(_HASH).orderBy(_ROW, EVENT_TIME)
     numbered = hashed.withColumn(_NUMBER, F.row_number().over(same))
     prefix = F.lit(f"{checkpoint}-{batch}-")
@@ -364,12 +356,8 @@ def _header(F: Any, name: str, value: Any) -> Any:
     return F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value"))
 
 
-def _quote_column(frame: DataFrame, name: str) -> Any:
-    return frame["`" + name.replace("`", "``") + "`"].alias(name)
-
-
 def _key_column(F: Any, frame: DataFrame, plan: StatementPlan) -> Any:
-    parts = [_quote_column(frame, name).cast("string") for name in plan.key_columns]
+    parts = [frame[quote(name)].cast("string") for name in plan.key_columns]
     if not parts:
         return F.lit(None).cast("string").alias("key")
     # A NULL part of a key is an empty string.
@@ -389,9 +377,9 @@ def _value_column(F: Any, plan: StatementPlan, columns: list[Any]) -> Any:
     if form == "avro" and sink.columns is not None:
         return avro_writer(sink.name, sink.columns.fields, sink.at)(row)
     raise ConnectorError(
-        f"{sink.name!r} writes messages of format {form!r}",
+        f"{sink.name!r} writes messages of the unknown format {form!r}",
         code="W2311",
-        help="a message of Kafka is json, csv or avro",
+        help=_FORMATS,
         at=sink.at,
     )
 

@@ -30,9 +30,9 @@ from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import to_spark
 from weft.streams.checkpoint.folder import sync_path
 from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
-from weft.streams.spark.files import declared_values, plan_reading
+from weft.streams.spark.files import declared_values, existing_paths, plan_reading
 from weft.streams.spark.memory import Memory, find_rows, write_memory
-from weft.streams.spark.paths import check_exists, escape_pattern, is_remote, list_files, resolve_path
+from weft.streams.spark.paths import check_exists, escape_pattern, resolve_path
 from weft.streams.spark.readable import RAW, TABLE_MARK, build_columns, column_name, find_refused_row, raise_where
 from weft.streams.spark.select_stage import slot_name, slot_resolver
 from weft.streams.sql.spec import StreamSpec, TableSpec
@@ -56,7 +56,7 @@ def _read_files(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
     path = resolve_path(str(table.connector["path"]), root)
     check_exists(path, f"table {table.name!r}", table.at)
     reading = plan_reading(spark, table, path)
-    paths = [path] if is_remote(path) else [escape_pattern(str(f)) for f in list_files(path)]
+    paths = existing_paths(path)
     if not paths:
         raise ConnectorError(
             f"table {table.name!r} reads {path!r}, which has no files",
