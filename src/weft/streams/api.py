@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from weft.core.names import format_list
 from weft.errors import ArgumentError
@@ -22,6 +22,7 @@ from weft.streams.plan.explain import JobExplanation, explain_job
 from weft.streams.plan.resolve import plan_text
 from weft.streams.run.batch import run_batch
 from weft.streams.run.job import run_job
+from weft.streams.run.opening import Keep
 from weft.streams.run.report import BatchReport, JobReport, Listener, QueryReport
 from weft.streams.sql.job import read_job_text
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from weft.streams.plan.resolved import JobPlan
-
-Keep = Literal["state", "offsets"]
 
 __all__ = ["BatchReport", "JobExplanation", "JobReport", "Listener", "QueryReport", "explain", "run", "run_as_batch"]
 
@@ -58,9 +57,9 @@ def run(
     """
     if not final and not available:
         raise ArgumentError(
-            "a run without final= and available= would never end",
+            "with available=False and without final=True the run would never end",
             code="W0305",
-            help="remove available=; `weft stream start` runs a job until it is stopped",
+            help="remove available=False; `weft stream start` runs a job until it is stopped",
         )
     plan = _plan(sql, root, variables)
     return run_job(
@@ -106,7 +105,7 @@ def _plan(sql: str | Path, root: str | Path, variables: Mapping[str, str] | None
         return plan_text(sql, folder, env=env)
     if isinstance(sql, str):
         raise ArgumentError(
-            f"{sql!r} is the name of a file, not the text of a job", code="W0302", help=f"write Path({sql!r})"
+            f"{sql!r} is the path of a file, not the text of a job", code="W0302", help=f"write Path({sql!r})"
         )
     raise ArgumentError(
         f"sql must be the text of a job or the Path of its file, not {type(sql).__name__}",

@@ -189,6 +189,7 @@ def count_windows(step: KernelStep, left: SideStats, right: SideStats, clock: in
     if not reach.has_windows or not firsts or not lasts:
         return 0, 0
     slide = reach.slide or reach.size
+    # The first window that contains the least time, and the last one that contains the greatest.
     first = (min(firsts) - reach.size) // slide + 1
     last = max(lasts) // slide
     closed = min(last, (clock - reach.size) // slide) - first + 1
@@ -196,6 +197,7 @@ def count_windows(step: KernelStep, left: SideStats, right: SideStats, clock: in
 
 
 def _side_stats(document: Mapping[str, Any]) -> SideStats:
+    # Not `from_dict`: commits of other versions of Weft may have more statistics, or fewer.
     return SideStats(**{name: document[name] for name in SideStats.__slots__ if name in document})
 
 

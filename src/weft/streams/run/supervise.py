@@ -15,13 +15,12 @@ A child that ends with another coded error is not restarted, because it would fa
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -110,6 +109,7 @@ class _Supervisor:
         )
 
     def run(self) -> SupervisorRecord:
+        # Requests and results of an earlier life must not end this one.
         clear_stop(self.files)
         write_record(self.files, self.record)
         with self._passing_signals():
@@ -125,6 +125,7 @@ class _Supervisor:
 
     def _one_life(self) -> SupervisorRecord:
         """Start the child and wait for its end; state `waiting` means that it is to be restarted."""
+        # A child that is killed writes no answer, and that of the child before it would be taken for its own.
         self.files.answer.unlink(missing_ok=True)
         rotate_log(self.files)
         try:
@@ -136,6 +137,7 @@ class _Supervisor:
         while (code := child.poll()) is None:
             self.world.sleep(_LOOK)
         error, since = _read_child_error(self.files, code), _micros(self.world.now())
+        # Checked before the exit code: a child that was stopped may end with an error, and must not be restarted.
         if is_stop_requested(self.files):
             return self._keep(state="stopped", since=since, error=None if code <= 0 else error)
         if code == 0:
@@ -161,18 +163,19 @@ class _Supervisor:
             self.world.sleep(_LOOK)
         return False
 
-    @contextlib.contextmanager
+    @contextmanager
     def _passing_signals(self) -> Iterator[None]:
         """Stop the job after its batch on Ctrl-C or SIGTERM; a second signal terminates its process."""
 
         def take(_number: int, _frame: object) -> None:
             self.signals += 1
+            # A file, not a signal to the child: it is also seen by a child that starts only later.
             request_stop(self.files)
             if self.signals > 1:
                 send_signal(self.record.child, signal.SIGTERM)
 
         before = {}
-        with contextlib.suppress(ValueError):  # signals are handled only in the main thread
+        with suppress(ValueError):  # signals are handled only in the main thread
             before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -183,7 +186,7 @@ class _Supervisor:
 
 def _read_child_error(files: SupervisorFiles, code: int) -> FrozenMap[str, Any] | None:
     """Return the error that the child ended with, None if it wrote none."""
-    if code < 0:
+    if code < 0:  # killed: what it wrote before is not why it ended
         return None
     try:
         answer = read_answer(files)
@@ -244,7 +247,7 @@ def send_signal(to: Process, number: int) -> bool:
     """
     if not to.runs:
         return False
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):  # it may end between the check and the signal
         if number == signal.SIGKILL and os.getpgid(to.pid) == to.pid:
             os.killpg(to.pid, number)
         else:
@@ -258,6 +261,7 @@ def start_supervisor(words: Sequence[str], files: SupervisorFiles, job: str, *, 
 
     `words` are the arguments of the program.  Its output goes to log.txt.
     """
+    # For a clear error only: two starts may both pass, and the lock decides between their supervisors.
     check_not_running(files, job)
     child = spawn(words, files)
     one = find_process(child.pid)
@@ -300,7 +304,7 @@ class SpawnedProcess:
             self._code = os.waitstatus_to_exitcode(status) if pid else None
             if self._code is not None and self._code < 0:
                 # The id of a group is not reused while one of its processes runs.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
+                with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, signal.SIGKILL)
         return self._code
 
@@ -321,6 +325,7 @@ def spawn(words: Sequence[str], files: SupervisorFiles) -> SpawnedProcess:
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
     command = [*PROGRAM, *words]
+    # posix_spawn, not fork: this process may run threads of Spark.  In its own session a child survives the terminal.
     try:
         return SpawnedProcess(os.posix_spawn(command[0], command, os.environ, file_actions=outputs, setsid=True))
     except OSError as cause:
@@ -362,6 +367,7 @@ def _end_processes(
     for number, how in ((signal.SIGTERM, "ended"), (signal.SIGKILL, "killed")):
         if number == signal.SIGKILL and not force:
             return None
+        # The workers, not the supervisor: it records how its child ended, and releases the lock.
         for one in _list_workers(files):
             send_signal(one, number)
         if _wait_gone(files, by, patience, world):

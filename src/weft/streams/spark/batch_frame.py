@@ -141,6 +141,7 @@ def _join_step(left: DataFrame, right: DataFrame, plan: StatementPlan, step: Ste
     if isinstance(match, SameWindow):
         lower = window_join.lower
     joined = lower(_declared_columns(F, left, sides["left"]), _declared_columns(F, right, sides["right"]), resolved)
+    # The batch API joins on timestamps; stages of a stream have times in microseconds.
     times = [slot_name(s) for both in sides.values() for s, _ in both if s[0] == "t"]
     joined = joined.withColumns({t: F.unix_micros(F.col(t)) for t in times if t in joined.columns})
     if isinstance(step, KernelStep) and isinstance(match, SameWindow) and step.reach.has_windows:

@@ -67,6 +67,7 @@ def ship_join(task: JoinTask) -> ShippedJoin:
     modules = [weft.streams.kernel]
     if task.residual is not None and task.residual.rows is not None:
         modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.expr]
+    # Also this module, of which `worker_task` runs on workers.
     for module in (*modules, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
     payload = cloudpickle.dumps((arrow_task, Clock, task))  # type: ignore[no-untyped-call]
@@ -79,6 +80,7 @@ def worker_task(join: ShippedJoin, clock: Clock, **named: Any) -> Callable[[Iter
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         kept: Any = sys.modules.setdefault(_BUILT, ModuleType(_BUILT))
+        # By the hash of the bytes: a worker process is reused by later batches, and by other jobs.
         if not hasattr(kept, name):
             setattr(kept, name, pickle.loads(payload))  # noqa: S301  # made by our own driver
         make, clock_of, task = getattr(kept, name)
@@ -176,6 +178,7 @@ def kernel_stage(
         groups=moment.groups,
     )
     ticking = rows.unionByName(_group_ticks(rows, moment.groups))
+    # A number of partitions that is given is not changed by adaptive execution: one partition for each group.
     joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(work, result_type(join.task, children))
     return flatten(plan, join.task, joined, children)
 
@@ -195,6 +198,7 @@ def two_stream_rows(plan: StatementPlan, step: KernelStep, batch: DataFrame, mom
     hashed = F.when(usable & ours, sides["left"].hashed).when(usable & ~ours, sides["right"].hashed)
     whole = F.when(ours, sides["left"].whole).otherwise(sides["right"].whole)
     return kept.select(
+        # Rows without a hash match nothing; the hash of all their values spreads them over the groups.
         balanced_group(F, F.coalesce(hashed, F.xxhash64(whole, F.col(RAW))), moment.groups).alias(worker.GROUP),
         F.when(ours, F.lit(0)).otherwise(F.lit(1)).cast("tinyint").alias(worker.SIDE),
         hashed.alias(worker.HASH),
@@ -227,6 +231,7 @@ def left_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame, moment: Ba
 def table_rows(plan: StatementPlan, step: KernelStep, table: DataFrame, moment: BatchContext) -> DataFrame:
     """Return the rows of a table, whose columns are named by their slots, as the right side of a join."""
     F: Any = functions_of(table)
+    # A table has no time; any value will do, because such a join has no axis.
     time, raw = F.lit(0).cast("bigint"), F.lit(None).cast("string")
     return _side_rows(F, table, plan, step, "right", lambda slot: F.col(slot_name(slot)), time, raw, moment)
 
@@ -256,6 +261,7 @@ def _build_side(F: Any, step: KernelStep, children: Layout, side: str, column: C
     null = keys[0].isNull()
     for key in keys[1:]:
         null = null | key.isNull()
+    # Spark has no hash of maps and variants.
     hashable = [v for v, c in zip(values, mine, strict=True) if c.dtype.is_orderable]
     named = {c.name: value for c, value in zip(mine, values, strict=True)}
     return _Side(named, F.when(~null, F.xxhash64(*keys)), F.xxhash64(*hashable))
@@ -292,13 +298,10 @@ def _side_rows(
 
 def _column_reader(F: Any, step: KernelStep, number: int, moment: BatchContext) -> Callable[[Slot], Column]:
     def column(slot: Slot) -> Column:
-        value: Column
-        if slot[0] == "t":
-            value = F.col(TIME)
-            if step.missing_event_time == "wall_clock":
-                value = F.coalesce(value, F.lit(moment.wall_clock).cast("bigint"))
-            return value
-        value = F.col(f"{struct_name(number)}.{column_name(int(slot[-1]))}")
+        value: Column = F.col(TIME if slot[0] == "t" else f"{struct_name(number)}.{column_name(int(slot[-1]))}")
+        if slot[0] == "t" and step.missing_event_time == "wall_clock":
+            # The clock of the heartbeat, so that a repeated batch gives its rows the same time.
+            value = F.coalesce(value, F.lit(moment.wall_clock).cast("bigint"))
         return value
 
     return column
@@ -348,6 +351,7 @@ def flatten(plan: StatementPlan, task: JoinTask, joined: DataFrame, children: La
     columns: dict[str, Column] = {}
     for side, mine in zip(_SIDES, (children.left, children.right), strict=True):
         for child in mine:
+            # A key is also a child in the common type of both sides; only the one in its own type is a column.
             own = _declared_type(plan, child.slot)
             if own is None or own == child.dtype:
                 columns[slot_name(child.slot)] = F.col(f"{side}.{child.name}")

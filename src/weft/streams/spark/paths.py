@@ -24,12 +24,12 @@ def resolve_path(path: str, root: Path) -> str:
     if is_remote(path):
         return path
     whole = (root / path).absolute()
-    led = None if Path(path).is_absolute() else resolve_outside(root, whole)
-    if led is not None:
+    target = None if Path(path).is_absolute() else resolve_outside(root, whole)
+    if target is not None:
         raise ConnectorError(
-            f"the path {path!r} leads out of the workspace, to {str(led)!r}",
+            f"the path {path!r} leads out of the workspace, to {str(target)!r}",
             code="W2017",
-            help="write an absolute path where rows may come from or go to",
+            help="write an absolute path for files outside of the workspace",
         )
     return str(whole)
 
@@ -57,7 +57,7 @@ def list_files(path: str) -> tuple[Path, ...]:
     place = Path(path)
     if place.is_file():
         candidates = [place]
-    elif is_pattern(path) and not place.exists():
+    elif is_pattern(path) and not place.exists():  # a folder may have such a name
         matched = sorted(Path("/").glob(_replace_groups(path).lstrip("/")))
         candidates = [f for m in matched for f in ([m] if m.is_file() else sorted(m.rglob("*")))]
     else:
@@ -108,6 +108,7 @@ def source_path(path: str) -> str:
 
 
 def _single_file_pattern(name: str) -> str:
+    # Inside brackets ^, - and ! have a meaning of their own.
     first = next((i for i, sign in enumerate(name) if sign not in _SIGNS and sign not in "^-!"), 0)
     return f"{escape_pattern(name[:first])}[{name[first]}]{escape_pattern(name[first + 1 :])}"
 
@@ -122,7 +123,7 @@ def escape_pattern(path: str) -> str:
 
 
 def find_equal_times(files: Sequence[Path]) -> tuple[Path, Path] | None:
-    """Return two files that were written in the same millisecond, or None."""
+    """Return two files that were written in the same millisecond, which is as far as Spark compares; or None."""
     for one, other in itertools.pairwise(files):
         if one.stat().st_mtime_ns // 1_000_000 == other.stat().st_mtime_ns // 1_000_000:
             return one, other

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to
-from weft.streams.plan.resolved import Input, Slot, StatementPlan
+from weft.streams.plan.resolved import Slot, StatementPlan
 
 
 def slot_name(slot: Slot) -> str:
@@ -59,15 +59,10 @@ def event_time_of(frame: DataFrame, plan: StatementPlan, *, today: dt.date) -> C
             compile_expr(plan.event_time, slot_resolver(F), F, today=today).cast("timestamp")
         )
         return time_expr
-    names = [slot_name(("t", i.number)) for i in plan.inputs if has_time(i)]
+    names = [slot_name(("t", i.number)) for i in plan.inputs if i.stream.event_time is not None]
     there = [F.col(name) for name in names if name in frame.columns]
-    if not there:
-        none: Column = F.lit(None).cast("bigint")
-        return none
-    time: Column = there[0] if len(there) == 1 else F.greatest(*there)
+    if len(there) < 2:  # Spark refuses GREATEST of fewer columns
+        single: Column = there[0] if there else F.lit(None).cast("bigint")
+        return single
+    time: Column = F.greatest(*there)  # ignores NULL, so an unmatched row has the time of its only source
     return time
-
-
-def has_time(source: Input) -> bool:
-    """Return whether the rows of a stream have an event time."""
-    return source.stream.event_time is not None
