@@ -86,7 +86,8 @@ class _Evaluation:
 
     def logic(self, typed: Typed) -> bool | None:
         """Return AND or OR of the operands: one FALSE or one TRUE decides, otherwise a NULL makes it NULL."""
-        decisive, unknown = typed.op == "or", False
+        decisive: bool = typed.op == "or"
+        unknown = False
         for arg in typed.args:
             value = self.value(arg)
             if value is decisive:

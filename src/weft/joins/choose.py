@@ -58,7 +58,7 @@ _COSTS = {
 def _choose_asof(join: ResolvedJoin, strategy: str, facts: Facts | None, session_facts: SessionFacts) -> Choice:
     if not isinstance(strategy, str):
         raise ArgumentError(
-            f"strategy must be a string, not {type(strategy).__name__}", help="weft.asof_strategies lists the names"
+            f"strategy must be a string, not {type(strategy).__name__}", help="weft.asof_strategies() lists the names"
         )
     if strategy == "auto":
         return _best_asof(join, facts, session_facts)
@@ -66,11 +66,12 @@ def _choose_asof(join: ResolvedJoin, strategy: str, facts: Facts | None, session
         close = find_similar(strategy, ("auto", *ASOF), most=1)
         raise JoinSpecError(
             f"strategy {strategy!r} is not one of {format_list(('auto', *ASOF))}",
-            help=f"did you mean {close[0]!r}?" if close else "",
+            help=f"did you mean {close[0]!r}?" if close else "write one of these names",
         )
     refusal = ASOF[strategy](join)
     if refusal is not None:
         raise StrategyRefusedError(refusal, help="leave strategy= out, or choose another one")
+    # Other plans that use the kernel have a replacement for it; this one was requested by name.
     if strategy == "kernel" and session_facts is not UNKNOWN and session_facts.no_kernel:
         raise StrategyRefusedError(
             f"the kernel refuses to start: {session_facts.no_kernel}",
@@ -96,6 +97,7 @@ _TASK_HOLDS = 1024 * MIB
 
 _SKEW_LIMIT = 1.5
 """Cutting by time reads both sides once more; a heavy key below this costs less."""
+_NO_KEY = "no equal key: rows are cut by time, so that tasks share them"
 
 
 def _best_asof(join: ResolvedJoin, facts: Facts | None, session_facts: SessionFacts) -> Choice:
@@ -117,6 +119,7 @@ def _describe_traffic(name: str, session_facts: SessionFacts) -> str:
 
 
 def _asof_candidates(join: ResolvedJoin, facts: Facts | None, session_facts: SessionFacts) -> Iterator[tuple[str, str]]:
+    # In order of preference; a plan that refuses the join is skipped, and the last one needs no estimate.
     left, right, both = session_facts.left_bytes, session_facts.right_bytes, session_facts.both_bytes
     if facts is not None and _is_skewed(facts, session_facts) and _share_fits(session_facts):
         yield "slices", _skew(facts)
@@ -128,7 +131,7 @@ def _asof_candidates(join: ResolvedJoin, facts: Facts | None, session_facts: Ses
         if session_facts.may_broadcast and right <= _SENT_WHOLE and left >= 2 * right:
             yield ("broadcast", f"the right side is small, about {format_size(right)}: the left side stays where it is")
     if not join.keys and (both is None or both > _SMALL):
-        yield "slices", "no equal key: rows are cut by time, so that tasks share them"
+        yield "slices", _NO_KEY
     if not session_facts.no_kernel and _share_fits(session_facts):
         if facts is not None:
             yield "kernel", "no key is too heavy: searched group by group, without a sort in the JVM"
@@ -158,6 +161,7 @@ def _is_skewed(facts: Facts, session_facts: SessionFacts) -> bool:
     """Whether the task with the heaviest key runs much longer than all others together."""
     if not facts.skewed:
         return False
+    # The share of the heaviest key, as a multiple of what each of the tasks that run at once would get.
     at_once = min(session_facts.cores or facts.partitions, facts.partitions)
     return not facts.skewed[0].values or facts.skewed[0].share * at_once > _SKEW_LIMIT
 
@@ -176,7 +180,7 @@ def _why_union(session_facts: SessionFacts) -> str:
 
 def _skew(facts: Facts) -> str:
     if not facts.skewed[0].values:
-        return "no equal key: rows are cut by time, so that tasks share them"
+        return _NO_KEY
     share = round(facts.skewed[0].share * 100)
     return f"a key has {share} % of the rows: they are cut by time, so that tasks share them"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.core.fingerprint import fingerprint
 from weft.core.names import format_name, is_plain_text
-from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
+from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
 from weft.joins.choose import Choice, choose
 from weft.joins.resolve.resolved import AsOf, Exact, ResolvedJoin
 from weft.joins.several import Part
@@ -21,6 +21,7 @@ Row = tuple[str, ...]
 _KEY_HEADINGS = ("left", "right", "origin", "type")
 _COLUMN_HEADINGS = ("name", "type", "source", "reason")
 _HIDDEN_HEADINGS = ("column", "reason")
+_NULLS = {True: "a NULL key equals a NULL key", False: "a NULL key matches nothing"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,17 @@ def explain_spec(spec: JoinSpec, how: str | None = None) -> JoinExplanation:
     )
 
 
+def _name(schema: Schema, index: int) -> str:
+    return format_name(schema.fields[index].name)
+
+
+def _key_rows(join: ResolvedJoin, right: str = "right") -> tuple[Row, ...]:
+    return tuple(
+        (f"left.{_name(join.left, k.left)}", f"{right}.{_name(join.right, k.right)}", k.origin, str(k.dtype))
+        for k in join.keys
+    )
+
+
 def _kind(spec: JoinSpec | None) -> str:
     return spec.TYPE if spec is not None and spec.TYPE != "join" else ""
 
@@ -145,15 +157,7 @@ def explain_resolved(
         bound=True,
         strategy=choice,
         facts=(*_facts(join, spec, ordering, choice), ("method", _method(spec, join.how, natural=inferred))),
-        keys=tuple(
-            (
-                f"left.{format_name(join.left.fields[k.left].name)}",
-                f"right.{format_name(join.right.fields[k.right].name)}",
-                k.origin,
-                str(k.dtype),
-            )
-            for k in join.keys
-        ),
+        keys=_key_rows(join),
         columns=tuple((c.name, str(c.dtype), _source(join, c), c.reason) for c in join.output),
         hidden=tuple(_hidden(join)),
         spec=spec.to_dict() if spec is not None else None,
@@ -169,7 +173,7 @@ def explain_several(
     def column(place: int) -> Row:
         output, origin = last.output[place], parts[-1].origins[place]
         if not origin.part:
-            source = f"left.{format_name(parts[0].chained.left.fields[origin.column].name)}"
+            source = f"left.{_name(parts[0].chained.left, origin.column)}"
             return output.name, str(output.dtype), source, output.reason
         join = parts[origin.part - 1].chained
         first = join.output[origin.column]
@@ -189,16 +193,7 @@ def explain_several(
             ("order", _order_text(ordering)),
             ("method", "asof_join_all"),
         ),
-        keys=tuple(
-            (
-                f"left.{format_name(part.direct.left.fields[k.left].name)}",
-                f"right {part.number}.{format_name(part.direct.right.fields[k.right].name)}",
-                k.origin,
-                str(k.dtype),
-            )
-            for part in parts
-            for k in part.direct.keys
-        ),
+        keys=tuple(row for part in parts for row in _key_rows(part.direct, f"right {part.number}")),
         columns=tuple(map(column, range(len(last.output)))),
         spec={"parts": [spec.to_dict() for spec in specs]},
     )
@@ -209,9 +204,9 @@ def _facts(
 ) -> Iterator[tuple[str, str]]:
     if spec is not None:
         yield "condition", str(spec)
-        yield "nulls", "a NULL key equals a NULL key" if join.nulls_equal else "a NULL key matches nothing"
+        yield "nulls", _NULLS[join.nulls_equal]
     if isinstance(join.match, AsOf):
-        names = [f"right.{format_name(join.right.fields[i].name)}" for i in join.match.tie_break]
+        names = [f"right.{_name(join.right, i)}" for i in join.match.tie_break]
         yield "ties", _ties(names, join.match.direction, join.match.nearest_tie)
     if zone := _through_zone(join):
         yield "time zone", zone
@@ -247,7 +242,7 @@ def _through_zone(join: ResolvedJoin) -> str:
 
 
 def _promises(spec: JoinSpec, how: str | None) -> Iterator[tuple[str, str]]:
-    yield "nulls", "a NULL key equals a NULL key" if spec.nulls_equal else "a NULL key matches nothing"
+    yield "nulls", _NULLS[spec.nulls_equal]
     if isinstance(spec, AsofSpec):
         yield ("ties", _ties([format_column("right", n) for n in spec.tie_break], spec.direction, spec.nearest_tie))
     if spec.relationship:
@@ -282,8 +277,6 @@ _METHODS = {
     "anti": "anti_join",
     "cross": "cross_join",
 }
-
-
 _WAS = {"inner": " (was join)", "left": " (was left_join)"}
 
 
@@ -298,8 +291,8 @@ def _method(spec: JoinSpec | None, how: str | None, *, natural: bool = False) ->
 
 
 def _source(join: ResolvedJoin, column: Any) -> str:
-    left = "" if column.left is None else f"left.{format_name(join.left.fields[column.left].name)}"
-    right = "" if column.right is None else f"right.{format_name(join.right.fields[column.right].name)}"
+    left = "" if column.left is None else f"left.{_name(join.left, column.left)}"
+    right = "" if column.right is None else f"right.{_name(join.right, column.right)}"
     if column.source == "coalesced":
         return f"coalesce({left}, {right})"
     return left or right or "which sides have a row"
@@ -309,17 +302,8 @@ def _hidden(join: ResolvedJoin) -> Iterator[Row]:
     if join.how in ("semi", "anti"):
         yield "right.*", f"a {join.how} join keeps left columns"
     else:
-        yield from _hidden_right(join)
-    left_kept = {c.left for c in join.output if c.left is not None}
-    for i, f in enumerate(join.left.fields):
-        if i not in left_kept:
-            yield f"left.{format_name(f.name)}", "not requested"
-
-
-def _hidden_right(join: ResolvedJoin) -> Iterator[Row]:
-    kept = {c.right for c in join.output if c.right is not None}
-    keys = {k.right: k.left for k in join.keys}
-    for i, f in enumerate(join.right.fields):
-        if i not in kept:
-            equal = f"equal to left.{format_name(join.left.fields[keys[i]].name)}" if i in keys else "not requested"
-            yield f"right.{format_name(f.name)}", equal
+        keys = {k.right: f"equal to left.{_name(join.left, k.left)}" for k in join.keys}
+        for i in sorted(set(range(len(join.right))) - {c.right for c in join.output}):
+            yield f"right.{_name(join.right, i)}", keys.get(i, "not requested")
+    for i in sorted(set(range(len(join.left))) - {c.left for c in join.output}):
+        yield f"left.{_name(join.left, i)}", "not requested"

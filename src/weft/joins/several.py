@@ -10,23 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from weft.core.names import format_list
 from weft.core.types import DType, Schema, common_type
 from weft.errors import ColumnCollisionError, JoinSpecError
+from weft.expr import Typed
 from weft.joins.choose import ASOF, Choice
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, Slot
-
-if TYPE_CHECKING:
-    from weft.expr import Typed
-    from weft.joins.spec.asof import AsofSpec
-    from weft.joins.spec.projection import JoinProjection
+from weft.joins.spec.asof import AsofSpec
+from weft.joins.spec.projection import JoinProjection
 
 _SUFFIXES = re.compile(r"pass suffixes=(\(.*?\))")
-PartRequest = tuple["AsofSpec", Schema, "JoinProjection | None"]
+PartRequest = tuple[AsofSpec, Schema, JoinProjection | None]
 """A part as requested: the spec, the schema of its right side and its projection."""
 
 
@@ -62,7 +59,7 @@ def resolve_several(left: Schema, requests: Sequence[PartRequest]) -> tuple[Part
     for number, (spec, right, project) in enumerate(requests, start=1):
         join = _resolved(spec, schema, right, project, number)
         direct = _direct(fold_order_conditions(join), left, origins, number)
-        refusal = ASOF["union"](direct)
+        refusal = ASOF["union"](direct)  # the plan for several parts is a union of all sides
         if refusal is not None:
             raise _not_shared(number, refusal)
         origins = tuple(_origin(c, i, number, origins) for i, c in enumerate(join.output))
@@ -147,6 +144,7 @@ def _check_shared(first: Part, other: Part) -> None:
         raise _not_shared(
             other.number, f"its order is left.{b} compared as {y}, that of part 1 is left.{a} compared as {x}"
         )
+    # Keys are compared as a set: each spec may list them in its own order.
     keys = [sorted((k.left, str(k.dtype)) for k in p.direct.keys) for p in (first, other)]
     if keys[0] != keys[1]:
         mine, theirs = (

@@ -1,4 +1,4 @@
-"""Relation: a DataFrame that knows its columns and joins strictly."""
+"""Relation: a DataFrame with its schema and strictly checked joins."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from weft.errors import ArgumentError
 from weft.expr.spark.frames import require_dataframe, schema_of
+from weft.joins.relation.arguments import DIRECTED
 from weft.joins.relation.directed import DirectedJoins, pairs_of, spec_call, warn_deprecated
 from weft.joins.relation.foreign import check_foreign, missing_order
 from weft.joins.relation.frame import Actions, Frame, JoinLineage
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
 
 
 ShimHow = Literal["inner", "left", "right", "full", "semi", "anti"]
-_DIRECTED = {
-    "inner": "inner_join",
-    "left": "left_outer",
-    "right": "right_outer",
-    "full": "full_outer",
-    "semi": "semi_join",
-    "anti": "anti_join",
-}
 
 
 class Shims(NaturalJoins, DirectedJoins, TemporalJoins, Actions):
@@ -56,8 +49,8 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, Actions):
             natural: Self = getattr(self, f"natural_{how}")(other)
             return natural
         pairs = pairs_of(on)
-        warn_deprecated(f"Relation.{old}", f"{_DIRECTED[how]}(other, {spec_call(pairs)})")
-        directed: Self = getattr(self, _DIRECTED[how])(other, JoinSpec(pairs))
+        warn_deprecated(f"Relation.{old}", f"{DIRECTED[how]}(other, {spec_call(pairs)})")
+        directed: Self = getattr(self, DIRECTED[how])(other, JoinSpec(pairs))
         return directed
 
     def join_on(self, *keys: Any, on: Any = None, predicates: Sequence[JoinPredicate] | None = None) -> JoinSpec:

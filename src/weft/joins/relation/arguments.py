@@ -36,8 +36,8 @@ Check = Callable[[Any, str], object]
 def check_arguments(left: Frame, options: Mapping[str, Any], mistakes: ErrorCollector) -> None:
     """Collect an error for every option whose value is invalid.
 
-    If the left side has a column with the name of the option, the user may have meant an alias: the
-    error of that option then contains how to write it.
+    If the left side has a column with the name of the option, the value may be an alias: the error of
+    that option then shows how to write one.
     """
     for name, value in options.items():
         hint = f"to alias column {name!r} use keys={{{name!r}: ...}}" if name in left.schema else ""
@@ -69,7 +69,7 @@ def _tolerance(value: Any, name: str) -> None:
 def _strategy(value: Any, name: str) -> None:
     if not isinstance(value, str):
         raise ArgumentError(
-            f"{name} must be a string, not {type(value).__name__}", help="weft.asof_strategies lists the names"
+            f"{name} must be a string, not {type(value).__name__}", help="weft.asof_strategies() lists the names"
         )
 
 
@@ -104,7 +104,7 @@ _CHECKS: Mapping[str, Check] = {
 
 _TAKEN = ("project", "suffixes", "stats")
 _NATURAL = ("strict", "exclude_shared")
-_METHODS = {
+DIRECTED = {
     "inner": "inner_join",
     "left": "left_outer",
     "right": "right_outer",
@@ -114,6 +114,7 @@ _METHODS = {
     "anti": "anti_join",
     "cross": "cross_join",
 }
+"""The directed join of each `how`, as Weft and other libraries write it."""
 _ORDER = "order=AsofOrder('left_time', 'right_time')"
 _NEEDED = {
     "JoinSpec": (),
@@ -141,18 +142,18 @@ def refuse_keywords(
     if aliases:
         keywords = ", ".join(f"{name}={value!r}" for name, value in aliases.items())
         call = ", ".join((*_from_kwargs_arguments(aliases, options), *_NEEDED[kind.__name__]))
-        meant = [c for name in aliases for c in find_similar(name, (*taken, *options), most=1)]
+        similar = [c for name in aliases for c in find_similar(name, (*taken, *options), most=1)]
         mistakes.add(
             ArgumentError(
                 f"{method} takes its keys from a {kind.__name__}, not from keywords ({keywords})",
                 help=f"write {method}(other, {kind.__name__}.from_kwargs({call}))"
-                + "".join(f"\n{_meant(m, kind, taken)}" for m in meant),
+                + "".join(f"\n{_suggestion(name, kind, taken)}" for name in similar),
             )
         )
     mistakes.raise_all()
 
 
-def _meant(name: str, kind: type[JoinSpec], taken: tuple[str, ...]) -> str:
+def _suggestion(name: str, kind: type[JoinSpec], taken: tuple[str, ...]) -> str:
     where = "" if name in taken else f" of {kind.__name__}"
     return f"or did you mean the parameter {name}={where}?"
 
@@ -162,8 +163,8 @@ def _advice(name: str, value: Any, kind: type[JoinSpec], taken: tuple[str, ...],
     if name in options:
         return f"put it in the {spec}: {spec}(..., {name}={value!r})"
     if name == "how":
-        target = _METHODS.get(value) if isinstance(value, str) else None
-        return f"the method name decides it: call {target or ', '.join(dict.fromkeys(_METHODS.values()))}"
+        target = DIRECTED.get(value) if isinstance(value, str) else None
+        return f"the method name decides it: call {target or ', '.join(dict.fromkeys(DIRECTED.values()))}"
     if name in _NATURAL:
         return f"only natural joins take it; leave it out, a {spec} names every key"
     close = find_similar(name, (*taken, *options), most=1)
@@ -218,6 +219,7 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the first line outside this package."""
+    # Counted here, because how many of our frames are above the caller depends on the method (shims call others).
     depth = 1
     frame = sys._getframe(depth)  # noqa: SLF001  # finds the caller's frame
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

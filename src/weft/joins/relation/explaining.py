@@ -84,7 +84,7 @@ def _explain(left: Any, right: Any, spec: Any, how: Any, project: Any) -> JoinEx
     if right is None and spec is None:
         if source.lineage is None:
             raise ArgumentError(
-                "explain_join: this relation is not the result of a join, or was changed since",
+                "explain_join: this relation is not the result of a join, or was changed after it",
                 help="explain the relation that the join returned: only filter, limit and order_by keep its lineage\n"
                 "or pass two relations and a spec: explain_join(left, right, spec)",
             )
@@ -93,9 +93,10 @@ def _explain(left: Any, right: Any, spec: Any, how: Any, project: Any) -> JoinEx
     target = check_relation(right, "explain_join")
     inference = None
     if spec is None and how != "cross":
-        found = infer(source, target, strict=True, keys=None, exclude_shared=(), aliases={})
-        spec, inference = JoinSpec(found.pairs), Inference(origins=found.origins)
+        keys = infer(source, target, strict=True, keys=None, exclude_shared=(), aliases={})
+        spec, inference = JoinSpec(keys.pairs), Inference(origins=keys.origins)
     resolved = resolve_join(spec, source.schema, target.schema, how=how, project=project, inference=inference)
+    # As in `join_frames`: the same functions choose, so that the explanation is that of the join that would run.
     choice = None
     if is_stream_join(source.df, target.df, resolved):
         choice = stream_choice(source.df, target.df, resolved)
@@ -155,7 +156,7 @@ def build_join_spec(
         # left.customer_ref = right.id
         orders.left_outer(customers, spec)
     """
-    found = infer(
+    inferred = infer(
         check_relation(left, "build_join_spec"),
         check_relation(right, "build_join_spec"),
         strict=strict,
@@ -164,10 +165,10 @@ def build_join_spec(
         aliases=aliases,
         parameters=("strict", "exclude_shared", *FROM_KWARGS),
     )
-    for note in found.notes:
+    for note in inferred.notes:
         warn_caller(note, JoinKeyWarning)
     return JoinSpec(
-        found.pairs,
+        inferred.pairs,
         check_predicates(predicates, "predicates"),
         nulls_equal=nulls_equal,
         relationship=relationship,
@@ -176,11 +177,11 @@ def build_join_spec(
 
 
 def inspect_keys(left: Relation, right: Relation, spec: JoinSpec | None = None) -> Relation:
-    """Return how keys fan out: one row per key of either side.
+    """Count the rows of each key on both sides: one row per key of either side.
 
     Columns are the keys under their left names, ``left_count``, ``right_count``,
-    ``pair_count`` (rows an inner join gives) and ``shared``.  Sort by ``pair_count`` to
-    find the keys that make a join explode.
+    ``pair_count`` (the rows that an inner join returns) and ``shared``.  Sort by ``pair_count``
+    to see the keys that have most of the joined rows.
 
     Parameters
     ----------

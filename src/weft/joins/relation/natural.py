@@ -46,7 +46,6 @@ def infer(
     aliases: Mapping[str, Any],
     order: AsofOrder | None = None,
     parameters: Sequence[str] = PARAMETERS,
-    need_keys: bool = True,
 ) -> NaturalKeys:
     """Return the keys of a natural join; `parameters` are suggestions for a misspelt keyword."""
     check_column_names(exclude_shared, "exclude_shared")
@@ -60,7 +59,6 @@ def infer(
         strict=strict,
         order=order,
         parameters=parameters,
-        need_keys=need_keys,
     )
 
 
@@ -74,7 +72,7 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
     project = resolve_projection(options["project"], options["suffixes"])
     predicates = check_predicates(options["predicates"], "predicates")
     try:
-        found = infer(left, right, aliases=aliases, **{n: options[n] for n in ("strict", "keys", "exclude_shared")})
+        keys = infer(left, right, aliases=aliases, **{n: options[n] for n in ("strict", "keys", "exclude_shared")})
     except WeftError as cause:
         # Keys cannot be inferred; errors in predicates are reported with them.
         mistakes.add(cause)
@@ -83,10 +81,10 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
         mistakes.raise_all()
         raise
     promises = {n: options[n] for n in ("nulls_equal", "relationship", "unmatched")}
-    spec = JoinSpec(found.pairs, predicates, **promises)
-    for note in found.notes:
+    spec = JoinSpec(keys.pairs, predicates, **promises)
+    for note in keys.notes:
         warn_caller(note, JoinKeyWarning)
-    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
+    inference = Inference(origins=keys.origins, dropped=keys.dropped, displaced=keys.displaced)
     return join_frames(left, right, spec, how=how, project=project, inference=inference, stats=options["stats"])
 
 
@@ -102,9 +100,9 @@ class NaturalJoins(Frame):
     """The ``natural_*`` methods.
 
     All take the same arguments.  Keys are the columns that both sides share, in left
-    column order; ``left_name="right_name"`` adds a pair, or replaces the partner of a
-    shared column.  Right keys are not repeated in the result; a right column that collides
-    with a left one is an error unless `suffixes` or `project` settles it.
+    column order; ``left_name="right_name"`` adds a pair, or replaces the right column of a
+    shared key.  Right keys are not repeated in the result; a right column with the name of
+    a left one is an error unless `suffixes` or `project` renames it.
     """
 
     __slots__ = ()
@@ -133,37 +131,37 @@ class NaturalJoins(Frame):
         Parameters
         ----------
         other
-            The right relation.
+            The right relation.  Required.
         strict
-            True (default) refuses aliases that name no column; False drops them, with a `JoinKeyWarning`.
+            True (default) makes an alias of an unknown column an error; False drops it with a `JoinKeyWarning`.
         project, suffixes
-            Columns and names of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
-            ``project=JoinProjection(suffixes=("", "_r"))``.  By default all left columns, then the right ones
-            without the keys; a right column with the name of a left one is an error.
+            The columns of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
+            ``project=JoinProjection(suffixes=("", "_r"))``.  None by default: all left columns, then the right ones
+            without the keys.  Columns with the same name are an error.
         predicates
-            Further conditions, in order; see `ColumnPredicate` and `ExpressionPredicate`.
+            Further conditions: a sequence of `ColumnPredicate` and `ExpressionPredicate`.  None by default.
         keys
-            Aliases as a mapping ``{"left name": "right name"}`` or as pairs, for names that cannot be
-            written as a keyword.
+            Aliases as a mapping ``{"left name": "right name"}`` or as pairs, for names that are not valid keywords.
+            None by default.
         exclude_shared
-            Shared columns that are not keys.
+            Columns that both relations have and that are not keys.  Empty by default.
         nulls_equal
-            True lets a NULL key equal a NULL key; False by default.
+            Whether a NULL key matches a NULL key.  False by default.
         relationship
-            A promise about matches: ``"m:1"`` (each left row has at most one), ``"1:m"``, ``"1:1"`` or ``"m:m"``.
-            The job fails when the data breaks it.  None (default) promises nothing.
+            How many matches a row may have: ``"m:1"`` (a left row has at most one), ``"1:m"``, ``"1:1"`` or
+            ``"m:m"``.  Otherwise the job fails.  None (default) checks nothing.
         unmatched
-            Which side must have a match for every row: ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the
-            side that the join keeps.  The job fails otherwise.  None (default) checks nothing.
+            The side whose rows must all have a match: ``"left"``, ``"right"``, ``"both"``, or ``"error"`` for the
+            side that the join keeps.  Otherwise the job fails.  None (default) checks nothing.
         stats
-            A `MatchStats` that counts matches while the job runs.
+            A `MatchStats` that counts matches while the job runs.  None by default.
         **key_aliases
-            ``left_name="right_name"`` adds a pair of keys, or replaces the partner of a shared column.
+            ``left_name="right_name"`` adds a pair of keys, or replaces the right column of a shared key.
 
         Returns
         -------
         Relation
-            The joined rows; nothing runs until they are needed.
+            The joined rows.  No job runs until they are read.
         """
         given = (
             strict, project, predicates, suffixes, keys, exclude_shared,

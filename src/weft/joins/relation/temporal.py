@@ -84,7 +84,7 @@ def _natural_spec(
     mistakes.raise_all()
     keyless = AsofSpec((), **requested)
     try:
-        found = infer(
+        keys = infer(
             left,
             right,
             aliases=aliases,
@@ -98,9 +98,9 @@ def _natural_spec(
         check_conditions(keyless, left.schema, right.schema, mistakes)
         mistakes.raise_all()
         raise
-    for note in found.notes:
+    for note in keys.notes:
         warn_caller(note, JoinKeyWarning)
-    return replace(keyless, equal_keys=found.pairs), found
+    return replace(keyless, equal_keys=keys.pairs), keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,14 +260,14 @@ class TemporalJoins(Frame):
         check_foreign("natural_asof", self, right, {**requested, **options, **key_aliases})
         if order is None:
             raise missing_order("natural_asof", self, right, requested)
-        spec, found = _natural_spec(self, right, requested, options, key_aliases)
+        spec, inferred = _natural_spec(self, right, requested, options, key_aliases)
         check_order(self, spec, order_check)
         return join_frames(
             self,
             right,
             spec,
             project=resolve_projection(project, suffixes),
-            inference=Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced),
+            inference=Inference(origins=inferred.origins, dropped=inferred.dropped, displaced=inferred.displaced),
             stats=stats,
             strategy=strategy,
             statistics=statistics,
@@ -361,8 +361,7 @@ class TemporalJoins(Frame):
         project, suffixes
             The columns of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
             ``project=JoinProjection(suffixes=("", "_r"))``.  None by default: all left columns, then the right ones
-            without the keys.  If both order columns have the same
-            name, the right one gets the right suffix.
+            without the keys.  If both order columns have the same name, the right one gets the right suffix.
         stats
             A `MatchStats` that counts matches while the job runs.  None by default.
         on_null_time
@@ -384,10 +383,8 @@ class TemporalJoins(Frame):
             1   2026-01-01  2026-01-02
         """
         _expect(spec, IntervalSpec, "interval_join", unexpected)
-        right = check_relation(other, "interval_join")
-        return join_frames(
-            self, right, spec, project=resolve_projection(project, suffixes), stats=stats, on_null_time=on_null_time
-        )
+        right, project = check_relation(other, "interval_join"), resolve_projection(project, suffixes)
+        return join_frames(self, right, spec, project=project, stats=stats, on_null_time=on_null_time)
 
     def window_join(
         self,
@@ -412,8 +409,7 @@ class TemporalJoins(Frame):
         project, suffixes
             The columns of the result, a `JoinProjection`; ``suffixes=("", "_r")`` is short for
             ``project=JoinProjection(suffixes=("", "_r"))``.  None by default: all left columns, then the right ones
-            without the keys.  If both order columns have the same
-            name, the right one gets the right suffix.
+            without the keys.  If both order columns have the same name, the right one gets the right suffix.
         stats
             A `MatchStats` that counts matches while the job runs.  None by default.
         on_null_time
@@ -435,10 +431,8 @@ class TemporalJoins(Frame):
             u1    10:05  10:40
         """
         _expect(spec, WindowSpec, "window_join", unexpected)
-        right = check_relation(other, "window_join")
-        return join_frames(
-            self, right, spec, project=resolve_projection(project, suffixes), stats=stats, on_null_time=on_null_time
-        )
+        right, project = check_relation(other, "window_join"), resolve_projection(project, suffixes)
+        return join_frames(self, right, spec, project=project, stats=stats, on_null_time=on_null_time)
 
     def asof_join_all(
         self,

@@ -24,7 +24,7 @@ Step = int | Number | float
 
 DAY = 86_400_000_000
 _WHOLE_END = 1 << 64
-_ROOMY = Context(prec=2200)
+_ROOMY = Context(prec=2200)  # a distance has up to 1000 digits on either side of its point
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Reach:
 
     @property
     def way(self) -> ReachWay:
-        """How matches are found."""
+        """The way to join: not at all, by equal values, by bins, or by comparing the pairs of a key."""
         if self.never:
             return "never"
         if self.lower is None or self.upper is None or abs(self.length) > _LONGEST_BINNED:
@@ -134,6 +134,7 @@ class Reach:
 
 def measure_reach(match: Within, axis: Axis) -> Reach:
     """Return the bounds of a match on its axis; a bound beyond all values is open or never satisfied."""
+    # Bounds beyond all values are removed first: in steps they would not fit a long.
     most = axis.longest
     low, high = match.lower, match.upper
     if most is not None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from weft.core.findings import ErrorCollector
 from weft.core.fingerprint import fingerprint
-from weft.core.names import parse_name
 from weft.core.types import Schema, common_type
 from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysError
-from weft.joins.resolve.matching import resolve_match
+from weft.joins.resolve.matching import find_columns, resolve_match
 from weft.joins.resolve.output import OutputRequest, output_columns
 from weft.joins.resolve.predicates import resolve_predicates, suggest_cast
 from weft.joins.resolve.resolved import (
@@ -29,7 +27,7 @@ from weft.joins.spec.asof import AsofSpec, TemporalSpec
 from weft.joins.spec.join import JoinSpec, KeyPairs
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.joins.spec.values import How, check_choice
+from weft.joins.spec.values import How, Relationship, check_choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +153,7 @@ def check_conditions(
     conditions = resolve_predicates(spec, left, right, keys, mistakes)
     match: Match = Exact()
     with mistakes.collect():
-        match = _match(spec, left, right)
+        match = resolve_match(spec, left, right) if isinstance(spec, TemporalSpec) else match
     return conditions, match
 
 
@@ -166,28 +164,19 @@ def _resolved_keys(
     origins = inference.origins or (written,) * len(spec.equal_keys)
     keys = []
     for pair, origin in zip(spec.equal_keys, origins, strict=True):
-        indices: list[int] = []
-        for schema, name, side in ((left, pair[0], "left"), (right, pair[1], "right")):
-            with mistakes.collect():
-                indices.append(schema.index(parse_name(name), side=f"{side} relation"))
-        if len(indices) < 2:
-            continue
-        i, j = indices
-        a, b = left.fields[i], right.fields[j]
-        dtype = common_type(a.dtype, b.dtype)
-        if dtype is None:
-            message = f"key left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}"
-            mistakes.add(JoinTypeError(message, help=suggest_cast(a, b)))
-        else:
+        with mistakes.collect():
+            i, j = find_columns(left, right, pair)
+            a, b = left.fields[i], right.fields[j]
+            dtype = common_type(a.dtype, b.dtype)
+            if dtype is None:
+                message = f"key left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}"
+                raise JoinTypeError(message, help=suggest_cast(a, b))
             keys.append(ResolvedKey(left=i, right=j, dtype=dtype, origin=origin))
+    # Two names of one column, such as id and ID, are one key.
     return tuple(dict.fromkeys(keys))
 
 
-def _match(spec: JoinSpec, left: Schema, right: Schema) -> Match:
-    return resolve_match(spec, left, right) if isinstance(spec, TemporalSpec) else Exact()
-
-
-def _relationship(spec: JoinSpec | None, how: How) -> Any:
+def _relationship(spec: JoinSpec | None, how: How) -> Relationship | None:
     if spec is None or spec.relationship is None:
         return None
     if how in ("semi", "anti"):

@@ -9,12 +9,11 @@ from weft.core.findings import ErrorCollector
 from weft.core.names import is_keyword_name, parse_name
 from weft.core.types import BOOLEAN, DATE, STRING, DType, Field, Schema, common_type
 from weft.errors import JoinSpecError, JoinTypeError
+from weft.joins.resolve.axis import DAY
 from weft.joins.resolve.resolved import Amount, AsOf, Match, Overlap, SameWindow, Side, Within
 from weft.joins.spec.asof import UNBOUNDED, AsofOrder, AsofSpec, TemporalSpec
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.joins.spec.values import Distance, is_number, parse_distance
-
-_DAY = 86_400_000_000
 
 
 def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
@@ -52,13 +51,18 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
     raise JoinSpecError(f"{type(spec).__name__} has no match", help="use an AsofSpec, an IntervalSpec or a WindowSpec")
 
 
-def _pair(order: AsofOrder, left: Schema, right: Schema) -> tuple[int, int, Field, Field]:
+def find_columns(left: Schema, right: Schema, names: tuple[str, str]) -> tuple[int, int]:
+    """Return the positions of a left and a right column; the errors of both names are raised at once."""
     mistakes, indices = ErrorCollector(), []
-    for schema, name, side in ((left, order.left, "left"), (right, order.right, "right")):
+    for schema, name, side in ((left, names[0], "left"), (right, names[1], "right")):
         with mistakes.collect():
             indices.append(schema.index(parse_name(name), side=f"{side} relation"))
     mistakes.raise_all()
-    i, j = indices
+    return indices[0], indices[1]
+
+
+def _pair(order: AsofOrder, left: Schema, right: Schema) -> tuple[int, int, Field, Field]:
+    i, j = find_columns(left, right, (order.left, order.right))
     a, b = left.fields[i], right.fields[j]
     _check_order_types(a, b)
     return i, j, a, b
@@ -155,7 +159,7 @@ def measure(
                 f"{what} {distance!r} is a number but {column} is {a.dtype}",
                 help=f"write a duration, for example {what}='5 seconds'",
             )
-        if {a.dtype, b.dtype} == {DATE} and size % _DAY:
+        if {a.dtype, b.dtype} == {DATE} and size % DAY:
             raise JoinTypeError(
                 f"{what} {distance!r} is not whole days but {column} and {sides[1]}.{b.name} are dates",
                 help=f"write for example {what}='2 days'",

@@ -44,7 +44,6 @@ def infer_natural_keys(
     strict: bool = True,
     order: AsofOrder | None = None,
     parameters: Sequence[str] = (),
-    need_keys: bool = True,
 ) -> NaturalKeys:
     """Infer the keys: shared columns in left order, aliases in call order, then `keys`.
 
@@ -58,13 +57,15 @@ def infer_natural_keys(
     ]
     displaced: dict[int, str] = {}
     dropped: list[tuple[str, str]] = []
-    for origin, pair in _with_origins(aliases, keys):
+    written: list[tuple[Origin, tuple[str, str]]] = [("alias", pair) for pair in aliases]
+    for origin, pair in (*written, *(("keys", pair) for pair in keys)):
         unknown = ErrorCollector()
         names: list[str] = []
-        for schema, written, side in ((left, pair[0], "left"), (right, pair[1], "right")):
+        for schema, name, side in ((left, pair[0], "left"), (right, pair[1], "right")):
             with unknown.collect():
+                # Only the left name is a keyword of the call, and so may be a misspelled parameter.
                 hints = parameters if side == "left" else ()
-                names.append(schema.fields[_index(schema, written, f"{side} relation", hints)].name)
+                names.append(schema.fields[_index(schema, name, f"{side} relation", hints)].name)
         if not unknown:
             _place(inferred, displaced, right, _Key(names[0], names[1], origin))
         elif strict:
@@ -72,7 +73,7 @@ def infer_natural_keys(
         else:
             dropped.append(pair)
     mistakes.raise_all()
-    if not inferred and need_keys:
+    if not inferred:
         raise _no_keys(left, right, dropped, exclude_shared)
     return NaturalKeys(
         pairs=tuple((canonical_name(f.left), canonical_name(f.right)) for f in inferred),
@@ -81,13 +82,6 @@ def infer_natural_keys(
         displaced=displaced,
         notes=tuple(_notes(left, inferred, dropped)),
     )
-
-
-def _with_origins(aliases: KeyPairs, keys: KeyPairs) -> Iterator[tuple[Origin, tuple[str, str]]]:
-    for pair in aliases:
-        yield "alias", pair
-    for pair in keys:
-        yield "keys", pair
 
 
 def _shared(
@@ -126,7 +120,7 @@ def _place(inferred: list[_Key], displaced: dict[int, str], right: Schema, new: 
     """Replace the shared key of the same left column by `new`, or append it."""
     for i, old in enumerate(inferred):
         if (old.left, old.right) == (new.left, new.right) and old.origin != "shared":
-            return  # written twice, perhaps in another case
+            return  # the same pair again; the case of a name may differ
         if old.left == new.left and old.origin == "shared":
             if old.right != new.right:
                 displaced[right.index(old.right)] = (

@@ -51,8 +51,7 @@ def _left_only(request: OutputRequest) -> tuple[OutputColumn, ...]:
             code="W0307",
             help="leave indicator= out, or use a left join and filter on its indicator",
         )
-    columns = [_column(request, "left", i) for i in range(len(request.left))]
-    columns = _kept(columns, request)
+    columns = _kept([_column(request, "left", i) for i in range(len(request.left))], request)
     columns, _ = _renamed(columns, request)
     if twice := _twice(columns, request):
         raise _duplicates(twice, None, request)
@@ -63,14 +62,7 @@ def _column(request: OutputRequest, side: Side, index: int) -> OutputColumn:
     schema = request.left if side == "left" else request.right
     padded = request.how in ({"left": ("right", "full"), "right": ("left", "full")}[side])
     field = schema.fields[index]
-    return OutputColumn(
-        name=field.name,
-        dtype=field.dtype,
-        nullable=field.nullable or padded,
-        source=side,
-        left=index if side == "left" else None,
-        right=index if side == "right" else None,
-    )
+    return OutputColumn.of(side, index, field, nullable=field.nullable or padded)
 
 
 def _candidates(request: OutputRequest) -> list[OutputColumn]:
@@ -96,7 +88,7 @@ def _candidates(request: OutputRequest) -> list[OutputColumn]:
 
 
 def _coalesced(request: OutputRequest) -> dict[int, ResolvedKey]:
-    """Left key columns that take the right value if there is no left row."""
+    """Return the left key columns that have the value of the right key in unmatched right rows."""
     if request.project.right_keys != "auto" or request.how not in ("right", "full"):
         return {}
     first: dict[int, ResolvedKey] = {}
@@ -106,7 +98,7 @@ def _coalesced(request: OutputRequest) -> dict[int, ResolvedKey]:
 
 
 def _suppressed(request: OutputRequest, coalesced: Mapping[int, ResolvedKey]) -> set[int]:
-    """Right columns that the result does not repeat."""
+    """Return the right columns that the result does not repeat."""
     hidden: set[int] = set()
     if request.project.right_keys == "drop" or (
         request.project.right_keys == "auto" and request.how not in ("right", "full", "cross")
@@ -125,7 +117,7 @@ def _address(column: str, columns: Sequence[OutputColumn], request: OutputReques
     side, name = split_side(column, what)
     sides: tuple[Side, ...] = ("left", "right") if side is None else ("left" if side == "left" else "right",)
     schemas = {"left": request.left, "right": request.right}
-    hits: list[int] = []
+    hits: list[int] = []  # the bare name of a coalesced key is found on both sides, and is one column
     exists = False
     for s in sides:
         index = schemas[s].find(name)
@@ -150,8 +142,9 @@ def _unknown(column: str, name: str, request: OutputRequest, what: str) -> Unkno
         sides.append(("right", request.right))
     available = [(f"{side}.{n}", n) for side, schema in sides for n in schema.names]
     close = find_similar(name, [n for _, n in available], most=1)
-    meant = [repr(address) for address, n in available if n in close]
-    help_ = f"did you mean {' or '.join(meant)}?" if meant else f"columns are {format_list(a for a, _ in available)}"
+    similar = [repr(address) for address, n in available if n in close]  # both sides may have the name
+    columns = format_list(address for address, _ in available)
+    help_ = f"did you mean {' or '.join(similar)}?" if similar else f"columns are {columns}"
     return UnknownColumnError(f"{what} names {column!r}, which is not a column of the join", help=help_)
 
 
@@ -249,6 +242,7 @@ def _suffixes_that_pass(
     columns: Sequence[OutputColumn], renamed: frozenset[int], request: OutputRequest
 ) -> tuple[str, str] | None:
     """Return the first pair of suffixes, plain ones first, under which no name occurs twice."""
+    # Repeated, because a side may already have a column `x_right`; a help that fails when pasted is worse than none.
     for left, right in (DEFAULT_SUFFIXES, ("_left", "_right")):
         for times in range(1, len(columns) + 2):
             pair = left * times, right * times

@@ -22,11 +22,12 @@ from weft.errors import (
 )
 from weft.expr import Column, Typed, unknown_name
 from weft.expr.ast import Binary
-from weft.joins.resolve.matching import measure
+from weft.joins.resolve.axis import DAY
+from weft.joins.resolve.matching import find_columns, measure
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, ResolvedPredicate, Side, Slot
 from weft.joins.spec.asof import AsofSpec
 from weft.joins.spec.join import JoinSpec
-from weft.joins.spec.predicates import SIDES, ColumnPredicate, ExpressionPredicate, JoinPredicate
+from weft.joins.spec.predicates import SIDES, ColumnPredicate, JoinPredicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,6 @@ class JoinScope:
 
 
 _BOTH: tuple[Side, Side] = ("left", "right")
-
-
 _CLASSES: dict[str, type[WeftError]] = {
     "W0207": UnknownColumnError,
     "W0216": AmbiguousColumnError,
@@ -101,12 +100,8 @@ def resolve_predicates(
 
 
 def _bound(predicate: JoinPredicate, scope: JoinScope) -> expr.Typed:
-    if isinstance(predicate, ExpressionPredicate):
-        return _bound_fragment(predicate, scope)
-    return _bound_columns(predicate, scope)
-
-
-def _bound_fragment(predicate: ExpressionPredicate, scope: JoinScope) -> expr.Typed:
+    if isinstance(predicate, ColumnPredicate):
+        return _bound_columns(predicate, scope)
     try:
         typed = expr.check(predicate.tree, scope, today=False)
     except ExpressionError as cause:
@@ -122,12 +117,8 @@ def _bound_fragment(predicate: ExpressionPredicate, scope: JoinScope) -> expr.Ty
 
 def _bound_columns(predicate: ColumnPredicate, scope: JoinScope) -> expr.Typed:
     """Build ``left op right + offset`` as a tree and check it like any other."""
-    mistakes, columns = ErrorCollector(), []
-    for schema, name, side in ((scope.left, predicate.left, "left"), (scope.right, predicate.right, "right")):
-        with mistakes.collect():
-            columns.append(schema.fields[schema.index(parse_name(name), side=f"{side} relation")])
-    mistakes.raise_all()
-    a, b = columns
+    i, j = find_columns(scope.left, scope.right, (predicate.left, predicate.right))
+    a, b = scope.left.fields[i], scope.right.fields[j]
     if common_type(a.dtype, b.dtype) is None:
         raise JoinTypeError(
             f"{predicate}: left.{a.name} is {a.dtype} but right.{b.name} is {b.dtype}", help=suggest_cast(a, b)
@@ -148,7 +139,7 @@ def _offset(predicate: ColumnPredicate, a: Field, b: Field) -> expr.Expr:
     if not b.dtype.is_temporal:
         return expr.literal(amount)
     if b.dtype == DATE:
-        days, rest = divmod(int(amount or 0), 86_400_000_000)
+        days, rest = divmod(int(amount or 0), DAY)
         if rest:
             raise JoinTypeError(
                 f"{predicate}: right.{b.name} is a date, so the offset must be whole days",
@@ -167,23 +158,13 @@ def _range_slots(spec: AsofSpec, left: Schema, right: Schema, keys: tuple[Resolv
 
 
 def _refuse_foreign(predicate: JoinPredicate, typed: expr.Typed, allowed: frozenset[Slot], scope: JoinScope) -> None:
-    findings = tuple(_foreign(predicate, typed, allowed, scope))
-    if findings:
-        raise JoinSpecError(findings)
-
-
-def _foreign(
-    predicate: JoinPredicate, typed: expr.Typed, allowed: frozenset[Slot], scope: JoinScope
-) -> Iterator[Diagnostic]:
-    for slot in typed.slots:
-        if slot not in allowed and isinstance(slot, Slot):
-            schema = scope.left if slot.side == "left" else scope.right
-            yield Diagnostic(
-                "W0308",
-                f"range predicate {predicate} names {slot.side}.{schema.fields[slot.index].name}, "
-                "which is neither an order column nor a key",
-                help="put it in predicates",
-            )
+    foreign = [slot for slot in typed.slots if slot not in allowed and isinstance(slot, Slot)]
+    if foreign:
+        names = [f"{s.side}.{(scope.left if s.side == 'left' else scope.right).fields[s.index].name}" for s in foreign]
+        message = "range predicate {} names {}, which is neither an order column nor a key"
+        raise JoinSpecError(
+            Diagnostic("W0308", message.format(predicate, name), help="put it in predicates") for name in names
+        )
 
 
 def suggest_cast(left: Field, right: Field) -> str:
@@ -219,6 +200,7 @@ def _ways(left: Field, right: Field) -> Iterator[tuple[str, ...]]:
 
 def _call(side: str, field: Field, target: DType) -> str | None:
     """Return the call that casts the column, or None if there is no such cast."""
+    # A name such as `end` is an identifier and still needs backticks: the parser decides.
     for name in dict.fromkeys((format_name(field.name), quote(field.name))):
         text = f"CAST({name} AS {target})"
         try:

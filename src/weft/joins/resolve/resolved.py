@@ -121,6 +121,14 @@ class OutputColumn:
     right: int | None = None
     reason: str = ""
 
+    @classmethod
+    def of(cls, side: Side, index: int, field: Field, *, nullable: bool, reason: str = "") -> OutputColumn:
+        """Return the column of a side that is returned under its own name."""
+        left, right = (index, None) if side == "left" else (None, index)
+        return cls(
+            name=field.name, dtype=field.dtype, nullable=nullable, source=side, left=left, right=right, reason=reason
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedPredicate:
@@ -167,15 +175,20 @@ class ResolvedJoin:
             return self
         own = [c for c in self.output if c.right is None]
         other = [c for c in self.output if c.right is not None]
+
+        def carried(side: Side, behind: int, fields: Sequence[Field]) -> list[OutputColumn]:
+            columns = enumerate(fields, start=behind)
+            return [OutputColumn.of(side, i, f, nullable=True, reason="passes through") for i, f in columns]
+
         return replace(
             self,
             left=Schema((*self.left.fields, *left), self.left.case_sensitive),
             right=Schema((*self.right.fields, *right), self.right.case_sensitive),
             output=(
                 *own,
-                *(_carried("left", len(self.left) + i, field) for i, field in enumerate(left)),
+                *carried("left", len(self.left), left),
                 *other,
-                *(_carried("right", len(self.right) + i, field) for i, field in enumerate(right)),
+                *carried("right", len(self.right), right),
             ),
         )
 
@@ -184,15 +197,3 @@ class ResolvedJoin:
         """Schema of the result."""
         case = self.left.case_sensitive
         return Schema(tuple(Field(c.name, c.dtype, c.nullable) for c in self.output), case)
-
-
-def _carried(side: Side, index: int, field: Field) -> OutputColumn:
-    return OutputColumn(
-        name=field.name,
-        dtype=field.dtype,
-        nullable=True,
-        source=side,
-        left=index if side == "left" else None,
-        right=index if side == "right" else None,
-        reason="passes through",
-    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 from weft.core.findings import ErrorCollector
 from weft.core.names import canonical_name, find_similar, parse_name
@@ -17,13 +17,6 @@ from weft.joins.spec.values import How, Relationship, Unmatched, check_bool, che
 KeyPairs = tuple[tuple[str, str], ...]
 _MIRRORED_RELATIONSHIP: dict[str, Relationship] = {"1:1": "1:1", "1:m": "m:1", "m:1": "1:m", "m:m": "m:m"}
 _MIRRORED_UNMATCHED: dict[str, Unmatched] = {"left": "right", "right": "left", "both": "both", "error": "error"}
-
-
-class Resolver(Protocol):
-    """The function that turns a spec and two schemas into a resolved join."""
-
-    def __call__(self, spec: JoinSpec | None, left: Any, right: Any, *, how: How | None, project: Any) -> Any:
-        """Return the resolved join, or raise with every error at once."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class JoinSpec(Serial):
     TYPE: ClassVar[str] = "join"
     # A spec must not import the folder that resolves it, which is further down the map.  So `weft.joins.resolve.join`
     # registers its function here; `import weft` loads it, and tests/test_layers.py lists this one hook.
-    _resolver: ClassVar[Resolver]
+    _resolver: ClassVar[Callable[..., Any]]
 
     equal_keys: Sequence[tuple[str, str]]
     predicates: Sequence[JoinPredicate] = ()
@@ -168,7 +161,7 @@ class JoinSpec(Serial):
         return replace(self, equal_keys=keys, predicates=predicates, **self._merged_options(other))
 
     def _merged_options(self, other: JoinSpec) -> dict[str, Any]:
-        theirs = {f.name for f in fields(other) if f.init}
+        theirs, ours = ({f.name for f in fields(spec) if f.init} for spec in (other, self))
         merged: dict[str, Any] = {}
         for f in fields(self):
             if f.name in ("equal_keys", "predicates") or f.name not in theirs:
@@ -181,8 +174,7 @@ class JoinSpec(Serial):
                     help=f"leave {f.name} out of one of them, or write the same value in both",
                 )
             merged[f.name] = yours if mine == f.default else mine
-        foreign = {f.name for f in fields(other) if f.init} - {f.name for f in fields(self)}
-        if foreign:
+        if foreign := theirs - ours:
             raise JoinSpecError(
                 f"a {type(self).__name__} cannot take {', '.join(sorted(foreign))} of a {type(other).__name__}",
                 code="W0305",
@@ -264,7 +256,7 @@ def check_predicates(predicates: object, what: str) -> tuple[JoinPredicate, ...]
 def read_alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequence[str] = ()) -> KeyPairs:
     """Return the pairs from alias keywords and from `keys=`, in call order.
 
-    `parameters` are the keywords of the method: an alias that looks like one was perhaps misspelt.
+    `parameters` are the keywords of the method: an alias that is spelled like one gets it as a suggestion.
     """
     pairs: list[tuple[str, str]] = []
     mistakes = ErrorCollector()
@@ -274,6 +266,7 @@ def read_alias_pairs(aliases: Mapping[str, Any], keys: Keys, parameters: Sequenc
         else:
             message = f"alias {left}={right!r}: the right column must be a string, not {type(right).__name__}"
             mistakes.add(ArgumentError(message, help=_alias_help(left, parameters)))
+    # Without the schemas the case policy is not known: names that differ in case only are taken as one.
     named = {left.casefold() for left, _ in pairs}
     with mistakes.collect():
         for left, right in _listed_keys(keys):

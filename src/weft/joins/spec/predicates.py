@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from weft import expr
 from weft.core.fingerprint import canonical_json
+from weft.core.frozen import FrozenMap
 from weft.core.names import canonical_name, format_name, parse_name
 from weft.errors import ArgumentError, Diagnostic, ExpressionError, JoinSpecError
 from weft.expr.ast import map_children
@@ -70,27 +71,6 @@ class ColumnPredicate(Serial):
 def format_column(side: str, name: str) -> str:
     """Return a column as it is written in an expression: ``left.x``."""
     return f"{side}.{format_name(parse_name(name))}"
-
-
-class NamedArgs(Mapping[str, object]):
-    """Immutable parameters by name."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Mapping[str, object]) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, name: str) -> object:
-        return self._items[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __repr__(self) -> str:
-        return repr(self._items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +136,9 @@ class ExpressionPredicate(Serial):
 JoinPredicate = ColumnPredicate | ExpressionPredicate
 
 
-def _checked_args(args: Any) -> tuple[object, ...] | NamedArgs:
+def _checked_args(args: Any) -> tuple[object, ...] | FrozenMap[str, object]:
     if isinstance(args, Mapping):
-        checked: tuple[object, ...] | NamedArgs = NamedArgs(args)
+        checked: tuple[object, ...] | FrozenMap[str, object] = FrozenMap(args)
     elif isinstance(args, str | bytes) or not isinstance(args, Sequence):
         raise ArgumentError(
             f"args must be a sequence or a mapping, not {type(args).__name__}",
@@ -182,7 +162,7 @@ def _foreign_qualifiers(tree: expr.Expr) -> Iterator[Diagnostic]:
                 "W0309",
                 f"{ref.qualifier!r} is not a side of the join",
                 help=f"write left.{ref.name} or right.{ref.name}",
-                at=ref.span.place if ref.span else None,
+                at=ref.place,
             )
 
 
@@ -191,15 +171,12 @@ def _foreign_calls(tree: expr.Expr) -> Iterator[Diagnostic]:
     for node in expr.walk(tree):
         if not isinstance(node, expr.Call):
             continue
-        at = node.span.place if node.span else None
         if expr.FUNCTIONS[node.name].aggregate:
-            help_ = "aggregate before the join, in a separate relation"
-            yield Diagnostic(
-                "W0210", f"{node.name} is an aggregate: a predicate is evaluated for one pair of rows", help_, at=at
-            )
+            message = f"{node.name} is an aggregate: a predicate is evaluated for one pair of rows"
+            yield Diagnostic("W0210", message, "aggregate before the join, in a separate relation", at=node.place)
         elif node.name == "TODAY":
             help_ = "pass the date as a value: ExpressionPredicate('left.day <= ?', args=[date])"
-            yield Diagnostic("W0215", "TODAY() has no date in a predicate", help_, at=at)
+            yield Diagnostic("W0215", "TODAY() has no date in a predicate", help_, at=node.place)
 
 
 def _exchange_sides(tree: expr.Expr) -> expr.Expr:

@@ -23,7 +23,7 @@ class Serial:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "TYPE" in vars(cls):
+        if "TYPE" in vars(cls):  # not the abstract TemporalSpec, which inherits the type of JoinSpec
             Serial._known[cls.TYPE] = cls
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,6 +45,7 @@ class Serial:
                 help=f"did you mean {close[0]!r}?" if close else "write one of these types",
             )
         version = data.get("version", target.VERSION)
+        # `type`, because True is an int that equals 1.
         if type(version) is not int or version != target.VERSION:
             raise JoinSpecError(
                 f"version {version!r} of {kind!r} is not supported",
@@ -88,7 +89,7 @@ class Serial:
                 )
 
     def to_json(self) -> str:
-        """Return `to_dict` as one JSON text, fields in their declared order."""
+        """Return `to_dict` as a JSON string, fields in their declared order."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -102,7 +103,7 @@ class Serial:
             data = json.loads(text)
         except (ValueError, RecursionError) as cause:  # also an integer of more digits than Python reads
             raise JoinSpecError(
-                f"not JSON: {cause}", code="W0306", help="write the text with to_json of the spec"
+                f"invalid JSON: {cause}", code="W0306", help="write the string with to_json of the spec"
             ) from cause
         return cls.from_dict(data)
 
@@ -124,6 +125,7 @@ def _without_defaults(value: Any) -> Any:
         return [_without_defaults(v) for v in value]
     if not isinstance(value, Serial):
         return _plain(value)
+    # The type is compared too: 1 == True, but the two are different options.
     changed: dict[str, Any] = {"type": value.TYPE, "version": value.VERSION}
     for f in _stored_fields(value):
         option = getattr(value, f.name)
