@@ -80,8 +80,8 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundBounds:
-    """The bounds of one pair of times, the conjuncts they come from (`used`), and the other conjuncts.
+class TimeBounds:
+    """The bounds of one pair of times, the conjuncts that they come from (`used`), and the other conjuncts.
 
     `left` is the earlier source of the pair, or None if there is no bound; an end that is None is open.
     `locations` are those of the lower and the upper end.
@@ -147,11 +147,13 @@ def parse_comparison(typed: Typed, times: Mapping[Hashable, int], right: int) ->
     if first is None or second is None:
         return None
     total = first.plus(second, -1)
+    # By source, because a column and the event time that it holds are two slots of the same time.
     by_source: dict[int, int] = {}
     for slot, factor in total.coefficients.items():
         by_source[times[slot]] = by_source.get(times[slot], 0) + factor
     factor = by_source.pop(right, 0)
     others = [(source, f) for source, f in by_source.items() if f]
+    # Only a difference of two times moves with neither of them; `2 * a.t < b.t` bounds nothing.
     if len(others) != 1 or abs(factor) != 1 or others[0][1] != -factor:
         return None
     if factor == 1:
@@ -166,7 +168,7 @@ def find_bounds(
     *,
     order: Sequence[int] | None = None,
     left: int | None = None,
-) -> FoundBounds:
+) -> TimeBounds:
     """Return the bounds of a join whose right side is source `right`.
 
     The left side is the first earlier source, in `order`, with both ends bounded, else the first with one;
@@ -178,10 +180,10 @@ def find_bounds(
     candidates = [o for o in (sorted(set(lefts)) if order is None else order) if o in lefts]
     bounds = [_intersect(c, comparisons) for c in candidates if left in (None, c)]
     chosen = next((b for b in bounds if b.is_closed), bounds[0] if bounds else None)
-    return FoundBounds(residual=parts) if chosen is None else chosen
+    return TimeBounds(residual=parts) if chosen is None else chosen
 
 
-def _intersect(left: int, comparisons: Sequence[tuple[Typed, Comparison | None]]) -> FoundBounds:
+def _intersect(left: int, comparisons: Sequence[tuple[Typed, Comparison | None]]) -> TimeBounds:
     """Return the intersection of all comparisons with source `left`."""
     lower: int | None = None
     upper: int | None = None
@@ -198,25 +200,16 @@ def _intersect(left: int, comparisons: Sequence[tuple[Typed, Comparison | None]]
             lower, low_at = low, locate(part)
         if high is not None and (upper is None or high < upper):
             upper, high_at = high, locate(part)
-    return FoundBounds(
+    return TimeBounds(
         left=left, lower=lower, upper=upper, locations=(low_at, high_at), used=tuple(used), residual=tuple(residual)
     )
 
 
 def _to_range(comparison: Comparison) -> tuple[int | None, int | None]:
     """Return the least and the greatest difference that a comparison allows, in whole microseconds."""
-    length = comparison.length
-    match comparison.op:
-        case ">":
-            return length + 1, None
-        case ">=":
-            return length, None
-        case "<":
-            return None, length - 1
-        case "<=":
-            return None, length
-        case _:
-            return length, length
+    n = comparison.length
+    ranges = {">": (n + 1, None), ">=": (n, None), "<": (None, n - 1), "<=": (None, n), "=": (n, n)}
+    return ranges[comparison.op]
 
 
 def locate(typed: Typed) -> Source | None:
@@ -268,6 +261,7 @@ def check_time_condition(part: Expr, scope: StatementScope) -> Typed | None:
     """
     times = _Times(scope)
     sources = [source for r in references(part) if (source := times.find_timed(r.qualifier, r.name)) is not None]
+    # One source alone cannot bound a join, and TIMESTAMP columns are compared as they are.
     if len({s.number for s in sources}) < 2 or all(s.time_type == TIMESTAMP for s in sources):
         return None
     try:
@@ -308,12 +302,13 @@ def _convert_numbers(part: Expr, times: _Times) -> Expr:
 def _convert_length(expr: Expr, unit: int | None, times: _Times) -> Expr:
     whole = _whole(expr)
     if whole is not None:
-        fits = unit is not None and abs(whole * unit) <= _LONGEST
+        fits = unit is not None and abs(whole * unit) <= _LONGEST  # else the declared types give a better message
         return Lit(whole * (unit or 0) * MICROSECOND, INTERVAL, span=expr.span) if fits else expr
     match expr:
         case Negate():
             return replace(expr, arg=_convert_length(expr.arg, unit, times))
         case Binary() if expr.op in ("+", "-"):
+            # In `a.ms + 1000 < b.s + 1`, each number has the unit of the time that it is added to.
             own = _unit(expr, times) if references(expr) else unit
             return replace(
                 expr, left=_convert_length(expr.left, own, times), right=_convert_length(expr.right, own, times)
@@ -346,16 +341,16 @@ def _whole(expr: Expr) -> int | None:
 
 def convert_times(typed: Typed | None) -> Typed | None:
     """Return a condition with its event times as integers in microseconds, as rows carry them."""
-    if typed is None or not any(_is_time(n) for n in typed.walk()):
+    return None if typed is None else _convert_conjuncts(typed)
+
+
+def _convert_conjuncts(typed: Typed) -> Typed:
+    if not any(_is_time(n) for n in typed.walk()):
         return typed
     if typed.op == "and":
-        return replace(typed, args=tuple(_convert_part(a) for a in typed.args))
-    return _convert_part(typed)
-
-
-def _convert_part(typed: Typed) -> Typed:
-    """Return a conjunct with integers for times; one without event times is unchanged."""
-    return _to_integers(typed) if any(_is_time(n) for n in typed.walk()) else typed
+        # Each conjunct by itself: the numbers of one without event times are not lengths of time.
+        return replace(typed, args=tuple(_convert_conjuncts(a) for a in typed.args))
+    return _to_integers(typed)
 
 
 def _to_integers(typed: Typed) -> Typed:
@@ -404,7 +399,7 @@ class TimeConditions:
     """
 
     join: JoinStepSpec
-    bounds: FoundBounds
+    bounds: TimeBounds
     default: Bounds | None
     lefts: tuple[FromSource, ...]
     right: FromSource
@@ -468,6 +463,7 @@ def _resolve_interval(times: TimeConditions, form: IntervalSpec, findings: Findi
     upper = None if form.upper is None else int(parse_distance(form.upper, "upper", signed=True))
     bounds, left = times.bounds, times.left
     if bounds.lower is not None and bounds.upper is not None:
+        # Repeating the same bound is harmless; two different ones are more likely a mistake than an intersection.
         if (lower, upper) in ((bounds.lower, bounds.upper), (None, bounds.upper), (bounds.lower, None)):
             return Interval(left=left, lower=bounds.lower, upper=bounds.upper, declared_by="ON")
         findings.add(
@@ -532,7 +528,7 @@ def _add_empty(times: TimeConditions, findings: Findings) -> None:
 def _add_unbounded(
     times: TimeConditions, findings: Findings, *, lower: int | None = None, upper: int | None = None
 ) -> None:
-    if times.is_misplaced:
+    if times.is_misplaced:  # the message about WHERE is the one that helps
         return
     lower = times.bounds.lower if lower is None else lower
     upper = times.bounds.upper if upper is None else upper
@@ -555,12 +551,12 @@ def _add_unbounded(
     )
 
 
-def _add_line(help: str, bounds: FoundBounds) -> str:
+def _add_line(help: str, bounds: TimeBounds) -> str:
     at = next((at for at in bounds.locations if at is not None), None)
     return help if at is None else f"{help}; the condition is in line {at.line}"
 
 
-def _format_bounds(bounds: FoundBounds) -> str:
+def _format_bounds(bounds: TimeBounds) -> str:
     return _format_range(bounds.lower, bounds.upper)
 
 

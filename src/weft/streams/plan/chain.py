@@ -37,25 +37,21 @@ from weft.streams.plan.joining import (
 )
 from weft.streams.plan.kernel_spec import is_vectorised
 from weft.streams.plan.resolved import KernelStep, Step, StepKey, TableStep, time_slot
-from weft.streams.plan.scope import FromSource, StatementScope, map_time_slots
-from weft.streams.sql.spec import Bounds, JobSpec, JoinStepSpec, StatementSpec, TableSpec
+from weft.streams.plan.scope import FromSource, StatementScope, find_padded, map_time_slots
+from weft.streams.sql.spec import JobSpec, JoinStepSpec, StatementSpec, TableSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
+class Joining(TimeConditions):
     """A JOIN with everything that its step depends on.
 
     `how` is the kind of join after the sides are swapped where FROM begins with a table; `is_last` is true
     if no join of two streams follows.
     """
 
-    join: JoinStepSpec
     how: StreamHow
-    lefts: tuple[FromSource, ...]
-    right: FromSource
     conditions: JoinConditions
     times: Mapping[Hashable, int]
-    default: Bounds | None
     is_last: bool
     findings: Findings
 
@@ -80,21 +76,11 @@ class _ResolvedParts:
 
 def build_stream_step(joining: Joining) -> KernelStep | None:
     """Return the join of two streams, or None after adding findings."""
-    bounds = joining.conditions.bounds
-    form = resolve_form(
-        TimeConditions(
-            join=joining.join,
-            bounds=bounds,
-            default=joining.default,
-            lefts=joining.lefts,
-            right=joining.right,
-            is_misplaced=joining.conditions.is_misplaced,
-        ),
-        joining.findings,
-    )
+    form = resolve_form(joining, joining.findings)
     rest = joining.conditions.residual
     if isinstance(form, Windowed):
-        rest = (*rest, *(u for u in bounds.used if not _is_among(u, joining.conditions.moved)))
+        # A window join has no bounds, so the comparisons of times in ON filter its pairs.
+        rest = (*rest, *(u for u in joining.bounds.used if not _is_among(u, joining.conditions.moved)))
     if form is not None:
         _add_unbounding_times(joining, rest)
     parts = _resolve_parts(joining, form, rest)
@@ -116,7 +102,7 @@ def build_stream_step(joining: Joining) -> KernelStep | None:
         limits=joining.join.limits,
         missing_event_time=joining.join.missing_event_time,
         resolved=parts.resolved,
-        bound_from=_describe_origin(form, joining.conditions),
+        bound_from=_describe_origin(form, joining),
     )
 
 
@@ -144,11 +130,11 @@ def _resolve_parts(joining: Joining, form: Form | None, rest: Sequence[Typed]) -
     return _ResolvedParts(keys=keys, residual=convert_times(residual), resolved=resolved)
 
 
-def _describe_origin(form: Form, conditions: JoinConditions) -> str:
-    moved = [u for u in conditions.bounds.used if _is_among(u, conditions.moved)]
+def _describe_origin(form: Form, joining: Joining) -> str:
+    moved = [u for u in joining.bounds.used if _is_among(u, joining.conditions.moved)]
     if "ON" not in form.declared_by or not moved:
         return form.declared_by
-    is_all = len(moved) == len(conditions.bounds.used)
+    is_all = len(moved) == len(joining.bounds.used)
     return form.declared_by.replace("ON", "WHERE" if is_all else "ON and WHERE")
 
 
@@ -209,7 +195,7 @@ def _build_kept_table(joining: Joining, table: TableSpec, parts: _ResolvedParts)
             "W2119",
             f"{word} JOIN keeps the unmatched rows of {table.name!r}, but the table is read again for each batch",
             at,
-            "set 'reload'='start' for the table, or write a join that does not keep its rows",
+            "set 'reload' = 'start' for the table, or write a join that does not keep its rows",
         )
         return None
     if not joining.is_last:
@@ -262,11 +248,9 @@ class Chain:
         """Return the scope of SELECT and WHERE, or of the ON of join `upto`."""
         joins = self.statement.joins if upto is None else self.statement.joins[: upto - 1]
         visible = self.members if upto is None else self.members[: upto + 1]
-        padded: set[int] = set()
-        for place, join in enumerate(joins, start=1):
-            padded |= {place} if join.how in ("left", "full") else set()
-            padded |= set(range(place)) if join.how in ("right", "full") else set()
+        padded = frozenset[int]().union(*(g for p, j in enumerate(joins, start=1) for g in find_padded(j.how, p)))
         windowed = [i for i, j in enumerate(joins, start=1) if self._window(i, j) is not None]
+        # The columns of the window are those of the last window join; an outer join after it may fill them with NULL.
         kind = self._window(windowed[-1], joins[windowed[-1] - 1]) if windowed else None
         after = joins[windowed[-1] :] if windowed else ()
         return StatementScope(
@@ -287,23 +271,24 @@ class Chain:
         """Return the steps, or None after adding findings."""
         if not self._check_first_stream():
             return None
-        joined: list[int] = [0]
         steps: list[Step] = []
         for place, join in enumerate(self.statement.joins, start=1):
-            step = self._build_step(place, join, joined, where or ())
-            steps += [] if step is None else [step]
-            joined.append(place)
+            step = self._build_step(place, join, where or ())
+            steps += [] if step is None else [step]  # later joins are checked as well, for their errors
         self._check_order()
         return tuple(self._complete(steps)) if len(steps) == len(self.statement.joins) else None
 
-    def _build_step(self, place: int, join: JoinStepSpec, joined: Sequence[int], where: Sequence[Typed]) -> Step | None:
+    def _build_step(self, place: int, join: JoinStepSpec, where: Sequence[Typed]) -> Step | None:
+        # `FROM table JOIN stream` is planned from the side of the stream, which is the one that drives the join.
         is_swapped = place == 1 and not self.members[0].is_stream
-        lefts, right = ((1,), 0) if is_swapped else (tuple(joined), place)
+        lefts, right = ((1,), 0) if is_swapped else (tuple(range(place)), place)
         conditions = self._find_conditions(place, right, lefts, join, where)
         if conditions is None:
             return None
         joining = Joining(
             join=join,
+            bounds=conditions.bounds,
+            is_misplaced=conditions.is_misplaced,
             how=_MIRRORED[join.how] if is_swapped else join.how,
             lefts=tuple(self.members[n] for n in lefts),
             right=self.members[right],
@@ -318,7 +303,7 @@ class Chain:
         step = build_stream_step(joining)
         if step is not None and step.reach.kind != "interval":
             # Conditions on times are not bounds of a window join, so those of WHERE remain there.
-            self.moved = [m for m in self.moved if not any(m is u for u in conditions.bounds.used)]
+            self.moved = [m for m in self.moved if not _is_among(m, conditions.bounds.used)]
         return step
 
     def _check_first_stream(self) -> bool:
@@ -339,23 +324,25 @@ class Chain:
         if parts is None:
             return None
         own_times = [p for p in parts if parse_comparison(p, self.times, right) is not None]
-        keys, rest = find_equal_keys([p for p in parts if not any(p is t for t in own_times)], right)
+        # Two event times that must be equal are a bound of 0s, not a key.
+        keys, rest = find_equal_keys([p for p in parts if not _is_among(p, own_times)], right)
         movable = self._find_movable(place, where)
         timed = [w for w in movable if parse_comparison(w, self.times, right) is not None]
         if not keys:
-            keys, _ = find_equal_keys([w for w in movable if not any(w is t for t in timed)], right)
+            keys, _ = find_equal_keys([w for w in movable if not _is_among(w, timed)], right)
             self.moved.extend(k.typed for k in keys)
         if not self.members[right].is_stream:
             return JoinConditions(keys=keys, residual=(*rest, *own_times))
         bounds = find_bounds((*rest, *own_times, *timed), self.times, right, order=lefts)
-        moved = tuple(w for w in timed if any(w is u for u in bounds.used))
+        moved = tuple(w for w in timed if _is_among(w, bounds.used))
         self.moved.extend(moved)
-        residual = tuple(r for r in bounds.residual if not any(r is w for w in timed))
-        elsewhere = [w for w in where if parse_comparison(w, self.times, right) and not any(w is t for t in timed)]
+        residual = tuple(r for r in bounds.residual if not _is_among(r, timed))
+        elsewhere = [w for w in where if parse_comparison(w, self.times, right) and not _is_among(w, timed)]
         return JoinConditions(keys=keys, bounds=bounds, residual=residual, moved=moved, is_misplaced=bool(elsewhere))
 
     def _find_movable(self, place: int, where: Sequence[Typed]) -> list[Typed]:
         """Return the conditions of WHERE that are equivalent in the ON of a join."""
+        # Before an outer join the condition would only decide which rows match; after it, it removes rows.
         hows = [j.how for j in self.statement.joins]
         if any(h != "inner" for h in hows[:place]) or any(h in ("right", "full") for h in hows[place:]):
             return []
@@ -386,13 +373,15 @@ class Chain:
 
     def _complete(self, steps: Sequence[Step]) -> list[Step]:
         """Return the steps with their numbers, emit policy and retention."""
-        streams = [s for s in steps if isinstance(s, KernelStep) and s.axis is not None]
+        # Only the last join of streams emits finally: those before it feed it, and it needs their pairs early.
+        last = max((i for i, s in enumerate(steps) if isinstance(s, KernelStep) and s.axis is not None), default=None)
         numbered: list[Step] = []
-        for number, step in enumerate(steps, start=1):
-            changed = replace(step, number=number)
-            if isinstance(changed, KernelStep) and step is (streams[-1] if streams else None):
+        for index, step in enumerate(steps):
+            changed = replace(step, number=index + 1)
+            if isinstance(changed, KernelStep) and index == last:
                 changed = replace(changed, emit=self._resolve_emit(changed))
             numbered.append(changed)
+        # After the policies: how long rows are kept depends on when they are emitted.
         needs = iter(compute_needed(s for s in numbered if isinstance(s, KernelStep)))
         return [self._set_retention(s, next(needs)) if isinstance(s, KernelStep) else s for s in numbered]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock
-from weft.streams.plan.resolved import KernelStep, StatementPlan
+from weft.streams.plan.resolved import Input, KernelStep, StatementPlan
 
 _MILLISECOND = 1000
 
@@ -34,12 +34,8 @@ def compute_watermark(
         return None
     sides = [i for i in plan.inputs if i.alias not in idle]
     times = [greatest.get(i.alias) for i in sides]
-    marks = [
-        time // _MILLISECOND * _MILLISECOND - side.stream.delay.microseconds
-        for side, time in zip(sides, times, strict=True)
-        if time is not None
-    ]
-    if not marks or len(marks) < len(sides):
+    marks = [_mark(side, time) for side, time in zip(sides, times, strict=True) if time is not None]
+    if not marks or len(marks) < len(sides):  # a side without rows may still have older ones than all others
         return before
     return min(marks) if before is None else max(before, min(marks))
 
@@ -52,11 +48,16 @@ def find_lagging_side(
     if not plan.has_watermark or not sides:
         return None
 
-    def mark(alias: str, delay: int) -> int:
-        time = greatest.get(alias)
-        return NEVER if time is None else time // _MILLISECOND * _MILLISECOND - delay
+    def mark(side: Input) -> int:
+        time = greatest.get(side.alias)
+        return NEVER if time is None else _mark(side, time)
 
-    return min(sides, key=lambda i: mark(i.alias, i.stream.delay.microseconds)).alias
+    return min(sides, key=mark).alias
+
+
+def _mark(side: Input, time: int) -> int:
+    """Return the watermark of a side by its greatest event time; it is in whole milliseconds, as in Spark."""
+    return time // _MILLISECOND * _MILLISECOND - side.stream.delay.microseconds
 
 
 def collect_timeouts(plan: StatementPlan, default: Duration | None = None) -> dict[str, int]:
@@ -68,7 +69,7 @@ def collect_timeouts(plan: StatementPlan, default: Duration | None = None) -> di
 def find_idle_sides(
     plan: StatementPlan, last_rows: Mapping[str, int], *, started: int, now: int, default: Duration | None = None
 ) -> FrozenMap[str, FrozenMap[str, int]]:
-    """Return the idle sides, each with the time since when it has no rows.
+    """Return the idle sides, each with the time since which it has had no rows.
 
     `last_rows` are the times of the last rows of each alias, from the last manifest; `started` is the start of
     the run.  All times are in microseconds.
@@ -102,6 +103,7 @@ def compute_clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ..
         clock = Clock(left=floors[left], right=floors[right])
         earlier = before[place] if place < len(before) else Clock(left=NEVER, right=NEVER)
         clocks.append(clock)
+        # Unmatched rows that are emitted now had not expired in the previous batch, whose clocks bound their times.
         floors[left] = min(clock.left, shift_clock(earlier.right, -step.reach.greatest))
         floors[right] = min(clock.right, shift_clock(earlier.left, step.reach.least))
         for other in step.left:

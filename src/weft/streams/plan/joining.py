@@ -14,17 +14,19 @@ from weft.errors import ExpressionError, WeftError
 from weft.expr import Binary, Expr, Logic, Ref, Scope, Typed, check
 from weft.expr.render import source_text
 from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.predicates import conjuncts
 from weft.joins.resolve.resolved import ResolvedJoin, ResolvedPredicate
 from weft.joins.resolve.resolved import Slot as SideSlot
 from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.streams.plan.bounds import Form, FoundBounds, Interval, check_time_condition, locate
+from weft.streams.plan.bounds import Form, Interval, TimeBounds, check_time_condition, locate
 from weft.streams.plan.resolved import ColumnSlot, StepKey, column_slot
 from weft.streams.plan.scope import FromSource, StatementScope
 from weft.streams.sql.spec import JoinStepSpec
 
+# A condition on padded rows is evaluated over sets of possible results, because other columns are unknown.
 _TRUE, _FALSE, _NULL, _VALUE = "true", "false", "null", "value"
 Outcome = frozenset[str]
 _ANYTHING: Outcome = frozenset({_TRUE, _FALSE, _NULL, _VALUE})
@@ -69,7 +71,7 @@ def _parse_equal_key(part: Typed, right: int) -> EqualKey | None:
     if None in slots:
         return None
     (one, one_cast), (other, other_cast) = (s for s in slots if s is not None)
-    if (one[1] == right) == (other[1] == right):
+    if (one[1] == right) == (other[1] == right):  # both columns are of one side: a filter, not a key
         return None
     first, second = (other, one) if one[1] == right else (one, other)
     return EqualKey(left=first, right=second, typed=part, is_cast=one_cast or other_cast)
@@ -77,6 +79,7 @@ def _parse_equal_key(part: Typed, right: int) -> EqualKey | None:
 
 def _find_column(typed: Typed) -> tuple[ColumnSlot, bool] | None:
     """Return the column of an operand, and whether it is cast to the type of the other operand."""
+    # A cast that the type check added has the expression of its operand; a written CAST is a computed value.
     if typed.op == "cast" and typed.expr == typed.args[0].expr:
         column = _find_column(typed.args[0])
         return None if column is None else (column[0], True)
@@ -112,7 +115,7 @@ def _outcomes(typed: Typed, inputs: frozenset[int]) -> Outcome:
         case "and":
             return _both(args)
         case "or":
-            return _negate(_both([_negate(a) for a in args]))
+            return _negate(_both([_negate(a) for a in args]))  # De Morgan
         case "not":
             return _negate(args[0])
         case "is_null":
@@ -125,8 +128,10 @@ def _outcomes(typed: Typed, inputs: frozenset[int]) -> Outcome:
             return frozenset({_TRUE}) if args[0] == args[1] == _ONLY_NULL else _unknown(typed)
         case "in":
             return _ONLY_NULL if args[0] == _ONLY_NULL else _CONDITION
-        case "LABEL_SET" | "cast" | _:
-            return _strict(typed, args)
+        case "LABEL_SET":
+            args = args[:2]  # the value that is set may be NULL
+    # All other operations are NULL when an operand is.
+    return _ONLY_NULL if _ONLY_NULL in args else _unknown(typed)
 
 
 def _literal(typed: Typed) -> Outcome:
@@ -139,13 +144,6 @@ def _literal(typed: Typed) -> Outcome:
 
 def _unknown(typed: Typed) -> Outcome:
     return _CONDITION if typed.dtype == BOOLEAN else frozenset({_VALUE, _NULL})
-
-
-def _strict(typed: Typed, args: Sequence[Outcome]) -> Outcome:
-    """Operations that are NULL when an operand is."""
-    if typed.op == "LABEL_SET":
-        return _ONLY_NULL if _ONLY_NULL in args[:2] else _unknown(typed)
-    return _ONLY_NULL if _ONLY_NULL in args else _unknown(typed)
 
 
 def _negate(outcome: Outcome) -> Outcome:
@@ -191,7 +189,7 @@ class JoinConditions:
     """The conditions of a join, from its ON and from the part of WHERE that moved into it."""
 
     keys: tuple[EqualKey, ...] = ()
-    bounds: FoundBounds = field(default_factory=FoundBounds)
+    bounds: TimeBounds = field(default_factory=TimeBounds)
     residual: tuple[Typed, ...] = ()
     moved: tuple[Typed, ...] = ()
     is_misplaced: bool = False
@@ -201,11 +199,13 @@ def check_condition(expr: Expr, scope: StatementScope, findings: Findings) -> tu
     """Return the typed conjuncts of a condition, or None after adding findings."""
     parts: list[Typed] = []
     is_valid = True
-    for part in _conjuncts(expr):
+    # Split before the check, so that an error in one condition does not hide those in others.
+    for part in _split_conjuncts(expr):
         times = check_time_condition(part, scope)
         if times is not None:
-            parts.extend(_flatten(times))
+            parts.extend(conjuncts(times))
             continue
+        # Before the general check, whose message would be about types rather than about keys.
         if _have_no_common_type(part, scope, findings):
             is_valid = False
             continue
@@ -215,24 +215,16 @@ def check_condition(expr: Expr, scope: StatementScope, findings: Findings) -> tu
             findings.add_error(cause)
             is_valid = False
         else:
-            parts.extend(_flatten(typed))
+            parts.extend(conjuncts(typed))
     return tuple(parts) if is_valid else None
 
 
-def _conjuncts(expr: Expr) -> Iterable[Expr]:
+def _split_conjuncts(expr: Expr) -> Iterable[Expr]:
     if isinstance(expr, Logic) and expr.op == "AND":
         for arg in expr.args:
-            yield from _conjuncts(arg)
+            yield from _split_conjuncts(arg)
     else:
         yield expr
-
-
-def _flatten(typed: Typed) -> Iterable[Typed]:
-    if typed.op == "and":
-        for arg in typed.args:
-            yield from _flatten(arg)
-    else:
-        yield typed
 
 
 def _have_no_common_type(part: Expr, scope: Scope, findings: Findings) -> bool:
@@ -359,6 +351,7 @@ def build_batch_names(lefts: Sequence[FromSource], right: FromSource) -> BatchNa
                 slots[column_slot(source.number, index)] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right
                 fields.append(Field(_make_unique(f"{source.alias}__{f.name}", taken), f.dtype, f.nullable))
             if source.is_stream:
+                # No column has this name: an event time may be computed or come from the message.
                 slots["t", source.number] = SideSlot(side, len(fields))  # type: ignore[arg-type]  # left or right
                 fields.append(Field(_make_unique(f"{source.alias}__", taken), TIMESTAMP))
         return Schema(tuple(fields))

@@ -28,7 +28,7 @@ from weft.streams.plan.resolved import (
     TableInput,
     column_slot,
 )
-from weft.streams.plan.scope import FromSource, StatementScope, read_sources
+from weft.streams.plan.scope import FromSource, StatementScope, find_padded, read_sources
 from weft.streams.sql.job import sort_findings
 from weft.streams.sql.lower import PartialJob, read_partial
 from weft.streams.sql.spec import ItemSpec, JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
@@ -192,7 +192,7 @@ def _check_paths(job: JobSpec, root: Path, findings: Findings) -> None:
     ]
     paths = [(str(spec.connector.get("path") or ""), spec.at) for spec in specs]
     folder = str(job.settings.get("checkpoint") or "")
-    if folder != f".weft/streams/{job.name}":
+    if folder != f".weft/streams/{job.name}":  # the default, which may be a link on purpose
         paths.append((folder, None))
     for path, at in paths:
         if path and not has_scheme(path) and not Path(path).is_absolute() and not escapes_folder(path):
@@ -203,6 +203,7 @@ def _check_paths(job: JobSpec, root: Path, findings: Findings) -> None:
 
 
 def _plan_statement(job: JobSpec, statement: StatementSpec, findings: Findings) -> StatementPlan | None:
+    # Findings of its own: warnings belong to the statement, and errors of another must not prevent its plan.
     own = Findings()
     plan = _build_plan(job, statement, own)
     findings.extend(own.diagnostics)
@@ -216,6 +217,7 @@ def _build_plan(job: JobSpec, statement: StatementSpec, findings: Findings) -> S
     chain = Chain(job, statement, sources, findings)
     where = () if statement.where is None else check_condition(statement.where, chain.scope(), findings)
     steps = chain.build_steps(where)
+    # By identity: the same condition may be written twice and only one of the two have moved.
     kept = tuple(w for w in where or () if not any(w is moved for moved in chain.moved))
     _check_outer_joins(statement, sources, kept, findings)
     selected = SelectList(chain.scope(), findings)
@@ -286,15 +288,10 @@ def _check_outer_joins(
     """Report conditions of WHERE that reject every padded row of an outer join."""
     for place, join in enumerate(statement.joins, start=1):
         alias = sources[place].alias
-        padded = []
-        if join.how in ("left", "full"):
-            padded.append((frozenset({place}), alias))
-        if join.how in ("right", "full"):
-            earlier = ", ".join(s.alias for s in sources[:place])
-            padded.append((frozenset(range(place)), earlier))
         for part in where:
-            for group, names in padded:
+            for group in find_padded(join.how, place):
                 if rejects_nulls(part, group):
+                    names = ", ".join(sources[n].alias for n in sorted(group))
                     findings.add(
                         "W2109",
                         f"this condition drops every row without {names}, so the {join.how.upper()} JOIN of"

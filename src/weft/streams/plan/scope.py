@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from weft.core.findings import Findings
-from weft.core.names import find_similar, fold, format_list
+from weft.core.names import find_similar, fold, format_list, suggest
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ, DType, Field, Schema
 from weft.errors import Diagnostic
@@ -66,6 +66,7 @@ class StatementScope:
         """Return the column of a reference, or a finding."""
         if qualifier is not None:
             return self._qualified(qualifier, name)
+        # Declared columns first: one of them may be called window_start.
         matches = [(s, i) for s in self.sources if (i := s.columns.find(name)) is not None]
         if len(matches) > 1:
             names = [f"{s.alias}.{s.columns.fields[i].name}" for s, i in matches]
@@ -148,6 +149,7 @@ def _undeclared(name: str, sources: Sequence[Named]) -> str:
 
 
 def _suggest(name: str, known: Sequence[str]) -> str:
+    # A bare name is compared with both forms: with `o.id` as a whole, and with `id` alone.
     bare = {n.rpartition(".")[2].casefold(): n for n in known}
     close = [*find_similar(name, known), *(bare[n.casefold()] for n in find_similar(name, list(bare)))]
     unique = list(dict.fromkeys(close))[:3]
@@ -220,9 +222,7 @@ def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> 
                 f"declare {name} as an input stream of another job, or join its inputs here",
             )
         elif spec is None:
-            known = [*job.streams, *job.tables]
-            close = find_similar(name, known)
-            help = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there is {format_list(known)}"
+            help = suggest(name, [*job.streams, *job.tables], "the job defines")
             findings.add("W2010", f"unknown stream or table {name!r}", at, help)
         elif isinstance(spec, StreamSpec):
             spec, time = _resolve_time(spec, findings, is_required=streams > 1)
@@ -238,25 +238,23 @@ def _resolve_time(stream: StreamSpec, findings: Findings, *, is_required: bool) 
     if stream.event_time is not None:
         index = schema.find(stream.event_time)
         if index is None and stream.event_time.upper() != MESSAGE_TIME:
-            close = find_similar(stream.event_time, schema.names)
-            help = f"did you mean {' or '.join(map(repr, close))}?" if close else f"it has {format_list(schema.names)}"
             findings.add(
                 "W2114",
                 f"stream {stream.name!r} has no column {stream.event_time!r} for the event time",
                 stream.at,
-                help,
+                suggest(stream.event_time, schema.names, "columns are"),
             )
         return stream, index
     if not is_required:
         return stream, None
     times = [i for i, f in enumerate(schema) if f.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
-    if len(times) == 1:
+    if len(times) == 1:  # a note, because a second TIMESTAMP column would make it ambiguous
         name = schema.fields[times[0]].name
         findings.add(
             "W2114",
             f"stream {stream.name!r} has no event time; its only TIMESTAMP column {name!r} is used",
             stream.at,
-            f"add 'event.time.field'='{name}' to its WITH",
+            f"add 'event.time.field' = '{name}' to its WITH",
             severity="note",
         )
         return replace(stream, event_time=name), times[0]
@@ -265,9 +263,19 @@ def _resolve_time(stream: StreamSpec, findings: Findings, *, is_required: bool) 
         "W2114",
         f"stream {stream.name!r} is joined by time but has no event time; its TIMESTAMP columns: {names}",
         stream.at,
-        "add 'event.time.field'='<column>' to its WITH",
+        "add 'event.time.field' = '<column>' to its WITH",
     )
     return stream, None
+
+
+def find_padded(how: str, place: int) -> list[frozenset[int]]:
+    """Return the groups of sources that the join of source `place` may fill with NULL.
+
+    >>> find_padded("full", 2)
+    [frozenset({2}), frozenset({0, 1})]
+    """
+    right = [frozenset({place})] if how in ("left", "full") else []
+    return right + ([frozenset(range(place))] if how in ("right", "full") else [])
 
 
 def map_time_slots(sources: Iterable[FromSource]) -> dict[Hashable, int]:
