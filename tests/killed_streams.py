@@ -33,6 +33,7 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 
 from kills import Leader, running
+from weft.core.crash import STREAM_POINTS
 from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint
 from weft.streams.checkpoint.manifest import last_manifest, list_batches, sink_files
@@ -66,17 +67,7 @@ spark:
     spark.sql.shuffle.partitions: '2'
     spark.sql.streaming.fileSource.log.compactInterval: '3'  # otherwise every tenth entry gathers those before it
 """
-_POINTS = (
-    "stream_heartbeat",
-    "stream_kernel",
-    "stream_counted",
-    "stream_manifest",
-    "stream_renaming",
-    "stream_renamed",
-    "stream_cleaned",
-    "stream_flush",
-    "stream_sealed",
-)
+_POINTS = tuple(point for point in STREAM_POINTS if point != "stream_staged")
 _ONCE = ("stream_flush", "stream_sealed")
 
 

@@ -1,42 +1,6 @@
 """Every error that Weft raises, as one tree, and the closed set of codes.
 
-::
-
-    WeftError                      base class; carries Diagnostics
-     +- UnknownColumnError         (KeyError)    an unknown column name
-     +- AmbiguousColumnError       (ValueError)  a name that matches two columns
-     +- ColumnCollisionError       (ValueError)  two output columns with the same name
-     +- NoJoinKeysError            (ValueError)  a join without keys
-     +- JoinSpecError              (ValueError)  an invalid specification
-     +- JoinTypeError              (TypeError)   columns without a common type
-     +- ArgumentError              (TypeError)   a Python argument of the wrong type
-     +- SessionMismatchError       (ValueError)  relations of two Spark sessions
-     +- StrategyRefusedError       (ValueError)  a forced strategy that cannot run the join
-     +- JoinContractError          (ValueError)  data that violates a contract of the join
-     +- WorkerError                (RuntimeError) a Spark worker that cannot run its part of a join
-     +- ExpressionError            (ValueError)  an invalid expression
-     +- EvaluationError            (ValueError)  an expression that fails for a value
-     +- DurationError              (ValueError)  an invalid duration
-     +- PeriodError                (ValueError)  an unknown period or an invalid calendar
-     +- CaseFileError              (ValueError)  an invalid table or case file
-     +- WorkspaceError             (ValueError)  a missing workspace, project or argument
-     +- EntityError                (ValueError)  an invalid file of the workspace
-     +- ActivationError            (ValueError)  a project that cannot be activated or run
-     +- RuntimeJoinError           (ValueError)  an invalid join of an operation
-     +- ResolutionError            (ValueError)  data that a resolver cannot find or read
-     +- OperationError             (ValueError)  an invalid operation
-     +- ScenarioError              (ValueError)  an invalid or failed scenario
-     +- RunError                   (RuntimeError) a run that failed or cannot continue
-     +- StoreError                 (RuntimeError) a metadata store that cannot be used
-     +- StreamSqlError             (ValueError)  an invalid streaming SQL job
-     +- StreamPlanError            (ValueError)  a streaming statement that cannot be planned
-     +- StreamError                (RuntimeError) a streaming query that failed or cannot continue
-     +- ConnectorError             (RuntimeError) a missing or unusable source or sink
-
-    JoinKeyWarning                 (UserWarning) a key that was dropped or is risky
-    AsofOrderWarning               (UserWarning) an as-of join without an order marker
-
-Each error is also an instance of the built-in error next to it, so ``except KeyError`` and
+Each error derives from `WeftError` and from the built-in error that fits, so ``except KeyError`` and
 ``except ValueError`` work.  Each code has a section in ``docs/errors``.
 """
 
@@ -56,7 +20,7 @@ from weft.redaction import redact
 _PACKAGE = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # the prefix of file names in tracebacks
 Severity = Literal["error", "warning", "note"]
 
-_MAX_WORD = 1_000
+_MAX_WORD = 1_000  # characters; a pasted value or a query plan would hide the rest of a message
 
 
 class Position(TypedDict):
@@ -164,6 +128,7 @@ class WeftError(Exception):
         if isinstance(what, str):
             what = (Diagnostic(code or self.default_code, what, help=help, at=at),)
         self.diagnostics: tuple[Diagnostic, ...] = tuple(what)
+        # The only argument, so that errors can be copied and pickled: workers send theirs to the driver.
         super().__init__(self.diagnostics)
 
     @property
@@ -182,6 +147,7 @@ class WeftError(Exception):
         return self.diagnostics[0].help
 
     def __str__(self) -> str:
+        # Defined here because that of KeyError, which comes later in the MRO, would show a quoted tuple.
         return "\n".join(str(d) for d in self.diagnostics)
 
     def _render_traceback_(self) -> list[str]:

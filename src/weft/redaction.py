@@ -20,6 +20,7 @@ MASK = "***"
 
 Span = tuple[int, int]
 
+# Most texts contain none of these, and searching them with all the patterns below would take most of the time.
 _TRIGGER = re.compile(
     r"(?i)//|jdbc:|pass|pwd|\bpw\b|secret|token|key|cred|jaas|sig|auth|bearer|basic|-----BEGIN|%[0-9a-f]{2}"
     r"|eyJ|gh[a-z]_|github_pat_|xox|dapi|AIza|sk_live_"
@@ -48,6 +49,7 @@ _PLACEHOLDER = re.compile(
     r"(?i)\*+|\.{3}|…|<[^<>]*>|\$\{[^}]*\}|\{\{.*\}\}|%\w|\?|true|false|null|none|~|(?:env|file):.*"
 )
 
+# Every repetition is bounded, so that a hostile text takes linear time.
 _QUOTED = r"""(?:'(?:[^']|''){0,4000}'|"(?:[^"\\]|\\.){0,4000}")"""
 _ESCAPED = r"""(?P<q>\\+["']|''|"")(?![\s,;)\]}]|$)(?P<inner>[^\n]{0,1000}?)(?P=q)"""
 # scheme://user:SECRET@host; digits between the colon and the path are a port.
@@ -105,6 +107,7 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
     spans = secret_spans(text)
     if spans:
         text = "".join(_pieces(text, spans))
+    # The longest first: a secret may contain another one.
     for secret in sorted({s for s in known if len(s) > 2}, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
@@ -190,10 +193,10 @@ def _assigned(text: str) -> Iterator[Span]:
         at = max(m.end("sep"), m.start() + 1)  # a value may hold the next name: user=a;password=b
         if not is_secret_name(m["k"]) or (text[m.start() - 1 : m.start()] == "(" and ")" in m[0]):
             continue
-        value, _ = _value(m)
+        value, start = _value(m)
         if m["bare"] is not None and (_compares(m["k"], value, m["sep"]) or is_placeholder(value.rstrip(_AFTER_VALUE))):
             continue
-        yield from _unquoted(*_value(m))
+        yield from _unquoted(value, start)
         at = m.end()
 
 
@@ -233,7 +236,7 @@ def _lines(text: str) -> Iterator[Span]:
             continue
         if not value.strip() or _BLOCK.fullmatch(value.strip()):
             yield from _below(text, m.end() + 1, len(m["indent"]), block=bool(value.strip()))
-        elif value.lstrip()[0] not in "{[&*!":
+        elif value.lstrip()[0] not in "{[&*!":  # flow mappings have a pattern of their own; the rest are references
             quoted = _FIRST_QUOTED.match(value)
             yield from _unquoted(quoted[0] if quoted else value.split(" #")[0], m.start("v"))
 

@@ -300,7 +300,7 @@ def test_a_job_with_mistakes_is_not_started(job: Job) -> None:
     file.write_text(file.read_text().replace("'path'", "'pth'"))
     ran = job.weft("start", f"{JOB}.sql", "--json")
     assert ran.code == 3
-    assert not job.files.folder.exists()
+    assert not job.files.root.exists()
 
 
 def test_jobs_that_have_not_run_are_told_so(job: Job) -> None:

@@ -234,7 +234,7 @@ class Calendar(ABC):
         start, end = (within.start, within.end) if within else (dt.date.min, dt.date.max)
         periods = self.within(start, end, self.level(level).name)
         edges = [(p.start, p.end) for p in periods]
-        if within:
+        if within:  # the ends of the period bound the first and the last gap
             edges = [(start, start), *edges, (end, end)]
         return tuple((a[1], b[0] - ONE_DAY) for a, b in pairwise(edges) if a[1] < b[0])
 
@@ -289,13 +289,13 @@ class Gregorian(Calendar):
         periods = []
         period = self.at(start, level)
         while period is not None and period.end <= end:
-            if period.start >= start:
+            if period.start >= start:  # the first one may begin before: a week across the end of a month
                 periods.append(period)
             period = self.at(period.end, level)
         return tuple(periods)
 
     def _find_neighbour(self, period: Period, *, after: bool) -> Period | None:
-        if not after and period.start == dt.date.min:
+        if not after and period.start == dt.date.min:  # there is no day before it
             return None
         return self.at(period.end if after else period.start - ONE_DAY, period.level)
 
@@ -312,10 +312,11 @@ class Gregorian(Calendar):
 
 def _identifier(day: dt.date, level: str) -> str:
     if level == "week":
+        # The year of an ISO week, which is not that of the day around New Year.
         iso = day.isocalendar()
         return f"{iso.year:04d}-W{iso.week:02d}"
     if level == "quarter":
-        return f"{day.year:04d}-Q{(day.month + 2) // 3}"
+        return f"{day.year:04d}-Q{_quarter(day)}"
     return day.isoformat()[: {"year": 4, "month": 7, "day": 10}[level]]
 
 

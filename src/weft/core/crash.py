@@ -12,34 +12,14 @@ from enum import Enum
 from typing import Final, Literal, get_args
 
 StreamPoint = Literal[
-    "stream_heartbeat",
-    "stream_kernel",
-    "stream_staged",
-    "stream_counted",
-    "stream_manifest",
-    "stream_renaming",
-    "stream_renamed",
-    "stream_cleaned",
-    "stream_flush",
-    "stream_sealed",
-]
+    "stream_heartbeat", "stream_kernel", "stream_staged", "stream_counted", "stream_manifest", "stream_renaming",
+    "stream_renamed", "stream_cleaned", "stream_flush", "stream_sealed",
+]  # fmt: skip
 RunPoint = Literal[
-    "snapshot_written",
-    "running",
-    "operation",
-    "staged",
-    "before_publish",
-    "marked",
-    "exchanged",
-    "exchanged_back",
-    "renamed_away",
-    "renamed_in",
-    "tables_prepared",
-    "tables_committed",
-    "before_commit",
-    "after_commit",
+    "snapshot_written", "running", "operation", "staged", "before_publish", "marked", "exchanged", "exchanged_back",
+    "renamed_away", "renamed_in", "tables_prepared", "tables_committed", "before_commit", "after_commit",
     "before_cleanup",
-]
+]  # fmt: skip
 CrashPoint = RunPoint | StreamPoint
 
 STREAM_POINTS: tuple[StreamPoint, ...] = get_args(StreamPoint)
@@ -58,6 +38,7 @@ def crash_point(name: CrashPoint) -> None:
         return
     _passed[name] += 1
     if _passed[name] == int(count or 1):
+        # Not an exception, which would run `finally` blocks: a killed process cleans up nothing.
         os.kill(os.getpid(), signal.SIGKILL)
 
 

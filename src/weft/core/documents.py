@@ -81,7 +81,7 @@ def _parts(cls: Any) -> tuple[_Part, ...]:
     return _cached_parts(cls)
 
 
-@cache
+@cache  # resolving annotations takes longer than writing a document
 def _cached_parts(cls: Any) -> tuple[_Part, ...]:
     hints = get_type_hints(cls, include_extras=True)
     names = getattr(cls, "DOCUMENT", ()) or tuple(f.name for f in fields(cls))
@@ -123,13 +123,13 @@ def to_json(value: Any) -> Any:
     >>> to_json({"at": dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC), "days": (dt.date(2026, 1, 31),)})
     {'at': '2026-01-31T12:00:00Z', 'days': ['2026-01-31']}
     """
-    if hasattr(value, "to_dict"):
+    if hasattr(value, "to_dict"):  # not only Documents: specs and diagnostics have their own form
         return value.to_dict()
     if isinstance(value, Mapping):
         return {key: to_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [to_json(inner) for inner in value]
-    if isinstance(value, dt.datetime):
+    if isinstance(value, dt.datetime):  # before date, of which it is a subclass
         return (value.astimezone(dt.UTC) if value.tzinfo else value).isoformat().replace("+00:00", "Z")
     if isinstance(value, dt.date):
         return value.isoformat()
@@ -212,6 +212,7 @@ def _union_schema(hints: tuple[Any, ...]) -> Schema:
     schemas = [json_schema(hint) for hint in hints if hint is not NoneType]
     if NoneType not in hints:
         return {"anyOf": schemas}
+    # The short form, which editors and validators show best: {"type": ["string", "null"]}.
     if len(schemas) == 1 and set(schemas[0]) == {"type"} and isinstance(schemas[0]["type"], str):
         return {"type": [schemas[0]["type"], "null"]}
     return schemas[0] if _accepts_null(schemas[0]) else {"anyOf": [{"type": "null"}, *schemas]}

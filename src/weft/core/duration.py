@@ -71,7 +71,7 @@ class Duration:
                 raise DurationError(f"duration {text!r} must not have a sign", help=_HELP)
             sign = -1 if body[0] == "-" else 1
             body = body[1:].strip()
-        if len(text) > 200:
+        if len(text) > 200:  # keeps the exact arithmetic below small
             raise DurationError(f"duration {text[:40]!r}... is too long", help=_HELP)
         with localcontext() as context:
             context.prec = 300  # more digits than the text can have, so nothing is rounded
@@ -141,7 +141,7 @@ def _unit(word: str, text: str, units: set[Decimal]) -> Decimal:
     size = _UNITS.get(word.lower())
     if size is None:
         raise DurationError(f"duration {text!r} has the unknown unit {word!r}", help=_HELP)
-    if size in units:
+    if size in units:  # '1h 1h' is more likely a mistake than a sum
         raise DurationError(f"duration {text!r} has the unit {word!r} twice", help=_HELP)
     units.add(size)
     return size

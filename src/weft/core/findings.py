@@ -60,6 +60,7 @@ class ErrorCollector:
         first = self._errors[0]
         if len(self._errors) == 1:
             raise first
+        # One cause may be reported for several items; a user needs it once.
         diagnostics = dict.fromkeys(d for error in self._errors for d in error.diagnostics)
         raise type(first)(diagnostics) from first.__cause__
 

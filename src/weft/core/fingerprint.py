@@ -38,6 +38,7 @@ def encode(value: object) -> Any:
     >>> encode(Decimal("1.20")), encode((1, "a"))
     ({'$decimal': '1.20'}, [1, 'a'])
     """
+    # A change of this form changes every fingerprint, and checkpoints and snapshots of earlier versions with it.
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -92,4 +93,5 @@ def fingerprint(value: object) -> str:
     >>> fingerprint({"b": 1, "a": 2}) == fingerprint({"a": 2, "b": 1})
     True
     """
+    # A string from a file name may contain lone surrogates, which strict UTF-8 refuses.
     return hashlib.sha256(canonical_json(value).encode(errors="surrogatepass")).hexdigest()

@@ -38,6 +38,7 @@ class FrozenMap(Mapping[K, V_co]):
         return key in self._entries
 
     def __hash__(self) -> int:
+        # On first use: many maps are never hashed, and some hold values that cannot be.
         if self._hash is None:
             self._hash = hash(frozenset(self._entries.items()))
         return self._hash

@@ -91,7 +91,7 @@ class _Builder:
         self.name = self.text(data.get("name"), "the name of a calendar")
         self.levels = tuple(self.read_levels(self.entries(data.get("levels"), "levels")))
         self.periods: dict[str, Period] = {}
-        if self.findings:
+        if self.findings:  # periods cannot be checked against invalid levels
             return
         entries = self.entries(data.get("periods"), "periods")
         for entry in entries:
@@ -166,13 +166,14 @@ class _Builder:
             day: dt.date | None = value
         else:
             day = _parse_day(value)
-        if day is None or day == dt.date.max:
+        if day is None or day == dt.date.max:  # the day after the last one would not be a valid date
             self.add(f"period {name!r} has the invalid {key} {value!r}", "write for example 2026-01-31")
             return dt.date.min
         return day
 
     def check_overlaps(self) -> None:
         for level, ordered in self.by_level.items():
+            # Sorted by start: no later period overlaps once one does not.
             for i, one in enumerate(ordered):
                 for other in takewhile(one.overlaps, ordered[i + 1 :]):
                     self.add(

@@ -119,6 +119,7 @@ def find_similar(name: str, available: Iterable[str], *, most: int = 3) -> tuple
     >>> find_similar("custmer_id", ["customer_id", "order_id", "total"])
     ('customer_id',)
     """
+    # difflib is case-sensitive, and the wrong case is the most frequent mistake.
     folded: dict[str, str] = {}
     for candidate in available:
         folded.setdefault(candidate.casefold(), candidate)

@@ -64,10 +64,9 @@ def escapes_folder(path: str) -> bool:
     ... )
     (False, True, True, False)
     """
-    if path.startswith("/"):
+    if path.startswith("/") or not _PARENT.search(path):
         return False
-    if not _PARENT.search(path):
-        return False
+    # normpath would change `s3://a` and knows no {a,b}: for these any `..` counts.
     if has_scheme(path) or re.search(r"\{[^}/]*\.\.|\.\.[^{/]*\}", path):
         return True
     return Path(os.path.normpath(path)).parts[0] == ".."
@@ -78,5 +77,6 @@ def resolve_outside(base: Path, path: Path) -> Path | None:
 
     Parts of `path` that do not exist yet are kept as they are.
     """
+    # Both are resolved: the workspace itself may be behind a link.
     real = path.resolve()
     return None if real.is_relative_to(base.resolve()) else real

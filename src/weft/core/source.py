@@ -109,6 +109,7 @@ class Source:
             if start + window < first + len(line) and end + window > first
         ]
         last = char + self.end - self.start
+        # From the right, so that the positions of the other spans stay valid.
         for start, end in reversed(spans):
             line = line[:start] + MASK + line[end:]
             char, last = (_shift_index(at, start, end) for at in (char, last))

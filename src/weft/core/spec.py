@@ -156,7 +156,7 @@ class Spec:
         optional = {_key(f) for f in known.values() if _has_default(f) and "required" not in f.metadata}
 
         def read(value: Any, build: Callable[[Any], Any], info: Any) -> Any:
-            if not isinstance(value, RawMapping):
+            if not isinstance(value, RawMapping):  # a value of the wrong kind: pydantic reports it
                 return build(value)
             # `key: null` is the same as a missing key.
             built = build({k: v for k, v in value.items() if v is not None or k not in optional})

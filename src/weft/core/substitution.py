@@ -76,7 +76,7 @@ class _Writer:
     def step(self, stop: re.Match[str]) -> int:
         """Handle one special character; return where to continue."""
         sign, end = stop[0], stop.end()
-        if self.comments:
+        if self.comments:  # block comments nest, as in Spark SQL
             self.comments += {"/*": 1, "*/": -1}.get(sign, 0)
             end = stop.start() + (2 if sign in ("/*", "*/") else 1)
         elif sign.startswith("$"):

@@ -228,7 +228,7 @@ def parse_type(text: str) -> DType:
         raise ArgumentError(
             f"a type must be a string, not {type(text).__name__}", help="write for example 'long' or 'decimal(10,2)'"
         )
-    if text.count("<") > MAX_NESTING:
+    if text.count("<") > MAX_NESTING:  # the parser is recursive, and so is every function of a type
         raise JoinSpecError(
             f"type {text[:40]!r}... has more than {MAX_NESTING} nested types",
             help="split the column into several columns",
@@ -342,7 +342,7 @@ def common_type(a: DType, b: DType) -> DType | None:
     """
     if a == b:
         return a if a.is_orderable else None
-    if NULL in (a, b):
+    if NULL in (a, b):  # the type of a column that is only NULL
         return b if a == NULL else a
     if a.is_numeric and b.is_numeric:
         return _common_number(a, b)

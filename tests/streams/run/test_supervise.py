@@ -151,7 +151,7 @@ def test_a_half_written_answer_is_a_fall(files: SupervisorFiles) -> None:
     following = iter((1, 0))
 
     def start() -> Child:
-        files.folder.mkdir(parents=True, exist_ok=True)
+        files.root.mkdir(parents=True, exist_ok=True)
         files.answer.write_text('{"diagn')
         return Child(next(following))
 
