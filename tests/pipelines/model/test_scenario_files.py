@@ -66,7 +66,7 @@ def test_everything_a_scenario_can_say_is_read() -> None:
         output="working",
         match="subset",
         ordered=True,
-        data=Rows(rows=(FrozenMap(id=1),)),
+        rows=(FrozenMap(id=1),),
         columns="exact",
         pins=FrozenMap(fx=2),
         errors=(LocatedText("W1209"), LocatedText("VR-007")),
@@ -130,7 +130,7 @@ def test_the_form_of_a_catalogue_means_the_same() -> None:
         match="subset",
         ordered=True,
         metadata=True,
-        data=Rows(rows=(FrozenMap(id=1, amount=2),)),
+        rows=(FrozenMap(id=1, amount=2),),
         trace=(TraceExpected(operation=10, change="updated", match=FrozenMap(id=1), diff=FrozenMap(amount=(1, 2))),),
     )
     assert found.snapshot is False

@@ -23,7 +23,7 @@ from weft.core.spec import Spec
 from weft.errors import Diagnostic, EntityError
 from weft.io.datasource import DataSource
 from weft.pipelines.model.dataset import Dataset, LookupDef, check_dataset, check_lookup
-from weft.pipelines.model.entries import Entries, Findings, Rules, read_text, to_pydantic
+from weft.pipelines.model.entries import Entries, Findings, Rules, to_pydantic
 from weft.pipelines.model.findings import Path, Problem, get_adapter, list_problems
 from weft.pipelines.model.normalize import Kind, expand_short_forms, is_known_type, unwrap_root
 from weft.pipelines.model.operation import (
@@ -40,12 +40,10 @@ from weft.pipelines.model.operation import (
 )
 from weft.pipelines.model.project import Project, check_project
 from weft.pipelines.model.resolver import CatalogStrategy, Resolver, check_catalog, check_datasource, check_resolver
-from weft.pipelines.model.scenario import Scenario, WrittenScenario, build_scenario
+from weft.pipelines.model.scenario import Expect, Scenario, check_expect, check_rows
 from weft.pipelines.model.values import MISSING_INPUT
 from weft.pipelines.model.workspace import CalendarFile, Settings, WrittenCalendar, build_calendar, check_settings
 from weft.pipelines.model.yaml_nodes import Item, Node, node_from_value
-
-__all__ = ["SPECS", "Entity", "ReadResult", "entity_from_dict", "entity_from_node", "read_entity"]
 
 Entity = Dataset | Project | Resolver | DataSource | CalendarFile | Settings | Scenario
 E = TypeVar("E", bound=Entity)
@@ -57,7 +55,7 @@ SPECS: Mapping[Kind, type[Spec]] = {
     "resolver": Resolver,
     "dataset": Dataset,
     "project": Project,
-    "scenario": WrittenScenario,
+    "scenario": Scenario,
 }
 
 _ROUNDS = 6
@@ -249,15 +247,16 @@ def _read_type(operation: Node) -> str:
     return str(node.value) if node is not None else ""
 
 
-def _build_scenario(written: WrittenScenario, entries: Entries) -> Scenario | None:
-    """Return the scenario of a file; a project inside it is read like a file of its own."""
-    node, findings = entries.node, entries.findings
-    project_node = node.get("project")
+def _check_scenario(scenario: Scenario, entries: Entries) -> Scenario | None:
+    """Return a scenario; a project inside it is read like a file of its own."""
+    for item in entries.pairs("given"):
+        check_rows(Entries(item.value, entries.findings), f"table {item.name!r}")
+    project_node = entries.node.get("project")
     if project_node is None or not project_node.is_mapping:
-        return build_scenario(written, entries, read_text(project_node or node))
+        return scenario
     inner = read_entity("project", project_node)
-    findings.extend(inner.findings)
-    return build_scenario(written, entries, inner.entity) if isinstance(inner.entity, Project) else None
+    entries.findings.extend(inner.findings)
+    return replace(scenario, project=inner.entity) if isinstance(inner.entity, Project) else None
 
 
 RULES: Rules = {
@@ -273,7 +272,8 @@ RULES: Rules = {
     DeleteOperation: as_operation,
     OutputOperation: as_operation,
     Project: check_project,
-    WrittenScenario: _build_scenario,
+    Expect: check_expect,
+    Scenario: _check_scenario,
     WrittenCalendar: build_calendar,
     Settings: check_settings,
 }

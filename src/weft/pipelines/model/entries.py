@@ -90,11 +90,6 @@ class Entries:
         text = self.located(name)
         return default if text is None else text.text
 
-    def text_or_none(self, name: str) -> str | None:
-        """Return a string as written, or None."""
-        text = self.located(name)
-        return None if text is None else text.text
-
     def located(self, name: str) -> LocatedText | None:
         """Return a string with its location, or None."""
         node = self.node.get(name)
@@ -177,10 +172,16 @@ ExpressionText = Annotated[str, WithJsonSchema(EXPRESSION_SCHEMA)]
 Name = Annotated[Text, WithJsonSchema({"type": ["string", "number"]})]
 """A string that may look like a number, as the identifier of a year does."""
 
-Selector = ReadAs(ExpressionText, lambda _value, raw, _findings: read_text(raw.node))
+
+def read_located(_value: Any, raw: Any, _findings: Findings) -> LocatedText:
+    """Return a validated string with its location."""
+    return read_text(raw.node)
+
+
+Selector = ReadAs(ExpressionText, read_located)
 """Reads a selector: an expression that may be blank."""
 
-NonBlankText = Annotated[LocatedText, ReadAs(Text, lambda _value, raw, _findings: read_text(raw.node))]
+NonBlankText = Annotated[LocatedText, ReadAs(Text, read_located)]
 """A string that is not blank, with its location."""
 
 

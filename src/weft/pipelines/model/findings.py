@@ -269,7 +269,7 @@ _NOUNS: Mapping[str, str] = {
     "TableStrategy": "a table strategy", "CatalogStrategy": "a catalog strategy", "WrittenCalendar": "a calendar",
     "WrittenLevel": "a level", "WrittenCalendarPeriod": "a period", "DataSource": "a datasource",
     "Settings": "weft.yml", "SparkSettings": "'spark'", "Sandbox": "'sandbox'",
-    "WrittenScenario": "a scenario", "WrittenExpect": "'expect'", "WrittenRows": "a table of rows",
+    "Scenario": "a scenario", "Expect": "'expect'", "Rows": "a table of rows",
     "TraceExpected": "a trace entry", "WrittenPeriod": "a period",
 }  # fmt: skip
 

@@ -52,8 +52,8 @@ def check_secret(what: str, item: Item, help: str, findings: Findings, severity:
 
 def check_reference(entries: Entries, name: str) -> None:
     """Report a value that is not a reference to a secret: it may be the secret itself."""
-    text = entries.text_or_none(name)
-    if text is not None and entries.node.text and _REFERENCE.match(text.strip()) is None:
+    text = entries.located(name)
+    if text is not None and entries.node.text and _REFERENCE.match(text.text.strip()) is None:
         entries.report("W1015", f"{name!r} must be env:NAME or file:path", name, "store the secret outside the file")
 
 

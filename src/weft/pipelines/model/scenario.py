@@ -18,11 +18,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from weft.core.calendar import ONE_DAY, Period
-from weft.core.frozen import EMPTY, FrozenMap, freeze
-from weft.core.source import NO_SOURCES, SourceMap
+from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.source import NO_SOURCES
 from weft.core.spec import Limits, Locations, Positive, ReadAs, Spec, Text, WithJsonSchema, freeze_values
 from weft.errors import CODES, Diagnostic
-from weft.pipelines.model.entries import Entries, Name, check_path_name, collect_sites
+from weft.pipelines.model.entries import (
+    Entries,
+    Findings,
+    Name,
+    NonBlankText,
+    check_path_name,
+    read_located,
+    read_text,
+)
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.values import LocatedText
 from weft.pipelines.model.yaml_nodes import Item, Node, as_text, to_python
@@ -31,18 +39,30 @@ Row = FrozenMap[str, Any]
 """Column to value as written: string, integer or exact number, bool, None, list or mapping."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Rows of a table: inline, in a file, or as CSV; exactly one of them."""
-
-    rows: tuple[Row, ...] | None = None
-    file: LocatedText | None = None
-    csv: LocatedText | None = None
-    at: SourceMap = field(default=NO_SOURCES, compare=False, repr=False)
-
-
 _Row = Annotated[Row, ReadAs(dict[str, Any], freeze_values)]
 _Two = Annotated[tuple[Any, ...], Limits(min_length=2, max_length=2)]
+_SOURCES = ("rows", "file", "csv")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows(Spec):
+    """Rows of a table: inline, in a file, or as CSV; exactly one of them."""
+
+    rows: Annotated[tuple[Row, ...] | None, ReadAs(tuple[dict[str, Any], ...], freeze_values)] = None
+    file: Annotated[LocatedText | None, ReadAs(Text, read_located)] = None
+    csv: Annotated[LocatedText | None, ReadAs(str, read_located)] = None
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
+
+
+def check_rows(entries: Entries, what: str) -> None:
+    """Report rows that are missing or that are given twice."""
+    given = [name for name in _SOURCES if entries.value(name) is not None]
+    if len(given) > 1:
+        entries.report("W1701", f"{what} has {given[0]!r} and {given[1]!r}", given[1], "keep one of them")
+    if not given and not entries.findings.partial:
+        entries.findings.add(
+            "W1701", f"{what} has no rows", entries.node.head(), "write `rows: [...]`, `file: path` or `csv: |`"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,72 +79,74 @@ class TraceExpected(Spec):
     at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expect:
-    """The expected result; `output` is the seq of an output, ``working`` the final working set."""
+def _decimal(value: int | Decimal, _raw: Any, _findings: Findings) -> Decimal:
+    return Decimal(value)
 
-    output: int | Literal["working"] | None = None
-    match: Literal["exact", "subset"] = "exact"
-    ordered: bool = False
-    data: Rows | None = None
-    count: int | None = None
-    columns: Literal["exact", "partial"] = "partial"
-    errors: tuple[LocatedText, ...] = ()
-    pins: FrozenMap[str, int] = EMPTY
-    trace: tuple[TraceExpected, ...] | None = None
-    trace_match: Literal["subset", "exact"] = "subset"
-    metadata: bool = False
-    tolerance: Decimal | None = None
-    at: SourceMap = field(default=NO_SOURCES, compare=False, repr=False)
+
+_Number = Annotated[int | Decimal, WithJsonSchema({"type": "number"})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """One scenario; `given` None means the data of the workspace.
+class Expect(Rows):
+    """The expected result.
 
-    `project` is a name or id, or a project written inside the scenario.  `periods` are defined by the
-    scenario; without them those of the calendar of the project are used.
+    `output` is the seq of an output; ``working`` is the final working set.
     """
 
-    name: str
-    project: LocatedText | Project
-    period: LocatedText
-    expect: Expect
-    given: FrozenMap[str, Rows] | None = None
-    known_at: dt.datetime | None = None
-    today: dt.date | None = None
-    calendar: str | None = None
-    periods: tuple[Period, ...] = ()
-    snapshot: bool = True
-    description: str = ""
-    file: Path | None = field(default=None, compare=False)
-    at: SourceMap = field(default=NO_SOURCES, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenRows(Spec):
-    """Rows of a table: inline, in a file, or as CSV."""
-
-    rows: tuple[dict[str, Any], ...] | None = None
-    file: Text | None = None
-    csv: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenExpect(WrittenRows):
-    """The expected result."""
-
     output: Positive | Literal["working"] | None = None
-    match: Literal["exact", "subset"] | None = None
-    ordered: bool | None = None
+    match: Literal["exact", "subset"] = "exact"
+    ordered: bool = False
     count: Annotated[int, Limits(ge=0)] | None = None
-    columns: Literal["exact", "partial"] | None = None
-    errors: tuple[Text, ...] | None = None
-    pins: dict[str, Positive] | None = None
+    columns: Literal["exact", "partial"] = "partial"
+    errors: tuple[NonBlankText, ...] = ()
+    pins: Annotated[FrozenMap[str, int], ReadAs(dict[str, Positive], freeze_values)] = EMPTY
     trace: tuple[TraceExpected, ...] | None = None
-    trace_match: Literal["subset", "exact"] | None = None
-    metadata: bool | None = None
-    tolerance: Annotated[int | Decimal, WithJsonSchema({"type": "number"})] | None = None
+    trace_match: Literal["exact", "subset"] = "subset"
+    metadata: bool = False
+    tolerance: Annotated[Decimal | None, ReadAs(_Number, _decimal)] = None
+
+    @property
+    def data(self) -> Rows | None:
+        """The expected rows; None when something else is expected, such as a count."""
+        return None if self.rows is None and self.file is None and self.csv is None else self
+
+
+def check_expect(expect: Expect, entries: Entries) -> Expect:
+    """Return an expected result; report invalid rows and unknown error codes."""
+    has_rows = any(entries.node.get(name) is not None for name in _SOURCES)
+    if has_rows or all(entries.node.get(name) is None for name in ("count", "errors", "trace", "pins")):
+        check_rows(entries, "'expect'")
+    for code in expect.errors:
+        if code.text not in CODES and not code.text.startswith(("VR-", "VAL-")):
+            entries.findings.add(
+                "W1701", f"unknown error code {code.text!r}", code.at, "`weft explain` lists the codes"
+            )
+    # `trace:` without a value expects no change at all; without the key, changes are not compared.
+    return replace(expect, trace=()) if expect.trace is None and entries.node.get("trace") else expect
+
+
+def _date_key(name: str) -> ReadAs:
+    """Return what reads the date under a key and reports an invalid one."""
+
+    def read(value: str, raw: Any, findings: Findings) -> dt.date | None:
+        try:
+            return dt.date.fromisoformat(value)
+        except ValueError:
+            message = f"{name!r} has the invalid date {value!r}"
+            findings.add("W1004", message, raw.node.place(), "write for example 2026-01-31")
+            return None
+
+    return ReadAs(Text, read)
+
+
+def _moment(value: str, raw: Any, findings: Findings) -> dt.datetime | None:
+    try:
+        moment = dt.datetime.fromisoformat(value)
+        return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    except (ValueError, OverflowError):  # moving the first or last representable day to UTC overflows
+        message = f"'known_at' has the invalid time {value!r}"
+        findings.add("W1004", message, raw.node.place(), "write for example 2026-01-31T12:00:00Z")
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,163 +155,68 @@ class WrittenPeriod(Spec):
 
     identifier: Name
     level: Text
-    start_date: Text
-    end_date: Text
-    status: Literal["open", "closed", "locked"] | None = None
+    start_date: Annotated[dt.date | None, _date_key("start_date")]
+    end_date: Annotated[dt.date | None, _date_key("end_date")]
+    status: Literal["open", "closed", "locked"] = "open"
 
 
+def _periods(written: tuple[WrittenPeriod, ...], mappings: Any, findings: Findings) -> tuple[Period, ...]:
+    periods: list[Period] = []
+    for period, mapping in zip(written, mappings, strict=True):
+        entries, start, last = Entries(mapping.node, findings), period.start_date, period.end_date
+        if start is None or last is None:
+            continue  # an invalid date, which is reported
+        if start > last:
+            message = f"the period ends before it starts: {start} to {last}"
+            entries.report("W1701", message, "end_date", "the end date is the last day of the period")
+            continue
+        check_path_name(entries, period.identifier, "identifier", "the period", prefix="period=")
+        periods.append(Period(period.identifier, period.level, start, last + ONE_DAY, "scenario", period.status))
+    return tuple(periods)
+
+
+def _project(value: Any, raw: Any, _findings: Findings) -> LocatedText:
+    # A project written inside the scenario is read by the rule of the scenario, with its own findings.
+    return read_text(raw.node) if isinstance(value, str) else LocatedText("")
+
+
+def _given(value: Any, _raw: Any, _findings: Findings) -> FrozenMap[str, Rows] | None:
+    return None if isinstance(value, str) else FrozenMap(value)
+
+
+_ProjectForm = Annotated[Text | dict[str, Any], WithJsonSchema({"type": ["string", "object"]})]
 _GIVEN_SCHEMA = {
     "anyOf": [{"const": "workspace"}, {"type": "object", "additionalProperties": {"type": ["array", "object"]}}]
 }
+_GivenForm = Annotated[Literal["workspace"] | dict[str, Rows], WithJsonSchema(_GIVEN_SCHEMA)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenScenario(Spec):
-    """Rows that a project gets and rows that it must produce."""
+class Scenario(Spec):
+    """Rows that a project gets and rows that it must produce.
+
+    `project` is a name or id, or a project written inside the scenario.  `periods` are defined by the
+    scenario; without them those of the calendar of the project are used.  Without `given`, the project
+    reads the data of the workspace.
+    """
 
     name: Text
-    description: str | None = None
-    project: Annotated[Text | dict[str, Any], WithJsonSchema({"type": ["string", "object"]})]
-    period: Name
-    known_at: Text | None = None
-    today: Text | None = None
+    description: str = ""
+    project: Annotated[LocatedText | Project, ReadAs(_ProjectForm, _project)]
+    period: Annotated[LocatedText, ReadAs(Name, read_located)]
+    known_at: Annotated[dt.datetime | None, ReadAs(Text, _moment)] = None
+    today: Annotated[dt.date | None, _date_key("today")] = None
     calendar: Text | None = None
-    periods: tuple[WrittenPeriod, ...] | None = None
-    given: Annotated[Literal["workspace"] | dict[str, WrittenRows], WithJsonSchema(_GIVEN_SCHEMA)] | None = None
-    expect: WrittenExpect
-    snapshot: bool | None = None
+    periods: Annotated[tuple[Period, ...], ReadAs(tuple[WrittenPeriod, ...], _periods)] = ()
+    given: Annotated[FrozenMap[str, Rows] | None, ReadAs(_GivenForm, _given)] = None
+    expect: Expect
+    snapshot: bool = True
+    at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
-
-_SOURCES = ("rows", "file", "csv")
-
-
-def build_scenario(written: WrittenScenario, entries: Entries, project: LocatedText | Project) -> Scenario:
-    """Return the scenario of a file; `project` is the one it names or contains."""
-    node = entries.node
-    given = entries.part("given")
-    return Scenario(
-        name=entries.text("name"),
-        project=project,
-        period=entries.located("period") or LocatedText(""),
-        expect=_expect(written.expect, entries.part("expect") or entries),
-        given=None if given is None else FrozenMap(_given(given)),
-        known_at=_moment(entries),
-        today=_day(entries, "today"),
-        calendar=entries.text_or_none("calendar"),
-        periods=tuple(filter(None, (_period(period) for period in entries.parts("periods")))),
-        snapshot=entries.value("snapshot", True),
-        description=entries.text("description"),
-        file=Path(node.file) if node.file else None,
-        at=collect_sites(node),
-    )
-
-
-def _given(given: Entries) -> dict[str, Rows]:
-    tables: dict[str, Rows] = {}
-    for item in given.node.pairs():
-        rows = _rows(Entries(item.value, given.findings), f"table {item.name!r}")
-        if rows is not None:
-            tables[item.name] = rows
-    return tables
-
-
-def _rows(entries: Entries, what: str) -> Rows | None:
-    given = [name for name in _SOURCES if entries.node.get(name) is not None and entries.value(name) is not None]
-    if len(given) > 1:
-        entries.report("W1701", f"{what} has {given[0]!r} and {given[1]!r}", given[1], "keep one of them")
-    if not given and not entries.findings.partial:
-        entries.findings.add(
-            "W1701", f"{what} has no rows", entries.node.head(), "write `rows: [...]`, `file: path` or `csv: |`"
-        )
-    if not given:
-        return None
-    rows = entries.node.get("rows")
-    written = None
-    if given[0] == "rows" and rows is not None:
-        written = tuple(FrozenMap({i.name: freeze(to_python(i.value)) for i in row.pairs()}) for row in rows.items())
-    return Rows(
-        rows=written,
-        file=entries.located("file") if given[0] == "file" else None,
-        csv=entries.located("csv") if given[0] == "csv" else None,
-        at=collect_sites(entries.node),
-    )
-
-
-def _expect(written: WrittenExpect, entries: Entries) -> Expect:
-    has_rows = any(entries.node.get(name) is not None for name in _SOURCES)
-    others = ("count", "errors", "trace", "pins")
-    data = None
-    if has_rows or all(entries.node.get(name) is None for name in others):
-        data = _rows(entries, "'expect'")
-    for code in entries.texts("errors"):
-        if code.text not in CODES and not code.text.startswith(("VR-", "VAL-")):
-            entries.findings.add(
-                "W1701", f"unknown error code {code.text!r}", code.at, "`weft explain` lists the codes"
-            )
-    return Expect(
-        output=written.output,
-        match=written.match or "exact",
-        ordered=written.ordered or False,
-        data=data,
-        count=written.count,
-        columns=written.columns or "partial",
-        errors=entries.texts("errors"),
-        pins=FrozenMap(written.pins or {}),
-        # `trace:` without a value expects no change at all.
-        trace=(written.trace or ()) if entries.node.get("trace") else None,
-        trace_match=written.trace_match or "subset",
-        metadata=written.metadata or False,
-        tolerance=None if written.tolerance is None else Decimal(written.tolerance),
-        at=collect_sites(entries.node),
-    )
-
-
-def _day(entries: Entries, name: str) -> dt.date | None:
-    text = entries.text_or_none(name)
-    if text is None:
-        return None
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        entries.report("W1004", f"{name!r} has the invalid date {text!r}", name, "write for example 2026-01-31")
-        return None
-
-
-def _moment(entries: Entries) -> dt.datetime | None:
-    text = entries.text_or_none("known_at")
-    if text is None:
-        return None
-    try:
-        moment = dt.datetime.fromisoformat(text)
-        return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
-    except (ValueError, OverflowError):  # moving the first or last representable day to UTC overflows
-        entries.report(
-            "W1004", f"'known_at' has the invalid time {text!r}", "known_at", "write for example 2026-01-31T12:00:00Z"
-        )
-        return None
-
-
-def _period(entries: Entries) -> Period | None:
-    start, last = _day(entries, "start_date"), _day(entries, "end_date")
-    if start is None or last is None:
-        return None
-    if start > last:
-        entries.report(
-            "W1701",
-            f"the period ends before it starts: {start} to {last}",
-            "end_date",
-            "the end date is the last day of the period",
-        )
-        return None
-    check_path_name(entries, entries.text("identifier"), "identifier", "the period", prefix="period=")
-    return Period(
-        entries.text("identifier"),
-        entries.text("level"),
-        start,
-        last + ONE_DAY,
-        "scenario",
-        entries.value("status", "open"),
-    )
+    @property
+    def file(self) -> Path | None:
+        """The file of the scenario, relative to the workspace."""
+        return None if self.at.whole is None or self.at.whole.file is None else Path(self.at.whole.file)
 
 
 _CONFIG_KEYS = {"match_mode": "match", "order_sensitive": "ordered", "validate_metadata": "metadata"}

@@ -90,7 +90,8 @@ class MissingDataset:
         if self.registered_by is not None:
             run = f"`weft run {quote_for_shell(self.registered_by)} -p PERIOD`"
             return f"project {self.registered_by!r} registers it: {run} first"
-        return f"did you mean {' or '.join(map(repr, self.near))}?" if self.near else otherwise
+        # `near` has names and ids, so the others are often the same dataset.
+        return f"did you mean {self.near[0]!r}?" if self.near else otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
