@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap, freeze
@@ -21,9 +21,8 @@ from weft.core.types import Decimal, DType, Scalar
 from weft.expr.render import source_text
 from weft.redaction import redact
 from weft.streams.kernel.spec import FORMAT
-from weft.streams.plan.kernel_spec import Child, build_layout
+from weft.streams.plan.kernel_spec import Child, build_layout, side_name
 from weft.streams.plan.resolved import ColumnSlot, Input, JobPlan, KernelStep, StatementPlan, Step, StepKey, TableStep
-from weft.streams.sql.spec import SinkSpec
 
 _FIXED = 17
 """Bytes of a row in state in addition to its columns: hash, time, flag."""
@@ -33,23 +32,19 @@ _OFFSET = 4
 
 def source_name(plan: StatementPlan, number: int) -> str:
     """Return a source with its alias, as in FROM."""
-    source = plan.source(number)
-    name = source.stream.name if isinstance(source, Input) else source.table.name
-    return name if name == source.alias else f"{name} {source.alias}"
+    name, alias = plan.declaration(number).name, plan.source(number).alias
+    return name if name == alias else f"{name} {alias}"
 
 
 def left_name(plan: StatementPlan, step: Step) -> str:
     """Return the left side of a join: its source, or the aliases of the sources joined before."""
-    if len(step.left) == 1:
-        return source_name(plan, step.left[0])
-    return " + ".join(plan.source(n).alias for n in step.left)
+    return source_name(plan, step.left[0]) if len(step.left) == 1 else side_name(plan, step, "left")
 
 
 def column_name(plan: StatementPlan, slot: ColumnSlot) -> str:
     """Return a column as it is written in an expression."""
-    source = plan.source(slot[1])
-    schema = source.stream.columns if isinstance(source, Input) else source.table.columns
-    return f"{source.alias}.{schema.fields[slot[2]].name}"
+    columns = plan.declaration(slot[1]).columns
+    return f"{plan.source(slot[1]).alias}.{columns.fields[slot[2]].name}"
 
 
 def time_name(plan: StatementPlan, number: int) -> str:
@@ -61,18 +56,21 @@ def time_name(plan: StatementPlan, number: int) -> str:
 
 def describe_state(plan: StatementPlan, step: KernelStep) -> str:
     """Return how long rows are kept, the event time that they span, and the size of a row."""
-    sizes = " and ".join(_describe_row(plan, step, side) for side in ("left", "right"))
+    sizes = f"{_describe_row(plan, step, 'left')} and {_describe_row(plan, step, 'right')}"
     right = plan.source(step.right).alias
     if step.axis is None:
         return f"{right} kept until the end; rows of the stream are not kept; {sizes}"
-    left = plan.source(step.axis[0][1]).alias if len(step.left) == 1 else left_name(plan, step)
+    left = side_name(plan, step, "left")
     if step.reach.kind == "session":
         gap = Duration(step.reach.gap)
         return f"rows of both sides kept until their key has no row for {gap}; {sizes}"
     kept = f"{left} kept {_kept(step, 0)}, {right} kept {_kept(step, 1)} after the watermark"
     delay = max(i.stream.delay.microseconds for i in plan.inputs)
     spans = [_whole(step, kept) + delay for kept in step.retention]
-    names = (left_name(plan, step).split(" ")[0] if len(step.left) == 1 else left, _stream(plan, step.right))
+    names = (
+        plan.declaration(step.left[0]).name if len(step.left) == 1 else left,
+        plan.declaration(step.right).name,
+    )
     about = " and ".join(f"{_span(s)} of {n}" for s, n in zip(spans, names, strict=True))
     return f"{kept}; about {about}; {sizes}"
 
@@ -84,17 +82,13 @@ def _kept(step: KernelStep, side: int) -> str:
         length = f"up to {length}"
     if step.retention[side] > step.needed[side]:
         return f"{length} (join.retention; the bound needs {Duration(step.needed[side])})"
+    # What a row stays longer than its own matches need, for the sake of rows that arrive or are emitted later.
     held = step.needed[side] - max(0, own)
     if held > 0 and step.emit == "final" and step.reach.kind == "interval":
         return f"{length} (EMIT FINAL: until the left rows that it may match have expired)"
     if held > 0 and max(0, own) > 0:
         return f"{length} ({Duration(own)} of the bound and {Duration(held)} that earlier joins delay rows)"
     return f"{length} (as long as earlier joins delay rows)" if held > 0 else length
-
-
-def _stream(plan: StatementPlan, number: int) -> str:
-    source = plan.source(number)
-    return source.stream.name if isinstance(source, Input) else source.table.name
 
 
 def _whole(step: KernelStep, kept: int) -> int:
@@ -114,15 +108,14 @@ def _span(length: int) -> str:
     return f"{seconds / 60:.1f} min" if seconds >= 60 else f"{seconds:g} s"
 
 
-def _describe_row(plan: StatementPlan, step: KernelStep, side: str) -> str:
+def _describe_row(plan: StatementPlan, step: KernelStep, side: Literal["left", "right"]) -> str:
     children = build_layout(plan, step)
     mine = children.left if side == "left" else children.right
     if step.axis is None and side == "left":
         return "nothing for a row of the stream"
     text = " + text" if any(_is_text(c) for c in mine) else ""
-    name = left_name(plan, step).split(" ")[-1] if side == "left" else plan.source(step.right).alias
-    name = left_name(plan, step) if side == "left" and len(step.left) > 1 else name
-    return f"{_FIXED + sum(_width(c.dtype) for c in mine)} bytes{text} a row of {name}"
+    size = _FIXED + sum(_width(c.dtype) for c in mine)
+    return f"{size} bytes{text} a row of {side_name(plan, step, side)}"
 
 
 def _is_text(child: Child) -> bool:
@@ -141,7 +134,7 @@ def _width(dtype: DType) -> int:
 def describe_unmatched(plan: StatementPlan, step: KernelStep) -> str:
     """Return when unmatched rows are emitted, or what happens to them."""
     right = plan.source(step.right).alias
-    left = left_name(plan, step).split(" ")[-1] if len(step.left) == 1 else left_name(plan, step)
+    left = side_name(plan, step, "left")
     if step.axis is None:
         phrases = [f"{right} is emitted at the end of the run"] if step.how in ("right", "full") else []
         phrases.append(f"{left} {'immediately' if step.how in ('left', 'full') else 'without a match is dropped'}")
@@ -206,49 +199,37 @@ def explain_job(plan: JobPlan, sink: str | None = None) -> JobExplanation:
     """Return the explanation of a job, or only of the statement that writes `sink`."""
     chosen = [s for s in plan.statements if sink in (None, s.name)]
     explains = [s for s in plan.explains if sink in (None, s.name)]
-    short = [_statement(s) for s in chosen] + [_statement(s, "EXPLAIN JOIN") for s in explains]
-    full = [_long(s) for s in chosen] + [_long(s, "EXPLAIN JOIN") for s in explains]
+    titled = [("statement", s) for s in chosen] + [("EXPLAIN JOIN", s) for s in explains]
+    heads = [f"{word} {s.name} -> {_describe_connector(s.sink.connector)}" for word, s in titled]
+    short = ["\n".join((head, *_joins(s))) for head, (_, s) in zip(heads, titled, strict=True)]
+    full = ["\n".join((head, *_long(s))) for head, (_, s) in zip(heads, titled, strict=True)]
     data = {"job": plan.name, "statements": [_data(s) for s in chosen], "explains": [_data(s) for s in explains]}
     return JobExplanation(text="\n".join(short), long="\n\n".join(full), data=freeze(data))
 
 
-def _statement(plan: StatementPlan, word: str = "statement") -> str:
-    return "\n".join((f"{word} {plan.name} -> {describe_sink(plan.sink)}", *_joins(plan)))
-
-
-def _long(plan: StatementPlan, word: str = "statement") -> str:
-    lines = [f"{word} {plan.name} -> {describe_sink(plan.sink)}"]
-    lines.extend(f"  input   {source_name(plan, i.number)}: {_describe_input(i)}" for i in plan.inputs)
-    lines.extend(
-        f"  table   {source_name(plan, t.number)}: {_describe_source(t.table.connector)}, {_reload(t.table.reload)}"
-        for t in plan.tables
-    )
-    lines.extend(_joins(plan))
+def _long(plan: StatementPlan) -> Iterator[str]:
+    for stream in plan.inputs:
+        yield f"  input   {source_name(plan, stream.number)}: {_describe_input(stream)}"
+    for source in plan.tables:
+        reload = "read again for each batch" if source.table.reload == "batch" else "read at the first start"
+        connector = _describe_connector(source.table.connector)
+        yield f"  table   {source_name(plan, source.number)}: {connector}, {reload}"
+    yield from _joins(plan)
     if plan.where is not None:
-        lines.append(f"  where   {source_text(plan.where.expr)}")
+        yield f"  where   {source_text(plan.where.expr)}"
     columns = ", ".join(f"{c.name} {c.dtype}{'' if c.nullable else ' NOT NULL'}" for c in plan.output)
-    lines.append(f"  output  {columns}")
+    yield f"  output  {columns}"
     if plan.key_columns:
-        lines.append(f"  key     {', '.join(plan.key_columns)}")
+        yield f"  key     {', '.join(plan.key_columns)}"
     if plan.has_watermark:
-        lines.append(f"  emit    {describe_emit(plan)}")
-    return "\n".join(lines)
+        yield f"  emit    {describe_emit(plan)}"
 
 
-def describe_sink(sink: SinkSpec) -> str:
-    """Return a short description of a sink."""
-    return _describe_source(sink.connector)
-
-
-def _describe_source(connector: FrozenMap[str, Any]) -> str:
+def _describe_connector(connector: FrozenMap[str, Any]) -> str:
     words = [str(connector.get("connector", ""))]
     words += [redact(str(connector[k])) for k in ("path", "topic") if connector.get(k) is not None]
     words += [f"({connector['format']})"] if connector.get("format") is not None else []
     return " ".join(words)
-
-
-def _reload(word: str) -> str:
-    return "read again for each batch" if word == "batch" else "read at the first start"
 
 
 def _describe_input(source: Input) -> str:
@@ -258,7 +239,7 @@ def _describe_input(source: Input) -> str:
     policies = [f"late {stream.late}", f"malformed {stream.malformed}"]
     policies += [f"one row for each {', '.join(stream.dedup)}"] if stream.dedup else []
     policies += [f"idle after {stream.idle}"] if stream.idle is not None else []
-    connector = _describe_source(stream.connector)
+    connector = _describe_connector(stream.connector)
     return f"{connector}, {time}, {', '.join(policies)}; columns {names or 'none'}"
 
 
@@ -277,18 +258,17 @@ def _lines(plan: StatementPlan, step: Step) -> Iterator[tuple[str, str]]:
     if isinstance(step, TableStep):
         if step.residual is not None:
             yield "condition", source_text(step.residual.expr)
-        yield (
-            "unmatched",
-            "rows without a table row "
-            + ("are dropped and counted" if step.how == "inner" else "are emitted immediately with NULL"),
-        )
+        fate = "are dropped and counted" if step.how == "inner" else "are emitted immediately with NULL"
+        yield "unmatched", f"rows without a table row {fate}"
         yield "executor", f"table lookup: {step.reason}"
         return
     yield "bound", _bound(plan, step)
     if step.residual is not None:
-        yield "condition", _condition(step)
+        how = "on whole columns" if step.vectorised else "row by row, which is slower: not only comparisons"
+        yield "condition", f"{source_text(step.residual.expr)} ({how})"
     if step.axis is not None:
-        yield "watermark", _watermark(plan)
+        sides = ", ".join(f"{i.alias}: max - {i.stream.delay}" for i in plan.inputs)
+        yield "watermark", f"min({sides}); a row is late when its time is below it"
     yield "state", describe_state(plan, step)
     if any(v is not None for v in (step.limits.max_state_rows, step.limits.max_rows_per_key)):
         yield "limits", _limits(step)
@@ -317,17 +297,6 @@ def _bound(plan: StatementPlan, step: KernelStep) -> str:
     rows = "a row for each" if reach.per_window else "a pair once, with the first"
     slide = Duration(reach.slide)
     return f"{left} and {right} share a window of {size} every {slide}: {rows} ({step.bound_from})"
-
-
-def _condition(step: KernelStep) -> str:
-    assert step.residual is not None  # noqa: S101  # checked by the caller
-    how = "on whole columns" if step.vectorised else "row by row, which is slower: not only comparisons"
-    return f"{source_text(step.residual.expr)} ({how})"
-
-
-def _watermark(plan: StatementPlan) -> str:
-    sides = ", ".join(f"{i.alias}: max - {i.stream.delay}" for i in plan.inputs)
-    return f"min({sides}); a row is late when its time is below it"
 
 
 def _limits(step: KernelStep) -> str:

@@ -27,12 +27,9 @@ Keeps = Literal["same", "all", "state", "offsets"]
 """How much of a checkpoint a plan can use: it is unchanged, everything, the state, or only the offsets."""
 
 _SETTINGS = frozenset(
-    {
-        *("max.files.per.trigger", "max.offsets.per.trigger"),
-        *("bootstrap.servers", "starting.offsets", "fail.on.data.loss"),
-    }
+    "max.files.per.trigger max.offsets.per.trigger bootstrap.servers starting.offsets fail.on.data.loss".split()
 )
-"""Connector options that affect how and how fast it is read, but not what is read."""
+"""Connector options that affect how a source is read, but not what is read."""
 
 _KEEPS: dict[str, Keeps] = {
     "limits": "all",
@@ -110,12 +107,13 @@ def compare_parts(old: Mapping[str, str], new: Mapping[str, str]) -> Change:
     old = {name: redact(text) for name, text in old.items()}
     changed = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
     changes = tuple(_build_change(name, old.get(name, ""), new.get(name, "")) for name in changed)
-    order: tuple[Keeps, ...] = ("same", "all", "state", "offsets")
+    order: tuple[Keeps, ...] = ("same", "all", "state", "offsets")  # the worst change decides
     least = max((c.keeps for c in changes), key=order.index, default=order[0])
     return Change(keeps=least, parts=changes)
 
 
 def _build_change(part: str, old: str, new: str) -> PartChange:
+    # A part that this release does not know is incompatible until it is listed.
     keeps: Keeps = _KEEPS.get(part, "offsets")
     if part == "match":
         keeps = "state" if _is_narrower(old, new) else "offsets"
@@ -169,7 +167,7 @@ class _Names:
         used: dict[str, int] = {}
         sources: list[Input | TableInput] = [*plan.inputs, *plan.tables]
         for source in sorted(sources, key=lambda s: s.number):
-            name = source.stream.name if isinstance(source, Input) else source.table.name
+            name = plan.declaration(source.number).name
             used[name] = used.get(name, 0) + 1
             self.names[source.number] = name if used[name] == 1 else f"{name}#{used[name]}"
 
@@ -189,8 +187,7 @@ class _Names:
         if slot[0] == "t":
             name = source.stream.event_time if isinstance(source, Input) else None
             return f"{self.names[slot[1]]}.{name}"
-        schema = source.stream.columns if isinstance(source, Input) else source.table.columns
-        return f"{self.names[slot[1]]}.{schema.fields[slot[2]].name}"
+        return f"{self.names[slot[1]]}.{self.plan.declaration(slot[1]).columns.fields[slot[2]].name}"
 
     def keys(self, step: Step) -> str:
         return ", ".join(f"{self.column(k.left)} = {self.column(k.right)} ({k.dtype})" for k in step.keys)
@@ -213,6 +210,7 @@ class _Names:
         """Return an expression with its columns qualified by streams and tables."""
         if typed is None:
             return ""
+        # Rendered from the expression as written, because a typed tree has casts that nobody wrote.
         slots = {n.expr: n.slot for n in typed.walk() if n.op == "ref" and isinstance(n.expr, Ref)}
 
         def qualify(expr: Expr) -> Expr:

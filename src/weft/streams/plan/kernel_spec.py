@@ -39,16 +39,17 @@ def find_read_columns(
     sources: Sequence[FromSource], steps: Sequence[Step], where: Typed | None, selected: Iterable[Typed | None]
 ) -> dict[int, tuple[int, ...]]:
     """Return, for each source by its number, the indices of the columns that are read, in order."""
-    slots: set[Hashable] = set()
-    for typed in (where, *selected, *(s.residual for s in steps)):
-        slots.update(typed.slots if typed is not None else ())
-    for step in steps:
-        for key in step.keys:
-            slots |= {key.left, key.right}
+    slots = _collect_slots((where, *selected, *(s.residual for s in steps)), steps)
     for source in sources:
         if isinstance(source.spec, StreamSpec):
             slots.update(("i", source.number, i) for i in find_dedup_columns(source.spec))
     return {s.number: tuple(i for i in range(len(s.columns)) if ("i", s.number, i) in slots) for s in sources}
+
+
+def _collect_slots(expressions: Iterable[Typed | None], steps: Iterable[Step]) -> set[Hashable]:
+    """Return the slots that expressions and the keys of joins read."""
+    slots = {slot for typed in expressions if typed is not None for slot in typed.slots}
+    return slots.union(slot for step in steps for key in step.keys for slot in (key.left, key.right))
 
 
 def find_dedup_columns(stream: StreamSpec) -> tuple[int, ...]:
@@ -79,7 +80,7 @@ class Layout:
         A key child whose type differs from its column's does not count: such a column has a child of its own.
         """
         for side, children in (("left", self.left), ("right", self.right)):
-            for child in reversed(children):
+            for child in reversed(children):  # the column itself comes after the key that was cast from it
                 if child.slot == slot:
                     return side, child.name
         return "", ""
@@ -105,11 +106,10 @@ def _key(index: int, key: StepKey, slot: Slot) -> Child:
 
 
 def _columns(plan: StatementPlan, number: int, read: set[Hashable], step: KernelStep, side: str) -> list[Child]:
-    source = plan.source(number)
-    schema = source.stream.columns if isinstance(source, Input) else source.table.columns
+    schema = plan.declaration(number).columns
     keys = {(k.left if side == "left" else k.right): k.dtype for k in step.keys}
     children = []
-    for index in source.columns:
+    for index in plan.source(number).columns:
         slot = column_slot(number, index)
         dtype = schema.fields[index].dtype
         if slot in read and keys.get(slot) != dtype:
@@ -117,24 +117,18 @@ def _columns(plan: StatementPlan, number: int, read: set[Hashable], step: Kernel
     return children
 
 
-def _times(plan: StatementPlan, numbers: tuple[int, ...] | list[int]) -> list[Child]:
-    streams = [n for n in numbers if isinstance(plan.source(n), Input)]
-    timed = [n for n in streams if plan.source(n).stream.event_time is not None]  # type: ignore[union-attr]  # streams
+def _times(plan: StatementPlan, numbers: Iterable[int]) -> list[Child]:
+    timed = [n for n in numbers if isinstance(s := plan.source(n), Input) and s.stream.event_time is not None]
     return [Child(name=f"t{n}", slot=time_slot(n), dtype=LONG) for n in timed]
 
 
 def _find_later_slots(plan: StatementPlan, step: KernelStep) -> set[Hashable]:
     """Return the slots that the condition of the join or anything after it reads."""
     later: list[Step] = [s for s in plan.steps if s.number > step.number]
-    slots: set[Hashable] = set()
-    for typed in (plan.where, plan.event_time, step.residual, *(s.residual for s in later)):
-        slots.update(typed.slots if typed is not None else ())
-    for output in plan.output:
-        slots.update(output.typed.slots)
-    for other in later:
-        slots.update(slot for key in other.keys for slot in (key.left, key.right))
+    conditions = (plan.where, step.residual, *(s.residual for s in later))
+    slots = _collect_slots((*conditions, plan.event_time, *(c.typed for c in plan.output)), later)
     for source in plan.inputs:
-        if is_raw(plan, step, source.number):
+        if is_raw(plan, step, source.number):  # duplicates are detected in the join that a row reaches first
             slots.update(column_slot(source.number, i) for i in find_dedup_columns(source.stream))
     return slots
 
@@ -196,7 +190,7 @@ def _nested(typed: Typed, child: Callable[[Hashable], _Place]) -> tuple[Any, ...
     if None in parts:
         return None
     nested: tuple[Any, ...] = parts[0] or ()
-    for part in parts[1:]:
+    for part in parts[1:]:  # the kernel has no operations of more than two operands
         nested = (typed.op, nested, part)
     return nested
 

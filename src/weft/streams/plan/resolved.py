@@ -173,6 +173,11 @@ class StatementPlan:
         members: tuple[Input | TableInput, ...] = (*self.inputs, *self.tables)
         return next(s for s in members if s.number == number)
 
+    def declaration(self, number: int) -> StreamSpec | TableSpec:
+        """Return the stream or table behind a source."""
+        source = self.source(number)
+        return source.stream if isinstance(source, Input) else source.table
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
