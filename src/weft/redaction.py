@@ -7,7 +7,7 @@
     'kafka.sasl.password' = 'hunter2'                'kafka.sasl.password' = '***'
     fs.s3a.secret.key: hunter2                       fs.s3a.secret.key: ***
 
-A secret is recognised by its position: after a user in an address, or after a name that stands for a secret.
+A secret is recognised by its position: after a user in an address, or after a name that means a secret.
 Text that only mentions such names ("option 'password' looks like a secret", ``o.token = s.token``) is unchanged.
 """
 

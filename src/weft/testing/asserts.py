@@ -1,4 +1,4 @@
-"""Are these the same rows?  If not, a diff that a person can read."""
+"""Comparison of rows in tests, with a readable diff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft.testing.values import compare, is_nan, kind_of
 
 Rows = Table | Iterable[Sequence[Any] | Mapping[str, Any]]
 SHOWN = 20
-"""How many rows of each sort a diff shows."""
+"""Rows of each kind that a diff shows."""
 
 _NUMBERS = {"integer", "decimal", "double"}
 
@@ -105,7 +105,10 @@ def _tuples(rows: Rows, names: Sequence[str] | None) -> list[Row]:
 
 
 def _left_over(wanted: list[Row], given: list[Row], same: _Sameness) -> tuple[list[Row], list[Row]]:
-    """Return the rows of each side that find no partner, when as many as possible find one."""
+    """Return the rows of each side without an equal row on the other side, each row used once.
+
+    With a tolerance a row may equal several others, so this is a maximum matching by augmenting paths.
+    """
     buckets: dict[Any, list[int]] = {}
     for j, row in enumerate(given):
         buckets.setdefault(_bucket(row, same), []).append(j)
@@ -125,7 +128,7 @@ def _left_over(wanted: list[Row], given: list[Row], same: _Sameness) -> tuple[li
 
 
 def _bucket(row: Row, same: _Sameness) -> tuple[Any, ...]:
-    """Return what equal rows have in common, so that a row is compared with few others."""
+    """Return a key that equal rows share, so that a row is compared with few others."""
     return tuple(_bucket_value(value, same) for value in row)
 
 
@@ -152,7 +155,7 @@ def _diff(names: Sequence[str] | None, total: int, missing: list[Row], extra: li
 
 
 def _near(missing: list[Row], extra: list[Row], same: _Sameness) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
-    """Pair each missing row with the extra row that shares most cells, at least half of them."""
+    """Pair each missing row with the extra row that has most of its cells, at least half of them."""
     pairs, alone, rest = [], [], list(extra)
     for row in missing:
         scores = [sum(map(same.cell, other, row)) if len(other) == len(row) else 0 for other in rest]
@@ -165,7 +168,7 @@ def _near(missing: list[Row], extra: list[Row], same: _Sameness) -> tuple[list[t
 
 
 def _marked(want: Row, got: Row, same: _Sameness) -> list[tuple[str, list[str]]]:
-    """Return the two lines of a near pair, the cells that differ between asterisks."""
+    """Return the two lines of a near pair; cells that differ are between asterisks."""
     expected, actual = [], []
     for a, b in zip(want, got, strict=True):
         if same.cell(b, a):
@@ -204,7 +207,7 @@ def _ordered_diff(names: Sequence[str] | None, wanted: list[Row], given: list[Ro
 
 
 def _text(title: str, names: Sequence[str] | None, lines: list[tuple[str, list[str]]], unseen: int) -> str:
-    """Return the diff: a sentence, then the rows below each other with a tag before each."""
+    """Return the diff: a title, then one line for each row with a tag before it."""
     width = max(len(row) for _, row in lines)
     header = list(names or ())[:width]
     table = [[*header, *[""] * (width - len(header))]] if header else []

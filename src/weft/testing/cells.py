@@ -1,4 +1,4 @@
-"""One cell of a table in a test: text to value, value to text, and the type that texts suggest."""
+"""One cell of a table in a test: text to value, value to text, and the type that follows from texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The text of a cell; `quoted` text is never NULL and never anything but text."""
+    """The text of a cell; a `quoted` one is always a string, never NULL."""
 
     text: str
     quoted: bool = False
@@ -101,14 +101,16 @@ def read(cell: Cell, dtype: DType) -> Any:
     if dtype == types.STRING:
         return cell.text
     if cell.quoted:
-        raise _unreadable(cell.text, dtype, "text in quotes is text: declare the column as string")
+        raise _unreadable(
+            cell.text, dtype, "a quoted cell is a string: remove the quotes, or declare the column as string"
+        )
     if dtype.is_nested:
         return _from_json(_json(cell.text, dtype), dtype)
     if isinstance(dtype, types.Decimal):
         return _read_decimal(cell.text, dtype)
     form = _FORMS.get(str(dtype))
     if form is None:
-        raise CaseFileError(f"a table cannot hold values of type {dtype}", help="cast the column first")
+        raise CaseFileError(f"a table cannot contain values of type {dtype}", help="cast the column first")
     if not re.fullmatch(form.pattern, cell.text, re.ASCII | re.IGNORECASE):
         raise _unreadable(cell.text, dtype, form.help)
     try:
@@ -139,7 +141,7 @@ def _json(text: str, dtype: DType) -> Any:
 
 
 def _from_json(value: Any, dtype: DType) -> Any:
-    """Return the nested value that JSON says; its leaves are read as cells."""
+    """Return a nested value from JSON; its leaves are read as cells."""
     if value is None:
         return None
     if isinstance(dtype, types.Array) and isinstance(value, list):
@@ -206,7 +208,7 @@ def _to_json(value: Any, dtype: DType) -> Any:
 
 
 def infer(cells: Sequence[Cell]) -> DType:
-    """Return the type that all the texts of a column can be read as.
+    """Return the first type as which all texts of a column can be read.
 
     Numbers with a point are exact decimals; an exponent makes a double.
 
@@ -231,7 +233,7 @@ def _is_valid(cell: Cell, dtype: DType) -> bool:
 
 
 def _decimal_for(cells: Sequence[Cell]) -> types.Decimal | None:
-    """Return a decimal type with room for all the numbers, or None when a cell is not a decimal number."""
+    """Return a decimal type that holds all the numbers, or None when a cell is not a decimal number."""
     if not all(re.fullmatch(_DECIMAL, c.text, re.ASCII) for c in cells):
         return None
     parts = [c.text.lstrip("+-").partition(".") for c in cells]

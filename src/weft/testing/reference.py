@@ -1,7 +1,7 @@
 """The reference engine: the meaning of a resolved join as nested loops over tuples.
 
-Every engine must return the same rows.  It reads `ResolvedJoin` and shares
-nothing with the lowering to Spark; where speed and plainness differ, it is plain.
+Every engine must return the same rows.  The reference shares no code with the lowering to Spark, and is simple where
+it could be fast.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Pair = tuple[int, int]
 
 
 class RowNumbers(NamedTuple):
-    """Rows of each side by their index."""
+    """Indexes of rows of each side."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -40,8 +40,7 @@ class RowNumbers(NamedTuple):
 def reference_join(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Sequence[Row]) -> list[Row]:
     """Return the rows of the join in the order of its output columns.
 
-    First the matching pairs, then unmatched left rows, then unmatched right rows, as far as
-    `how` keeps them; the order of rows is unspecified.
+    These are the matching pairs, and the unmatched rows of each side that `how` keeps, in no specified order.
     """
     pairs = matching_pairs(join, left_rows, right_rows)
     alone = unmatched_rows(pairs, left_rows, right_rows)
@@ -58,9 +57,9 @@ def reference_join(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
 
 
 def matching_pairs(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Sequence[Row]) -> list[Pair]:
-    """Return the ``(left, right)`` row numbers that match, duplicates and all.
+    """Return the ``(left, right)`` row numbers that match.
 
-    A pair occurs once, or once for each shared window where the join asks for that.
+    A pair occurs once, or once for each shared window if the match is per window.
     """
     pairs: list[Pair] = []
     for i, left in enumerate(left_rows):
@@ -84,7 +83,7 @@ def matching_pairs(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
 
 
 def _is_candidate(join: ResolvedJoin, left: Row, right: Row) -> bool:
-    """Whether keys are equal and every predicate is true, which NULL is not."""
+    """Whether keys are equal and every predicate is true; NULL is not true."""
     if not _same_key(join, _key(join, "left", left), _key(join, "right", right)):
         return False
     return all(_is_true(predicate, left, right) for predicate in join.predicates)
@@ -137,7 +136,10 @@ def _is_within(join: ResolvedJoin, match: Within, left: Row, right: Row) -> bool
 def _nearest(
     join: ResolvedJoin, match: AsOf, left: Row, candidates: Iterable[int], right_rows: Sequence[Row]
 ) -> list[int]:
-    """Return the one candidate that is best in time, or none: filter first, choose second."""
+    """Return the candidate that is nearest in time, or none.
+
+    Candidates are filtered before one is chosen: a nearer row that a predicate excludes hides no other row.
+    """
     best: int | None = None
     for j in candidates:
         allowed = _is_known(match, left, right_rows[j]) and _is_in_reach(
@@ -157,7 +159,7 @@ def _is_known(match: AsOf, left: Row, right: Row) -> bool:
 
 
 def _matched(join: ResolvedJoin, left: Row, chosen: int, right_rows: Sequence[Row]) -> Row:
-    """Return the chosen right row; columns that skip NULLs get the nearest value there is."""
+    """Return the chosen right row; columns that skip NULLs get the nearest value that is not NULL."""
     match, row = join.match, list(right_rows[chosen])
     for column in match.skip_nulls if isinstance(match, AsOf) else ():
         filled = [j for j, r in enumerate(right_rows) if r[column] is not None and _is_candidate(join, left, r)]
@@ -167,7 +169,7 @@ def _matched(join: ResolvedJoin, left: Row, chosen: int, right_rows: Sequence[Ro
 
 
 def _is_over(match: AsOf, left: Row, right: Row) -> bool:
-    """Whether the chosen row is a tombstone or its state has ended."""
+    """Whether the chosen row is a tombstone or its state has ended; it is dropped, not replaced by an earlier row."""
     if match.tombstone is not None and right[match.tombstone] is True:
         return True
     if match.until is None or right[match.until] is None:
@@ -181,7 +183,7 @@ def _point(value: Any) -> Any:
 
 
 def _overlaps(match: Overlap, left: Row, right: Row) -> bool:
-    """Whether the time or range of one row meets that of the other."""
+    """Whether the time or range of one row overlaps that of the other."""
     mine = _stretch(left, match.left, match.left_end, closed=match.closed)
     theirs = _stretch(right, match.right, match.right_end, closed=match.closed)
     if mine is None or theirs is None:
@@ -190,7 +192,7 @@ def _overlaps(match: Overlap, left: Row, right: Row) -> bool:
 
 
 def _stretch(row: Row, start: int, end: int | None, *, closed: bool) -> tuple[Any, Any, bool] | None:
-    """Return start, end and whether the end belongs to it; None for what holds no time."""
+    """Return start, end and whether the end is inclusive; None for an empty range.  An end of None is open."""
     first = _point(row[start])
     if first is None:
         return None
@@ -232,7 +234,7 @@ def _amount(tolerance: Any, at: Position) -> Any:
 
 
 def _is_better(join: ResolvedJoin, match: AsOf, left: Row, new: Row, best: Row) -> bool:
-    """Whether the right row `new` is to be taken instead of `best`; both are in reach."""
+    """Whether the right row `new` replaces `best`; direction and tolerance allow both."""
     at, new_time = _times(join, match, left, new)
     _, best_time = _times(join, match, left, best)
     later = compare(new_time, best_time)
@@ -262,7 +264,7 @@ def _wins_tie(join: ResolvedJoin, match: AsOf, new: Row, best: Row) -> bool:
 def _events_of_key(
     join: ResolvedJoin, match: SameWindow, left: Row, left_rows: Sequence[Row], right_rows: Sequence[Row]
 ) -> list[Position]:
-    """Return the times of all rows, of both sides, that have the key of the row `left`."""
+    """Return the times of all rows, of both sides, with the key of the row `left`."""
     axis, key = _axis(join, match), _key(join, "left", left)
     mine = [row[match.left] for row in left_rows if _same_key(join, key, _key(join, "left", row))]
     theirs = [row[match.right] for row in right_rows if _same_key(join, key, _key(join, "right", row))]
@@ -289,8 +291,8 @@ def _output_value(column: OutputColumn, left: Row | None, right: Row | None) -> 
 
 def unmatched_rows(pairs: Iterable[Pair], left_rows: Sequence[Row], right_rows: Sequence[Row]) -> RowNumbers:
     """Return the rows of each side that are in no pair."""
-    found = tuple(pairs)
-    lefts, rights = {i for i, _ in found}, {j for _, j in found}
+    listed = tuple(pairs)
+    lefts, rights = {i for i, _ in listed}, {j for _, j in listed}
     return RowNumbers(
         tuple(i for i in range(len(left_rows)) if i not in lefts),
         tuple(j for j in range(len(right_rows)) if j not in rights),

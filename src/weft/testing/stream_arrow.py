@@ -1,4 +1,4 @@
-"""Rows of the in-process stream engine on their way into the kernel, a table or files, and out of them."""
+"""Rows of the in-process stream engine as the kernel, joins with tables and files of a sink have them."""
 
 from __future__ import annotations
 
@@ -67,14 +67,15 @@ class Packed:
 
     def by_group(self, rows: Sequence[Flowing], groups: int, hash_of: HashOf) -> list[Arrivals]:
         """Return the arrivals of each group in turn."""
-        found: list[list[tuple[Flowing, int | None]]] = [[] for _ in range(groups)]
+        members: list[list[tuple[Flowing, int | None]]] = [[] for _ in range(groups)]
         for row in rows:
             key = tuple(as_type(row.values.get(slot), dtype) for slot, dtype in self.keys)
             known = row.unread is None and None not in key
             hashed = hash_of(key) if known else None
+            # Rows that match nothing are spread by their content, as `weft.streams.spark.kernel_stage` does.
             spread = hashed if hashed is not None else stable_hash(tuple(row.values.values()))
-            found[spread % groups].append((row, hashed))
-        return [self._arrivals(one) for one in found]
+            members[spread % groups].append((row, hashed))
+        return [self._arrivals(one) for one in members]
 
     def _arrivals(self, rows: list[tuple[Flowing, int | None]]) -> Arrivals:
         columns = [
@@ -150,24 +151,24 @@ def _typed(value: Any, dtype: DType) -> Any:
 
 
 def looked_up(
-    step: TableStep, rows: Sequence[Flowing], table: Sequence[Values], turned_away: int
+    step: TableStep, rows: Sequence[Flowing], table: Sequence[Values], malformed: int
 ) -> tuple[list[Flowing], Counts]:
-    """Return rows with what they meet in the table, and the counts of the left side.
+    """Return the rows joined with the table, and the counts of the left side.
 
-    `turned_away` are invalid rows that no earlier join has counted.
+    `malformed` is the number of malformed rows that no earlier join has counted.
     """
     counts = dict.fromkeys(COUNTS, 0)
-    counts["in"] = counts["rejected"] = turned_away
+    counts["in"] = counts["rejected"] = malformed
     out: list[Flowing] = []
     for row in rows:
         if row.unread is not None:
             out.append(row)
             continue
-        found = [other for other in table if _meets(step, row.values, other)]
+        matches = [other for other in table if _meets(step, row.values, other)]
         counts["in"] += 1
-        counts["matched" if found else "unmatched"] += 1
-        out.extend(Flowing({**row.values, **other}) for other in found)
-        if not found and step.how == "left":
+        counts["matched" if matches else "unmatched"] += 1
+        out.extend(Flowing({**row.values, **other}) for other in matches)
+        if not matches and step.how == "left":
             out.append(row)
     return out, FrozenMap(counts)
 

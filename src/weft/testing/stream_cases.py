@@ -4,7 +4,7 @@ A case file is a YAML list.  The column ``__batch__`` is the batch in which a ro
 at the end of the run is the batch after the last one::
 
     - id: INT-001
-      why: both ends of the bound belong to it
+      why: both ends of the bound are inclusive
       sql: SELECT l.id, r.id AS rid FROM l LEFT JOIN r ON l.k = r.k WITHIN ('0s', '10s')
       streams:
         l: |
@@ -21,10 +21,9 @@ at the end of the run is the batch after the last one::
       ledger:
         left: {in: 1, matched: 1}
 
-``event.time.field`` is the column ``t``, else ``event_time``, where a stream has one and ``with`` does
-not set it.  Without ``__batch__`` in ``expect`` the batches of the rows are not compared.  ``error`` is a
-code instead of rows, ``notes`` are codes of warnings.  ``arrivals`` runs a case several times, its rows put
-into batches in other ways.  ``set`` holds options of the job.
+``event.time.field`` is by default the column ``t``, else ``event_time``, if the stream has one.  Without ``__batch__``
+in ``expect`` the batches of the rows are not compared.  ``error`` is a code instead of rows, ``notes`` are codes of
+warnings.  ``arrivals`` runs a case several times, with its rows in other batches.  ``set`` has options of the job.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from weft.core.source import Source
 from weft.core.types import TIMESTAMP
 from weft.errors import CaseFileError, Code
 from weft.pipelines.model.yaml_nodes import Item, Node
+from weft.streams.checkpoint.ledger import COUNTS
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.sql.lower import read_spec
@@ -103,7 +103,7 @@ class StreamCase:
         return "\n".join(statements)
 
     def job(self) -> JobPlan:
-        """Return the plan of the whole job; raise its findings."""
+        """Return the plan of the whole job; raise all its errors."""
         return plan_job(read_spec(self.job_text(), file=f"{self.id}.sql", env={}), Path())
 
     def plan(self) -> StatementPlan:
@@ -182,7 +182,6 @@ _KEYS = (
     *("idle", "wall_clock"),
 )
 _STREAM_KEYS = ("rows", "with", "unread")
-_COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
 
 
 def load_stream_cases(path: str | Path) -> tuple[StreamCase, ...]:
@@ -245,7 +244,7 @@ class _Reader(CaseReader):
     def ledger(self, item: Item) -> FrozenMap[str, FrozenMap[str, int]]:
         sides = self.items(item.value, (), "a ledger")
         for side in sides.values():
-            self.items(side.value, _COUNTS, "a side of the ledger")
+            self.items(side.value, COUNTS, "a side of the ledger")
         return FrozenMap({name: FrozenMap(plain(i.value)) for name, i in sides.items()})
 
     def mapping(self, item: Item) -> FrozenMap[str, Any]:

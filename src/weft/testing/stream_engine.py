@@ -126,11 +126,11 @@ def read_result(plan: StatementPlan, root: Path) -> StreamResult:
             f"nothing has run below {str(root)!r}", code="W2215", help="run the statement first: run_statement"
         )
     rows: list[tuple[int, Mapping[str, Any]]] = []
-    found, marks = [], []
+    clocks, marks = [], []
     manifest = Manifest(batch=-1)
     for batch in list_batches(checkpoint.commits):
         manifest = read_manifest(checkpoint, batch)
-        found.append(tuple(Clock(left=left, right=right) for left, right in manifest.clocks))
+        clocks.append(tuple(Clock(left=left, right=right) for left, right in manifest.clocks))
         marks.append(manifest.watermark)
         for move in manifest.sink:
             lines = move.to.read_text(encoding="utf-8").splitlines()
@@ -138,7 +138,7 @@ def read_result(plan: StatementPlan, root: Path) -> StreamResult:
     return StreamResult(
         rows=tuple(rows),
         ledger=manifest.ledger,
-        clocks=tuple(found),
+        clocks=tuple(clocks),
         marks=tuple(marks),
         stats=manifest.stats,
         checkpoint=checkpoint,
@@ -165,14 +165,14 @@ class _Run:
     def open(self, *, resume: bool = True) -> None:
         """Find or create the checkpoint and restore it to its last commit."""
         folder = self.root / "streams" / self.plan.name
-        found = find_checkpoint(folder) if resume else None
-        if found is None:
+        current = find_checkpoint(folder) if resume else None
+        if current is None:
             record = JobRecord(groups=self.groups, parts=describe_parts(self.plan, groups=self.groups))
-            found = create_checkpoint(folder, record)
-            activate(found)
-        self.checkpoint = found
-        check_open(found, self.plan.name)
-        recover(found, self.sink / STAGING)
+            current = create_checkpoint(folder, record)
+            activate(current)
+        self.checkpoint = current
+        check_open(current, self.plan.name)
+        recover(current, self.sink / STAGING)
 
     def begun_again(self) -> _Run:
         """Return a run that reads everything from disk."""
@@ -239,17 +239,16 @@ class _Run:
             rows = self.tables[table.table.name] if number == 0 else ()
             arrived[table.number] = [Flowing(of_table(table, row).values) for row in rows]
         flowing = arrived[self.plan.steps[0].left[0] if self.plan.steps else self.plan.inputs[0].number]
-        turned_away = 0
-        if not self.plan.kernel_steps:
-            turned_away = len(flowing)
+        malformed = 0
+        if not self.plan.kernel_steps:  # otherwise the first join with state rejects them
+            malformed = sum(row.unread is not None for row in flowing)
             flowing = [row for row in flowing if row.unread is None]
-            turned_away -= len(flowing)
         counts: dict[str, Counts] = {}
         due = iter(heartbeat.clocks)
         for one in self.plan.steps:
             if isinstance(one, TableStep):
-                flowing, counts[side_name(one.number, "left")] = looked_up(one, flowing, self._table(one), turned_away)
-                turned_away = 0
+                flowing, counts[side_name(one.number, "left")] = looked_up(one, flowing, self._table(one), malformed)
+                malformed = 0
             else:
                 left, right = next(due)
                 clock = Clock(left=left, right=right)

@@ -1,26 +1,25 @@
-"""Rows on their way through the reference of a statement, and the counts of a side."""
+"""Rows in the reference engine of streams, and rejected rows."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
-from weft.core.documents import Document, Key
 from weft.errors import ArgumentError
 from weft.streams.plan.resolved import Input, TableInput, column_slot, time_slot
 from weft.testing.values import microseconds
 
 Row = Mapping[str, Any] | str
-"""A row as a source brings it: values by column, or the text of an invalid line."""
+"""A row as a source has it: values by column, or the text of an invalid line."""
 
 _EPOCH = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
 
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """One row: values by slot, the time that the next join compares, the batch it came in."""
+    """One row: values by slot, the time that the next join compares, the batch in which it arrived."""
 
     values: dict[Hashable, Any]
     time: int | None = None
@@ -31,22 +30,9 @@ class Item:
     evicted: bool = False
 
 
-@dataclass(slots=True)
-class Count(Document):
-    """The ledger of one side; `waiting` is counted from the rows that are there."""
-
-    in_: Annotated[int, Key("in")] = 0
-    matched: int = 0
-    waiting: int = 0
-    unmatched: int = 0
-    late: int = 0
-    rejected: int = 0
-    evicted: int = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A row that was turned away: side, reason, its time, the watermark, the batch, its values."""
+    """A rejected row: side, reason, its time, the watermark, the batch, its values."""
 
     side: str
     reason: str
@@ -86,5 +72,5 @@ def time_of(source: Input, row: Mapping[str, Any]) -> int | None:
         return microseconds(dt.datetime.fromisoformat(value))
     raise ArgumentError(
         f"{value!r} is not an event time in the format {source.stream.time_format!r}",
-        help="give a datetime, an ISO string, or an integer with an epoch format",
+        help="use a datetime, an ISO string, or an integer with an epoch format",
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cmp_to_key
 from typing import Any
 
 from weft.errors import Code, StreamError
 from weft.expr import Typed, evaluate
 from weft.joins.resolve.resolved import SameWindow, Within
+from weft.streams.checkpoint.ledger import COUNTS
 from weft.streams.kernel.spec import FOREVER, Clock
 from weft.streams.plan.kernel_spec import build_layout, find_dedup_columns, is_raw
 from weft.streams.plan.resolved import (
@@ -20,12 +22,12 @@ from weft.streams.plan.resolved import (
     column_slot,
     time_slot,
 )
-from weft.testing.stream_items import Count, Item, Rejected
+from weft.testing.stream_items import Item, Rejected
 from weft.testing.values import EPOCH, Window, as_type, compare, shared_windows, windows_of
 
 
 class SideReference:
-    """The rows that one side of a join holds, and its counts."""
+    """The rows of one side of a join, and its counts."""
 
     def __init__(self, plan: StatementPlan, step: KernelStep, side: str) -> None:
         self.plan, self.step, self.side = plan, step, side
@@ -34,7 +36,7 @@ class SideReference:
         self.raw = raw[0] if raw else None
         self.outer = step.how in (side, "full")
         self.rows: list[Item] = []
-        self.count = Count()
+        self.count = dict.fromkeys(COUNTS, 0)
         self.seen: list[tuple[tuple[Any, ...], int | None]] = []
         children = build_layout(plan, step)
         self.order = [c.slot for c in (children.left if side == "left" else children.right)]
@@ -51,7 +53,7 @@ class SideReference:
         return item.values.get(self.step.axis[0 if self.side == "left" else 1])
 
     def content(self, item: Item) -> tuple[Any, ...]:
-        """Return the values by which rows of equal time are put in order."""
+        """Return the values that order rows of equal time."""
         return tuple(item.values.get(slot) for slot in self.order)
 
     def live(self) -> list[Item]:
@@ -60,7 +62,7 @@ class SideReference:
 
 
 class JoinReference:
-    """A stateful join: takes the arrivals of a batch, gives the rows that leave it."""
+    """A stateful join: takes the arrivals of a batch, returns the joined rows."""
 
     def __init__(self, plan: StatementPlan, step: KernelStep) -> None:
         self.plan, self.step = plan, step
@@ -79,13 +81,14 @@ class JoinReference:
         watermark: int | None,
         wall_clock: int,
     ) -> list[Item]:
-        """Take one batch: gate, store, pairs, rows that are over, limits."""
+        """Run one batch: admit rows, store them, emit pairs, end rows that can no longer match, apply limits."""
         out: list[Item] = []
         for side, arrived in ((self.left, left), (self.right, right)):
             items = self._admitted(side, arrived, batch, watermark, wall_clock)
+            # A NULL key or, on a side that an earlier join has filled, a NULL time matches nothing.
             for item in items:
                 if None in side.key(item) or (side.raw is None and self._has_no_time(side, item)):
-                    side.count.unmatched += 1
+                    side.count["unmatched"] += 1
                     out.extend(self._padded(side, item))
                 else:
                     side.rows.append(item)
@@ -94,7 +97,7 @@ class JoinReference:
             out.extend(self._ended(side, clock))
         for side in (self.left, self.right):
             self._limited(side, batch, watermark)
-            side.count.waiting = sum(1 for r in side.live() if not r.matched)
+            side.count["waiting"] = sum(1 for r in side.live() if not r.matched)
         return out
 
     def _has_no_time(self, side: SideReference, item: Item) -> bool:
@@ -103,7 +106,7 @@ class JoinReference:
     def _admitted(
         self, side: SideReference, arrived: Sequence[Item], batch: int, watermark: int | None, wall_clock: int
     ) -> list[Item]:
-        side.count.in_ += len(arrived)
+        side.count["in"] += len(arrived)
         if side.raw is None:
             return list(arrived)
         stream, kept = side.raw.stream, []
@@ -121,15 +124,15 @@ class JoinReference:
             time = side.time(item)
             if watermark is not None and time is not None and time < watermark:
                 self._refuse(stream.late == "fail", "W2206", "a late row")
-                side.count.late += 1
+                side.count["late"] += 1
                 self._note(side, item, "LATE", batch, watermark, kept=stream.late != "drop")
                 continue
             kept.append(item)
         return self._first_of_each(side, kept, batch, watermark)
 
     def _first_of_each(self, side: SideReference, items: list[Item], batch: int, watermark: int | None) -> list[Item]:
-        """Return the rows without those whose dedup keys were there before."""
-        assert side.raw is not None  # noqa: S101  # sides that are judged have a stream
+        """Return the rows without those whose dedup keys arrived before."""
+        assert side.raw is not None  # noqa: S101  # only rows of a stream are admitted or rejected
         slots = [column_slot(side.raw.number, i) for i in find_dedup_columns(side.raw.stream)]
         if not slots:
             return items
@@ -146,10 +149,10 @@ class JoinReference:
 
     def _refuse(self, fails: bool, code: Code, what: str) -> None:  # noqa: FBT001  # the test is the argument
         if fails:
-            raise StreamError(f"{what} came", code=code, help="nothing of the batch counts")
+            raise StreamError(f"{what} arrived", code=code, help="nothing of the batch is committed")
 
     def _reject(self, side: SideReference, item: Item, reason: str, batch: int, watermark: int | None) -> None:
-        side.count.rejected += 1
+        side.count["rejected"] += 1
         self._note(side, item, reason, batch, watermark)
 
     def _note(
@@ -169,13 +172,14 @@ class JoinReference:
             )
 
     def _pairs(self, clock: Clock) -> list[Item]:
-        """Return the pairs that are due and were not given before."""
+        """Return the pairs that are due and were not emitted before."""
         out = []
         for one in self.left.live():
             for other in self.right.live():
                 if not self._may_meet(one, other):
                     continue
                 for window in self._meetings(one, other):
+                    # Rows are never copied, so `id` tells them apart; equal rows are different rows.
                     mark = (id(one), id(other), window)
                     if mark not in self.given and self._is_due(one, window, clock):
                         self.given.add(mark)
@@ -187,7 +191,7 @@ class JoinReference:
         for side, item in ((self.left, one), (self.right, other)):
             if not item.matched:
                 item.matched = True
-                side.count.matched += 1
+                side.count["matched"] += 1
 
     def _may_meet(self, one: Item, other: Item) -> bool:
         keys = zip(self.left.key(one), self.right.key(other), strict=True)
@@ -196,7 +200,7 @@ class JoinReference:
         return self.step.residual is None or is_true(self.step.residual, {**one.values, **other.values})
 
     def _meetings(self, one: Item, other: Item) -> list[Window | None]:
-        """Return the windows that a pair shares, ``[None]`` where there are none but the pair matches."""
+        """Return the windows that a pair shares; ``[None]`` for a pair that matches without windows."""
         match, at, then = self.step.resolved.match, self.left.time(one), self.right.time(other)
         if isinstance(match, Within):
             assert at is not None and then is not None  # noqa: S101, PT018  # stored rows have times
@@ -214,11 +218,11 @@ class JoinReference:
             return []
         mine = self.left if any(item is r for r in self.left.rows) else self.right
         key = mine.key(item)
-        found: list[int] = []
+        times: list[int] = []
         for side in (self.left, self.right):
             same = (r for r in side.live() if compare(side.key(r), key) == 0)
-            found.extend(t for r in same if (t := side.time(r)) is not None)
-        return found
+            times.extend(t for r in same if (t := side.time(r)) is not None)
+        return times
 
     def _is_due(self, one: Item, window: Window | None, clock: Clock) -> bool:
         if self.step.emit == "changes" or self.step.axis is None:
@@ -230,16 +234,18 @@ class JoinReference:
         return self._is_over(self.left, one, clock)
 
     def _is_over(self, side: SideReference, item: Item, clock: Clock) -> bool:
-        """Whether nothing that still comes can meet the row, and nothing waits for it."""
+        """Whether no row that can still arrive matches the row, and no pair of it has yet to be emitted."""
         match, time = self.step.resolved.match, side.time(item)
         least = min(clock.left, clock.right)
         if time is None:
+            # A join with a table: stream rows are decided at once, table rows when the stream has ended.
             return side is self.left or clock.left == FOREVER
         if not isinstance(match, SameWindow):
             mine, other = (clock.left, clock.right) if side is self.left else (clock.right, clock.left)
             if side is self.left:
                 return other > time + self.step.reach.upper
             last = time - self.step.reach.lower
+            # EMIT FINAL gives a pair when its left row is over, so the right row is needed until then.
             waits = self.step.emit == "final" and not mine > last + self.step.reach.upper
             return other > last and not waits
         if match.kind == "session":
@@ -251,13 +257,14 @@ class JoinReference:
         return (clock.right if side is self.left else clock.left) > last
 
     def _ended(self, side: SideReference, clock: Clock) -> list[Item]:
-        """Mark the rows that are over; return the padded rows that they leave."""
+        """Mark the rows that are over; return the unmatched ones, padded with NULL."""
         out: list[Item] = []
+        # All are decided before the first is marked: rows of one session end together.
         over = [r for r in side.live() if self._is_over(side, r, clock)]
         for item in over:
             item.over = True
             if not item.matched:
-                side.count.unmatched += 1
+                side.count["unmatched"] += 1
                 out.extend(self._padded(side, item))
         return out
 
@@ -279,7 +286,7 @@ class JoinReference:
         self._refuse(self.step.limits.eviction == "fail", "W2209", "more rows than the state may hold")
         for item in in_order(side, rows)[:surplus]:
             item.evicted = True
-            side.count.evicted += not item.matched
+            side.count["evicted"] += not item.matched
             self._note(side, item, "EVICTED", batch, watermark)
 
     def _padded(self, side: SideReference, item: Item) -> list[Item]:
@@ -305,12 +312,11 @@ def _window_values(window: Window) -> dict[Hashable, Any]:
 
 def in_order(side: SideReference, rows: Iterable[Item]) -> list[Item]:
     """Return rows by time, batch and content, least first."""
-    found: list[Item] = []
-    for row in rows:
-        place = (side.time(row), row.batch, side.content(row))
-        at = sum(1 for r in found if compare((side.time(r), r.batch, side.content(r)), place) <= 0)
-        found.insert(at, row)
-    return found
+
+    def compare_rows(one: Item, other: Item) -> int:
+        return compare(*((side.time(r), r.batch, side.content(r)) for r in (one, other)))
+
+    return sorted(rows, key=cmp_to_key(compare_rows))
 
 
 def is_true(typed: Typed, values: dict[Hashable, Any]) -> bool:

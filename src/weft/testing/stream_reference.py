@@ -1,7 +1,7 @@
 """The reference engine of streams: the meaning of a planned statement, batch by batch.
 
-It reads `StatementPlan`, keeps every row in plain lists and compares every row with every row.  It shares
-nothing with the kernel; rows, batches and counts of every engine must equal its own.
+It keeps every row of every input in plain lists and compares every row with every row.  It shares no logic with the
+kernel; rows, batches and counts of every engine must equal those of the reference.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.expr import evaluate
+from weft.streams.checkpoint.ledger import COUNTS, side_name
 from weft.streams.kernel.spec import FOREVER, Clock
 from weft.streams.plan.clocks import compute_clocks, compute_watermark
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, TableStep, time_slot
-from weft.testing.stream_items import Count, Item, Rejected, Row, of_stream, of_table
+from weft.testing.stream_items import Item, Rejected, Row, of_stream, of_table
 from weft.testing.stream_join import JoinReference, is_true
 from weft.testing.values import as_type, compare, microseconds
 
@@ -24,10 +25,9 @@ Batch = Mapping[str, Sequence[Row]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceResult:
-    """What a statement gives: rows with the batch they come out in, counts, rejected rows, clocks.
+    """The result of a statement: rows with the batch that emits them, counts, rejected rows, clocks.
 
-    `times` are the event times of the rows in microseconds; `marks` are the watermarks that judged each
-    batch.
+    `times` are the event times of the rows in microseconds, `marks` the watermark of each batch.
     """
 
     rows: tuple[tuple[int, Mapping[str, Any]], ...]
@@ -47,9 +47,9 @@ def run_reference(
     wall_clock: int = 0,
     idle: Mapping[int, Collection[str]] | None = None,
 ) -> ReferenceResult:
-    """Return what the statement gives for the batches, and for the flush behind them when `final`.
+    """Return the result of a statement over batches, and of the flush after them when `final`.
 
-    `idle` names, for a batch by its number, the aliases that a heartbeat leaves out of the watermark.
+    `idle` maps the number of a batch to the aliases that its watermark ignores.
     """
     run = _Run(plan, tables or {})
     for number, batch in enumerate(batches):
@@ -64,8 +64,8 @@ class _Run:
         self.plan = plan
         self.tables = {t.number: [of_table(t, r) for r in tables[t.table.name]] for t in plan.tables}
         self.joins = {s.number: JoinReference(plan, s) for s in plan.kernel_steps}
-        self.lookups = {s.number: Count() for s in plan.steps if isinstance(s, TableStep)}
-        self.gate = Count()
+        self.lookups = {s.number: dict.fromkeys(COUNTS, 0) for s in plan.steps if isinstance(s, TableStep)}
+        self.malformed = 0
         self.greatest: dict[str, int | None] = {}
         self.mark: int | None = None
         self.marks: list[int | None] = []
@@ -75,7 +75,7 @@ class _Run:
         self.rejects: list[Rejected] = []
 
     def batch(self, number: int, batch: Batch, wall_clock: int, idle: Collection[str]) -> None:
-        """Take one batch: all its rows are judged with the watermark of the batches before it."""
+        """Run one batch: whether its rows are late depends on the watermark of the batches before it."""
         self.mark = compute_watermark(self.plan, self.greatest, self.mark, idle=idle)
         arrived = {
             i.number: [of_stream(i, row, number) for row in batch.get(i.stream.name, ())] for i in self.plan.inputs
@@ -87,7 +87,7 @@ class _Run:
             self.greatest[source.alias] = max(times, default=None)
 
     def flush(self, number: int, wall_clock: int) -> None:
-        """End the run: nothing more comes on any side."""
+        """End the input of all sides."""
         nothing: dict[int, list[Item]] = {i.number: [] for i in self.plan.inputs}
         self._step(number, nothing, FOREVER, wall_clock)
 
@@ -124,9 +124,9 @@ class _Run:
         return source
 
     def _readable(self, items: list[Item], batch: int) -> list[Item]:
-        """Return the rows that read, for statements that have no stateful join to judge them."""
+        """Return the valid rows; statements with a stateful join leave this to the join."""
         unread = [i for i in items if i.unread is not None]
-        self.gate.rejected += len(unread)
+        self.malformed += len(unread)
         self.rejects.extend(
             Rejected(side="left", reason="MALFORMED", time=None, watermark=None, batch=batch) for _ in unread
         )
@@ -138,12 +138,11 @@ class _Run:
             if item.unread is not None:
                 out.append(item)
                 continue
-            found = [row for row in self.tables[step.right] if self._meets(step, item, row)]
-            count.in_ += 1
-            count.matched += bool(found)
-            count.unmatched += not found
-            out.extend(_with(item, row) for row in found)
-            if not found and step.how == "left":
+            matches = [row for row in self.tables[step.right] if self._meets(step, item, row)]
+            count["in"] += 1
+            count["matched" if matches else "unmatched"] += 1
+            out.extend(Item({**item.values, **row.values}, item.time, item.batch) for row in matches)
+            if not matches and step.how == "left":
                 out.append(item)
         return out
 
@@ -162,7 +161,7 @@ class _Run:
         return {c.name: evaluate(c.typed, values.get) for c in self.plan.output}
 
     def _time(self, item: Item) -> int | None:
-        """Return the event time of a row: what the statement says, else the greatest of its sources."""
+        """Return the event time of a row: as the statement defines it, else the greatest of its sources."""
         if self.plan.event_time is None:
             times = (item.values.get(time_slot(i.number)) for i in self.plan.inputs)
             return max((t for t in times if t is not None), default=None)
@@ -170,22 +169,19 @@ class _Run:
         return value * 1000 if isinstance(value, int) else None if value is None else microseconds(value)
 
     def result(self) -> ReferenceResult:
-        """Return what came out so far."""
-        ledger: dict[str, Mapping[str, int]] = {}
+        """Return the rows and counts so far."""
+        ledger: dict[str, dict[str, int]] = {}
         for step in self.plan.steps:
-            name = "" if step.number == 1 else f"join{step.number}."
+            left = side_name(step.number, "left")
             if isinstance(step, KernelStep):
                 join = self.joins[step.number]
-                ledger[f"{name}left"] = join.left.count.to_dict()
-                ledger[f"{name}right"] = join.right.count.to_dict()
+                ledger |= {left: join.left.count, side_name(step.number, "right"): join.right.count}
                 self.rejects.extend(join.rejects)
             else:
-                ledger[f"{name}left"] = self.lookups[step.number].to_dict()
+                ledger[left] = dict(self.lookups[step.number])
         if not self.plan.kernel_steps and "left" in ledger:
-            counted = dict(ledger["left"])
-            counted["in"] += self.gate.rejected
-            counted["rejected"] += self.gate.rejected
-            ledger["left"] = counted
+            for name in ("in", "rejected"):
+                ledger["left"][name] += self.malformed
         return ReferenceResult(
             rows=tuple(self.rows),
             ledger=ledger,
@@ -194,7 +190,3 @@ class _Run:
             marks=tuple(self.marks),
             times=tuple(self.times),
         )
-
-
-def _with(item: Item, row: Item) -> Item:
-    return Item({**item.values, **row.values}, item.time, item.batch)

@@ -32,16 +32,17 @@ class Table:
 
     def __post_init__(self) -> None:
         if BATCH in self.schema:
-            raise CaseFileError(f"{BATCH!r} is not a column of the schema", help="give the numbers as batches=")
+            raise CaseFileError(f"{BATCH!r} is not a column of the schema", help="pass the numbers as batches=")
         for row in self.rows:
             if len(row) != len(self.schema):
                 raise CaseFileError(
                     f"a row has {len(row)} values, the table {len(self.schema)} columns: {row!r}",
-                    help="give each row one value per column",
+                    help="write one value for each column",
                 )
         if self.batches is not None and len(self.batches) != len(self.rows):
             raise CaseFileError(
-                f"{len(self.batches)} batch numbers for {len(self.rows)} rows", help="give each row one batch number"
+                f"{len(self.batches)} batch numbers for {len(self.rows)} rows",
+                help="write one batch number for each row",
             )
 
     @classmethod
@@ -56,8 +57,8 @@ class Table:
         records = list(dicts)
         names = tuple(dict.fromkeys(name for record in records for name in record if name != BATCH))
         if schema is None:
-            found = {name: _type_of([record.get(name) for record in records], name) for name in names}
-            schema = Schema(tuple(Field(name, dtype) for name, dtype in found.items()))
+            types_ = {name: _type_of([record.get(name) for record in records], name) for name in names}
+            schema = Schema(tuple(Field(name, dtype) for name, dtype in types_.items()))
         if foreign := [name for name in names if name not in schema]:
             raise CaseFileError(
                 f"the schema has no column {format_list(foreign)}", help=f"it has {format_list(schema.names)}"
@@ -109,7 +110,7 @@ class Table:
 
 
 def align(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines of cells with the ``|`` between them below each other."""
+    """Return lines of cells with aligned ``|`` between them."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = (" | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
     return "\n".join(line.rstrip() for line in padded)
@@ -118,10 +119,10 @@ def align(lines: Sequence[Sequence[str]]) -> str:
 def T(text: str, *, source: Source | None = None) -> Table:  # noqa: N802  # read as a noun, like a literal
     """Read a table: a header line, then one line for each row, cells between ``|``.
 
-    A header cell is a name or ``name: type``; without a type the cells suggest one.  Blank
-    and ``null`` are NULL; text in double quotes (JSON) may hold spaces, ``|`` or nothing.  A time
-    without a date is on 2024-01-01 in UTC.  A column ``__batch__`` says when a row arrives.
-    A line that starts with ``#`` and what follows ``<-`` are notes.
+    A header cell is a name or ``name: type``; without a type it follows from the cells.  Blank
+    and ``null`` are NULL; a string in double quotes (JSON) may contain spaces, ``|`` or nothing.  A time
+    without a date is on 2024-01-01 in UTC.  The column ``__batch__`` is the batch in which a row arrives.
+    Lines that start with ``#``, and everything after ``<-``, are comments.
 
     >>> t = T('''
     ...     sym  | ts       | px: decimal(10,2) | __batch__
@@ -198,7 +199,7 @@ class _Reader:
             at = stop + 1
 
     def line(self, at: int, stop: int) -> list[_Placed]:
-        """Return the cells between `at` and `stop`, which hold one line."""
+        """Return the cells of the line between `at` and `stop`."""
         placed, text = [], self.source.text
         while True:
             end, follows = self.cell_end(at, stop)
@@ -210,8 +211,9 @@ class _Reader:
             at = end + 1
 
     def cell_end(self, at: int, stop: int) -> tuple[int, str]:
-        """Return where the cell ends and whether ``|``, a note or nothing follows."""
+        """Return where the cell ends and whether ``|``, a comment or nothing follows."""
         text = self.source.text
+        # Quotes matter only in cells that begin like JSON or a quoted name: 5" is a plain string.
         structured = text[at:stop].lstrip()[:1] in ('"', "[", "{", "`")
         mark = "`" if text[at:stop].lstrip()[:1] == "`" else '"'
         inside = False
@@ -287,7 +289,8 @@ def _type_of(values: Sequence[Any], name: str) -> DType:
         return types.Decimal(types.MAX_PRECISION, max(0, *(-int(v.as_tuple().exponent) for v in filled), 0))
     if len(kinds) > 1 or not kinds <= _SIMPLE:
         raise CaseFileError(
-            f"column {name!r} holds values of type {format_list(sorted(kinds))}", help="give the schema of the table"
+            f"column {name!r} holds values of type {format_list(sorted(kinds))}",
+            help="pass schema= with the types of the columns",
         )
     return types.LONG if kinds == {"integer"} else parse_type(kinds.pop())
 

@@ -1,6 +1,6 @@
 """How two values compare, in plain Python: NULL, NaN, -0.0, exact numbers, points in time, windows of a time.
 
-The reference engine reads its meaning of "equal", "before" and "how far" from here alone.
+This module alone defines what the reference engine means by equal, by order and by distance.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from weft.joins.resolve.resolved import SameWindow
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
+# Python's default of 28 digits would round decimals of Spark, which have up to 38.
 _ROOMY = Context(prec=200, rounding=ROUND_HALF_UP)
 
 Position = int | Fraction | float
@@ -39,8 +40,8 @@ def compare(a: Any, b: Any) -> int:
         return (a is not None) - (b is not None)
     if isinstance(a, list | tuple):
         for x, y in zip(a, b, strict=False):
-            if (found := compare(x, y)) != 0:
-                return found
+            if (order := compare(x, y)) != 0:
+                return order
         return (len(a) > len(b)) - (len(a) < len(b))
     if is_nan(a) or is_nan(b):
         return int(is_nan(a)) - int(is_nan(b))
@@ -48,12 +49,12 @@ def compare(a: Any, b: Any) -> int:
 
 
 def is_nan(value: object) -> bool:
-    """Whether the value is the floating point number that equals nothing in Python."""
+    """Whether the value is a floating point NaN."""
     return isinstance(value, float) and math.isnan(value)
 
 
 def as_type(value: Any, dtype: DType) -> Any:
-    """Return `value` as a value of `dtype`, to which it can always be widened.
+    """Return `value` widened to `dtype`.
 
     >>> as_type(2, types.Decimal(10, 2)), as_type(dt.date(2024, 1, 1), types.TIMESTAMP).isoformat()
     (Decimal('2.00'), '2024-01-01T00:00:00+00:00')
@@ -118,7 +119,8 @@ def position(value: Any, dtype: DType) -> Any:
 
 
 def shifted(at: Position, by: int | Decimal) -> Position:
-    """Return the position `by` further on; floating point axes add in floating point."""
+    """Return the position moved by `by`."""
+    # Floating point axes add in floating point, because Spark does; all others are exact.
     return at + float(by) if isinstance(at, float) else at + Fraction(by)
 
 
@@ -156,16 +158,16 @@ _KINDS: tuple[tuple[type, str], ...] = (
 
 
 class Window(NamedTuple):
-    """A stretch of an axis, from `start` to just before `end`."""
+    """A range of an axis; `end` is exclusive."""
 
     start: Position
     end: Position
 
 
 def windows_of(match: SameWindow, time: Position | None, events: Sequence[Position] = ()) -> tuple[Window, ...]:
-    """Return the windows that hold `time`, first one first.
+    """Return the windows that contain `time`, in order.
 
-    `events` are the times of both sides under one key; sessions alone need them.
+    `events` are the times of both sides with the same key; only sessions need them.
 
     >>> minutes = SameWindow(left=0, right=0, kind="sliding", size=60, slide=30, gap=None, per_window=False)
     >>> windows_of(minutes, 95)
@@ -177,16 +179,16 @@ def windows_of(match: SameWindow, time: Position | None, events: Sequence[Positi
         return (_session(time, events, match.gap or 0),)
     size = match.size or 0
     slide = size if match.kind == "tumbling" else match.slide or size
-    found = []
+    windows = []
     number = math.floor(time / slide) if isinstance(time, float) else time // slide
     while number * slide + size > time:
-        found.append(Window(number * slide, number * slide + size))
+        windows.append(Window(number * slide, number * slide + size))
         number -= 1
-    return tuple(reversed(found))
+    return tuple(reversed(windows))
 
 
 def _session(time: Position, events: Sequence[Position], gap: int) -> Window:
-    """Return the burst of events around `time`: each at most `gap` after the one before it."""
+    """Return the session around `time`: events of which each is at most `gap` after the one before it."""
     first = last = time
     for event in sorted(events):
         if event > last and event - last <= gap:
@@ -200,6 +202,6 @@ def _session(time: Position, events: Sequence[Position], gap: int) -> Window:
 def shared_windows(
     match: SameWindow, left: Position | None, right: Position | None, events: Sequence[Position] = ()
 ) -> tuple[Window, ...]:
-    """Return the windows that hold both times, first one first."""
+    """Return the windows that contain both times, in order."""
     others = windows_of(match, right, events)
     return tuple(window for window in windows_of(match, left, events) if window in others)

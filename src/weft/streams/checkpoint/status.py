@@ -204,7 +204,7 @@ def read_job_status(name: str, folder: Path) -> JobStatus:
     problems: list[Diagnostic] = []
     record = _try_read_record(files, problems)
     by = find_keeper(files)
-    # Its last record has it at work, but no process holds the lock: nobody could record the end.
+    # The last record says that it runs, but no process holds the lock: none was left to record the end.
     killed = record is not None and record.at_work and by is None
     failed = killed or (record is not None and record.state == "failed")
     statements = tuple(_iter_statements(folder, problems, failed=failed))

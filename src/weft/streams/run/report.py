@@ -160,14 +160,14 @@ def _join_report(step: KernelStep, manifest: Manifest, clock: int) -> JoinReport
     names = [side_name(step.number, side) for side in SIDES]
     left, right = (_side_stats(manifest.stats.get(name, EMPTY)) for name in names)
     closed, active = count_windows(step, left, right, clock)
-    came = [manifest.ledger.get(name, EMPTY).get("in", 0) for name in names]
+    arrived = [manifest.ledger.get(name, EMPTY).get("in", 0) for name in names]
     return JoinReport(
         number=step.number,
         left=left,
         right=right,
         coordinator=CoordinatorStats(
-            left_records_processed=came[0],
-            right_records_processed=came[1],
+            left_records_processed=arrived[0],
+            right_records_processed=arrived[1],
             matches_emitted=left.matches_found,
             missing_key_count=left.missing_key_count + right.missing_key_count,
             missing_time_count=left.missing_time_count + right.missing_time_count,

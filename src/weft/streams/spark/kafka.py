@@ -195,7 +195,7 @@ def explain_kafka_failure(text: str) -> ConnectorError | None:
         )
     if "KAFKA_DATA_LOSS" in text or "Some data may have been lost" in text:
         return ConnectorError(
-            "messages that were not read yet are gone from Kafka",
+            "Kafka deleted messages before they were read",
             code="W2301",
             help="'fail.on.data.loss' = 'false' continues with the existing messages; `--fresh` begins again",
         )
