@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from sqlalchemy import select
 
 from weft.core import types
 from weft.core.calendar import GREGORIAN
 from weft.io.staged import StagedFile
 from weft.joins.facts import JoinCounts
+from weft.pipelines.model.build import entity_from_dict
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
 from weft.pipelines.model.operation import Assignment, Destination, LocatedText, Operation, Output, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
 from weft.pipelines.plan.catalog import PublishedLocation
+from weft.pipelines.store import tables
 from weft.pipelines.store.locks import this_process
-from weft.pipelines.store.records import NewRun, OutputRecord, Registration, run_id
+from weft.pipelines.store.records import LeaseRecord, NewRun, OperationCounts, OutputRecord, Registration, run_id
+from weft.pipelines.store.writer import Store
 
 NOW = dt.datetime(2026, 11, 15, 11, 40, 2, tzinfo=dt.UTC)
 _NUMBERS = itertools.count(1)
+E = TypeVar("E", Dataset, Project, Resolver)
 
 
-@dataclass(frozen=True)
-class Counts:
-    rows_in: int = 10
-    rows_out: int = 10
-    rows_changed: int = 4
-    joins: tuple[JoinCounts, ...] = ()
+def counts(
+    seq: int, rows_in: int = 10, rows_out: int = 10, rows_changed: int = 4, joins: tuple[JoinCounts, ...] = ()
+) -> OperationCounts:
+    return OperationCounts(seq=seq, rows_in=rows_in, rows_out=rows_out, rows_changed=rows_changed, joins=joins)
+
+
+def kept(store: Store, entity: type[E], id: str, version: int) -> E:
+    """Return a version as the store keeps it."""
+    table = {Dataset: tables.DATASETS, Project: tables.PROJECTS, Resolver: tables.RESOLVERS}[entity]
+    wanted = select(table.c.body).where(table.c.id == id, table.c.version == version)
+    return entity_from_dict(entity, store.database.read(lambda c: c.execute(wanted).scalar_one()))
+
+
+def lock(store: Store, name: str) -> LeaseRecord | None:
+    """Return who holds the lock of that name."""
+    return next((lease for lease in store.locks() if lease.name == name), None)
 
 
 def dataset(name: str = "gl", version: int = 1, *columns: str, **changes: Any) -> Dataset:

@@ -176,10 +176,10 @@ def test_people_read_what_ran(root: Path, golden: Callable[[str, str], None]) ->
         first = staged_run(root, store, number=1)
         fx = JoinCounts(alias="fx", matched=1_234_567, unmatched=3, multiple=0)
         counts = OperationCounts(seq=10, rows_in=1_234_570, rows_out=1_234_570, rows_changed=1_234_570, joins=(fx,))
-        store.operation_done(first.run_id, 10, counts)
+        store.operation_done(first.run_id, counts)
         for seq in (20, 30):
             written = OperationCounts(seq=seq, rows_in=1_234_570, rows_out=1_234_570, rows_changed=1)
-            store.operation_done(first.run_id, seq, written)
+            store.operation_done(first.run_id, written)
         first.publish()
         second = staged_run(root, store, number=2)
         store.fail(

@@ -14,7 +14,7 @@ from weft.errors import Code, WeftError
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.store.lifecycle import activate, admit, build_catalog, deactivate
 from weft.pipelines.store.open import open_store, too_old
-from weft.pipelines.store.publishing import publish_dataset
+from weft.pipelines.store.publishing import disable_dataset, publish_dataset
 from weft.pipelines.store.tables import LOCKS
 from weft.pipelines.store.writer import Store
 
@@ -132,10 +132,8 @@ def several(_root: Path, store: Store) -> None:
     store.run("019a")
 
 
-def no_version(_root: Path, store: Store) -> None:
-    store.record(dataset("gl", 1))
-    store.record(dataset("gl", 2))
-    store.dataset("gl", 3)
+def no_version(root: Path, store: Store) -> None:
+    disable_dataset(load_workspace(root).workspace, "gl@3", store)
 
 
 PAGES: dict[Code, Callable[[Path, Store], None]] = {

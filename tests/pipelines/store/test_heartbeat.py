@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from store_values import new_run
+from store_values import lock, new_run
 from weft.errors import RunError, StoreError
 from weft.pipelines.store.locks import Heartbeat
 from weft.pipelines.store.writer import Store
@@ -56,7 +56,7 @@ def test_the_first_failure_is_kept_and_told() -> None:
 
 
 def heard(store: Store) -> dt.datetime:
-    lease = store.lock(LOCK)
+    lease = lock(store, LOCK)
     assert lease is not None
     return lease.heartbeat_at
 

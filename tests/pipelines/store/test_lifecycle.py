@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import text as sql
 
 from engine_data import CONVERT, FX, GL_ID, RATES_ID, WRITE, project_text, sample_workspace
-from store_values import new_run, registration
+from store_values import kept, new_run, registration
 from weft.errors import ActivationError, StoreError
+from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.values import DatasetRef
@@ -20,7 +21,6 @@ from weft.pipelines.store.lifecycle import (
     admit,
     build_catalog,
     deactivate,
-    effective_status,
     reopen,
     resolve_conflict,
     resolve_status,
@@ -96,11 +96,11 @@ def test_activation_pins_the_input_raises_the_version_and_keeps_the_comments(pla
     assert "input_dataset_version: 1" in text
     assert "# the end" in text
     assert place.project == done.project
-    assert place.store.project(done.project.id, 2) == done.project
+    assert kept(place.store, Project, done.project.id, 2) == done.project
     state = place.store.state(done.project.id)
     assert state is not None
     assert (state.status, state.active_version, state.pinned_dataset_version) == ("active", 2, 1)
-    assert effective_status(place.project, place.store) == "active"
+    assert resolve_status(place.project, place.store).status == "active"
 
 
 def test_a_chosen_dataset_version_is_pinned(place: Place) -> None:
@@ -195,15 +195,15 @@ def test_a_change_of_behaviour_makes_an_active_project_a_draft(place: Place, cha
     assert place.admitted(sandbox=True) == "draft"
     place.activated()  # reordered or changed, it becomes the next version
     assert place.project.version == 3
-    assert effective_status(place.project, place.store) == "active"
-    assert place.store.project(place.project.id, 2).behaviour() != place.project.behaviour()
+    assert resolve_status(place.project, place.store).status == "active"
+    assert kept(place.store, Project, place.project.id, 2).behaviour() != place.project.behaviour()
 
 
 def test_a_change_of_prose_changes_nothing(place: Place) -> None:
     place.activated()
     place.write(PROJECT, place.text().replace("status: active", "status: active\n  description: monthly"))
     assert resolve_status(place.project, place.store).warnings == ()
-    assert effective_status(place.project, place.store) == "active"
+    assert resolve_status(place.project, place.store).status == "active"
 
 
 def test_a_new_version_in_the_file_is_met_for_the_first_time(place: Place) -> None:
@@ -215,11 +215,11 @@ def test_a_new_version_in_the_file_is_met_for_the_first_time(place: Place) -> No
 
 def test_an_active_project_is_recorded_when_the_store_meets_it(place: Place) -> None:
     place.write(PROJECT, project_text())
-    assert effective_status(place.project, place.store) == "active"
+    assert resolve_status(place.project, place.store).status == "active"
     assert not resolve_status(place.project, place.store).recorded
     assert place.admitted() == "active"
     assert resolve_status(place.project, place.store).recorded
-    assert place.store.project(place.project.id, 1) == place.project
+    assert kept(place.store, Project, place.project.id, 1) == place.project
 
 
 def test_an_active_project_with_mistakes_is_not_recorded(place: Place) -> None:
@@ -237,7 +237,7 @@ def test_a_draft_runs_without_being_recorded(place: Place) -> None:
 
 
 def test_without_a_store_the_file_says_it_all(place: Place) -> None:
-    assert effective_status(place.project, None) == "draft"
+    assert resolve_status(place.project, None).status == "draft"
     assert build_catalog(place.workspace, None).registered == ()
 
 
@@ -284,7 +284,7 @@ def test_a_published_version_that_breaks_an_active_project_brings_it_into_confli
     assert project.name == "fx_reporting"
     assert [(c.column, c.affected_operations) for c in report.breaking_changes] == [("currency", (10, 20))]
     assert [n.code for n in done.impact.notes] == ["W1105"]
-    assert effective_status(place.project, place.store) == "conflict"
+    assert resolve_status(place.project, place.store).status == "conflict"
     with pytest.raises(ActivationError) as refused:
         place.admitted()
     assert refused.value.code == "W1105"
@@ -303,7 +303,7 @@ def test_a_resolved_conflict_leaves_a_draft_with_the_chosen_pin(place: Place, ho
     assert done.notes == ()
     assert (place.project.status, place.project.input.version) == ("draft", pin)
     assert place.store.conflict(place.project.id) is None
-    assert effective_status(place.project, place.store) == "draft"
+    assert resolve_status(place.project, place.store).status == "draft"
     if how == "pinned":
         place.activated()
         assert place.admitted() == "active"
@@ -336,7 +336,7 @@ def test_a_draft_is_told_but_not_in_conflict(place: Place) -> None:
     done = publish_dataset(place.workspace, "gl", place.store)
     assert done.impact.conflicts == ()
     assert [n.code for n in done.impact.notes] == ["W1105"]
-    assert effective_status(place.project, place.store) == "draft"
+    assert resolve_status(place.project, place.store).status == "draft"
 
 
 def test_a_version_that_fits_is_offered(place: Place) -> None:
@@ -349,7 +349,7 @@ def test_a_version_that_fits_is_offered(place: Place) -> None:
     (note,) = done.impact.notes
     assert (note.severity, note.code) == ("note", "W1105")
     assert "version 2 fits it" in note.message
-    assert effective_status(place.project, place.store) == "active"
+    assert resolve_status(place.project, place.store).status == "active"
 
 
 def test_a_changed_file_becomes_the_next_version_and_the_old_one_stays(place: Place) -> None:
@@ -410,7 +410,7 @@ def test_a_disabled_version_is_passed_over(place: Place) -> None:
     (changed,) = disable_dataset(place.workspace, "gl@2", place.store)
     assert (changed.version, changed.status) == (2, "disabled")
     assert "status: disabled" in place.text("datasets/gl.v2.yml")
-    assert place.store.dataset("gl", 2).status == "disabled"
+    assert kept(place.store, Dataset, GL_ID, 2).status == "disabled"
     assert disable_dataset(place.workspace, "gl@2", place.store) == ()
     catalog = build_catalog(place.workspace, place.store)
     found = catalog.dataset(DatasetRef("gl"))
@@ -449,4 +449,4 @@ def test_a_registered_version_may_break_a_project(place: Place) -> None:
     impact = assess_impact(newest, build_catalog(place.workspace, store), store)
     ((_, report),) = impact.conflicts
     assert [(c.column, c.change_type) for c in report.breaking_changes] == [("currency", "removed")]
-    assert effective_status(place.project, store) == "conflict"
+    assert resolve_status(place.project, store).status == "conflict"

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from store_values import NOW, Counts, new_run, output, project
+from store_values import NOW, counts, lock, new_run, output, project
 from weft.errors import RunError
 from weft.pipelines.store import locks
 from weft.pipelines.store.open import open_store
@@ -130,7 +130,7 @@ def test_the_lock_is_free_when_the_run_has_ended(store: Store) -> None:
         run = store.create_run(new_run())
         store.set_running(run.id)
         store.complete(run.id)
-    assert store.lock(LOCK) is None
+    assert lock(store, LOCK) is None
 
 
 def test_a_silent_run_is_given_up_and_its_lock_taken_over(store: Store) -> None:
@@ -146,7 +146,7 @@ def test_a_silent_run_is_given_up_and_its_lock_taken_over(store: Store) -> None:
     assert given_up.failure is not None
     assert given_up.failure.code == "W1502"
     assert given_up.failure.message == "the run was abandoned: it was not renewed for 61 s"
-    held = store.lock(LOCK)
+    held = lock(store, LOCK)
     assert held is not None
     assert held.run_id == new.id
 
@@ -171,7 +171,7 @@ def test_who_lost_the_lock_can_write_nothing_any_more(store: Store) -> None:
     store.database.write(lambda c: c.execute(LOCKS.update().values(host="elsewhere")))
     new = store.create_run(new_run())
     for late in (
-        lambda: store.operation_done(old.id, 10, Counts()),
+        lambda: store.operation_done(old.id, counts(10)),
         lambda: store.output_staged(output(old.id)),
         lambda: store.begin_publish(old.id, [output(old.id)]),
         lambda: store.set_running(old.id),
@@ -234,18 +234,18 @@ def test_one_of_two_who_take_over_gets_the_run(store: Store, url: str, tmp_path:
         assert (taken.host, taken.pid) == (a.host, a.pid)
         assert b.take_over(run.id) is None
         with pytest.raises(RunError, match="was taken over: it is running under"):
-            store.operation_done(run.id, 10, Counts())
+            store.operation_done(run.id, counts(10))
         assert a.complete(run.id).status == "completed"
 
 
 def test_a_holder_that_comes_back_to_life_keeps_its_lock(store: Store) -> None:
     run = store.create_run(new_run(host="build-3", pid=7))
-    seen = store.lock(LOCK)
+    seen = lock(store, LOCK)
     assert seen is not None
     mine = locks.Lease(name=LOCK, run_id=run.id, owner="bob", host="build-4", pid=8)
     store.database.write(lambda c: locks.beat(c, run.id, "build-3", 7, later(10**7)()))
     assert not store.database.write(lambda c: locks.take(c, seen, mine, later(10**7)()))
-    again = store.lock(LOCK)
+    again = lock(store, LOCK)
     assert again is not None
     assert again.host == "build-3"
     assert store.database.write(lambda c: locks.take(c, again, mine, later(10**7)()))
@@ -256,7 +256,7 @@ def test_a_run_without_a_lock_can_be_taken_over(store: Store) -> None:
     store.database.write(lambda c: locks.release(c, run.id))
     assert [r.id for r in store.abandoned()] == [run.id]
     assert store.take_over(run.id) is not None
-    assert store.lock(LOCK) is not None
+    assert lock(store, LOCK) is not None
 
 
 def test_a_resumed_run_needs_the_lock(store: Store) -> None:

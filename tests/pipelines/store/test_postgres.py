@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from postgres import Server, running_server
-from store_values import Counts, new_run, output, registration
+from store_values import counts, new_run, output, registration
 from weft.errors import StoreError
 from weft.pipelines.store.open import open_store, upgrade_store
 from weft.pipelines.store.writer import Store
@@ -55,7 +55,7 @@ def test_a_short_break_is_waited_for(shaky: Server, tmp_path: Path) -> None:
         back.start()
         store.set_running(run.id)
         back.join()
-        store.operation_done(run.id, 10, Counts())
+        store.operation_done(run.id, counts(10))
         assert store.complete(run.id).last_completed_operation == 10
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from store_values import NOW, Counts, new_run, output, project, registration
+from store_values import NOW, counts, lock, new_run, output, project, registration
 from weft.errors import RunError, StoreError
 from weft.joins.facts import JoinCounts
 from weft.pipelines.store.column_types import snapshot_fingerprint
@@ -60,9 +60,9 @@ def test_every_time_is_the_one_of_the_clock(store: Store) -> None:
     store.clock = lambda: NOW + dt.timedelta(seconds=next(ticks))
     run = store.create_run(new_run())
     started = store.set_running(run.id).started_at
-    store.operation_done(run.id, 10, Counts())
+    store.operation_done(run.id, counts(10))
     store.operation_started(run.id, 20)
-    store.operation_done(run.id, 20, Counts())
+    store.operation_done(run.id, counts(20))
     ended = store.complete(run.id).completed_at
     first, second = store.operations(run.id)
     times = (
@@ -86,7 +86,7 @@ def test_operations_are_pending_until_they_are_counted(store: Store) -> None:
     store.set_running(run.id)
     store.operation_started(run.id, 10)
     assert store.operations(run.id)[0].status == "running"
-    store.operation_done(run.id, 10, Counts(12, 11, 7, (JoinCounts(alias="fx", matched=5, unmatched=1, multiple=1),)))
+    store.operation_done(run.id, counts(10, 12, 11, 7, (JoinCounts(alias="fx", matched=5, unmatched=1, multiple=1),)))
     first, second = store.operations(run.id)
     assert (first.status, first.rows_in, first.rows_out, first.rows_changed) == ("completed", 12, 11, 7)
     assert first.joins == (JoinCounts(alias="fx", matched=5, unmatched=1, multiple=1),)
@@ -99,7 +99,7 @@ def test_operations_are_pending_until_they_are_counted(store: Store) -> None:
 def test_the_last_completed_operation_never_goes_back(store: Store) -> None:
     run = store.create_run(new_run())
     for seq in (20, 10):
-        store.operation_done(run.id, seq, Counts())
+        store.operation_done(run.id, counts(seq))
     assert store.run(run.id).last_completed_operation == 20
 
 
@@ -133,7 +133,7 @@ def test_nothing_is_registered_when_the_run_cannot_be_completed(store: Store) ->
 def test_a_failed_run_says_why_and_keeps_what_it_staged(store: Store) -> None:
     run = store.create_run(new_run())
     store.set_running(run.id)
-    store.operation_done(run.id, 10, Counts())
+    store.operation_done(run.id, counts(10))
     store.output_staged(output(run.id))
     failed = store.fail(run.id, FAILURE)
     assert (failed.status, failed.failure) == ("failed", FAILURE)
@@ -145,7 +145,7 @@ def test_a_failed_run_says_why_and_keeps_what_it_staged(store: Store) -> None:
 def test_a_failed_run_goes_on_as_the_same_run(store: Store) -> None:
     run = store.create_run(new_run())
     store.set_running(run.id)
-    store.operation_done(run.id, 10, Counts())
+    store.operation_done(run.id, counts(10))
     store.fail(run.id, FAILURE)
     again = store.resume(run.id)
     assert (again.id, again.status, again.attempt, again.failure) == (run.id, "running", 2, None)
@@ -155,7 +155,7 @@ def test_a_failed_run_goes_on_as_the_same_run(store: Store) -> None:
         run.snapshot_sha,
     )
     assert [o.status for o in store.operations(run.id)] == ["completed", "pending"]
-    assert store.lock("run/pr-fx_reporting/2026-01") is not None
+    assert lock(store, "run/pr-fx_reporting/2026-01") is not None
     assert store.resume(run.id).attempt == 2  # said twice, done once
     assert store.complete(run.id).status == "completed"
 
@@ -175,7 +175,7 @@ def test_only_a_run_that_failed_or_was_cancelled_can_be_resumed(store: Store) ->
 def test_a_cancelled_run_starts_over_as_the_same_run(store: Store) -> None:
     run = store.create_run(new_run())
     store.set_running(run.id)
-    store.operation_done(run.id, 10, Counts())
+    store.operation_done(run.id, counts(10))
     store.output_staged(output(run.id))
     store.cancel(run.id)
     store.mark_stopped(run.id)

@@ -15,6 +15,7 @@ from weft.errors import StoreError
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
+from weft.pipelines.store.column_types import snapshot_fingerprint
 from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.open import open_store
 from weft.pipelines.store.snapshot import (
@@ -23,7 +24,6 @@ from weft.pipelines.store.snapshot import (
     plan_fingerprint,
     plan_from_snapshot,
     resolver_snapshot,
-    snapshot_fingerprint,
 )
 
 RATES = Path(__file__).parents[2] / "data" / "fx" / "datasets" / "exchange_rates.v1.yml"

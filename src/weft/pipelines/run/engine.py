@@ -260,7 +260,7 @@ class _Walk:
         counts = self.counts.result()
         for seq in seqs:
             if seq in counts:
-                work.store.operation_done(work.run.id, seq, counts[seq])
+                work.store.operation_done(work.run.id, counts[seq])
             work.progress.operation(seq, 1.0, counts.get(seq))
         self.pending = []
         return staged

@@ -25,6 +25,7 @@ from weft.core.types import BOOLEAN, LONG, Field
 from weft.expr.spark.frames import functions_of, observation_of
 from weft.joins.facts import JoinCounts
 from weft.pipelines.plan.operations.resolved import HIDDEN
+from weft.pipelines.store.records import OperationCounts as OperationCounts  # noqa: PLC0414  # read with `Counts`
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -32,17 +33,6 @@ if TYPE_CHECKING:
 BORN = Field(f"{HIDDEN}_born", LONG)
 DIED = Field(f"{HIDDEN}_died", LONG)
 _PATIENCE = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationCounts:
-    """Rows that are not deleted before and after an operation, and rows that it changed, added or wrote."""
-
-    seq: int
-    rows_in: int
-    rows_out: int
-    rows_changed: int
-    joins: tuple[JoinCounts, ...] = ()
 
 
 Key = tuple[Any, ...]

@@ -73,6 +73,8 @@ def utc(moment: dt.datetime) -> dt.datetime:
 def moment_text(moment: dt.datetime) -> str:
     """Return the canonical text of an instant.
 
+    All texts have the same width, so that a database that compares them as texts compares the instants.
+
     >>> moment_text(dt.datetime(2026, 11, 15, 12, 40, 2, tzinfo=dt.timezone(dt.timedelta(hours=1))))
     '2026-11-15T11:40:02.000000Z'
     """
@@ -95,17 +97,10 @@ def json_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """Return a mapping that is not a dict as one; the only values that `json.dumps` asks about and the store keeps."""
     if isinstance(value, Mapping):
         return dict(value)
-    raise ArgumentError(
-        f"the store cannot keep a value of type {type(value).__name__}",
-        help="use strings, integers, booleans, None, lists and mappings with string keys",
-    )
-
-
-def snapshot_text(snapshot: Mapping[str, Any]) -> str:
-    """Return the canonical JSON of a snapshot, which the store keeps."""
-    return json_text(snapshot)
+    raise TypeError(f"it has the type {type(value).__name__}")
 
 
 def snapshot_fingerprint(snapshot: Mapping[str, Any]) -> str:
@@ -114,4 +109,4 @@ def snapshot_fingerprint(snapshot: Mapping[str, Any]) -> str:
     >>> snapshot_fingerprint({"b": 1, "a": 2}) == snapshot_fingerprint({"a": 2, "b": 1})
     True
     """
-    return hashlib.sha256(snapshot_text(snapshot).encode()).hexdigest()
+    return hashlib.sha256(json_text(snapshot).encode()).hexdigest()

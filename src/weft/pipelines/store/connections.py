@@ -21,6 +21,7 @@ from weft.redaction import is_secret_name, redact
 T = TypeVar("T")
 WRITE: Mapping[str, Any] = {"weft_write": True}
 PATIENCE = 10.0
+"""Seconds for which work is repeated while the database cannot be reached."""
 _BUSY_MS = 10_000
 _EXAMPLES = "write sqlite:///.weft/weft.db, or postgresql://user@host/database"
 _FROM_ENVIRONMENT = "env:"
@@ -70,6 +71,7 @@ class Database:
         return self._attempt(work, WRITE)
 
     def _attempt(self, work: Callable[[Connection], T], options: Mapping[str, Any]) -> T:
+        # Each pause is three times the one before: a deadlock is over at once, a restart takes seconds.
         started, pause = time.monotonic(), self.patience / 20
         while True:
             try:
@@ -116,6 +118,7 @@ def _is_passing(cause: DBAPIError) -> bool:
     state = getattr(cause.orig, "sqlstate", None)
     if state:
         return bool(state.startswith(_PASSING_STATES))
+    # Without a state the connection itself failed; only a server that answered can refuse for good.
     message = str(cause.orig)
     return _REFUSED not in message or any(word in message for word in _PASSING_REFUSALS)
 
@@ -171,6 +174,7 @@ def engine_of(address: URL) -> Engine:
         arguments: dict[str, Any] = {"connect_timeout": 5}
         if "options" not in address.query:
             arguments["options"] = f"-c lock_timeout={_BUSY_MS}"
+        # A pooled connection may be dead after a restart of the server: it is tested before it is used.
         return create_engine(address, pool_pre_ping=True, connect_args=arguments)
     except (ImportError, NoSuchModuleError) as cause:
         raise StoreError(
@@ -187,6 +191,7 @@ def _sqlite(address: URL) -> Engine:
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         connection.execute("PRAGMA foreign_keys = ON")
+        # With a write-ahead log readers do not wait for a writer: `weft runs` answers while a run is recorded.
         connection.execute("PRAGMA journal_mode = WAL")
 
     @event.listens_for(engine, "begin")

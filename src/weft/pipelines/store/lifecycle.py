@@ -29,6 +29,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from weft.core.frozen import EMPTY
 from weft.core.names import quote_for_shell
 from weft.core.source import Source, SourceMap
 from weft.errors import ActivationError, Diagnostic, EntityError
@@ -94,11 +95,6 @@ def resolve_status(project: Project, reader: StoreReader | None) -> ResolvedStat
         )
         return ResolvedStatus(status="draft", recorded=True, warnings=(warning,))
     return ResolvedStatus(status=project.status, recorded=known is not None)
-
-
-def effective_status(project: Project, reader: StoreReader | None) -> ProjectStatus:
-    """Return the effective status."""
-    return resolve_status(project, reader).status
 
 
 def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = False) -> ResolvedStatus:
@@ -197,7 +193,7 @@ def activate(workspace: Workspace, project: Project, store: Store, *, dataset_ve
     version = 1 + max([project.version, *(v.version for v in store.project_versions(project.id))])
     active = replace(_pinned(chosen, catalog), status="active", version=version)
     pin = active.input.version
-    file = file_of(workspace, project.at, f"project {project.name!r}")
+    file = _file_of(workspace, project)
 
     def work(connection: Connection) -> None:
         now = store.now(connection)
@@ -237,7 +233,7 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
     report = store.conflict(project.id)
     if report is None:
         raise ActivationError(
-            f"project {project.name!r} is {effective_status(project, store)} and has no conflict to resolve",
+            f"project {project.name!r} is {resolve_status(project, store).status} and has no conflict to resolve",
             code="W1102",
             help=f"`weft project show {quote_for_shell(project.name)}` shows its status",
             at=project.at.of("status"),
@@ -245,17 +241,11 @@ def resolve_conflict(workspace: Workspace, project: Project, store: Store, how: 
     version = report.dataset_version_to if how == "adapted" else report.dataset_version_from
     catalog = build_catalog(workspace, store)
     named = {d.name for d in catalog.versions(report.dataset_id)} | {report.dataset_id}
-    file = file_of(workspace, project.at, f"project {project.name!r}")
-    keys: dict[str, object] = {"status": "draft"}
-    after = replace(project, status="draft")
+    keys: dict[str, Any] = {}
     if project.input.name in named:
-        keys |= pinned_keys(file, project, version)
-        after = replace(after, input_dataset_version=version)
-
-    def work(connection: Connection) -> None:
-        put_state(connection, project.id, "draft", store.now(connection))
-
-    change_both(store.database, file, keys, work)
+        keys = pinned_keys(_file_of(workspace, project), project, version)
+        project = replace(project, input_dataset_version=version)
+    after = _set_status(workspace, project, store, "draft", keys)
     changes = tuple(replace(change, resolution=how) for change in report.breaking_changes)
     done = replace(report, breaking_changes=changes)
     return Resolved(project=after, report=done, notes=tuple(_by_hand(after, named, version, how)))
@@ -280,14 +270,22 @@ def _by_hand(project: Project, named: set[str], version: int, how: Resolution) -
     return notes
 
 
-def _set_status(workspace: Workspace, project: Project, store: Store, status: ProjectStatus) -> Project:
-    file = file_of(workspace, project.at, f"project {project.name!r}")
-
-    def work(connection: Connection) -> None:
-        put_state(connection, project.id, status, store.now(connection))
-
-    change_both(store.database, file, {"status": status}, work)
+def _set_status(
+    workspace: Workspace, project: Project, store: Store, status: ProjectStatus, keys: Mapping[str, Any] = EMPTY
+) -> Project:
+    """Set the status, and other keys, in the file of a project, and its state in the store."""
+    file = _file_of(workspace, project)
+    change_both(
+        store.database,
+        file,
+        {"status": status, **keys},
+        lambda connection: put_state(connection, project.id, status, store.now(connection)),
+    )
     return replace(project, status=status)
+
+
+def _file_of(workspace: Workspace, project: Project) -> Path:
+    return file_of(workspace, project.at, f"project {project.name!r}")
 
 
 _NEXT = {
@@ -324,6 +322,7 @@ def file_of(workspace: Workspace, at: SourceMap, what: str) -> Path:
 
 def pinned_keys(file: Path, project: Project, version: int) -> dict[str, Any]:
     """Return the keys that pin the input of a project; ``input: gl@3`` loses its version."""
+    # Only keys that the file has are changed, so the file is read again as nodes of YAML.
     root = unwrap_root(compose(file.read_bytes().decode("utf-8-sig"), str(file)), "project", [])
     changes: dict[str, Any] = {"input_dataset_version": version}
     for key in ("input", "input_dataset_id"):
@@ -337,19 +336,21 @@ def change_both(database: Database, file: Path, keys: Mapping[str, Any], work: C
     """Write to the store and set keys of a file; when either fails, neither changes."""
     before = file.read_bytes()
 
+    # The file changes before the transaction commits: a file can be written back, a commit cannot be undone.
     def together(connection: Connection) -> None:
         work(connection)
         set_keys(file, keys)
 
     try:
         database.write(together)
-    except BaseException:
+    except BaseException:  # also Ctrl-C
         if file.read_bytes() != before:
             _restore(file, before)
         raise
 
 
 def _restore(file: Path, text: bytes) -> None:
+    # Through a second file, so that a crash leaves the old content or the new one, never half of it.
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     with os.fdopen(handle, "wb") as out:
         out.write(text)

@@ -18,9 +18,9 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -29,8 +29,10 @@ from weft.pipelines.store.records import LeaseRecord
 from weft.pipelines.store.tables import LOCKS, added, lease_of
 
 LEASE_SECONDS = 60
+"""Many heartbeats long, so that a store that is restarted costs no run."""
 BEAT_SECONDS = 5
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""The namespace of a Linux host itself; its number is fixed in the kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,7 @@ def is_alive(pid: int) -> bool:
 
 def stale(lease: LeaseRecord, now: dt.datetime, host: str, alive: Callable[[int], bool] = is_alive) -> str:
     """Return why a lease may be taken over, or an empty string when its holder is alive."""
+    # A process of this host can be looked up; one of another host is known by its heartbeats alone.
     if lease.host == host and not alive(lease.pid):
         return f"its process {lease.pid} has ended"
     silent = (now - lease.heartbeat_at).total_seconds()
@@ -92,17 +95,13 @@ def stale(lease: LeaseRecord, now: dt.datetime, host: str, alive: Callable[[int]
     return ""
 
 
+def _values(lease: Lease, now: dt.datetime) -> dict[str, Any]:
+    return asdict(lease) | {"acquired_at": now, "heartbeat_at": now}
+
+
 def acquire(connection: Connection, lease: Lease, now: dt.datetime) -> LeaseRecord | None:
     """Take a lock; return None on success, else the holder."""
-    values = {
-        "name": lease.name,
-        "run_id": lease.run_id,
-        "owner": lease.owner,
-        "host": lease.host,
-        "pid": lease.pid,
-        "acquired_at": now,
-        "heartbeat_at": now,
-    }
+    values = _values(lease, now)
     if connection.execute(added(connection, LOCKS, values)).first() is not None:
         return None
     held = connection.execute(select(LOCKS).where(LOCKS.c.name == lease.name)).first()
@@ -110,18 +109,18 @@ def acquire(connection: Connection, lease: Lease, now: dt.datetime) -> LeaseReco
         connection.execute(insert(LOCKS).values(**values))
         return None
     holder = lease_of(held)
+    # A transaction whose connection broke is repeated: the row may be the one that it inserted.
     mine = (holder.run_id, holder.host, holder.pid) == (lease.run_id, lease.host, lease.pid)
     return None if mine else holder
 
 
 def take(connection: Connection, seen: LeaseRecord, lease: Lease, now: dt.datetime) -> bool:
     """Take over a stale lease as it was seen; False when another process was faster or the lease was renewed."""
+    # The heartbeat serves as a version number: it differs when the row was changed after it was read.
     taken = connection.execute(
         update(LOCKS)
         .where(LOCKS.c.name == seen.name, LOCKS.c.run_id == seen.run_id, LOCKS.c.heartbeat_at == seen.heartbeat_at)
-        .values(
-            run_id=lease.run_id, owner=lease.owner, host=lease.host, pid=lease.pid, acquired_at=now, heartbeat_at=now
-        )
+        .values(**_values(lease, now))
     )
     return taken.rowcount == 1
 
@@ -134,20 +133,11 @@ def beat(connection: Connection, run_id: str, host: str, pid: int, now: dt.datet
     return moved.rowcount > 0
 
 
-def is_held(connection: Connection, run_id: str, host: str, pid: int) -> bool:
-    """Return whether a process holds locks of a run."""
-    found = connection.execute(
-        select(LOCKS.c.name).where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
-    )
-    return found.first() is not None
-
-
-def holds(connection: Connection, run_id: str, host: str, pid: int) -> bool:
-    """Return whether a process holds locks of a run, and keep it so until the transaction ends."""
-    found = connection.execute(
-        select(LOCKS.c.name).where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid).with_for_update()
-    )
-    return found.first() is not None
+def holds(connection: Connection, run_id: str, host: str, pid: int, *, keep: bool = True) -> bool:
+    """Return whether a process holds locks of a run, and `keep` it so until the transaction ends."""
+    wanted = select(LOCKS.c.name).where(LOCKS.c.run_id == run_id, LOCKS.c.host == host, LOCKS.c.pid == pid)
+    # SQLite ignores FOR UPDATE: there the transaction of a writer has the whole database.
+    return connection.execute(wanted.with_for_update() if keep else wanted).first() is not None
 
 
 def release(connection: Connection, run_id: str) -> None:

@@ -39,6 +39,7 @@ def is_current(connection: Connection, address: str) -> bool:
     Raises `StoreError` when they are newer, or not all there.
     """
     version = version_of(connection)
+    # Versions are numbers of four digits, so they compare as texts.
     if version is None or version < HEAD:
         return False
     if version > HEAD:
@@ -95,6 +96,7 @@ def _opened(url: str, root: Path, patience: float) -> Database:
     database = _database(url, root, patience)
     try:
         if not database.read(lambda connection: is_current(connection, database.address)):
+            # The server is shared: the programs of others may still need the old tables.
             if database.engine.dialect.name != "sqlite":
                 raise too_old(database.address, database.read(version_of))
             database.write(migrate)
@@ -111,8 +113,10 @@ def migrate(connection: Connection) -> str:
     from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
+    # In SQLite the transaction of a writer serializes upgrades.
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
+    # Alembic reads its options as a file of configparser, in which a percent sign is doubled.
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.set_main_option("version_locations", str(_MIGRATIONS).replace("%", "%%"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from weft.core.names import find_similar, format_list, quote_for_shell
+from weft.core.names import quote_for_shell, suggest
 from weft.errors import Diagnostic, StoreError, WeftError
 from weft.io.datasource import EntityStatus
 from weft.pipelines.model.dataset import Dataset
@@ -65,14 +65,13 @@ def publish_dataset(workspace: Workspace, source: str | Path, store: Store) -> P
 
 
 def _keep(workspace: Workspace, dataset: Dataset, store: Store, *, raised: bool) -> None:
-    def work(connection: Connection) -> None:
-        put_version(connection, dataset, store.now(connection))
-
     if raised:
+        # The number goes into the file in the same transaction: otherwise each publication would raise it again.
         file = file_of(workspace, dataset.at, f"dataset {dataset.name!r}")
-        change_both(store.database, file, {"version": dataset.version}, work)
+        keys = {"version": dataset.version}
+        change_both(store.database, file, keys, lambda c: put_version(c, dataset, store.now(c)))
     else:
-        store.database.write(work)
+        store.record(dataset)
 
 
 def _without_old_text(files: tuple[Dataset, ...], new: Dataset, kept: dict[int, Dataset]) -> tuple[Dataset, ...]:
@@ -89,6 +88,7 @@ def assess_impact(new: Dataset, catalog: Catalog, store: Store) -> Impact:
     conflicts: list[tuple[Project, ConflictReport]] = []
     notes: list[Diagnostic] = []
     for project in catalog.workspace.projects:
+        # Only active projects get into conflict; the others are checked when they are activated.
         for old in _read_before(project, new, catalog):
             try:
                 report = find_breaking_changes(old, new, project, catalog)
@@ -172,6 +172,7 @@ def _change_status(workspace: Workspace, dataset: Dataset, store: Store) -> None
     def work(connection: Connection) -> None:
         set_dataset_status(connection, dataset.id, dataset.version, dataset.status)
 
+    # A version is in a file, in the store, or in both.
     if dataset in (replace(d, status=dataset.status) for d in workspace.datasets):
         file = file_of(workspace, dataset.at, f"dataset {dataset.name!r}")
         change_both(store.database, file, {"status": dataset.status}, work)
@@ -201,10 +202,5 @@ def _unknown(catalog: Catalog, name: str, version: int | None) -> StoreError:
         versions = ", ".join(str(d.version) for d in known)
         return StoreError(f"dataset {name!r} has no version {version}", code="W1608", help=f"versions are {versions}")
     datasets = (*catalog.workspace.datasets, *(v.dataset for v in catalog.registered))
-    names = list(dict.fromkeys(d.name for d in datasets))
-    close = find_similar(name, names, most=1)
-    return StoreError(
-        f"unknown dataset {name!r}",
-        code="W1608",
-        help=f"did you mean {close[0]!r}?" if close else f"datasets are {format_list(names)}",
-    )
+    names = dict.fromkeys(d.name for d in datasets)
+    return StoreError(f"unknown dataset {name!r}", code="W1608", help=suggest(name, names, "datasets are", most=1))

@@ -9,12 +9,9 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, Row, Select, Table, or_, select
 
-from weft.core.names import find_similar, format_list
 from weft.errors import StoreError
 from weft.pipelines.model.build import entity_from_dict
 from weft.pipelines.model.dataset import Dataset
-from weft.pipelines.model.project import Project
-from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.values import RunStatus
 from weft.pipelines.plan.catalog import RegisteredVersion
 from weft.pipelines.plan.impact import ConflictReport
@@ -75,6 +72,7 @@ class StoreReader:
         run = self.run(run_id)
         bodies = tables.RUN_SNAPSHOTS
         row = self._rows(select(bodies.c.body).where(bodies.c.sha == run.snapshot_sha))[0]
+        # A rerun trusts the snapshot with everything it does, so an edited one is refused.
         if hashlib.sha256(row.body.encode()).hexdigest() != run.snapshot_sha:
             raise StoreError(
                 f"the snapshot of run {run.id} has changed since it was written: its hash differs",
@@ -100,11 +98,6 @@ class StoreReader:
         rows = self._rows(select(inputs).where(inputs.c.run_id == run_id).order_by("name"))
         return {row.name: row._mapping["print"] for row in rows}  # noqa: SLF001
 
-    def lock(self, name: str) -> LeaseRecord | None:
-        """Return who holds the lock of that name, or None."""
-        rows = self._rows(select(tables.LOCKS).where(tables.LOCKS.c.name == name))
-        return lease_of(rows[0]) if rows else None
-
     def locks(self, run_id: str | None = None) -> tuple[LeaseRecord, ...]:
         """Return the locks that a run holds, or all of them."""
         wanted = select(tables.LOCKS).order_by("name")
@@ -113,18 +106,6 @@ class StoreReader:
         return tuple(map(lease_of, self._rows(wanted)))
 
     # versions
-
-    def dataset(self, id: str, version: int) -> Dataset:
-        """Return a version of the dataset of that id or name."""
-        return entity_from_dict(Dataset, self._version(tables.DATASETS, "dataset", id, version).body)
-
-    def project(self, id: str, version: int) -> Project:
-        """Return a version of the project of that id or name."""
-        return entity_from_dict(Project, self._version(tables.PROJECTS, "project", id, version).body)
-
-    def resolver(self, id: str, version: int) -> Resolver:
-        """Return a version of the resolver of that id."""
-        return entity_from_dict(Resolver, self._version(tables.RESOLVERS, "resolver", id, version).body)
 
     def dataset_versions(self, id_or_name: str) -> tuple[Dataset, ...]:
         """Return every version of a dataset that the store keeps, oldest first."""
@@ -181,24 +162,6 @@ class StoreReader:
     def _rows(self, wanted: Select[Any]) -> Sequence[Row[Any]]:
         return self.database.read(lambda connection: connection.execute(wanted).all())
 
-    def _version(self, table: Table, kind: str, name: str, version: int) -> Row[Any]:
-        rows = self._rows(_versions(table, name))
-        for row in rows:
-            if row.version == version:
-                return row
-        if rows:
-            kept = ", ".join(str(row.version) for row in rows)
-            raise StoreError(
-                f"the store has no version {version} of {kind} {name!r}", code="W1608", help=f"it keeps {kept}"
-            )
-        names = [name for row in self._rows(select(table)) for name in _names(row)]
-        close = find_similar(name, names, most=1)
-        raise StoreError(
-            f"the store has no {kind} {name!r}",
-            code="W1608",
-            help=f"did you mean {close[0]!r}?" if close else f"it knows {format_list(dict.fromkeys(names))}",
-        )
-
 
 def find_run(connection: Connection, run_id: str) -> RunRecord:
     """Return the run of an id, of a prefix of an id, or the newest run for ``LAST``."""
@@ -209,6 +172,7 @@ def find_run(connection: Connection, run_id: str) -> RunRecord:
     else:
         matching = newest.where(runs.c.id.startswith(run_id, autoescape=True))
         rows = connection.execute(matching).all() if run_id else []
+    # An id that is typed in full is never ambiguous, even if it is the start of another one.
     exact = [row for row in rows if row.id == run_id]
     if len(rows) > 1 and not exact:
         raise StoreError(
@@ -228,14 +192,9 @@ def find_run(connection: Connection, run_id: str) -> RunRecord:
 
 
 def _newest_first() -> Select[Any]:
+    # Ids sort by time too: they decide between runs of the same moment.
     return select(tables.RUNS).order_by(tables.RUNS.c.created_at.desc(), tables.RUNS.c.id.desc())
 
 
 def _versions(table: Table, name: str) -> Select[Any]:
-    named = or_(table.c.id == name, table.c.name == name) if "name" in table.c else table.c.id == name
-    return select(table).where(named).order_by(table.c.version)
-
-
-def _names(row: Row[Any]) -> tuple[str, ...]:
-    values = row._mapping  # noqa: SLF001
-    return (values["name"], values["id"]) if "name" in values else (values["id"],)
+    return select(table).where(or_(table.c.id == name, table.c.name == name)).order_by(table.c.version)

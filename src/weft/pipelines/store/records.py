@@ -20,7 +20,7 @@ from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.plan.impact import ConflictReport
 from weft.redaction import redact
 
-_SHORT = 13
+_SHORT = 13  # two groups of hexadecimal digits, which hold the 48 bits of the time, and the dash between them
 
 
 def run_id(now_ms: int, random: bytes) -> str:
@@ -150,6 +150,17 @@ class RunRecord(Document):
         if self.started_at is None or self.completed_at is None:
             return None
         return (self.completed_at - self.started_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationCounts:
+    """Rows that are not deleted before and after an operation, and rows that it changed, added or wrote."""
+
+    seq: int
+    rows_in: int
+    rows_out: int
+    rows_changed: int
+    joins: tuple[JoinCounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

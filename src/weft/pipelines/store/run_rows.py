@@ -12,42 +12,29 @@ Each function is idempotent, because a connection may drop after a commit.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from weft.errors import RunError
-from weft.joins.facts import JoinCounts
 from weft.pipelines.model.values import RunStatus
 from weft.pipelines.store import tables
-from weft.pipelines.store.column_types import first_of, snapshot_fingerprint, snapshot_text
+from weft.pipelines.store.column_types import first_of, json_text, snapshot_fingerprint
 from weft.pipelines.store.locks import release
-from weft.pipelines.store.records import LeaseRecord, NewRun, OutputRecord, RunFailure, RunRecord, short_id
+from weft.pipelines.store.records import (
+    LeaseRecord,
+    NewRun,
+    OperationCounts,
+    OutputRecord,
+    RunFailure,
+    RunRecord,
+    short_id,
+)
 from weft.pipelines.store.tables import added, lease_of, output_of, run_of
 
 RUNS, STEPS, OUTPUTS = tables.RUNS, tables.RUN_OPERATIONS, tables.RUN_OUTPUTS
-
-
-class Counted(Protocol):
-    """What an operation counted."""
-
-    @property
-    def rows_in(self) -> int:
-        """Visible rows before."""
-
-    @property
-    def rows_out(self) -> int:
-        """Visible rows after."""
-
-    @property
-    def rows_changed(self) -> int:
-        """Rows changed, added or written."""
-
-    @property
-    def joins(self) -> Iterable[JoinCounts]:
-        """What each join met."""
 
 
 def run_row(connection: Connection, run_id: str) -> RunRecord | None:
@@ -60,8 +47,7 @@ def insert_run(connection: Connection, new: NewRun, now: dt.datetime) -> None:
     """Write a queued run, its snapshot, its operations and the fingerprints of its inputs."""
     sha = snapshot_fingerprint(new.snapshot)
     # Two runs may begin with one snapshot at the same time.
-    kept = {"sha": sha, "body": snapshot_text(new.snapshot)}
-    connection.execute(added(connection, tables.RUN_SNAPSHOTS, kept))
+    connection.execute(added(connection, tables.RUN_SNAPSHOTS, {"sha": sha, "body": json_text(new.snapshot)}))
     connection.execute(
         insert(RUNS).values(
             id=new.run_id,
@@ -130,8 +116,9 @@ def transition_error(run_id: str, found: str | None, wanted: str) -> RunError:
     )
 
 
-def finish_step(connection: Connection, run_id: str, seq: int, counts: Counted, now: dt.datetime) -> None:
+def finish_step(connection: Connection, run_id: str, counts: OperationCounts, now: dt.datetime) -> None:
     """Set an operation to completed, with its counts."""
+    seq = counts.seq
     connection.execute(
         update(STEPS)
         .where(STEPS.c.run_id == run_id, STEPS.c.seq == seq)
@@ -145,6 +132,7 @@ def finish_step(connection: Connection, run_id: str, seq: int, counts: Counted, 
             completed_at=now,
         )
     )
+    # Operations of one action end in any order: the number only grows.
     connection.execute(
         update(RUNS)
         .where(RUNS.c.id == run_id, func.coalesce(RUNS.c.last_completed_operation, 0) < seq)
@@ -233,6 +221,7 @@ def revive(connection: Connection, run: RunRecord, host: str, pid: int, now: dt.
 
     Completed operations of a failed run stay completed; a cancelled run starts over.
     """
+    # Cancelling removed the stage, so nothing of the earlier attempt is left to continue from.
     done = () if run.status == "cancelled" else ("completed",)
     if not done:
         connection.execute(update(RUNS).where(RUNS.c.id == run.id).values(last_completed_operation=None))
@@ -260,17 +249,14 @@ def locked_error(connection: Connection, holder: LeaseRecord) -> RunError:
     run = run_row(connection, holder.run_id)
     short = short_id(holder.run_id)
     of = "" if run is None else f" of {run.project_name} for {run.period}"
-    doing = f"publishes to {holder.name.removeprefix('publish/')!r}" if _publishes(holder) else "is running"
+    kind, _, target = holder.name.partition("/")
+    doing = f"publishes to {target!r}" if kind == "publish" else "is running"
     return RunError(
         f"run {short}{of} {doing}: started {holder.acquired_at:%Y-%m-%d %H:%M} UTC "
         f"by {holder.owner} on {holder.host} (pid {holder.pid})",
         code="W1501",
         help=f"wait until it has ended, or cancel it: `weft runs cancel {short}`",
     )
-
-
-def _publishes(holder: LeaseRecord) -> bool:
-    return holder.name.startswith("publish/")
 
 
 def death_failure(why: str) -> RunFailure:

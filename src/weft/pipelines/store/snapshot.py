@@ -32,9 +32,9 @@ from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.workspace import CalendarFile, Sandbox, Settings, Workspace
 from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion, ResolvedDataset
 from weft.pipelines.plan.check import list_dataset_references
-from weft.pipelines.plan.project import DatasetPin, ProjectPlan, Read
+from weft.pipelines.plan.project import ProjectPlan, Read
 from weft.pipelines.plan.resolver.locate import choose_resolver
-from weft.pipelines.store.column_types import moment_text, snapshot_fingerprint
+from weft.pipelines.store.column_types import moment_text
 from weft.pipelines.store.records import PinnedJoin, ResolverSnapshot
 
 
@@ -69,6 +69,7 @@ def _datasets(project: Project, catalog: Catalog) -> Iterator[Dataset]:
         if isinstance(arguments, Output) and arguments.register_as_dataset is not None:
             waiting.append(DatasetRef(arguments.register_as_dataset))
     seen: set[tuple[str, int]] = set()
+    # The list grows while it is walked: a dataset adds the targets of its lookups.
     for ref in waiting:
         found = catalog.dataset(ref)
         if not isinstance(found, ResolvedDataset) or (found.dataset.id, found.dataset.version) in seen:
@@ -91,6 +92,7 @@ def _datasources(
 
 
 SCHEMA = "weft/snapshot/1"
+# The settings of a session that can change a result; the others are written to `environment`.
 _COMPARED = ("timeZone", "caseSensitive", "ansi", "spark_version")
 
 
@@ -199,29 +201,12 @@ def resolver_snapshot(plan: ProjectPlan, catalog: Catalog) -> ResolverSnapshot:
 def _join(seq: int, join: RuntimeJoin, plan: ProjectPlan, catalog: Catalog) -> PinnedJoin:
     alias = join.alias.text
     pin = next((r.pin for r in plan.reads if (r.pin.role, r.pin.seq, r.pin.alias) == ("join", seq, alias)), None)
-    if pin is None:  # the input joined to itself is read once
-        pin = _own_pin(seq, alias, plan, catalog)
-    return {
-        "alias": alias,
-        "dataset_id": pin.dataset_id,
-        "dataset_version": pin.dataset_version,
-        "resolver_source": pin.resolver_source,
-    }
-
-
-def _own_pin(seq: int, alias: str, plan: ProjectPlan, catalog: Catalog) -> DatasetPin:
-    dataset = plan.input.dataset
-    chosen = choose_resolver(dataset, plan.project, catalog)
-    return DatasetPin(
-        role="join",
-        seq=seq,
-        alias=alias,
-        dataset_id=dataset.id,
-        dataset_version=dataset.version,
-        resolver_id=chosen.id,
-        resolver_version=chosen.version,
-        resolver_source=chosen.source,
-    )
+    if pin is not None:
+        id, version, source = pin.dataset_id, pin.dataset_version, pin.resolver_source
+    else:  # the input joined to itself is read once, as the input
+        dataset = plan.input.dataset
+        id, version, source = dataset.id, dataset.version, choose_resolver(dataset, plan.project, catalog).source
+    return {"alias": alias, "dataset_id": id, "dataset_version": version, "resolver_source": source}
 
 
 def _reads(plan: ProjectPlan) -> tuple[Read, ...]:
@@ -322,17 +307,7 @@ def period_from_snapshot(snapshot: Mapping[str, Any]) -> Period:
         period["identifier"],
         period["level"],
         dt.date.fromisoformat(period["start_date"]),
-        dt.date.fromisoformat(period["end_date"]) + dt.timedelta(days=1),
+        dt.date.fromisoformat(period["end_date"]) + dt.timedelta(days=1),  # a snapshot has the last day
         period["calendar"],
         period["status"],
     )
-
-
-__all__ = [
-    "build_snapshot",
-    "period_from_snapshot",
-    "plan_fingerprint",
-    "plan_from_snapshot",
-    "resolver_snapshot",
-    "snapshot_fingerprint",
-]

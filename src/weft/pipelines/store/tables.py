@@ -1,6 +1,7 @@
 """The tables of the store; `migrations` builds the same ones step by step.
 
-The tables hold names, versions, counts, locations and hashes, never rows of data.
+The tables hold names, versions, counts, locations and hashes, never rows of data.  Every constraint has a name, the same
+in every database, so that a migration can change it.
 """
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ METADATA = MetaData(
 )
 
 
-def _needed(name: str, kind: Any) -> Column[Any]:
-    return Column(name, kind, nullable=False)
+def _needed(kind: Any, *names: str) -> list[Column[Any]]:
+    """Return columns of one type that are never NULL."""
+    return [Column(name, kind, nullable=False) for name in names]
 
 
 def _one_of(column: str, words: Any) -> CheckConstraint:
@@ -70,14 +72,12 @@ def _one_of(column: str, words: Any) -> CheckConstraint:
 DATASETS = Table(
     "datasets",
     METADATA,
-    _needed("id", Text),
-    _needed("version", Integer),
-    _needed("name", Text),
-    _needed("status", Text),
-    _needed("origin", Text),
-    _needed("body", Json),
-    _needed("fingerprint", Text),
-    _needed("published_at", Moment),
+    *_needed(Text, "id"),
+    *_needed(Integer, "version"),
+    *_needed(Text, "name", "status", "origin"),
+    *_needed(Json, "body"),
+    *_needed(Text, "fingerprint"),
+    *_needed(Moment, "published_at"),
     PrimaryKeyConstraint("id", "version"),
     UniqueConstraint("name", "version"),
     _one_of("status", EntityStatus),
@@ -88,13 +88,12 @@ DATASETS = Table(
 PROJECTS = Table(
     "projects",
     METADATA,
-    _needed("id", Text),
-    _needed("version", Integer),
-    _needed("name", Text),
-    _needed("status", Text),
-    _needed("body", Json),
-    _needed("fingerprint", Text),
-    _needed("created_at", Moment),
+    *_needed(Text, "id"),
+    *_needed(Integer, "version"),
+    *_needed(Text, "name", "status"),
+    *_needed(Json, "body"),
+    *_needed(Text, "fingerprint"),
+    *_needed(Moment, "created_at"),
     PrimaryKeyConstraint("id", "version"),
     _one_of("status", ProjectStatus),
     CheckConstraint("version > 0", name="version"),
@@ -103,12 +102,11 @@ PROJECTS = Table(
 RESOLVERS = Table(
     "resolvers",
     METADATA,
-    _needed("id", Text),
-    _needed("version", Integer),
-    _needed("body", Json),
-    _needed("fingerprint", Text),
-    _needed("status", Text),
-    _needed("created_at", Moment),
+    *_needed(Text, "id"),
+    *_needed(Integer, "version"),
+    *_needed(Json, "body"),
+    *_needed(Text, "fingerprint", "status"),
+    *_needed(Moment, "created_at"),
     PrimaryKeyConstraint("id", "version"),
     _one_of("status", EntityStatus),
     CheckConstraint("version > 0", name="version"),
@@ -117,47 +115,36 @@ RESOLVERS = Table(
 PROJECT_STATE = Table(
     "project_state",
     METADATA,
-    _needed("project_id", Text),
-    _needed("status", Text),
+    *_needed(Text, "project_id", "status"),
     Column("active_version", Integer),
     Column("pinned_dataset_version", Integer),
     Column("conflict", Json),
-    _needed("updated_at", Moment),
+    *_needed(Moment, "updated_at"),
     PrimaryKeyConstraint("project_id"),
     _one_of("status", ProjectStatus),
     CheckConstraint("(status = 'conflict') = (conflict IS NOT NULL)", name="conflict"),
 )
 
-RUN_SNAPSHOTS = Table(
-    "run_snapshots", METADATA, _needed("sha", Text), _needed("body", Text), PrimaryKeyConstraint("sha")
-)
+RUN_SNAPSHOTS = Table("run_snapshots", METADATA, *_needed(Text, "sha", "body"), PrimaryKeyConstraint("sha"))
 
 RUNS = Table(
     "runs",
     METADATA,
-    _needed("id", Text),
-    _needed("project_id", Text),
-    _needed("project_name", Text),
-    _needed("project_version", Integer),
-    _needed("period", Text),
-    _needed("level", Text),
-    _needed("status", Text),
-    _needed("trigger", Text),
-    _needed("triggered_by", Text),
-    _needed("sandbox", Boolean),
-    _needed("known_at", Moment),
-    _needed("run_at", Moment),
-    _needed("created_at", Moment),
+    *_needed(Text, "id", "project_id", "project_name"),
+    *_needed(Integer, "project_version"),
+    *_needed(Text, "period", "level", "status", "trigger", "triggered_by"),
+    *_needed(Boolean, "sandbox"),
+    *_needed(Moment, "known_at", "run_at", "created_at"),
     Column("started_at", Moment),
     Column("completed_at", Moment),
     Column("last_completed_operation", Integer),
     Column("error", Json),
-    _needed("snapshot_sha", Text),
+    *_needed(Text, "snapshot_sha"),
     Column("parent_run_id", Text),
     Column("rerun_of", Text),
-    _needed("attempt", Integer),
-    _needed("host", Text),
-    _needed("pid", BigInteger),
+    *_needed(Integer, "attempt"),
+    *_needed(Text, "host"),
+    *_needed(BigInteger, "pid"),
     PrimaryKeyConstraint("id"),
     ForeignKeyConstraint(["snapshot_sha"], ["run_snapshots.sha"]),
     _one_of("status", RunStatus),
@@ -174,15 +161,13 @@ RUNS = Table(
 RUN_OPERATIONS = Table(
     "run_operations",
     METADATA,
-    _needed("run_id", Text),
-    _needed("seq", Integer),
-    _needed("name", Text),
-    _needed("type", Text),
-    _needed("status", Text),
+    *_needed(Text, "run_id"),
+    *_needed(Integer, "seq"),
+    *_needed(Text, "name", "type", "status"),
     Column("rows_in", BigInteger),
     Column("rows_out", BigInteger),
     Column("rows_changed", BigInteger),
-    _needed("joins", Json),
+    *_needed(Json, "joins"),
     Column("started_at", Moment),
     Column("completed_at", Moment),
     PrimaryKeyConstraint("run_id", "seq"),
@@ -194,17 +179,11 @@ RUN_OPERATIONS = Table(
 RUN_OUTPUTS = Table(
     "run_outputs",
     METADATA,
-    _needed("run_id", Text),
-    _needed("seq", Integer),
-    _needed("state", Text),
-    _needed("stage", Text),
-    _needed("target", Text),
-    _needed("backup", Text),
-    _needed("kind", Text),
-    _needed("format", Text),
-    _needed("rows", BigInteger),
-    _needed("columns", Json),
-    _needed("manifest", Json),
+    *_needed(Text, "run_id"),
+    *_needed(Integer, "seq"),
+    *_needed(Text, "state", "stage", "target", "backup", "kind", "format"),
+    *_needed(BigInteger, "rows"),
+    *_needed(Json, "columns", "manifest"),
     Column("dataset_id", Text),
     Column("dataset_name", Text),
     Column("dataset_version", Integer),
@@ -216,12 +195,12 @@ RUN_OUTPUTS = Table(
 DATASET_LOCATIONS = Table(
     "dataset_locations",
     METADATA,
-    _needed("dataset_id", Text),
-    _needed("version", Integer),
-    _needed("period", Text),
-    _needed("location", Json),
-    _needed("run_id", Text),
-    _needed("seq", Integer),
+    *_needed(Text, "dataset_id"),
+    *_needed(Integer, "version"),
+    *_needed(Text, "period"),
+    *_needed(Json, "location"),
+    *_needed(Text, "run_id"),
+    *_needed(Integer, "seq"),
     PrimaryKeyConstraint("dataset_id", "version", "period"),
     UniqueConstraint("run_id", "seq"),
     ForeignKeyConstraint(["dataset_id", "version"], ["datasets.id", "datasets.version"]),
@@ -230,13 +209,9 @@ DATASET_LOCATIONS = Table(
 LOCKS = Table(
     "locks",
     METADATA,
-    _needed("name", Text),
-    _needed("run_id", Text),
-    _needed("owner", Text),
-    _needed("host", Text),
-    _needed("pid", BigInteger),
-    _needed("acquired_at", Moment),
-    _needed("heartbeat_at", Moment),
+    *_needed(Text, "name", "run_id", "owner", "host"),
+    *_needed(BigInteger, "pid"),
+    *_needed(Moment, "acquired_at", "heartbeat_at"),
     PrimaryKeyConstraint("name"),
     ForeignKeyConstraint(["run_id"], ["runs.id"], ondelete="CASCADE"),
 )
@@ -244,9 +219,8 @@ LOCKS = Table(
 INPUTS = Table(
     "inputs",
     METADATA,
-    _needed("run_id", Text),
-    _needed("name", Text),
-    _needed("print", Json),
+    *_needed(Text, "run_id", "name"),
+    *_needed(Json, "print"),
     PrimaryKeyConstraint("run_id", "name"),
     ForeignKeyConstraint(["run_id"], ["runs.id"], ondelete="CASCADE"),
 )
@@ -255,9 +229,9 @@ INPUTS = Table(
 def added(connection: Connection, table: Table, values: Mapping[str, Any]) -> ReturningInsert[Any]:
     """Return an insert that returns a row when it added one, and nothing when the key exists."""
     key = next(iter(table.primary_key))
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table).values(**values).on_conflict_do_nothing().returning(key)
-    return sqlite.insert(table).values(**values).on_conflict_do_nothing().returning(key)
+    # A constraint that was violated would end the transaction in PostgreSQL, so the insert is asked to do nothing.
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    return insert(table).values(**values).on_conflict_do_nothing().returning(key)
 
 
 def run_of(row: Row[Any]) -> RunRecord:
@@ -291,21 +265,17 @@ def lease_of(row: Row[Any]) -> LeaseRecord:
 
 
 def version_of(row: Row[Any]) -> VersionRecord:
-    """Return a row of ``datasets`` or ``projects`` as a record, without its body."""
-    values = row._mapping  # noqa: SLF001
+    """Return a row of ``projects`` as a record, without its body."""
     return VersionRecord(
-        id=values["id"],
-        version=values["version"],
-        name=values["name"],
-        status=values["status"],
-        fingerprint=values["fingerprint"],
-        recorded_at=values["published_at"] if "published_at" in values else values["created_at"],
+        id=row.id,
+        version=row.version,
+        name=row.name,
+        status=row.status,
+        fingerprint=row.fingerprint,
+        recorded_at=row.created_at,
     )
 
 
 def location_of(row: Row[Any]) -> PublishedLocation:
     """Return a row of ``dataset_locations`` as a published location."""
-    values = row._mapping  # noqa: SLF001
-    return PublishedLocation(
-        period=values["period"], run_id=values["run_id"], version=values["version"], **values["location"]
-    )
+    return PublishedLocation(period=row.period, run_id=row.run_id, version=row.version, **row.location)

@@ -27,13 +27,14 @@ Entity = Dataset | Project | Resolver
 
 
 def put_version(connection: Connection, entity: Entity, now: dt.datetime) -> None:
-    """Insert a new version; a known one must be the same, only its descriptions may differ."""
+    """Insert a new version; a known one must be the same, only its status and descriptions may differ."""
     table, kind, values = _row(entity, now)
     if connection.execute(added(connection, table, values)).first() is not None:
         return
     mine = (table.c.id == entity.id) & (table.c.version == entity.version)
     known = connection.execute(select(table).where(mine)).first()
     if known is None:
+        # The insert met the unique name and version, not the key.
         raise StoreError(
             f"the store has {kind} {entity} under another id",
             code="W1605",
@@ -66,15 +67,13 @@ def _row(entity: Entity, now: dt.datetime) -> tuple[Table, str, dict[str, Any]]:
     return RESOLVERS, "resolver", values | {"created_at": now}
 
 
-def set_dataset_status(connection: Connection, id: str, version: int, status: EntityStatus) -> bool:
-    """Enable or disable a version that the store keeps; False when it does not exist."""
+def set_dataset_status(connection: Connection, id: str, version: int, status: EntityStatus) -> None:
+    """Enable or disable a version; nothing changes when the store does not keep it."""
     mine = (DATASETS.c.id == id) & (DATASETS.c.version == version)
     row = connection.execute(select(DATASETS.c.body).where(mine)).first()
-    if row is None:
-        return False
-    body = {**row.body, "status": status}
-    connection.execute(update(DATASETS).where(mine).values(status=status, body=body))
-    return True
+    if row is not None:
+        body = {**row.body, "status": status}
+        connection.execute(update(DATASETS).where(mine).values(status=status, body=body))
 
 
 def add_registered(connection: Connection, new: Registration, run_id: str, now: dt.datetime) -> int:
@@ -82,6 +81,7 @@ def add_registered(connection: Connection, new: Registration, run_id: str, now: 
     if connection.dialect.name == "postgresql":
         # Two runs that register one name wait for each other, so that each gets a version of its own.
         connection.execute(text("LOCK TABLE datasets IN SHARE ROW EXCLUSIVE MODE"))
+    # The transaction may be repeated: an output registers one version only.
     done = connection.execute(
         select(PLACES.c.version).where(PLACES.c.run_id == run_id, PLACES.c.seq == new.seq)
     ).first()
@@ -103,7 +103,7 @@ def add_registered(connection: Connection, new: Registration, run_id: str, now: 
         insert(PLACES).values(
             dataset_id=dataset.id,
             version=version,
-            period=new.location.period,
+            period=at.period,
             location=place,
             run_id=run_id,
             seq=new.seq,
@@ -127,6 +127,7 @@ def put_state(
     if before is not None:
         active_version = before.active_version if active_version is None else active_version
         pinned = before.pinned_dataset_version if pinned is None else pinned
+    # Deleted and inserted: an upsert is written differently for each database.
     connection.execute(delete(STATES).where(STATES.c.project_id == project_id))
     connection.execute(
         insert(STATES).values(

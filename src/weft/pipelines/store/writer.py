@@ -9,29 +9,28 @@ from typing import TypeVar
 from sqlalchemy import Connection, func, select, update
 
 from weft.errors import RunError
-from weft.io.datasource import EntityStatus
-from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.values import ProjectStatus
-from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.store import locks, run_rows, tables, version_rows
 from weft.pipelines.store.column_types import first_of
 from weft.pipelines.store.connections import Database
 from weft.pipelines.store.locks import Heartbeat
 from weft.pipelines.store.reader import StoreReader, find_run
-from weft.pipelines.store.records import NewRun, OutputRecord, Registration, RunFailure, RunRecord, short_id
-from weft.pipelines.store.run_rows import (
-    Counted,
-    death_failure,
-    locked_error,
-    lost_error,
-    not_resumable_error,
-    stopping_error,
+from weft.pipelines.store.records import (
+    NewRun,
+    OperationCounts,
+    OutputRecord,
+    Registration,
+    RunFailure,
+    RunRecord,
+    short_id,
 )
+from weft.pipelines.store.run_rows import death_failure, locked_error, lost_error, not_resumable_error, stopping_error
 from weft.pipelines.store.version_rows import Entity
 
 T = TypeVar("T")
 _STOPPING_SECONDS = 600
+"""How long a process of this host that cancelled its run is believed to be stopping."""
 Clock = Callable[[], dt.datetime]
 
 
@@ -76,6 +75,7 @@ class Store(StoreReader):
 
         def work(connection: Connection) -> RunRecord:
             now = self.now(connection)
+            # The transaction may be repeated after a commit whose answer was lost; the run exists then.
             if run_rows.run_row(connection, new.run_id) is None:
                 run_rows.insert_run(connection, new, now)
                 self._lock(connection, lease, now)
@@ -93,6 +93,7 @@ class Store(StoreReader):
         if not why:
             raise locked_error(connection, holder)
         if any(o.state == "publishing" for o in run_rows.outputs_of(connection, holder.run_id)):
+            # Failing that run here would leave some of its targets new and some old: only `recover` may end it.
             raise RunError(
                 f"run {short_id(holder.run_id)} died while it published: {why}",
                 code="W1502",
@@ -117,9 +118,9 @@ class Store(StoreReader):
         """Record the start of an operation."""
         self._held(run_id, lambda c: run_rows.start_step(c, run_id, seq, self.now(c)))
 
-    def operation_done(self, run_id: str, seq: int, counts: Counted) -> None:
+    def operation_done(self, run_id: str, counts: OperationCounts) -> None:
         """Record the end of an operation and its counts."""
-        self._held(run_id, lambda c: run_rows.finish_step(c, run_id, seq, counts, self.now(c)))
+        self._held(run_id, lambda c: run_rows.finish_step(c, run_id, counts, self.now(c)))
 
     def record_row_fingerprints(self, run_id: str, fingerprints: Mapping[str, str]) -> None:
         """Record fingerprints of the rows of reads, in addition to those of their files."""
@@ -144,6 +145,7 @@ class Store(StoreReader):
         def work(connection: Connection) -> None:
             now = self.now(connection)
             run = find_run(connection, run_id)
+            # In one order for all runs: two that share several targets cannot wait for each other.
             for target in sorted({output.target for output in moved}):
                 lease = locks.Lease(
                     name=locks.publish_lock(target), run_id=run_id, owner=run.triggered_by, host=run.host, pid=run.pid
@@ -154,10 +156,6 @@ class Store(StoreReader):
             run_rows.set_outputs(connection, run_id, "publishing", but=("published", "discarded"))
 
         self._held(run_id, work)
-
-    def published(self, run_id: str) -> None:
-        """Set every output of a run to published."""
-        self._held(run_id, lambda c: run_rows.set_outputs(c, run_id, "published", but=("discarded",)))
 
     def complete(self, run_id: str, registrations: Iterable[Registration] = ()) -> RunRecord:
         """Complete a run in one transaction: outputs published, datasets registered, locks released."""
@@ -174,6 +172,7 @@ class Store(StoreReader):
                     .where(outputs.c.run_id == run_id, outputs.c.seq == new.seq)
                     .values(dataset_id=new.dataset.id, dataset_name=new.dataset.name, dataset_version=version)
                 )
+            # The time of the first attempt, when this transaction is repeated.
             ended = first_of(tables.RUNS.c.completed_at, now)
             run_rows.change_status(connection, run_id, "completed", ("running",), completed_at=ended)
             locks.release(connection, run_id)
@@ -251,6 +250,7 @@ class Store(StoreReader):
             now = self.now(connection)
             open_runs = run_rows.open_runs(connection)
             held = {run.id: run_rows.leases_of(connection, run.id) for run in open_runs}
+            # A run without any lock counts as abandoned too: `all` of nothing is true.
             return tuple(run for run in open_runs if all(locks.stale(lease, now, self.host) for lease in held[run.id]))
 
         return self.database.read(work)
@@ -271,6 +271,7 @@ class Store(StoreReader):
                 mine_now = locks.Lease(name=seen.name, run_id=run.id, owner=name.owner, host=self.host, pid=self.pid)
                 fresh = not mine and not locks.stale(seen, now, self.host)
                 if fresh or not locks.take(connection, seen, mine_now, now):
+                    # An exception, so that the locks taken so far are given up with the transaction.
                     raise _FasterError
             run_rows.move_run(connection, run.id, self.host, self.pid)
             return find_run(connection, run.id)
@@ -290,13 +291,9 @@ class Store(StoreReader):
             self._held(run_id, lambda c: locks.beat(c, run_id, *self._mine[run_id], self.now(c)))
 
         def look() -> None:
-            self.database.read(lambda c: self._still_held(c, run_id))
+            self.database.read(lambda c: self._check_held(c, run_id, keep=False))
 
         return Heartbeat(beat, every, look)
-
-    def _still_held(self, connection: Connection, run_id: str) -> None:
-        if not locks.is_held(connection, run_id, *self._mine[run_id]):
-            raise lost_error(connection, run_id)
 
     def mark_stopped(self, run_id: str) -> None:
         """Record that the process of a cancelled run has stopped and no longer writes."""
@@ -304,6 +301,7 @@ class Store(StoreReader):
 
         def work(connection: Connection) -> None:
             run = find_run(connection, run_id)
+            # Another process may have resumed the run in the meantime: then it is not this one's to change.
             if run.status == "cancelled" and (run.host, run.pid) == (host, pid):
                 run_rows.move_run(connection, run_id, "", 0)
 
@@ -328,13 +326,17 @@ class Store(StoreReader):
         name = locks.run_lock(run.project_id, run.period, sandbox=run.sandbox)
         return locks.Lease(name=name, run_id=run.id, owner=owner, host=self.host, pid=self.pid)
 
+    def _check_held(self, connection: Connection, run_id: str, *, keep: bool = True) -> None:
+        """Raise W1502 when this process has lost the locks of a run that it started or took over."""
+        mine = self._mine.get(run_id)
+        if mine is not None and not locks.holds(connection, run_id, *mine, keep=keep):
+            raise lost_error(connection, run_id)
+
     def _held(self, run_id: str, work: Callable[[Connection], T]) -> T:
         """Run work that only the holder of a run's locks may do."""
 
         def guarded(connection: Connection) -> T:
-            mine = self._mine.get(run_id)
-            if mine is not None and not locks.holds(connection, run_id, *mine):
-                raise lost_error(connection, run_id)
+            self._check_held(connection, run_id)
             return work(connection)
 
         return self.database.write(guarded)
@@ -346,9 +348,7 @@ class Store(StoreReader):
             run = find_run(connection, run_id)
             if run.is_over:
                 return run
-            mine = self._mine.get(run_id)
-            if mine is not None and not locks.holds(connection, run_id, *mine):
-                raise lost_error(connection, run_id)
+            self._check_held(connection, run_id)
             return work(connection)
 
         return self.database.write(guarded)
@@ -358,15 +358,6 @@ class Store(StoreReader):
     def record(self, entity: Entity, at: dt.datetime | None = None) -> None:
         """Keep a version of a dataset, project or resolver; a changed body of a known version is rejected."""
         self.database.write(lambda c: version_rows.put_version(c, entity, at or self.now(c)))
-
-    def register(self, dataset: Dataset, location: PublishedLocation, run_id: str, seq: int) -> int:
-        """Register what an output published as the next version of its dataset; return the version."""
-        new = Registration(dataset=dataset, location=location, seq=seq)
-        return self.database.write(lambda c: version_rows.add_registered(c, new, run_id, self.now(c)))
-
-    def set_dataset_status(self, id: str, version: int, status: EntityStatus) -> bool:
-        """Enable or disable a version that the store keeps; False when it keeps none such."""
-        return self.database.write(lambda c: version_rows.set_dataset_status(c, id, version, status))
 
     # the state of projects
 
@@ -383,7 +374,3 @@ class Store(StoreReader):
     def set_conflict(self, project_id: str, report: ConflictReport) -> None:
         """Record the conflict of a project; it cannot run until that is resolved."""
         self.database.write(lambda c: version_rows.put_state(c, project_id, "conflict", self.now(c), conflict=report))
-
-    def clear_conflict(self, project_id: str) -> None:
-        """Clear the conflict of a project, which becomes a draft."""
-        self.set_state(project_id, "draft")
