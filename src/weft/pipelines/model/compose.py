@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -47,8 +48,9 @@ def compose(text: str, file: str | None = None, error: type[WeftError] = EntityE
         at = int(getattr(cause, "position", 0) or 0)
         reader.report(f"invalid character: {cause.reason}", at, at + 1)
     except MarkedYAMLError as cause:
-        at = _index(cause)
-        reader.report(_problem(cause), at, at + 1, _hint(text, at, cause.problem))
+        mark = cause.problem_mark or cause.context_mark
+        at = int(mark.index) if mark is not None else 0
+        reader.report(f"invalid YAML: {cause.problem or cause.context}", at, at + 1, _hint(text, at, cause.problem))
     except YAMLError as cause:
         reader.report(f"invalid YAML: {cause}", 0, 0)
     except (ValueError, OverflowError):
@@ -56,19 +58,12 @@ def compose(text: str, file: str | None = None, error: type[WeftError] = EntityE
         match = _NO_CHARACTER.search(text, reader.last)
         start, end = match.span() if match else (reader.last, reader.last + 1)
         reader.report("invalid escape: the character does not exist", start, end)
-    if reader.findings:
-        findings = reader.findings
-        if error is not EntityError:
-            findings = [_as(error, finding) for finding in findings]
-        raise error(findings)
-    if root is None:
-        empty = Diagnostic("W1001", "the file is empty", help="write a mapping", at=Source(text, 0, 0, file))
-        raise error([empty if error is EntityError else _as(error, empty)])
+    if root is None and not reader.findings:
+        reader.report("the file is empty", 0, 0, "write a mapping")
+    if root is None or reader.findings:
+        own = error is EntityError
+        raise error(f if own else replace(f, code=error.default_code) for f in reader.findings)
     return root
-
-
-def _as(error: type[WeftError], finding: Diagnostic) -> Diagnostic:
-    return Diagnostic(error.default_code, finding.message, help=finding.help, at=finding.at)
 
 
 class _Stop(Exception):  # noqa: N818  # ends the parsing of one file; never leaves this module
@@ -121,7 +116,7 @@ class _Reader:
             )  # fmt: skip
             raise _Stop
         if event.anchor is not None:
-            self.anchors[event.anchor] = None
+            self.anchors[event.anchor] = None  # until its content is complete: an alias inside it would not end
             # The mark includes the anchor, but findings should point at the content.
             start += len(event.anchor) + 1
             start += len(self.text[start:]) - len(self.text[start:].lstrip(" \t"))
@@ -149,6 +144,7 @@ class _Reader:
                     "the string contains half of a surrogate pair", start, end,
                     r"write a character beyond FFFF as \UXXXXXXXX",
                 )  # fmt: skip
+            # PostgreSQL and the file system refuse it, so it is refused where it is written.
             if "\0" in event.value:
                 self.report("the string contains a NUL character", start, end, "remove it")
             if style == "" and has_too_many_digits(event.value):
@@ -183,6 +179,7 @@ class _Reader:
                 break
             key = self.node(event, depth + 1)
             value = self.node(next(self.events), depth + 1)
+            # An alias as a value ends where its anchor does, which is before its key.
             size, end = size + 1 + value.size, max(end, value.end, key.end)
             name = self.name(key)
             if name is None:
@@ -225,6 +222,7 @@ class _Reader:
                 "write the value here", "W1022",
             )  # fmt: skip
             raise _Stop
+        # Nodes are shared, so a file of a few lines can stand for billions of values; they count as if written out.
         self.count_nodes(known.size, start, end)
         return known
 
@@ -244,15 +242,6 @@ def _is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _index(cause: MarkedYAMLError) -> int:
-    mark = cause.problem_mark or cause.context_mark
-    return int(mark.index) if mark is not None else 0
-
-
-def _problem(cause: MarkedYAMLError) -> str:
-    return f"invalid YAML: {cause.problem or cause.context}"
 
 
 def _hint(text: str, at: int, problem: str | None) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,7 +27,7 @@ from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, parse_scalar, to
 Path = tuple[str | int, ...]
 """Keys and positions from the root of a file to a part of it."""
 
-
+# A key that no field of a dataclass has, and one that a mapping of pydantic forbids.
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
@@ -42,11 +43,11 @@ class Problem:
 def list_problems(error: ValidationError, root: Node, spec: type[Spec]) -> tuple[Problem, ...]:
     """Return all problems with their paths; errors of several union members about one value are one problem."""
     wrong: dict[Path, list[Any]] = {}
-    for error_details in error.errors(include_url=False):
-        wrong.setdefault(
-            (*_path(error_details["loc"], root), error_details["type"] in (*_UNKNOWN, "missing")), []
-        ).append(error_details)
-    problems = [_problem(error_details, root, spec) for error_details in wrong.values()]
+    for details in error.errors(include_url=False):
+        # An unknown or missing key is a problem of its own, also where the value around it has another one.
+        path = (*_path(details["loc"], root), details["type"] in (*_UNKNOWN, "missing"))
+        wrong.setdefault(path, []).append(details)
+    problems = [_problem(same_place, root, spec) for same_place in wrong.values()]
     # A problem inside a mapping is enough; that the mapping does not fit other union members adds nothing.
     inner = {p.path[:i] for p in problems for i in range(len(p.path))}
     return tuple(p for p in problems if p.kind != "wrong" or p.path not in inner)
@@ -65,7 +66,7 @@ def _path(loc: Iterable[str | int], root: Node) -> Path:
             path.append(step)
             at = inner
         elif i == len(steps) - 1 and at is not None and at.is_mapping and isinstance(step, str):
-            path.append(step)
+            path.append(step)  # the key that is missing
     return tuple(path)
 
 
@@ -126,12 +127,8 @@ def _unknown(details: Any, path: Path, root: Node, spec: type[Spec]) -> Problem:
     key = holder.key(name) if holder is not None else None
     noun, allowed = _described_shape(spec, details["loc"][:-1])
     close = find_similar(name, allowed, most=1)
-    if name in REFUSED_KEYS:
-        help = REFUSED_KEYS[name]
-    elif close:
-        help = f"did you mean {close[0]!r}?"
-    else:
-        help = f"its keys are {format_list(allowed, most=20)}" if allowed else "remove it"
+    keys = f"its keys are {format_list(allowed, most=20)}" if allowed else "remove it"
+    help = REFUSED_KEYS.get(name) or (f"did you mean {close[0]!r}?" if close else keys)
     at = key.place() if key is not None else None
     return Problem(path, "unknown", Diagnostic("W1002", f"unknown key {name!r} in {noun}", help=help, at=at))
 
@@ -177,55 +174,59 @@ def _subject(path: Path) -> str:
     return repr(path[-1])
 
 
-_EXPECTED: Mapping[str, str] = {
-    "dataclass_type": "a mapping", "union_tag_not_found": "a mapping", "tuple_type": "a list",
-    "string_type": "a string", "int_type": "an integer", "int_from_float": "an integer",
-    "bool_type": "true or false", "list_type": "a list", "dict_type": "a mapping", "model_type": "a mapping",
-    "model_attributes_type": "a mapping", "decimal_type": "a number", "is_instance_of": "a number",
-    "string_pattern_mismatch": "a non-blank string", "greater_than": "a positive integer",
-    "greater_than_equal": "zero or more",
-}  # fmt: skip
+_LINES = "write `name: value` lines below it"
+_ENTRIES = "write each entry on its own line, starting with '- '"
+_CHANGE = "change the value, or remove the key"
+# By the type of an error of pydantic: what is expected, and how to correct the file.
+_WORDS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("dataclass_type", "dict_type", "model_type", "model_attributes_type", "union_tag_not_found"),
+        ("a mapping", _LINES),
+    ),
+    **dict.fromkeys(("tuple_type", "list_type"), ("a list", _ENTRIES)),
+    "string_type": ("a string", _CHANGE),
+    "string_pattern_mismatch": ("a non-blank string", "write a name"),
+    "int_type": ("an integer", "write for example 10"),
+    "int_from_float": ("an integer", _CHANGE),
+    "bool_type": ("true or false", "write true or false"),
+    "decimal_type": ("a number", _CHANGE),
+    "is_instance_of": ("a number", _CHANGE),
+    "greater_than": ("a positive integer", "start at 1"),
+    "greater_than_equal": ("zero or more", _CHANGE),
+}
 
 
 def _expected(details: Any) -> str:
     kind = details["type"]
     if kind == "literal_error":
-        words = str(details["ctx"]["expected"]).replace(" or ", ", ").split(", ")
+        words = _literals(details)
         return f"one of {', '.join(words)}" if len(words) > 1 else words[0]
     if kind == "too_short":
         return f"a list of at least {details['ctx']['min_length']}"
     if kind == "too_long":
         return f"a list of at most {details['ctx']['max_length']}"
-    return _EXPECTED.get(kind, str(details["msg"]))
+    return _WORDS[kind][0] if kind in _WORDS else str(details["msg"])
+
+
+def _literals(details: Any) -> list[str]:
+    # pydantic passes the allowed words as text only: "'a', 'b' or 'c'".
+    return str(details["ctx"]["expected"]).replace(" or ", ", ").split(", ")
 
 
 def _suggest_fix(details: Any, node: Node) -> str:
     kind = details["type"]
     if kind == "literal_error":
-        words = [word.strip("'") for word in str(details["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
+        words = [word.strip("'") for word in _literals(details)]
         close = find_similar(str(node.value), words, most=1) if node.kind == "scalar" else ()
         return f"did you mean {close[0]!r}?" if close else f"write for example {words[0]}"
     if kind == "string_type" and node.kind == "scalar" and node.value:
         return f'put quotes around it: "{node.value}"'
+    # "10" is a string in YAML; without the quotes it would be the number that is expected.
     if kind in ("int_type", "bool_type") and node.style in ("'", '"') and not isinstance(parse_scalar(node.value), str):
         return "write it without quotes"
-    return _FIXES.get(kind, "change the value, or remove the key")
-
-
-_FIXES: Mapping[str, str] = {
-    "list_type": "write each entry on its own line, starting with '- '",
-    "tuple_type": "write each entry on its own line, starting with '- '",
-    "union_tag_not_found": "write `name: value` lines below it",
-    "dataclass_type": "write `name: value` lines below it",
-    "dict_type": "write `name: value` lines below it",
-    "model_type": "write `name: value` lines below it",
-    "bool_type": "write true or false",
-    "int_type": "write for example 10",
-    "model_attributes_type": "write `name: value` lines below it",
-    "too_short": "add an entry, or remove the key",
-    "string_pattern_mismatch": "write a name",
-    "greater_than": "start at 1",
-}
+    if kind == "too_short":
+        return "add an entry, or remove the key"
+    return _WORDS[kind][1] if kind in _WORDS else _CHANGE
 
 
 def describe_node(node: Node) -> str:
@@ -283,9 +284,7 @@ def _described_shape(spec: type[Spec], loc: Iterable[str | int]) -> tuple[str, t
 
 
 def _schema_at(spec: type[Spec], loc: Iterable[str | int]) -> tuple[str, Mapping[str, Any]]:
-    if spec not in _SCHEMAS:
-        _SCHEMAS[spec] = build_schema(spec)
-    root = _SCHEMAS[spec]
+    root = _cached_schema(spec)
     name: str = spec.__name__
     at: Mapping[str, Any] = root
     for step in loc:
@@ -343,17 +342,18 @@ class _Schemas(GenerateJsonSchema):
 _REFERENCE: Mapping[str, str] = {"type": "string", "description": "name or id; name@3 pins version 3", "pattern": r"\S"}
 
 
-_ADAPTERS: dict[type[Spec], TypeAdapter[Any]] = {}
-_SCHEMAS: dict[type[Spec], dict[str, Any]] = {}
-
-
-def get_adapter(spec: type[Spec]) -> TypeAdapter[Any]:
+@cache
+def get_adapter(spec: Any) -> TypeAdapter[Any]:
     """Return the pydantic adapter of a spec."""
-    if spec not in _ADAPTERS:
-        _ADAPTERS[spec] = TypeAdapter(spec)
-    return _ADAPTERS[spec]
+    return TypeAdapter(spec)
 
 
 def build_schema(spec: type[Spec]) -> dict[str, Any]:
     """Return the JSON Schema of a spec."""
     return get_adapter(spec).json_schema(schema_generator=_Schemas)
+
+
+@cache
+def _cached_schema(spec: Any) -> dict[str, Any]:
+    # Only for reading: callers of `build_schema` change the schema they get.
+    return build_schema(spec)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal, get_args
 
-from weft.core.names import find_similar, format_list
+from weft.core.names import suggest
 from weft.errors import Diagnostic
 from weft.pipelines.model.scenario import normalize_scenario
 from weft.pipelines.model.values import OperationType
@@ -29,52 +29,42 @@ Kind = Literal["settings", "calendar", "datasource", "resolver", "dataset", "pro
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OPERATION_TYPES: tuple[str, ...] = get_args(OperationType)
 
+# At most nine digits: a version must fit a 32-bit column of the store.
 _PINNED = re.compile(r"(.*\S)@([1-9][0-9]{0,8})")
 _EXPRESSIONS = ("selector", "on", "expression", "when", "source_selector")
 _ALTERNATIVES = (("order", "seq"), ("parameters", "arguments"))
 """Keys of the alternative form of an operation, each with its canonical name."""
 
-REFUSED_KINDS: Mapping[str, str] = {
-    "filter": "use `delete` with the opposite selector, or a selector on the operations after it",
-    "where": "use `delete` with the opposite selector, or a selector on the operations after it",
-    "enrich": "use `update` with `joins`; a lookup of the dataset needs no join at all",
-    "join": "use `update` with `joins`: the columns are read as alias.column in its assignments",
-    "lookup": "declare the lookup in the dataset and read alias.column, or use `update` with `joins`",
-    "rollup": "use `aggregate`: it adds summary rows; a run for a quarter reads its months",
-    "group": "use `aggregate` with `group_by` and `aggregations`",
-    "summarize": "use `aggregate` with `group_by` and `aggregations`",
-    "add_column": "use `update`: an assignment to a new name adds the column",
-    "derive": "use `update`: an assignment to a new name adds the column",
-    "compute": "use `update`: an assignment to a new name adds the column",
-    "calculate": "use `update`: an assignment to a new name adds the column",
-    "map": "use `update` with one assignment for each column",
-    "transform": "use `update` with one assignment for each column",
-    "rename": "use `update` to set the new column; list it in `columns` of an output",
-    "load": "name the dataset as the input of the project; its resolver locates the data",
-    "read": "name the dataset as the input of the project; its resolver locates the data",
-    "select": "use `columns` of an output to pick columns, a selector to pick rows",
-    "project": "use `columns` of an output to pick columns",
-    "drop": "use `delete` for rows, `columns` of an output for columns",
-    "sort": "rows have no order; an output takes `order_by`",
-    "order": "rows have no order; an output takes `order_by`",
-    "union": "use `append`",
-    "concat": "use `append`",
-    "insert": "use `append`",
-    "merge": "use `append`, or an output with `mode: merge`",
-    "save": "use `output`",
-    "write": "use `output`",
-    "export": "use `output`",
-    "publish": "use `output` with `register_as_dataset`",
-    "remove": "use `delete`",
-    "set": "use `update`",
-}
+_OTHER_KINDS: tuple[tuple[str, str], ...] = (
+    ("filter where", "use `delete` with the opposite selector, or a selector on the operations after it"),
+    ("enrich", "use `update` with `joins`; a lookup of the dataset needs no join at all"),
+    ("join", "use `update` with `joins`: the columns are read as alias.column in its assignments"),
+    ("lookup", "declare the lookup in the dataset and read alias.column, or use `update` with `joins`"),
+    ("rollup", "use `aggregate`: it adds summary rows; a run for a quarter reads its months"),
+    ("group summarize", "use `aggregate` with `group_by` and `aggregations`"),
+    ("add_column derive compute calculate", "use `update`: an assignment to a new name adds the column"),
+    ("map transform", "use `update` with one assignment for each column"),
+    ("rename", "use `update` to set the new column; list it in `columns` of an output"),
+    ("load read", "name the dataset as the input of the project; its resolver locates the data"),
+    ("select", "use `columns` of an output to pick columns, a selector to pick rows"),
+    ("project", "use `columns` of an output to pick columns"),
+    ("drop", "use `delete` for rows, `columns` of an output for columns"),
+    ("sort order", "rows have no order; an output takes `order_by`"),
+    ("union concat insert", "use `append`"),
+    ("merge", "use `append`, or an output with `mode: merge`"),
+    ("save write export", "use `output`"),
+    ("publish", "use `output` with `register_as_dataset`"),
+    ("remove", "use `delete`"),
+    ("set", "use `update`"),
+)
+REFUSED_KINDS: Mapping[str, str] = {kind: help for kinds, help in _OTHER_KINDS for kind in kinds.split()}
 """What to write instead of an operation type that other tools have."""
 
 REFUSED_KEYS: Mapping[str, str] = {
     "function": "write the aggregate as an expression: `expression: SUM(orders.amount)`",
     "output_column": "write `column: ...` beside the `expression`",
     "destinations": "an output has one `destination`: write one output for each",
-    "transient": "there is no transient location: an output without `register_as_dataset` is the nearest",
+    "transient": "write an output without `register_as_dataset`: its rows do not become a dataset",
     "join_type": "a runtime join is a left join; a selector or a delete drops rows without a match",
     "how": "a runtime join is a left join; a selector or a delete drops rows without a match",
     "filter": "write `selector: ...` with the rows to act on",
@@ -93,13 +83,12 @@ def unwrap_root(root: Node, kind: Kind, findings: list[Diagnostic]) -> Node:
         _report_other_kind(root, kind, findings)
         return root
     if not inner.is_mapping:
+        # The flat form: `project: gl_reporting` at the top, with the other keys beside it.
         return root.rename(kind, "name")
     for item in root.pairs():
         if item.name != kind:
-            message, help = (
-                f"unexpected key {item.name!r} next to '{kind}:'",
-                f"indent it below '{kind}:', or remove it",
-            )
+            message = f"unexpected key {item.name!r} next to '{kind}:'"
+            help = f"indent it below '{kind}:', or remove it"
             findings.append(Diagnostic("W1002", message, help=help, at=item.key.place()))
     return inner
 
@@ -125,6 +114,7 @@ def _expand_project(node: Node, findings: list[Diagnostic]) -> Node:
 
 
 def _expand_operation(node: Node, findings: list[Diagnostic]) -> Node:
+    # Noted before the keys are renamed: only the alternative form may leave the name out.
     is_alternative = any(node.get(other) is not None for other, _ in _ALTERNATIVES)
     for other, ours in _ALTERNATIVES:
         node = _choose_key(node, other, ours, findings)
@@ -180,18 +170,13 @@ def _set_name(node: Node, *, is_alternative: bool) -> Node:
 def is_known_type(node: Node, findings: list[Diagnostic]) -> bool:
     """Whether the type of an operation is one of the five; report what to write instead."""
     type_node = node.get("type")
+    # A missing type, or one that is not a string, is reported by pydantic with the keys of an operation.
     if type_node is None or type_node.kind != "scalar" or not isinstance(to_python(type_node), str):
         return True
     if type_node.value in OPERATION_TYPES:
         return True
     name = type_node.value.strip().lower()
-    close = find_similar(name, OPERATION_TYPES, most=1)
-    if name in REFUSED_KINDS:
-        help = REFUSED_KINDS[name]
-    elif close:
-        help = f"did you mean {close[0]!r}?"
-    else:
-        help = f"the types are {format_list(OPERATION_TYPES)}"
+    help = REFUSED_KINDS.get(name) or suggest(name, OPERATION_TYPES, "the types are", most=1)
     message = f"unknown operation type {type_node.value!r}"
     findings.append(Diagnostic("W1005", message, help=help, at=type_node.place()))
     return False
@@ -240,11 +225,13 @@ def _expand_resolver(node: Node, findings: list[Diagnostic]) -> Node:
 
 
 def _expand_calendar(node: Node, findings: list[Diagnostic]) -> Node:
+    # The identifier of a year is written as 2026, which YAML reads as a number.
     node = _change_each(node, "periods", lambda period: period.map_values(as_text, "identifier", "parent"))
     return _expand_reference(node, "name", "id", None, findings) if node.get("name") is None else node
 
 
 def _expand_settings(node: Node, findings: list[Diagnostic]) -> Node:  # noqa: ARG001  # one signature for every kind
+    # Settings of Spark are strings, also `spark.sql.shuffle.partitions: 8`.
     return _change(node, "spark", lambda spark: _change(spark, "conf", lambda conf: conf.map_values(as_text)))
 
 
