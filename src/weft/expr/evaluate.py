@@ -86,12 +86,12 @@ class _Evaluation:
 
     def logic(self, typed: Typed) -> bool | None:
         """Return AND or OR of the operands: one FALSE or one TRUE decides, otherwise a NULL makes it NULL."""
-        decisive: bool = typed.op == "or"
+        decisive = typed.op == "or"
         unknown = False
         for arg in typed.args:
             value = self.value(arg)
             if value is decisive:
-                return decisive
+                return bool(value)
             unknown = unknown or value is None
         return None if unknown else not decisive
 

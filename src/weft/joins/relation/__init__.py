@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+from pyspark.sql import DataFrame, SparkSession
 
 from weft.errors import ArgumentError
 from weft.expr.spark.frames import require_dataframe, schema_of
@@ -15,15 +18,8 @@ from weft.joins.relation.natural import NaturalJoins
 from weft.joins.relation.temporal import TemporalJoins
 from weft.joins.spec.asof import AsofOrder
 from weft.joins.spec.join import JoinSpec
+from weft.joins.spec.predicates import JoinPredicate
 from weft.joins.spec.values import check_choice
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from weft.joins.spec.predicates import JoinPredicate
-
 
 ShimHow = Literal["inner", "left", "right", "full", "semi", "anti"]
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import Any, Self, cast, overload
 
 from weft.core.names import canonical_name
 from weft.errors import ArgumentError
 from weft.joins.relation.arguments import copy_signature, refuse_keywords, warn_caller
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
+from weft.joins.spark.stats import MatchStats
 from weft.joins.spec.asof import TemporalSpec
-from weft.joins.spec.join import JoinSpec, check_key_pairs
+from weft.joins.spec.join import JoinSpec, Keys, check_key_pairs
 from weft.joins.spec.predicates import JoinPredicate
-
-if TYPE_CHECKING:
-    from weft.joins.spark.stats import MatchStats
-    from weft.joins.spec.join import Keys
-    from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.values import How
-
+from weft.joins.spec.projection import JoinProjection
+from weft.joins.spec.values import How
 
 REMOVED_IN = "0.3"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from weft.core.names import parse_name
 from weft.errors import ArgumentError, JoinKeyWarning
@@ -20,11 +20,9 @@ from weft.joins.spark.facts import read_session_facts
 from weft.joins.spark.stats import fan_out
 from weft.joins.spark.streams import is_stream_join, stream_choice
 from weft.joins.spec.join import FROM_KWARGS, JoinSpec, Keys, check_predicates
-
-if TYPE_CHECKING:
-    from weft.joins.spec.predicates import JoinPredicate
-    from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.values import How, Relationship, Unmatched
+from weft.joins.spec.predicates import JoinPredicate
+from weft.joins.spec.projection import JoinProjection
+from weft.joins.spec.values import How, Relationship, Unmatched
 
 
 def explain_join(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from weft.errors import ArgumentError
 from weft.expr.spark.frames import check_one_session
 from weft.joins.choose import choose
-from weft.joins.facts import UNKNOWN, SessionFacts
+from weft.joins.facts import UNKNOWN, Facts, SessionFacts
 from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.resolve.join import Inference, resolve_join
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
@@ -19,11 +19,7 @@ from weft.joins.spark.stats import MatchStats
 from weft.joins.spark.streams import NullTime, check_promises, check_static_side, is_stream_join, stream_choice
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.projection import JoinProjection
-from weft.joins.spec.values import Statistics, check_choice
-
-if TYPE_CHECKING:
-    from weft.joins.facts import Facts
-    from weft.joins.spec.values import How
+from weft.joins.spec.values import How, Statistics, check_choice
 
 R = TypeVar("R", bound=Frame)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 from weft.core.findings import ErrorCollector
 from weft.errors import JoinKeyWarning, WeftError
@@ -12,14 +12,12 @@ from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
 from weft.joins.resolve.join import Inference, check_conditions
 from weft.joins.resolve.natural import NaturalKeys, infer_natural_keys
+from weft.joins.spark.stats import MatchStats
 from weft.joins.spec.asof import AsofOrder, check_column_names
 from weft.joins.spec.join import JoinSpec, Keys, check_predicates, read_alias_pairs
-
-if TYPE_CHECKING:
-    from weft.joins.spark.stats import MatchStats
-    from weft.joins.spec.predicates import JoinPredicate
-    from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.values import How, Relationship, Unmatched
+from weft.joins.spec.predicates import JoinPredicate
+from weft.joins.spec.projection import JoinProjection
+from weft.joins.spec.values import How, Relationship, Unmatched
 
 DEFAULTS: Mapping[str, Any] = {
     "strict": True,

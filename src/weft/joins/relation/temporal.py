@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from weft.core.findings import ErrorCollector
 from weft.errors import ArgumentError, AsofOrderWarning, JoinKeyWarning, JoinSpecError, WeftError
 from weft.expr.spark.frames import check_one_session
-from weft.joins.explain import explain_several
+from weft.joins.explain import JoinExplanation, explain_several
 from weft.joins.relation.arguments import check_arguments, refuse_keywords, warn_caller
 from weft.joins.relation.foreign import check_foreign, missing_order
 from weft.joins.relation.frame import Frame, JoinLineage
@@ -17,23 +17,16 @@ from weft.joins.relation.joining import check_relation, join_frames, resolve_pro
 from weft.joins.relation.natural import PARAMETERS, infer
 from weft.joins.resolve.join import Inference, check_conditions
 from weft.joins.resolve.natural import NaturalKeys
-from weft.joins.several import choose_several, resolve_several
+from weft.joins.several import Part, choose_several, resolve_several
 from weft.joins.spark.asof_several import lower_several
-from weft.joins.spark.streams import check_promises, check_static_side
-from weft.joins.spec.asof import AsofOrder, AsofSpec, TemporalSpec
+from weft.joins.spark.stats import MatchStats
+from weft.joins.spark.streams import NullTime, check_promises, check_static_side
+from weft.joins.spec.asof import AsofHow, AsofOrder, AsofSpec, TemporalSpec
 from weft.joins.spec.join import Keys, read_alias_pairs
+from weft.joins.spec.predicates import JoinPredicate
+from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
-from weft.joins.spec.values import OrderCheck, Statistics, check_choice
-
-if TYPE_CHECKING:
-    from weft.joins.explain import JoinExplanation
-    from weft.joins.several import Part
-    from weft.joins.spark.stats import MatchStats
-    from weft.joins.spark.streams import NullTime
-    from weft.joins.spec.asof import AsofHow
-    from weft.joins.spec.predicates import JoinPredicate
-    from weft.joins.spec.projection import JoinProjection
-    from weft.joins.spec.values import Direction, Distance, NearestTie, Unmatched
+from weft.joins.spec.values import Direction, Distance, NearestTie, OrderCheck, Statistics, Unmatched, check_choice
 
 ASOF_PARAMETERS = (
     "order", "direction", "tolerance", "how", "allow_exact_matches", "nearest_tie", "tie_break",

@@ -34,21 +34,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from weft.core.names import LEFT, RIGHT, internal_name
+from pyspark.sql import Column, DataFrame
+
+from weft.core.names import RIGHT, internal_name
 from weft.expr.spark.types import to_spark
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.chosen import CHOSEN, can_match, finish, pack_right
 from weft.joins.spark.order import Axis, tie_slots
-from weft.joins.spark.sides import Sides
+from weft.joins.spark.sides import Functions, Sides
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from weft.joins.spark.sides import Functions
-
-_TIME, _USABLE, _FOUND, _ORDER = "__weft_time", "__weft_usable", "__weft_found", "__weft_order"
+_TIME, _USABLE, _PACKED, _ORDER = "__weft_time", "__weft_usable", "__weft_packed", "__weft_order"
 _TIMES, _ROWS, _COUNT, _PLACE = "__weft_times", "__weft_rows", "__weft_count", "__weft_place"
 _BACK, _AHEAD = "__weft_back", "__weft_ahead"
 _HALVINGS = 26  # 2^26 values, each with a row of its own, are more than a row of Spark holds
@@ -73,8 +69,7 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     met = count_before(F, met, _COUNT, values=_TIMES, at=_TIME, inclusive=inclusive)
     met = _placed(sides, match, met)
     chosen = F.get(F.col(_ROWS), F.col(_PLACE)).alias(CHOSEN)
-    lefts = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]
-    return finish(met.select(*lefts, chosen), sides, match)
+    return finish(met.select(*sides.names("left"), chosen), sides, match)
 
 
 def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
@@ -83,8 +78,8 @@ def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
     names = key_names(len(sides.join.keys))
     keys = [sides.right_column(k.right, k.dtype).alias(n) for n, k in zip(names, sides.join.keys, strict=True)]
     row = F.struct(Axis.of(sides, match).right.alias("time"), pack_right(sides).alias("row"))
-    rows = sides.right.filter(can_match(sides, match, "right")).select(*keys, row.alias(_FOUND))
-    found = rows.groupBy(*names).agg(F.collect_list(_FOUND).alias(_FOUND))
+    rows = sides.right.filter(can_match(sides, match, "right")).select(*keys, row.alias(_PACKED))
+    grouped = rows.groupBy(*names).agg(F.collect_list(_PACKED).alias(_PACKED))
     ties = [s.index for s in tie_slots(sides.join, match)]
 
     def sortable(one: Column, at: Column) -> Column:
@@ -95,12 +90,13 @@ def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
         following = F.get(F.col(_ORDER), at + F.lit(1))["time"]
         return F.coalesce(following > one["time"], F.lit(True))
 
-    found = found.withColumn(_ORDER, F.sort_array(F.transform(_FOUND, sortable)))
-    found = found.withColumn(_ORDER, F.filter(_ORDER, is_last))
-    return found.select(
+    # Only times, ties and the place of a row are sorted: a row may have columns without an order.
+    grouped = grouped.withColumn(_ORDER, F.sort_array(F.transform(_PACKED, sortable)))
+    grouped = grouped.withColumn(_ORDER, F.filter(_ORDER, is_last))
+    return grouped.select(
         *names,
         F.transform(_ORDER, lambda one: one["time"]).alias(_TIMES),
-        F.transform(_ORDER, lambda one: _needed(sides, match, F.get(F.col(_FOUND), one["at"])["row"])).alias(_ROWS),
+        F.transform(_ORDER, lambda one: _needed(sides, match, F.get(F.col(_PACKED), one["at"])["row"])).alias(_ROWS),
     )
 
 
@@ -108,12 +104,11 @@ def _needed(sides: Sides, match: AsOf, row: Column) -> Column:
     """Return a right row with NULL in the columns that the result does not use."""
     F = sides.F
     used = {c.right for c in sides.join.output} | {match.tombstone, match.until}
+    columns = zip(sides.names("right"), sides.join.right.fields, strict=True)
     return F.struct(
         *(
-            (row[internal_name(RIGHT, i)] if i in used else F.lit(None).cast(to_spark(f.dtype))).alias(
-                internal_name(RIGHT, i)
-            )
-            for i, f in enumerate(sides.join.right.fields)
+            (row[name] if i in used else F.lit(None).cast(to_spark(field.dtype))).alias(name)
+            for i, (name, field) in enumerate(columns)
         )
     )
 
@@ -183,6 +178,6 @@ def count_before(F: Functions, frame: DataFrame, name: str, *, values: str, at: 
         further = F.call_function("if", before, count.bitwiseOR(F.lit(1 << bit)), count)
         frame = frame.withColumn(name, further)
         count = F.col(name)
-    # Spark pushes filters below projections and expands the columns they name: 2^26 copies of the first
+    # Spark pushes filters below projections and expands the columns that they name: 2^26 copies of the first
     # step.  It pushes nothing below a non-deterministic projection.
     return frame.withColumn(name, F.call_function("if", F.spark_partition_id() >= F.lit(0), count, F.lit(0)))

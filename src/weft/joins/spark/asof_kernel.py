@@ -21,10 +21,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Context
 from decimal import Decimal as Number
-from typing import TYPE_CHECKING, cast
+from typing import cast
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
 
 from weft.core.names import LEFT, RIGHT, internal_name
-from weft.core.types import BOOLEAN, DATE, LONG, Array, Decimal, DType, Field, Schema, Struct
+from weft.core.types import BOOLEAN, DATE, LONG, Array, Decimal, DType, Field, Struct
 from weft.expr.spark.types import to_spark
 from weft.joins.resolve.axis import Axis as Line
 from weft.joins.resolve.predicates import split_conditions
@@ -32,12 +35,8 @@ from weft.joins.resolve.resolved import AsOf, ResolvedKey, Side, Slot, order_ind
 from weft.joins.spark import asof_result, asof_search
 from weft.joins.spark.chosen import can_match, is_over
 from weft.joins.spark.order import Axis, tie_slots
-from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides, balanced_group
+from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides, balanced_group, count_partitions
 from weft.joins.spark.workers import ship_by_value
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 _GROUP, _TIME, _KEY, _USABLE = "__weft_group", "__weft_time", "__weft_key", "__weft_usable"
 _FARTHEST = (1 << 64) - 1
@@ -144,14 +143,11 @@ def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
     frame = sides.left if ours else sides.right.filter(usable)
     keys = [_key_column(sides, side, key) for key in sides.join.keys]
     hashed = sides.spread(keys)
-    if ours:  # rows that cannot match are spread by their values: NULL keys would be one group
-        hashed = F.when(usable, hashed).otherwise(
-            F.xxhash64(*(sides.left_column(i) for i in _hashable(sides.join.left)))
-        )
+    if ours:
+        hashed = F.when(usable, hashed).otherwise(sides.hash_left_row())
     axis = Axis.of(sides, match)
-    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     return frame.select(
-        balanced_group(F, hashed, partitions).alias(_GROUP),
+        balanced_group(F, hashed, count_partitions(frame)).alias(_GROUP),
         _time_column(sides, axis, axis.left if ours else axis.right).alias(_TIME),
         *(key.alias(f"{_KEY}{n}") for n, key in enumerate(keys[: len(_compared(sides))])),
         *(sides.column(Slot(side, i)) for i in (layout.left_sent if ours else layout.right_sent)),
@@ -159,12 +155,8 @@ def _sent(sides: Sides, match: AsOf, side: Side, layout: _Layout) -> DataFrame:
     )
 
 
-def _hashable(schema: Schema) -> list[int]:
-    """Return the columns that xxhash64 accepts; it does not accept maps and variants."""
-    return [i for i, f in enumerate(schema.fields) if f.dtype.is_orderable] or [0]
-
-
 def _key_column(sides: Sides, side: Side, key: ResolvedKey) -> Column:
+    """Return a key with one bit pattern for each value: the kernel and the hash compare bits, Spark compares values."""
     F = sides.F
     column = sides.column_of(side, key.index(side), key.dtype)
     if not key.dtype.is_fraction:
@@ -190,9 +182,8 @@ def _tolerance(match: AsOf, dtype: DType) -> int | None:
     if match.tolerance is None:
         return None
     scale = dtype.scale if isinstance(dtype, Decimal) else 0
-    steps = Number(
-        Line(dtype if isinstance(dtype, Decimal) or dtype == DATE else LONG).steps(match.tolerance, up=False)
-    )
+    line = Line(dtype if isinstance(dtype, Decimal) or dtype == DATE else LONG)
+    steps = Number(line.steps(match.tolerance, up=False))
     return min(int(steps.scaleb(scale, _ROOMY)), _FARTHEST)
 
 

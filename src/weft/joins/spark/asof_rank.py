@@ -17,16 +17,14 @@ other plan can test a predicate over both sides before the choice.
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from weft.core.names import LEFT, RIGHT, internal_name
+from pyspark.sql import Column, DataFrame
+
+from weft.core.names import RIGHT, internal_name
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.chosen import CHOSEN, can_match, finish, pack_left, pack_right
 from weft.joins.spark.order import Axis, is_known_in_time, tie_slots
-from weft.joins.spark.sides import Sides
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from weft.joins.spark.sides import Sides, rank
 
 _ROW = "__weft_row"
 _CANDIDATE = "__weft_candidate"
@@ -40,12 +38,13 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     reach = [sides.condition(), Axis.of(sides, match).in_reach(), is_known_in_time(sides, match)]
     reach.append(can_match(sides, match, "left"))
     pairs = numbered.join(candidates, reduce(lambda a, b: a & b, (c for c in reach if c is not None)), "left_outer")
-    found = F.col(_CANDIDATE).isNotNull()
+    # A marker, because every column of a candidate may be NULL.
+    matches = F.col(_CANDIDATE).isNotNull()
     pairs = pairs.select(
         _ROW,
         pack_left(sides).alias("l"),
-        F.when(found, pack_right(sides)).alias("r"),
-        F.when(found, _rank(sides, match)).alias("b"),
+        F.when(matches, pack_right(sides)).alias("r"),
+        F.when(matches, _rank(sides, match)).alias("b"),
     )
     best = {i: _nearest_value(sides, i) for i in match.skip_nulls}
     grouped = pairs.groupBy(_ROW).agg(
@@ -56,13 +55,12 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     chosen = F.col(CHOSEN)
     for i in best:
         chosen = F.when(chosen.isNotNull(), chosen.withField(internal_name(RIGHT, i), F.col(f"s{i}")))
-    lefts = [
-        F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i)) for i in range(len(sides.join.left))
-    ]
+    lefts = [F.col("l").getField(name).alias(name) for name in sides.names("left")]
     return finish(grouped.select(*lefts, chosen.alias(CHOSEN)), sides, match)
 
 
 def _nearest_value(sides: Sides, index: int) -> Column:
+    """Return the value of a column of `skip_nulls`: that of the best candidate that has one."""
     F = sides.F
     value = F.col("r").getField(internal_name(RIGHT, index))
     return F.max_by(value, F.when(value.isNotNull(), F.col("b")))
@@ -75,11 +73,11 @@ def _rank(sides: Sides, match: AsOf) -> Column:
     left, right = axis.left, axis.right
     parts = axis.nearness(left, right)
     if match.direction == "backward":
-        parts.append(right)  # settles infinitely far values; others are nearer or not already
+        parts.append(right)  # decides between infinitely far values; others differ in nearness already
     else:
         earlier = right <= left
         parts.append(earlier if match.nearest_tie == "backward" else ~earlier)
         if axis.dtype.is_fraction:
             parts.append(~F.isnan(right))
     parts.extend(sides.column(slot) for slot in tie_slots(sides.join, match))
-    return F.struct(*(p.alias(f"p{i}") for i, p in enumerate(parts)))
+    return rank(F, parts)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 
 class Search(NamedTuple):
-    """Everything a worker needs to know; column numbers are positions in the tables it gets."""
+    """The parameters of a search; columns are positions in the tables that the worker receives."""
 
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
@@ -44,40 +44,41 @@ class Search(NamedTuple):
     piece: int
 
 
-def build_result(search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]) -> pa.Table:
+def build_result(search: Search, left: pa.Table, right: pa.Table, matches: Any, skipped: dict[int, Any]) -> pa.Table:
     """Return the joined rows in record batches of bounded size, folded where they are many times the input."""
+    # An upper bound first, which needs no size of each left row: most results are small.
     sizes = {i: measure_sizes(right.column(i)) for i in search.right_out}
     most = sum(int(size.max(initial=0)) for size in sizes.values()) * len(left) + left.nbytes
     if most <= search.piece:
-        return pa.Table.from_batches([_rows(search, left, right, found, skipped)])
+        return pa.Table.from_batches([_rows(search, left, right, matches, skipped)])
     theirs = np.zeros(len(left), dtype=np.int64)
     for i, size in sizes.items():
-        rows = skipped.get(i, found)
+        rows = skipped.get(i, matches)
         theirs += np.where(rows >= 0, size[rows], 0) if len(size) else 0
     ours = sum((measure_sizes(column) for column in left.columns), np.zeros(len(left), dtype=np.int64))
     if int(theirs.sum()) + int(ours.sum()) > search.whole:
-        return _folded(search, left, right, found, skipped, ours, theirs)
-    whole = _rows(search, left, right, found, skipped)
+        return _folded(search, left, right, matches, skipped, ours, theirs)
+    whole = _rows(search, left, right, matches, skipped)
     ends = _ends(ours + theirs, search.piece)
     return pa.Table.from_batches([whole.slice(a, b - a) for a, b in zip([0, *ends], ends, strict=False)])
 
 
-def _rows(search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any]) -> pa.RecordBatch:
+def _rows(search: Search, left: pa.Table, right: pa.Table, matches: Any, skipped: dict[int, Any]) -> pa.RecordBatch:
     """Return a row for each left row."""
     columns = [cast_to_utc(_one_array(column)) for column in left.columns]
     many = _many_type(columns)
     return pa.record_batch(
-        [*columns, *_taken(search, right, found, skipped), pa.nulls(len(left), many)], list(search.names)
+        [*columns, *_taken(search, right, matches, skipped), pa.nulls(len(left), many)], list(search.names)
     )
 
 
-def _taken(search: Search, right: pa.Table, found: Any, skipped: dict[int, Any]) -> list[Any]:
+def _taken(search: Search, right: pa.Table, matches: Any, skipped: dict[int, Any]) -> list[Any]:
     """Return the right columns of the rows that were chosen, and whether there is one."""
     columns = []
     for i in search.right_out:
-        rows = skipped.get(i, found)
+        rows = skipped.get(i, matches)
         columns.append(cast_to_utc(_one_array(right.column(i).take(pa.array(rows, mask=rows < 0)))))
-    return [*columns, pa.array(found >= 0)]
+    return [*columns, pa.array(matches >= 0)]
 
 
 def _many_type(columns: list[Any]) -> Any:
@@ -85,14 +86,14 @@ def _many_type(columns: list[Any]) -> Any:
 
 
 def _folded(
-    search: Search, left: pa.Table, right: pa.Table, found: Any, skipped: dict[int, Any], ours: Any, theirs: Any
+    search: Search, left: pa.Table, right: pa.Table, matches: Any, skipped: dict[int, Any], ours: Any, theirs: Any
 ) -> pa.Table:
     """Return each choice of right values once for every list of left rows that it was made for.
 
     A list has about as many bytes as the right values beside it, or a piece: so all right values
     together have at most the bytes of both sides.
     """
-    choices = [found, *skipped.values()]
+    choices = [matches, *skipped.values()]
     order = np.lexsort(choices)
     same = np.ones(len(order) - 1, dtype=bool)
     for rows in choices:
@@ -117,7 +118,7 @@ def _folded(
             pa.StructArray.from_arrays(columns, fields=list(many.value_type)),
             type=many,
         )
-        taken = _taken(search, right, found[heads[a:b]], {i: rows[heads[a:b]] for i, rows in skipped.items()})
+        taken = _taken(search, right, matches[heads[a:b]], {i: rows[heads[a:b]] for i, rows in skipped.items()})
         nothing = [pa.nulls(b - a, column.type) for column in columns]
         batches.append(pa.record_batch([*nothing, *taken, lists], list(search.names)))
     return pa.Table.from_batches(batches)
@@ -162,20 +163,20 @@ def _has_length(kind: Any) -> bool:
 
 
 def _one_array(column: Any) -> Any:
-    """Return a column as one array; it has the bytes of one, or it would have been cut."""
+    """Return a column as one array; a result has too few bytes for the 32-bit offsets of one to overflow."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def cast_to_utc(column: Any) -> Any:
-    """Return instants under the zone that Spark wants them back in; they come under the session's."""
+    """Return timestamps in UTC: Spark sends them in the session's zone and expects them in UTC."""
     wanted = _utc_type(column.type)
     return column if wanted == column.type else column.cast(wanted)
 
 
 def _utc_type(kind: Any) -> Any:
-    """Return an Arrow type with UTC as the zone of every instant in it."""
+    """Return an Arrow type with UTC as the zone of every timestamp in it."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
     if pa.types.is_list(kind):

@@ -50,22 +50,23 @@ def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
     usable = _usable(search, left)
     left_codes, right_codes = _codes(search, left, right)
     left_times, right_times = (numbers(left.column(search.left_time)), numbers(right.column(search.right_time)))
-    found = _search(search, left_codes, left_times, right_codes, right_times, right)
-    found[~usable] = -1
+    matches = _search(search, left_codes, left_times, right_codes, right_times, right)
+    matches[~usable] = -1
     skipped = {}
     for column in search.skip_nulls:
-        told = np.flatnonzero(right.column(column).is_valid().to_numpy())
-        some = _search(search, left_codes, left_times, right_codes[told], right_times[told], right.take(pa.array(told)))
-        skipped[column] = np.where((some >= 0) & (found >= 0), told[some] if len(told) else -1, -1)
+        # A search of its own among the rows with a value; a left row without a match gets no value either.
+        rows = np.flatnonzero(right.column(column).is_valid().to_numpy())
+        some = _search(search, left_codes, left_times, right_codes[rows], right_times[rows], right.take(pa.array(rows)))
+        skipped[column] = np.where((some >= 0) & (matches >= 0), rows[some] if len(rows) else -1, -1)
     if not search.keep_unmatched:
-        kept = np.flatnonzero(found >= 0)
-        left, found = left.take(pa.array(kept)), found[kept]
+        kept = np.flatnonzero(matches >= 0)
+        left, matches = left.take(pa.array(kept)), matches[kept]
         skipped = {c: rows[kept] for c, rows in skipped.items()}
-    return build_result(search, left.select(list(search.left_out)), right, found, skipped)
+    return build_result(search, left.select(list(search.left_out)), right, matches, skipped)
 
 
 def _usable(search: Search, left: pa.Table) -> Any:
-    """Return which left rows can match at all: told by a column, or to be seen in their NULLs."""
+    """Return which left rows can match at all: a column of flags if it was sent, otherwise those without NULLs."""
     if search.usable is not None:
         return left.column(search.usable).to_numpy()
     needed = [search.left_time, *(() if search.nulls_equal else search.left_keys)]
@@ -88,7 +89,7 @@ def _codes(search: Search, left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         count = len(encoded.dictionary) + 1
         total, most = total * count + codes, most * count
-        if most > max(count, _MANY):  # leave a time its room beside the number
+        if most > max(count, _MANY):  # `_packed` puts a time beside the number in 64 bits
             again = pa.array(total).dictionary_encode()
             total, most = again.indices.to_numpy().astype(np.int64), len(again.dictionary)
     return total[:rows], total[rows:]
@@ -110,6 +111,7 @@ def _ordered_bits(array: Any) -> Any:
     """Return doubles as integers that sort alike: -0.0 is 0.0 and NaN is above all."""
     values = array.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
     values = np.where(np.isnan(values), np.nan, values)
+    # Negative doubles sort in reverse by their bits, so all bits but the sign are flipped.
     bits = values.view(np.int64)
     ordered = np.where(bits < 0, ~bits ^ np.int64(-(2**63)), bits)
     return np.where(np.asarray(array.is_null()), np.iinfo(np.int64).min, ordered)
@@ -121,25 +123,27 @@ def _search(search: Search, lk: Any, lt: Any, rk: Any, rt: Any, right: pa.Table)
         return np.full(len(lk), -1, dtype=np.int64)
     order, sorted_keys, wanted = _packed(lk, lt, rk, rt)
     order = _ties_settled(search, order, sorted_keys, right)
-    asked = np.argsort(wanted)  # neighbours are found in neighbouring places, which the cache rewards
-    back = _backward(search, sorted_keys, wanted[asked]) if search.backward else None
-    ahead = _forward(search, sorted_keys, wanted[asked]) if search.forward else None
-    back = None if back is None else _in_reach(search, _put_back(back, asked), order, lk, lt, rk, rt)
-    ahead = None if ahead is None else _in_reach(search, _put_back(ahead, asked), order, lk, lt, rk, rt)
+    # Sorted left rows read neighbouring places of the array, which are in the cache of the processor.
+    by_value = np.argsort(wanted)
+    back = _backward(search, sorted_keys, wanted[by_value]) if search.backward else None
+    ahead = _forward(search, sorted_keys, wanted[by_value]) if search.forward else None
+    back = None if back is None else _in_reach(search, _unsorted(back, by_value), order, lk, lt, rk, rt)
+    ahead = None if ahead is None else _in_reach(search, _unsorted(ahead, by_value), order, lk, lt, rk, rt)
     if back is None or ahead is None:
         return back if ahead is None else ahead
     return _nearer(search, back, ahead, lt, rt)
 
 
-def _put_back(places: Any, asked: Any) -> Any:
-    """Return places in the order of the left rows again."""
-    found = np.empty_like(places)
-    found[asked] = places
-    return found
+def _unsorted(places: Any, order: Any) -> Any:
+    """Return places in the original order of the left rows."""
+    unsorted = np.empty_like(places)
+    unsorted[order] = places
+    return unsorted
 
 
 def _packed(lk: Any, lt: Any, rk: Any, rt: Any) -> tuple[Any, Any, Any]:
     """Return the order of right rows, their sorted (key, time) numbers, and those of left rows."""
+    # Python integers: the span of two 64-bit times may not fit one.
     low = min(int(lt.min()), int(rt.min()))
     span = max(int(lt.max()), int(rt.max())) - low
     keys = max(int(lk.max()), int(rk.max())) + 1

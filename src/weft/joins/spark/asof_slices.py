@@ -26,28 +26,23 @@ The kernel or union plan joins the slices, with the slice as one more key.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
 
 from weft.core.names import LEFT, RIGHT, internal_name
 from weft.core.types import INTEGER, Field, Schema
 from weft.expr.spark.frames import window_of
 from weft.joins.choose import ASOF
+from weft.joins.facts import Facts
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, Side
 from weft.joins.spark import asof_kernel, asof_union
 from weft.joins.spark.chosen import pack_right
 from weft.joins.spark.heavy_keys import CARRIED, CUTS, KEY, Survey
 from weft.joins.spark.order import tie_slots
-from weft.joins.spark.sides import Sides
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import Column, DataFrame
-
-    from weft.joins.facts import Facts
-
+from weft.joins.spark.sides import Sides, rank
 
 _BASE = "__weft_cut_base"
 SLICE, LAST = "__weft_slice", "__weft_last_slice"
@@ -125,14 +120,8 @@ def begins_a_slice(match: AsOf, side: Side) -> bool:
     return after if side == "right" or match.allow_exact else not after
 
 
-_KEY, _AT, _END, _FROM, _TO, _ROW = (
-    "__weft_end_key",
-    "__weft_end_slice",
-    "__weft_end",
-    "__weft_from",
-    "__weft_to",
-    "__weft_carried",
-)
+_KEY, _AT, _END = "__weft_end_key", "__weft_end_slice", "__weft_end"
+_FROM, _TO, _ROW = "__weft_from", "__weft_to", "__weft_carried"
 INNER: tuple[tuple[str, Callable[[Sides, AsOf], DataFrame]], ...] = (
     ("kernel", asof_kernel.lower),
     ("union", asof_union.lower),
@@ -154,10 +143,10 @@ def lower(sides: Sides, match: AsOf, facts: Facts | None = None, *, kernel: bool
 def sliced_sides(sides: Sides, match: AsOf, facts: Facts | None = None) -> Sides:
     """Return the sides with the slice as one more key, and with the carried rows."""
     F, survey = sides.F, Survey.of(sides, match)
+    # Facts went through Python: key values that do not survive that are sampled again inside the plan.
     known = facts if facts is not None and survey.can_be_sent() else None
     slicing = Slicing(survey, survey.table() if known is None else survey.table_of(known))
-    lefts = [internal_name(LEFT, i) for i in range(len(sides.join.left))]
-    rights = [internal_name(RIGHT, i) for i in range(len(sides.join.right))]
+    lefts, rights = sides.names("left"), sides.names("right")
     right = slicing.whole("right").select(*rights, F.col(SLICE).alias(internal_name(RIGHT, len(rights))))
     if known is None or any(key.carried for key in known.heavy):
         right = right.unionAll(_carried(slicing))
@@ -210,12 +199,12 @@ def _carried(slicing: Slicing) -> DataFrame:
     here = reduce(lambda a, b: a | b, at_end.values())
     same = slicing.equal("right", _KEY) & (F.col(SLICE) == F.col(_AT)) & here
     ties = [sides.column(s) for s in tie_slots(sides.join, survey.match)] or [F.lit(0)]
-    rank = F.struct(*(t.alias(f"p{n}") for n, t in enumerate(ties)))
+    best = rank(F, ties)
     picked = (
         heavy.join(F.broadcast(ends), same)
         .groupBy(*_end_keys(survey), F.col(_AT))
         .agg(
-            *(F.max_by(pack_right(sides), F.when(hit, rank)).alias(lane.named(_ROW)) for lane, hit in at_end.items()),
+            *(F.max_by(pack_right(sides), F.when(hit, best)).alias(lane.named(_ROW)) for lane, hit in at_end.items()),
             *(F.any_value(lane.named(p)).alias(lane.named(p)) for lane in lanes for p in (_FROM, _TO)),
         )
     )
@@ -223,9 +212,10 @@ def _carried(slicing: Slicing) -> DataFrame:
     carried = picked.select(F.explode(copies).alias("lane")).select(
         F.col("lane.row").alias("row"), F.explode("lane.slices").alias(SLICE)
     )
-    fields = [F.col("row").getField(internal_name(RIGHT, i)) for i in range(len(sides.join.right))]
-    names = [*(internal_name(RIGHT, i) for i in range(len(fields))), internal_name(RIGHT, len(fields))]
-    return carried.filter(F.col("row").isNotNull()).select(*fields, F.col(SLICE)).toDF(*names)
+    names = sides.names("right")
+    fields = [F.col("row").getField(name).alias(name) for name in names]
+    number = F.col(SLICE).alias(internal_name(RIGHT, len(names)))
+    return carried.filter(F.col("row").isNotNull()).select(*fields, number)
 
 
 def _counts(sides: Sides, lane: _Lane) -> Column:
@@ -241,7 +231,7 @@ def _end_keys(survey: Survey) -> list[Column]:
 def _ends(heavy: DataFrame, survey: Survey, lanes: list[_Lane]) -> DataFrame:
     """Return for each slice and lane the time at its end, and the slices that need the row at that time."""
     F, time = survey.sides.F, survey.time("right")
-    keys = [key.alias(f"{_KEY}{i}") for i, key in enumerate(survey.keys("right"))]
+    keys = [key.alias(f"{_KEY}{i}") for i, key in enumerate(survey.sides.keys("right"))]
     # Times have a fixed width, so this is a hash aggregation; whole rows would have to be sorted.
     ends = heavy.groupBy(*keys, F.col(SLICE).alias(_AT)).agg(
         F.max(LAST).alias(LAST),

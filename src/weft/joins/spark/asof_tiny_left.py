@@ -15,7 +15,7 @@ After::
     )  -- by union
 
 Between two neighbouring left times only the latest right time can be a backward match, and only the
-earliest a forward match.  Those times are found by a search in the left times and an aggregate, in
+earliest a forward match.  Those times come from a search in the left times and an aggregate, in
 which each task sends at most one row per left time.  The union plan gets only the right rows at
 those times, ties included, and does the rest.  A right row that cannot match is not shuffled.
 """
@@ -23,7 +23,8 @@ those times, ties included, and does the rest.  A right row that cannot match is
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from weft.core.names import RIGHT, internal_name
 from weft.joins.resolve.resolved import AsOf
@@ -33,11 +34,8 @@ from weft.joins.spark.chosen import can_match
 from weft.joins.spark.order import Axis
 from weft.joins.spark.sides import Sides
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 _TIME, _TIMES, _COUNT, _PLACE = "__weft_time", "__weft_times", "__weft_count", "__weft_place"
-_KEPT, _HELD, _FOUND = "__weft_kept", "__weft_held", "__weft_found"
+_KEPT, _HELD, _ANSWER = "__weft_kept", "__weft_held", "__weft_answer"
 
 
 def lower(sides: Sides, match: AsOf) -> DataFrame:
@@ -50,7 +48,7 @@ def _answers(sides: Sides, match: AsOf) -> DataFrame:
     F = sides.F
     right = sides.right.filter(can_match(sides, match, "right"))
     times = F.broadcast(_answer_times(sides, match, right))
-    met = Axis.of(sides, match).right == F.col(_FOUND)
+    met = Axis.of(sides, match).right == F.col(_ANSWER)
     for name, key in zip(key_names(len(sides.join.keys)), sides.keys("right"), strict=True):
         met = met & sides.equal(key, F.col(name))
     return right.join(times, met, "left_semi")
@@ -75,6 +73,7 @@ def _answer_times(sides: Sides, match: AsOf, right: DataFrame) -> DataFrame:
     placed = count_before(F, placed, _COUNT, values=_TIMES, at=_TIME, inclusive=False)
     following = F.get(F.col(_TIMES), F.col(_COUNT))
     exact = F.coalesce(following == F.col(_TIME), F.lit(False))
+    # Right rows after the last left time, or before the first one, match nothing.
     if match.direction == "backward":
         placed = placed.filter(following.isNotNull())
     if match.direction == "forward":
@@ -84,9 +83,9 @@ def _answer_times(sides: Sides, match: AsOf, right: DataFrame) -> DataFrame:
     times = [F.col(_TIME), *(F.when(F.col(name), F.col(_TIME)) for name in held)]
     best = [F.max(value) for value in times] if match.direction != "forward" else []
     best += [F.min(value) for value in times] if match.direction != "backward" else []
-    found = placed.withColumn(_PLACE, place).groupBy(*kept, _PLACE).agg(F.array(*best).alias(_FOUND))
+    answers = placed.withColumn(_PLACE, place).groupBy(*kept, _PLACE).agg(F.array(*best).alias(_ANSWER))
     names = zip(kept, key_names(len(kept)), strict=True)
-    return found.select(*(F.col(a).alias(b) for a, b in names), F.explode(_FOUND).alias(_FOUND))
+    return answers.select(*(F.col(a).alias(b) for a, b in names), F.explode(_ANSWER).alias(_ANSWER))
 
 
 def _left_times(sides: Sides, match: AsOf) -> DataFrame:

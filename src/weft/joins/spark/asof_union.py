@@ -20,120 +20,141 @@ The tolerance is tested after the choice: if the nearest row is too far away, so
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
-from weft.core.names import LEFT, RIGHT, internal_name
-from weft.core.types import Field, Schema, Struct
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import DataType
+
+from weft.core.names import RIGHT, internal_name
+from weft.core.types import Field, Struct
 from weft.expr.spark.frames import window_of
 from weft.expr.spark.types import to_spark
-from weft.joins.resolve.resolved import AsOf
+from weft.joins.resolve.resolved import AsOf, ResolvedKey, Side
 from weft.joins.spark.chosen import CHOSEN, can_match, finish, pack_left, pack_right
 from weft.joins.spark.order import Axis, known_pair, tie_slots
-from weft.joins.spark.sides import Sides, balanced_group
+from weft.joins.spark.sides import Sides, balanced_group, count_partitions, rank
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
+_BEFORE, _HERE, _AFTER = 0, 1, 2
 
-_BEFORE, HERE, _AFTER = 0, 1, 2
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One right side of the union; lanes share the left side, its keys and its order."""
+
+    sides: Sides
+    match: AsOf
+    keys: tuple[ResolvedKey, ...]
+    suffix: str = ""
+
+    @property
+    def row(self) -> str:
+        """Name of the column that holds rows of this right side."""
+        return f"r{self.suffix}_"
+
+    @property
+    def usable(self) -> str:
+        """Name of the column that says whether a left row can match here."""
+        return f"u{self.suffix}"
+
+    @property
+    def chosen(self) -> str:
+        """Name of the column that holds the right row of a left one."""
+        return f"{CHOSEN}{self.suffix}"
 
 
 def lower(sides: Sides, match: AsOf) -> DataFrame:
     """Return the joined rows under positional names; no job runs."""
-    F = sides.F
-    both = _spread(_union(sides, match), sides)
+    return finish(choose_rows([Lane(sides, match, sides.join.keys)]), sides, match)
+
+
+def choose_rows(lanes: Sequence[Lane]) -> DataFrame:
+    """Return the left rows under positional names, each with the right row of every lane or NULL."""
+    sides, F = lanes[0].sides, lanes[0].sides.F
+    every = reduce(lambda a, b: a.unionAll(b), [_left_rows(lanes), *(_right_rows(lane, lanes) for lane in lanes)])
+    every = _spread(every, sides)
     columns: dict[str, Column] = {}
-    for descending in directions(match):
-        window = _window(both, sides, match, descending=descending)
-        for name, value in running(sides, match, "r").items():
-            columns[f"{name}{int(descending)}"] = value.over(window)
-    reached = both.withColumns(columns).filter(F.col("side") == HERE)
-    rows = reached.select("usable", *unpack_left(sides), *columns)
-    chosen = chosen_row(sides, match, "r", F.col("usable"))
-    kept = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]
-    return finish(rows.select(*kept, chosen.alias(CHOSEN)), sides, match)
+    for descending in (False, True):
+        # Lanes of one direction share a window, and so a sort.
+        going = [lane for lane in lanes if descending in _directions(lane.match)]
+        window = _window(every, lanes[0], going, descending=descending)
+        for lane in going:
+            for name, value in _running(lane).items():
+                columns[f"{name}{int(descending)}"] = value.over(window)
+    reached = every.withColumns(columns).filter(F.col("side") == _HERE)
+    lefts = [F.col("l").getField(name).alias(name) for name in sides.names("left")]
+    rows = reached.select(*(lane.usable for lane in lanes), *lefts, *columns)
+    return rows.select(*sides.names("left"), *(_chosen_row(lane).alias(lane.chosen) for lane in lanes))
 
 
-def directions(match: AsOf) -> tuple[bool, ...]:
+def _directions(match: AsOf) -> tuple[bool, ...]:
     """Return the sort orders that a match needs: ascending (False), descending (True) or both."""
     return (False, True) if match.direction == "nearest" else (match.direction == "forward",)
 
 
-def unpack_left(sides: Sides) -> list[Column]:
-    """Return the left columns out of their struct ``l``."""
-    F = sides.F
-    return [
-        F.col("l").getField(internal_name(LEFT, i)).alias(internal_name(LEFT, i)) for i in range(len(sides.join.left))
-    ]
-
-
-def chosen_row(sides: Sides, match: AsOf, row: str, usable: Column) -> Column:
-    """Return the match of a left row from the running values that are named after `row`."""
-    F = sides.F
-    chosen = _choose_row(sides, match, row)
-    for i in match.skip_nulls:
-        value = _choose_row(sides, match, f"{row}_{i}_").getField(internal_name(RIGHT, i))
+def _chosen_row(lane: Lane) -> Column:
+    """Return the match of a left row from the running values of a lane."""
+    F = lane.sides.F
+    chosen = _choose_row(lane, lane.row)
+    for i in lane.match.skip_nulls:
+        value = _choose_row(lane, f"{lane.row}{i}_").getField(internal_name(RIGHT, i))
         chosen = F.when(chosen.isNotNull(), chosen.withField(internal_name(RIGHT, i), value))
-    return F.when(usable, chosen)
+    return F.when(F.col(lane.usable), chosen)
 
 
-def _union(sides: Sides, match: AsOf) -> DataFrame:
-    """Return both sides as one table: keys, salt, time, side, usable, and a struct each."""
-    F = sides.F
-    axis = Axis.of(sides, match)
-    usable = can_match(sides, match, "left")
-    l_type, r_type = pack_type(sides.join.left, LEFT), pack_type(sides.join.right, RIGHT)
-    keys = list(enumerate(sides.join.keys))
-    ours = sides.left.select(
-        *(F.when(usable, sides.left_column(k.left, k.dtype)).alias(f"k{i}") for i, k in keys),
-        salt(sides, usable).alias("salt"),
-        axis.left.alias("t"),
-        F.lit(HERE).alias("side"),
-        usable.alias("usable"),
+def _left_rows(lanes: Sequence[Lane]) -> DataFrame:
+    """Return the left rows as rows of the union: keys, salt, time, side, usable, and a struct for each side."""
+    sides, F = lanes[0].sides, lanes[0].sides.F
+    usable = [can_match(lane.sides, lane.match, "left") for lane in lanes]
+    anywhere = reduce(lambda a, b: a | b, usable)
+    # Rows that cannot match have mostly NULL keys, which would be one partition: a salt spreads them.
+    salt = F.pmod(sides.hash_left_row(), F.lit(1024)).cast("int") + 1
+    return sides.left.select(
+        *(F.when(anywhere, sides.left_column(k.left, k.dtype)).alias(f"k{i}") for i, k in enumerate(lanes[0].keys)),
+        F.when(anywhere, F.lit(0)).otherwise(salt).alias("salt"),
+        Axis.of(sides, lanes[0].match).left.alias("t"),
+        F.lit(_HERE).alias("side"),
+        *(u.alias(lane.usable) for lane, u in zip(lanes, usable, strict=True)),
         pack_left(sides).alias("l"),
-        F.lit(None).cast(r_type).alias("r"),
+        *(_nothing(lane.sides, "right").alias(lane.row) for lane in lanes),
     )
-    when, side = right_time(sides, match)
-    theirs = sides.right.filter(can_match(sides, match, "right")).select(
-        *(sides.right_column(k.right, k.dtype).alias(f"k{i}") for i, k in keys),
+
+
+def _right_rows(lane: Lane, lanes: Sequence[Lane]) -> DataFrame:
+    """Return the rows of a right side as rows of the union; `unionAll` goes by position, so the columns are the same."""
+    sides, F = lane.sides, lane.sides.F
+    time, side = _right_time(sides, lane.match)
+    return sides.right.filter(can_match(sides, lane.match, "right")).select(
+        *(sides.right_column(k.right, k.dtype).alias(f"k{i}") for i, k in enumerate(lane.keys)),
         F.lit(0).alias("salt"),
-        when.alias("t"),
+        time.alias("t"),
         side.alias("side"),
-        F.lit(True).alias("usable"),
-        F.lit(None).cast(l_type).alias("l"),
-        pack_right(sides).alias("r"),
+        *(F.lit(True).alias(other.usable) for other in lanes),
+        _nothing(sides, "left").alias("l"),
+        *((pack_right(sides) if o is lane else _nothing(o.sides, "right")).alias(o.row) for o in lanes),
     )
-    return ours.unionAll(theirs)
 
 
-def _spread(both: DataFrame, sides: Sides) -> DataFrame:
+def _nothing(sides: Sides, side: Side) -> Column:
+    """Return NULL in the type of the struct of a side."""
+    fields = zip(sides.names(side), sides.join.schema_of(side).fields, strict=True)
+    dtype: DataType = to_spark(Struct(tuple(Field(name, f.dtype) for name, f in fields)))
+    return sides.F.lit(None).cast(dtype)
+
+
+def _spread(every: DataFrame, sides: Sides) -> DataFrame:
     """Spread slices evenly over partitions: a few of them, hashed, would leave partitions empty."""
     F = sides.F
     if not sides.sliced:
-        return both
-    partitions = int(both.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        return every
     keys = [F.col(f"k{i}") for i in range(len(sides.join.keys))]
     number = sides.spread([*keys[:-1], F.coalesce(keys[-1], F.lit(0))]) + F.col("salt")
-    return both.withColumn("group", balanced_group(F, number, partitions)).repartition("group")
+    return every.withColumn("group", balanced_group(F, number, count_partitions(every))).repartition("group")
 
 
-def pack_type(schema: Schema, prefix: str) -> DataType:
-    """Return the type of all columns of a side as one struct."""
-    return to_spark(Struct(tuple(Field(internal_name(prefix, i), f.dtype) for i, f in enumerate(schema.fields))))
-
-
-def salt(sides: Sides, usable: Column) -> Column:
-    """Return 0, or a number that spreads the left rows that cannot match.
-
-    Their keys are mostly NULL, which would be one partition.  Maps and variants have no hash.
-    """
-    F = sides.F
-    hashable = [i for i, f in enumerate(sides.join.left.fields) if f.dtype.is_orderable] or [0]
-    number = F.pmod(F.xxhash64(*(sides.left_column(i) for i in hashable)), F.lit(1024)).cast("int") + 1
-    return F.when(usable, F.lit(0)).otherwise(number)
-
-
-def right_time(sides: Sides, match: AsOf) -> tuple[Column, Column]:
+def _right_time(sides: Sides, match: AsOf) -> tuple[Column, Column]:
     """Return the time from which a right row is visible, and whether it sorts before or after an equal left time."""
     F = sides.F
     axis = Axis.of(sides, match)
@@ -147,54 +168,51 @@ def right_time(sides: Sides, match: AsOf) -> tuple[Column, Column]:
     return F.when(later, known).otherwise(axis.right), F.when(later, early).otherwise(inclusive)
 
 
-def _window(both: DataFrame, sides: Sides, match: AsOf, *, descending: bool) -> Any:
-    F = sides.F
-    keys = [F.col(f"k{i}") for i in range(len(sides.join.keys))]
-    groups = [F.col("group")] if sides.sliced else []
+def _window(every: DataFrame, first: Lane, going: Sequence[Lane], *, descending: bool) -> Any:
+    F = first.sides.F
+    keys = [F.col(f"k{i}") for i in range(len(first.keys))]
+    # The group comes first: rows are partitioned by it already, so Spark does not shuffle them again.
+    groups = [F.col("group")] if first.sides.sliced else []
     time = F.col("t").desc() if descending else F.col("t").asc()
-    window = window_of(both)
+    ties = [column for lane in going for column in _ties(lane)]
+    window = window_of(every)
     return (
         window.partitionBy(*groups, *keys, F.col("salt"))
-        .orderBy(time, F.col("side").asc(), *ties(sides, match, "r"))
+        .orderBy(time, F.col("side").asc(), *ties)
         .rowsBetween(window.unboundedPreceding, window.currentRow)
     )
 
 
-def ties(sides: Sides, match: AsOf, row: str) -> list[Column]:
-    """Return what resolves ties: ascending in both directions, because the last row is the greatest.
-
-    It is one value.  Spark would push several down to the projection that packs the row, and track twice
-    as many equivalent expressions of the packed row for each of them.
-    """
-    F, packed = sides.F, sides.F.col(row)
-    fields = [packed.getField(internal_name(RIGHT, s.index)) for s in tie_slots(sides.join, match)]
-    if not fields:
-        return []
-    rank = F.struct(*(field.alias(f"p{n}") for n, field in enumerate(fields)))
-    return [F.when(packed.isNotNull(), rank).asc()]
+def _ties(lane: Lane) -> list[Column]:
+    """Return what resolves ties: ascending in both directions, because the last row is the greatest."""
+    F, packed = lane.sides.F, lane.sides.F.col(lane.row)
+    fields = [packed.getField(internal_name(RIGHT, s.index)) for s in tie_slots(lane.sides.join, lane.match)]
+    # One value: Spark would push several down to the projection that packs the row, and track twice as many
+    # equivalent expressions of the packed row for each of them.
+    return [F.when(packed.isNotNull(), rank(F, fields)).asc()] if fields else []
 
 
-def running(sides: Sides, match: AsOf, row_name: str) -> dict[str, Column]:
+def _running(lane: Lane) -> dict[str, Column]:
     """Return the running values by name: the last right row, and one for each column of `skip_nulls`."""
-    F = sides.F
-    row = F.col(row_name)
-    running = {row_name: row}
+    F, match = lane.sides.F, lane.match
+    row = F.col(lane.row)
+    rows = {lane.row: row}
     for i in match.skip_nulls:
-        running[f"{row_name}_{i}_"] = F.when(row.getField(internal_name(RIGHT, i)).isNotNull(), row)
+        rows[f"{lane.row}{i}_"] = F.when(row.getField(internal_name(RIGHT, i)).isNotNull(), row)
     if match.known is None:
-        return {name: F.last(value, ignorenulls=True) for name, value in running.items()}
+        return {name: F.last(value, ignorenulls=True) for name, value in rows.items()}
     # A row that becomes known later may have an earlier event time: the greatest event time wins, not the last row.
-    fields = [match.right, *(s.index for s in tie_slots(sides.join, match))]
-    rank = F.struct(*(row.getField(internal_name(RIGHT, i)).alias(f"p{n}") for n, i in enumerate(fields)))
-    return {name: F.max_by(value, F.when(value.isNotNull(), rank)) for name, value in running.items()}
+    fields = [match.right, *(s.index for s in tie_slots(lane.sides.join, match))]
+    best = rank(F, (row.getField(internal_name(RIGHT, i)) for i in fields))
+    return {name: F.max_by(value, F.when(value.isNotNull(), best)) for name, value in rows.items()}
 
 
-def _choose_row(sides: Sides, match: AsOf, name: str) -> Column:
+def _choose_row(lane: Lane, name: str) -> Column:
     """Return the chosen right row: within the tolerance, and the nearer of two directions."""
-    F = sides.F
-    axis = Axis.of(sides, match)
+    F, match = lane.sides.F, lane.match
+    axis = Axis.of(lane.sides, match)
     choices: list[tuple[Column, Column]] = []
-    for descending in directions(match):
+    for descending in _directions(match):
         row = F.col(f"{name}{int(descending)}")
         if match.tolerance is None and match.direction != "nearest":  # some types have no distance
             return row

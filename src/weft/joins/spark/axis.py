@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context
 from decimal import Decimal as Number
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import Column
 
@@ -22,14 +22,11 @@ from weft.errors import JoinTypeError
 from weft.expr.spark.types import literal, to_spark
 from weft.joins.resolve.axis import DAY, Axis, Step
 from weft.joins.resolve.resolved import Side
-from weft.joins.spark.sides import Sides
-
-if TYPE_CHECKING:
-    from weft.joins.spark.sides import Functions
+from weft.joins.spark.sides import Functions, Sides
 
 _LONG_END = (1 << 63) - 1
-_SUMMED = 36
-_SCALE_KEPT = 6
+_SUMMED = 36  # decimals up to this precision have a type for their sum with a distance
+_SCALE_KEPT = 6  # Spark keeps this many fraction digits when a sum would need more than 38 digits
 _MOST_SPLIT = 35
 _SECOND = 1_000_000
 _ROOMY = Context(prec=100)
@@ -47,7 +44,7 @@ def value(F: Functions, column: Column, own: DType, axis: Axis) -> Column:
 
 
 def is_cheap(own: DType, axis: Axis) -> bool:
-    """Whether `value` costs so little that computing it again for each pair beats shuffling it."""
+    """Whether computing `value` again for each pair costs less than shuffling it."""
     return axis.dtype != TIMESTAMP_NTZ and (own == axis.dtype or axis.kind == "whole")
 
 
@@ -83,6 +80,7 @@ def move(F: Functions, exact: Column, by: Step, axis: Axis) -> Column:
     """Return a value moved by a number of steps; NULL, which matches nothing, past the last value."""
     if axis.kind == "whole":
         assert isinstance(by, int)  # noqa: S101  # steps of a whole axis
+        # A distance may be up to twice as long as the axis, and a literal holds one long.
         while by:
             part = max(min(by, _LONG_END), -_LONG_END)
             exact, by = F.try_add(exact, F.lit(part).cast("long")), by - part

@@ -25,20 +25,15 @@ measured when the job runs (`MeasuredBins`).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame
 
 from weft.joins.resolve.resolved import Side
-from weft.joins.spark.sides import SIDES, Sides
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import Column, DataFrame
-
-    from weft.joins.spark.sides import Functions
-
+from weft.joins.spark.sides import SIDES, Functions, Sides
 
 _FAR = 2.0**60
 BIN = {"left": "__weft_left_bin", "right": "__weft_right_bin"}
@@ -104,7 +99,7 @@ class FixedBins:
     def _bin(self, at: Column) -> Column:
         F, number = self.F, at / self.F.lit(self.width)
         if not self.whole:
-            # `greatest` and `least` ignore NULL.
+            # `greatest` and `least` ignore NULL, so a NULL needs the test below.
             inside = F.least(F.greatest(number, F.lit(-_FAR)), F.lit(_FAR))
             number = F.when(at.isNotNull(), inside)
         return F.floor(number)
@@ -152,7 +147,8 @@ def _full(placed: Placed, bins: Mapping[Side, Bins]) -> DataFrame:
     columns = placed.sides.left.columns, placed.sides.right.columns
     first = join_by_bins(placed, "left", bins).select(*columns[0], *columns[1])
     anchored = placed.anchored("right", bins["right"])
-    # The right rows without a match: an anti join with the sides exchanged.
+    # Not a full join by bins: a right row is copied into several bins, and each copy could be unmatched.
+    # The right rows without a match come from an anti join with the sides exchanged.
     exchanged = replace(anchored, left=anchored.right, right=anchored.left)
     unmatched = exchanged.join_frames(bins["right"].met() & placed.meets, "anti")
     return first.unionByName(unmatched.select(*columns[1]), allowMissingColumns=True)
@@ -167,7 +163,7 @@ _MOST_BINS = float(1 << 20)
 _LONGEST = 1e300
 _GROWTH = 16.0
 _WIDTH = 4.0  # measured: a copy of a row costs as much as a test of many pairs
-_SLACK = 1.02  # more than rounding can take away
+_SLACK = 1.02  # more than rounding can subtract
 
 
 def measure(F: Functions, ranges: DataFrame) -> DataFrame:
@@ -200,6 +196,7 @@ def measure(F: Functions, ranges: DataFrame) -> DataFrame:
     )
     low, span, n, lengths, longest = (F.col("totals")[x] for x in ("low", "span", "n", "lengths", "longest"))
 
+    # A length counts as 1.5 times its power of two, but not as more than the span in which ranges start.
     def cut(power: Column) -> Column:
         return F.least(F.pow(F.lit(2.0), power) * F.lit(1.5), span)
 

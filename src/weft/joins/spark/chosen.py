@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from weft.core.names import LEFT, RIGHT, internal_name
+from pyspark.sql import Column, DataFrame
+
+from weft.core.names import RIGHT, internal_name
 from weft.expr.spark.columns import compile_expr
 from weft.joins.resolve.predicates import split_conditions
 from weft.joins.resolve.resolved import AsOf, Side, order_index
 from weft.joins.spark.order import Axis
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, Sides
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 CHOSEN = "__weft_chosen"
 
 
 def pack_left(sides: Sides) -> Column:
     """Return all left columns as one struct."""
-    return sides.F.struct(*(internal_name(LEFT, i) for i in range(len(sides.join.left))))
+    return sides.F.struct(*sides.names("left"))
 
 
 def pack_right(sides: Sides) -> Column:
     """Return all right columns as one struct; it is not NULL even when every column is."""
-    return sides.F.struct(*(internal_name(RIGHT, i) for i in range(len(sides.join.right))))
+    return sides.F.struct(*sides.names("right"))
 
 
 def can_match(sides: Sides, match: AsOf, side: Side) -> Column:
@@ -39,6 +37,7 @@ def can_match(sides: Sides, match: AsOf, side: Side) -> Column:
         needed.extend(key.index(side) for key in sides.join.keys)
     holds = [sides.column_of(side, i).isNotNull() for i in dict.fromkeys(needed)]
     conditions = split_conditions(sides.join)
+    # False instead of NULL: the left rows for which this is not true are kept, with a negated test of it.
     holds.extend(
         F.coalesce(compile_expr(c, sides.column, F), F.lit(False))
         for c in (conditions.left if side == "left" else conditions.right)
@@ -67,16 +66,11 @@ def finish(frame: DataFrame, sides: Sides, match: AsOf, *, besides: Sequence[str
     """
     F = sides.F
     chosen = F.col(CHOSEN)
-
-    def field(index: int) -> Column:
-        return chosen.getField(internal_name(RIGHT, index))
-
-    over = is_over(sides, match, field)
+    over = is_over(sides, match, lambda index: chosen.getField(internal_name(RIGHT, index)))
     if over is not None:
         frame = frame.withColumn(CHOSEN, F.when(~over, chosen))
     if sides.join.how == "inner" and not sides.join.unmatched:  # the check of `unmatched` needs the row
         frame = frame.filter(chosen.isNotNull())
-    rights = [field(i).alias(internal_name(RIGHT, i)) for i in range(len(sides.join.right))]
-    lefts = [F.col(internal_name(LEFT, i)) for i in range(len(sides.join.left))]
+    rights = [chosen.getField(name).alias(name) for name in sides.names("right")]
     marks = [F.lit(True).alias(LEFT_HERE), F.when(chosen.isNotNull(), F.lit(True)).alias(RIGHT_HERE)]
-    return frame.select(*lefts, *rights, *marks, *besides)
+    return frame.select(*sides.names("left"), *rights, *marks, *besides)

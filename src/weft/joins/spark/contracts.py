@@ -18,17 +18,13 @@ are more than the matches of a row, so matches are counted per row of the joined
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import Column, DataFrame
 
 from weft.core.names import quote
 from weft.core.types import BINARY, Scalar
 from weft.expr.spark.frames import window_of
 from weft.joins.resolve.resolved import Exact, Side
-from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, SIDES, Sides
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
+from weft.joins.spark.sides import LEFT_HERE, OTHER, RIGHT_HERE, SIDES, Sides
 
 PREFIX = "[JOIN_CONTRACT]"
 _KEY_CHARACTERS = 100
@@ -63,7 +59,7 @@ def add_check_columns(sides: Sides) -> Sides:
         if _by_key(sides):
             marked = marked.with_frame(side, _count_per_key(marked.frame(side), sides, side))
         else:  # number the rows of the other side, whose matches are counted after the join
-            other: Side = "right" if side == "left" else "left"
+            other = OTHER[side]
             row = sides.F.monotonically_increasing_id()
             marked = marked.with_frame(other, marked.frame(other).withColumn(_ROW[other], row))
     return marked
@@ -85,12 +81,12 @@ def guard_promises(joined: DataFrame, sides: Sides) -> DataFrame:
     F = sides.F
     here = {"left": F.col(LEFT_HERE), "right": F.col(RIGHT_HERE)}
     for side in sides.join.unmatched:
-        other: Side = "right" if side == "left" else "left"
+        other = OTHER[side]
         unmatched = here[side].isNotNull() & here[other].isNull()
         text = f"W0502 a {side} row matches no {other} row: "
         joined = _fail_where(unmatched, joined, sides, text, side)
     for side in single_sides(sides):
-        other = "right" if side == "left" else "left"
+        other = OTHER[side]
         both = here["left"].isNotNull() & here["right"].isNotNull()
         if not _by_key(sides):
             window = window_of(joined).partitionBy(F.col(_ROW[other]))

@@ -14,14 +14,13 @@ The two projections around the join cost nothing at run time: Catalyst removes t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spark.contracts import add_check_columns, add_markers, guard_promises, needs_markers
 from weft.joins.spark.sides import LEFT_HERE, RIGHT_HERE, SPARK_HOW, Sides
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, observation: Any = None) -> DataFrame:
@@ -38,6 +37,7 @@ def lower(left: DataFrame, right: DataFrame, join: ResolvedJoin, *, observation:
 def prepare_sides(left: DataFrame, right: DataFrame, join: ResolvedJoin, observation: Any) -> Sides:
     """Return both sides with the columns that promises and counts read."""
     sides = Sides.of(left, right, join)
+    # Markers are extra columns in the shuffle: only promises, indicators and counts read them.
     if needs_markers(sides):
         return add_check_columns(sides)
     return sides if observation is None else add_markers(sides)

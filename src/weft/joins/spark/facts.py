@@ -1,24 +1,22 @@
-"""What Spark knows about two frames before a job runs, and what one small job over a sample adds."""
+"""Spark's estimates of two frames before a job runs, and what one small job over a sample adds."""
 
 from __future__ import annotations
 
 import os
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from weft.joins.facts import Facts, HeavyKey, SessionFacts
 from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark.failures import coded_errors
 from weft.joins.spark.heavy_keys import HASHES, Survey
-from weft.joins.spark.sides import Sides
+from weft.joins.spark.sides import Sides, count_partitions
 from weft.joins.spark.streams import check_not_streaming
 from weft.joins.spark.workers import format_worker_help, missing_modules
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
 _SIZE = re.compile(r"Statistics\(sizeInBytes=([0-9.]+(?:E[+-]?\d+)?) (\w+)")
@@ -39,7 +37,7 @@ def read_session_facts(left: DataFrame, right: DataFrame) -> SessionFacts:
         right_bytes=estimate_bytes(right),
         may_broadcast=not limit.strip().startswith("-"),
         cores=cores_in(conf.get("spark.master", None), conf.get("spark.cores.max", None)),
-        partitions=int(conf.get("spark.sql.shuffle.partitions", "200") or 200),
+        partitions=count_partitions(left),
         no_kernel=f"the Python of Spark's workers has no {' and no '.join(missing)}" if missing else "",
         worker_setting=format_worker_help(),
     )
@@ -63,7 +61,7 @@ def estimate_bytes(df: DataFrame) -> int | None:
     """Return the optimiser's estimate of a frame's size in bytes, None when it has none."""
     whole: Any = df
     if hasattr(whole, "_jdf"):
-        plan = whole._jdf.queryExecution().optimizedPlan()  # noqa: SLF001  # the only door
+        plan = whole._jdf.queryExecution().optimizedPlan()  # noqa: SLF001  # there is no public access
         size = int(plan.stats().sizeInBytes())
         return size if size < _BELIEVED else _local_bytes(plan)
     if not hasattr(whole, "_explain_string"):
@@ -79,12 +77,12 @@ _ROWS_OF_PYTHON = ("MapPartitionsRDD", "PythonRDD")
 
 
 def _local_bytes(plan: Any) -> int | None:
-    """Return the most that rows have which ``createDataFrame`` got from Python; Spark has no estimate for them.
+    """Return an upper bound for rows that ``createDataFrame`` got from Python; Spark has no estimate for them.
 
-    PySpark sends them in batches of up to 1024 rows, and the batches are there to be counted.  A row has the
-    size that Spark takes for rows of its types.  Followed are only steps that add no rows.
+    PySpark sends them in batches of up to 1024 rows, and counts no rows but has the batches.  A row has the
+    size that Spark takes for rows of its types.
     """
-    node = plan
+    node = plan  # only through steps that add no rows
     while node.children().size() == 1 and node.getClass().getSimpleName() in _ONE_TO_ONE:
         node = node.children().apply(0)
     if node.getClass().getSimpleName() != "LogicalRDD":
@@ -104,10 +102,10 @@ def size_in(plan: str) -> int | None:
     >>> size_in("== Optimized Logical Plan == Relation [a#1], Statistics(sizeInBytes=1.5 KiB)")
     1536
     """
-    found = _SIZE.search(plan)
-    if found is None or found[2] not in _UNITS:
+    estimate = _SIZE.search(plan)
+    if estimate is None or estimate[2] not in _UNITS:
         return None
-    size = int(float(found[1]) * _UNITS[found[2]])
+    size = int(float(estimate[1]) * _UNITS[estimate[2]])
     return size if size < _BELIEVED else None
 
 
@@ -133,7 +131,7 @@ def sample_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Facts
     if sampled >= survey.most_sampled:
         reached = (int(row["reached"]) + HASHES // 2) / HASHES
     left_rows, right_rows = (round(n / reached) for n in counts)
-    heavy = [_heavy_key(found, len(join.keys), sampled) for found in row["heavy"]]
+    heavy = [_heavy_key(struct, len(join.keys), sampled) for struct in row["heavy"]]
     return Facts(
         left_rows=left_rows,
         right_rows=right_rows,
@@ -158,6 +156,6 @@ def _share(size: int | None, wanted: int) -> float:
     return 1.0 if not size else min(1.0, wanted * _WIDEST / size)
 
 
-def _heavy_key(found: Any, keys: int, sampled: int) -> HeavyKey:
-    share = found["rows"] / sampled
-    return HeavyKey(values=tuple(found[:keys]), share=share, cuts=tuple(found["cuts"]), carried=found["carried"])
+def _heavy_key(struct: Any, keys: int, sampled: int) -> HeavyKey:
+    share = struct["rows"] / sampled
+    return HeavyKey(values=tuple(struct[:keys]), share=share, cuts=tuple(struct["cuts"]), carried=struct["carried"])

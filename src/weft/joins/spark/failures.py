@@ -1,4 +1,4 @@
-"""Failures of Spark turned back into errors of Weft: one form of rule, which every product extends with its own.
+"""Failures of Spark as errors of Weft: one form of rule, which every product extends with rules of its own.
 
 ::
 
@@ -41,8 +41,8 @@ class Condition(NamedTuple):
 def find_conditions(failure: BaseException, text: str | None = None) -> tuple[Condition, ...]:
     """Return the error conditions of a failure: its own, then those that its text, or `text`, names.
 
-    Spark reports the failure of a task, and that of a streaming query, as an exception without a condition, or with one
-    that says only this much; what happened is then named in the text, in the form of every message of Spark.
+    Spark reports a failed task or streaming query as an exception without a condition, or with a general one; the
+    cause is then part of the text, in the form of every message of Spark.
 
     >>> find_conditions(RuntimeError("Job aborted: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
     (Condition(name='DIVIDE_BY_ZERO', message='Division by zero.'),)
@@ -56,10 +56,8 @@ def find_conditions(failure: BaseException, text: str | None = None) -> tuple[Co
 
 
 def find_disk_full_message(failure: BaseException, text: str) -> str:
-    """Return what a failure says about a full disk, an empty string when it is about something else.
-
-    There is no condition for it: the operating system says so to Python, Java or the database.
-    """
+    """Return the message of a failure about a full disk, an empty string when it is about something else."""
+    # Spark has no condition for it: the message is that of the operating system, Java or the database.
     if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
         return failure.strerror or text
     return next((mark for mark in _FULL if mark in text), "")
@@ -67,7 +65,7 @@ def find_disk_full_message(failure: BaseException, text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRule:
-    """Which failures mean what: the error that conditions, or a text, become.
+    """The error for failures with certain conditions, or with a certain text.
 
     `conditions` are the beginnings of their names.  `message` and `help` are templates: ``{condition}`` and ``{message}``
     of the condition, ``{0}``, ``{1}`` the groups of `text`.
@@ -86,8 +84,8 @@ class FailureRule:
         for condition in known if self.conditions else ():
             if condition.name.startswith(self.conditions):
                 return self._made(condition=condition.name, message=self.clean(condition.message))
-        found = None if self.text is None else self.text.search(text)
-        return None if found is None else self._made(*(self.clean(group or "") for group in found.groups()))
+        match = None if self.text is None else self.text.search(text)
+        return None if match is None else self._made(*(self.clean(group or "") for group in match.groups()))
 
     def _made(self, *groups: str, **parts: str) -> WeftError:
         message = self.message.format(*groups, **parts).rstrip()
@@ -95,7 +93,7 @@ class FailureRule:
 
 
 def explain_failure(failure: BaseException, rules: Iterable[FailureRule]) -> WeftError | None:
-    """Return what the first rule that applies makes of a failure, None when there is none."""
+    """Return the error of the first rule that applies to a failure, None when no rule does."""
     known, text = find_conditions(failure), str(failure)
     return next((error for rule in rules if (error := rule.apply(known, text)) is not None), None)
 
@@ -126,7 +124,7 @@ WORKERS = (_in_worker("W0110"), _in_worker("W1809"))
 
 
 def explain_job_failure(failure: BaseException) -> WeftError | None:
-    """Return what a failed Spark job means where Weft can tell, or None.
+    """Return the error that a failed Spark job means, or None when Weft does not know the failure.
 
     A broken promise of a join (W0501, W0502), a group too large for the kernel (W0110), workers whose Python
     cannot run it (W1809).
@@ -140,7 +138,7 @@ def explain_job_failure(failure: BaseException) -> WeftError | None:
 
 @contextmanager
 def coded_errors() -> Iterator[None]:
-    """Turn failures of Spark jobs into errors of Weft, where Weft can tell what they mean.
+    """Raise failures of Spark jobs as errors of Weft, where Weft knows what they mean.
 
     Spark's exception of a broken promise has a Java stack trace; the error of Weft has two lines::
 
@@ -155,11 +153,12 @@ def coded_errors() -> Iterator[None]:
         known = explain_job_failure(failure)
         if known is None:
             raise
+        # Without the cause: its Java stack trace would hide the two lines that matter.
         raise known from None
 
 
 def contract_failure(failure: BaseException) -> JoinContractError | None:
-    """Return the broken promise that a failed Spark job tells of, or None.
+    """Return the error for a broken promise that failed a Spark job, or None.
 
     ::
 

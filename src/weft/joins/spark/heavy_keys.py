@@ -16,24 +16,22 @@ the plan contains the sample several times, and each copy is computed on its own
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from weft.core.types import BINARY, BOOLEAN, LONG, STRING, TIMESTAMP, Array, DType, Field, Scalar, Struct
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
+
+from weft.core.types import BINARY, BOOLEAN, LONG, STRING, TIMESTAMP, Array, DType, Field, Scalar, Schema, Struct
 from weft.expr.spark.frames import window_of
 from weft.expr.spark.types import to_spark
+from weft.joins.facts import Facts
 from weft.joins.resolve.resolved import AsOf, Side, Slot, order_index
 from weft.joins.spark.chosen import can_match
 from weft.joins.spark.order import Axis
-from weft.joins.spark.sides import Sides
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
-
-    from weft.core.types import Schema
-    from weft.joins.facts import Facts
+from weft.joins.spark.sides import Sides, count_partitions
 
 PER_PARTITION = 2
+# The plan has a comparison for about two square roots of this number, and the table is broadcast.
 _MOST_SLICES = 1024
 _SAMPLED_PER_SLICE = 64
 _LEAST_SAMPLED, _MOST_SAMPLED = 1 << 15, 1 << 18
@@ -47,15 +45,8 @@ _ROUND_TRIPS = frozenset(
     "boolean byte short integer long float double string binary date timestamp timestamp_ntz".split()
 )
 KEY, CUTS, CARRIED = "__weft_cut_key", "__weft_cuts", "__weft_needs_carried"
-_TIME, _SIDE, _HASH, _BEFORE, _TIMES, _PARTS, _EVEN = (
-    "__weft_cut_time",
-    "__weft_cut_side",
-    "__weft_cut_hash",
-    "__weft_cut_before",
-    "__weft_cut_times",
-    "__weft_cut_parts",
-    "__weft_cut_even",
-)
+_TIME, _SIDE, _HASH, _BEFORE = "__weft_cut_time", "__weft_cut_side", "__weft_cut_hash", "__weft_cut_before"
+_TIMES, _PARTS, _EVEN = "__weft_cut_times", "__weft_cut_parts", "__weft_cut_even"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +62,7 @@ class Survey:
     @classmethod
     def of(cls, sides: Sides, match: AsOf, share: float = 1.0) -> Survey:
         """Return the survey for the shuffle partitions of the session."""
-        session = sides.left.sparkSession
-        return cls(sides, match, int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200), share)
+        return cls(sides, match, count_partitions(sides.left), share)
 
     @property
     def slices(self) -> int:
@@ -89,10 +79,6 @@ class Survey:
         if side == "left":
             return self.sides.left
         return self.sides.right.filter(can_match(self.sides, self.match, "right"))
-
-    def keys(self, side: Side) -> list[Column]:
-        """Return the equal keys of a side in the types in which they are compared."""
-        return self.sides.keys(side)
 
     def time(self, side: Side) -> Column:
         """Return the order value of a side in the common type."""
@@ -116,7 +102,7 @@ class Survey:
 
     def _hashed(self, frame: DataFrame, side: Side) -> DataFrame:
         F = self.sides.F
-        keys, time = self.keys(side), self.time(side)
+        keys, time = self.sides.keys(side), self.time(side)
         if self._axis.is_fraction:  # -0.0 and 0.0 are one time, and would be two cuts
             time = (time + F.lit(0.0)).cast(to_spark(self._axis))
         besides = [self.sides.column(Slot(side, i)) for i in self._varying_column(side)]
@@ -165,10 +151,10 @@ class Survey:
     def _cut(self, counted: DataFrame) -> DataFrame:
         """Return the keys of the sample with their cuts: at right rows, or at even parts if that is necessary."""
         F = self.sides.F
-        found = counted.withColumns({_EVEN: self._at_parts(_TIMES), CUTS: self._at_parts(_BEFORE)})
-        found = found.withColumn(CARRIED, self._needs_carried())
+        cut = counted.withColumns({_EVEN: self._at_parts(_TIMES), CUTS: self._at_parts(_BEFORE)})
+        cut = cut.withColumn(CARRIED, self._needs_carried())
         cuts = F.when(F.col(CARRIED), F.col(_EVEN)).otherwise(F.col(CUTS))
-        return found.withColumn(CUTS, F.array_distinct(F.array_compact(cuts)))
+        return cut.withColumn(CUTS, F.array_distinct(F.array_compact(cuts)))
 
     def _counted(self) -> DataFrame:
         """Return the keys of the sample: their rows, sorted times and number of parts.

@@ -27,7 +27,9 @@ import math
 import operator
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
 
 from weft.joins.resolve.axis import Axis, Reach, find_axis, measure_reach, point_side
 from weft.joins.resolve.resolved import Overlap, ResolvedJoin, SameWindow, Side, Within
@@ -36,12 +38,7 @@ from weft.joins.spark.axis import Places
 from weft.joins.spark.bins import Bins, FixedBins, MeasuredBins, Placed, Stretch, join_by_bins, join_by_touched_bins
 from weft.joins.spark.contracts import guard_promises
 from weft.joins.spark.equi import prepare_sides, project_output, widen_how
-from weft.joins.spark.sides import SIDES
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from weft.joins.spark.sides import Functions, Sides
+from weft.joins.spark.sides import SIDES, Functions, Sides
 
 _ROUNDED = 2.0**-50  # the greatest relative error of a value that is rounded to a double
 _SLACK = 1.02
@@ -86,12 +83,14 @@ class Bounds:
         left, right = places.value("left", match.left), places.value("right", match.right)
         at, low, high = on_axis.comparable(F, right, axis), None, None
         if reach.lower is not None:
+            # Outward past the last value every value is within; inward, or for one exact value, none is.
             outward = reach.lower < 0 and reach.way != "equal"
             shift = on_axis.move_clamped if outward else on_axis.move
             low = shift(F, left, reach.lower, axis)
         if reach.upper is not None:
             shift = on_axis.move_clamped if reach.upper > 0 else on_axis.move
             high = shift(F, left, reach.upper, axis)
+        # Sums of decimals are long expressions: computed once per row, not once per pair.
         if axis.kind == "decimal":
             low = None if low is None else places.kept("left", "low", low)
             high = None if high is None else places.kept("left", "high", high)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from weft.joins.choose import Choice
 from weft.joins.resolve.predicates import fold_order_conditions
@@ -21,9 +23,6 @@ from weft.joins.spark import (
 )
 from weft.joins.spark.contracts import guard_promises
 from weft.joins.spark.sides import Sides
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 PLANS: Mapping[str, Callable[..., DataFrame]] = {
     "equi": equi.lower,
@@ -51,7 +50,7 @@ def lower(
 
 
 def _lower_asof(left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, observation: Any) -> DataFrame:
-    """Return the frame of an as-of plan; plans differ in how they find the match, not in the result."""
+    """Return the frame of an as-of plan; plans differ in how they search, not in the result."""
     simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
     sides = Sides.of(left, right, simple)

@@ -17,7 +17,8 @@ import datetime as dt
 from dataclasses import dataclass
 from decimal import Context
 from decimal import Decimal as Number
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
 
 from weft.core.types import (
     DATE,
@@ -38,15 +39,11 @@ from weft.joins.resolve.axis import Axis as Line
 from weft.joins.resolve.resolved import Amount, AsOf, ResolvedJoin, Slot
 from weft.joins.spark.sides import Sides
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-
 _LONG_END = (1 << 63) - 1
-_SCALE_KEPT = 6
+_SCALE_KEPT = 6  # Spark keeps this many fraction digits when a result would need more than 38 digits
 _MOST_SPLIT = 35
 _UNIT = 10**19
-_ROOMY = Context(prec=2200)
+_ROOMY = Context(prec=2200)  # a tolerance has up to 1000 digits on either side of its point
 
 
 def axis_type(join: ResolvedJoin, left: int, right: int) -> DType:
@@ -82,6 +79,7 @@ class Axis:
         """Return how far apart two values are: microseconds, an interval without a zone, a number or its parts."""
         F = self.sides.F
         if self.dtype.is_fraction:
+            # Infinity minus infinity is NaN, but two equal times have no distance.
             apart = F.abs(left - right)
             far = F.isnan(left) | F.isnan(right)
             return F.when(left == right, F.lit(0.0)).when(far, F.lit(float("inf"))).otherwise(apart)
@@ -222,10 +220,8 @@ def known_pair(sides: Sides, match: AsOf) -> tuple[Column, Column]:
 
 
 def tie_slots(join: ResolvedJoin, match: AsOf) -> tuple[Slot, ...]:
-    """Return the right columns that settle ties, most important first, each once.
-
-    Keys and the time itself are equal among the rows of a tie, so they are left out.
-    """
+    """Return the right columns that decide ties, most important first, each once."""
+    # Keys and the time itself are equal among the rows of a tie, so they are left out.
     known = () if match.known is None else (match.known[1],)
     every = (i for i, f in enumerate(join.right.fields) if f.dtype.is_orderable)
     equal = {match.right, *(k.right for k in join.keys)}

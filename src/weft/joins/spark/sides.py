@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
@@ -11,19 +12,17 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql import Column, DataFrame
 
 from weft.core.names import LEFT, RIGHT, internal_name
-from weft.core.types import Scalar
+from weft.core.types import DType, Scalar
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
 from weft.joins.resolve.resolved import OutputColumn, ResolvedJoin, Side, Slot
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from weft.core.types import DType
+class Functions(ModuleType):
+    """`pyspark.sql.functions` of a classic or a Connect session, as type checkers see it."""
 
-    class Functions(ModuleType):
-        """`pyspark.sql.functions` of a classic or a Connect session, as type checkers see it."""
+    if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Callable[..., Column]: ...
 
@@ -42,6 +41,7 @@ SPARK_HOW = {
     "anti": "left_anti",
 }
 SIDES: tuple[Side, Side] = ("left", "right")
+OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,13 @@ class Sides:
     @classmethod
     def of(cls, left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Sides:
         """Rename the columns of both frames."""
-        return cls(
-            join,
-            left.toDF(*(internal_name(LEFT, i) for i in range(len(join.left)))),
-            right.toDF(*(internal_name(RIGHT, i) for i in range(len(join.right)))),
-            cast("Functions", functions_of(left)),
-        )
+        sides = cls(join, left, right, cast("Functions", functions_of(left)))
+        return replace(sides, left=left.toDF(*sides.names("left")), right=right.toDF(*sides.names("right")))
+
+    def names(self, side: Side) -> list[str]:
+        """Return the names of the columns of a side, in order."""
+        prefix = LEFT if side == "left" else RIGHT
+        return [internal_name(prefix, i) for i in range(len(self.join.schema_of(side)))]
 
     def column(self, slot: Hashable) -> Column:
         """Return the renamed column of a slot."""
@@ -121,6 +122,12 @@ class Sides:
         # Halved, so that the sum does not overflow.
         return self.F.shiftright(before, 1) + plain[-1]
 
+    def hash_left_row(self) -> Column:
+        """Return a hash of a left row that cannot match: its keys are mostly NULL, and would be one group."""
+        # Maps and variants have no hash.
+        hashable = [i for i, f in enumerate(self.join.left.fields) if f.dtype.is_orderable] or [0]
+        return self.F.xxhash64(*(self.left_column(i) for i in hashable))
+
     def condition(self) -> Column | None:
         """Return keys and predicates as one condition, None for a cross join."""
         return self.condition_on(zip(self.keys("left"), self.keys("right"), strict=True))
@@ -169,8 +176,18 @@ class Sides:
         return self.F.when(left.isNull(), "right_only").when(right.isNull(), "left_only").otherwise("both")
 
 
+def count_partitions(df: DataFrame) -> int:
+    """Return the number of shuffle partitions of the session."""
+    return int(df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+
+
+def rank(F: Functions, columns: Iterable[Column]) -> Column:
+    """Return columns as one struct, which compares as the first of them that differs."""
+    return F.struct(*(column.alias(f"p{n}") for n, column in enumerate(columns)))
+
+
 _MASK = 0xFFFFFFFF
-_EVEN_UP_TO = 256
+_EVEN_UP_TO = 256  # with more partitions, a few empty ones matter less than an array of that many numbers in the plan
 
 
 def balanced_group(functions: ModuleType, hashed: Column, partitions: int) -> Column:

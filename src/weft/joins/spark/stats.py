@@ -6,7 +6,9 @@ import threading
 import uuid
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from weft.core.names import fold, quote
 from weft.errors import ArgumentError, ColumnCollisionError
@@ -14,11 +16,7 @@ from weft.expr.spark.frames import functions_of, observation_of, window_of
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spark.sides import Sides
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-
-_PATIENCE = 3.0
+_TIMEOUT = 3.0
 
 
 class MatchStats:
@@ -53,38 +51,40 @@ class MatchStats:
         self._observation = observation_of(frames[0], f"weft_{uuid.uuid4().hex}")
         return self._observation
 
-    def get(self, timeout: float = _PATIENCE) -> dict[str, int]:
+    def get(self, timeout: float = _TIMEOUT) -> dict[str, int]:
         """Return the counts of the first action on the joined relation.
 
-        Spark tells them a moment after the action has ended; `timeout` is how many seconds
-        to wait for that before raising.
+        Spark reports them shortly after the action has ended.
+
+        Parameters
+        ----------
+        timeout
+            The seconds to wait for the counts before an error is raised; 3 by default.
         """
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
             raise ArgumentError(
-                f"timeout must be a number of seconds, not {timeout!r}", help="for example get(timeout=5)"
+                f"timeout must be a number of seconds, not {timeout!r}", help="write for example get(timeout=5)"
             )
         if self._observation is None:
             raise ArgumentError("this MatchStats counts no join yet", help="pass it as stats= to a join method")
-        counts = self._told(timeout)
+        counts = self._wait(timeout)
         if not counts:
-            raise ArgumentError("no action has run on the joined relation yet", help="run one, then ask again")
+            raise ArgumentError("no action has run on the joined relation yet", help="run one, then call get() again")
         return {name: int(value) for name, value in counts.items()}
 
-    def _told(self, timeout: float) -> dict[str, Any]:
-        """Return the counts, or nothing when they do not come in time.
-
-        Asking a classic Observation before an action has run never returns, so a thread asks.
-        """
+    def _wait(self, timeout: float) -> dict[str, Any]:
+        """Return the counts, or an empty dictionary when they do not come in time."""
+        # In a thread, because `get` of a classic Observation blocks until an action has run.
         if self._waiter is None:
-            self._waiter = threading.Thread(target=self._ask, daemon=True)
+            self._waiter = threading.Thread(target=self._read, daemon=True)
             self._waiter.start()
         self._waiter.join(timeout)
-        found, asked = self._counts, not self._waiter.is_alive()
-        if asked and not found:  # a Connect session answers at once, with nothing: ask anew next time
+        counts, done = self._counts, not self._waiter.is_alive()
+        if done and not counts:  # a Connect session returns nothing at once: the next call reads again
             self._waiter = None
-        return found
+        return counts
 
-    def _ask(self) -> None:
+    def _read(self) -> None:
         self._counts = dict(self._observation.get)
 
 
@@ -103,14 +103,12 @@ def fan_out(left: DataFrame, right: DataFrame, join: ResolvedJoin, names: Sequen
     sides = Sides.of(left, right, join)
     F = sides.F
     keys = [f"k{i}" for i in range(len(join.keys))]
-    ours = sides.left.groupBy(
-        *(sides.left_column(k.left, k.dtype).alias(n) for k, n in zip(join.keys, keys, strict=True))
-    ).agg(F.count(F.lit(1)).alias("ln"))
-    theirs = sides.right.groupBy(
-        *(sides.right_column(k.right, k.dtype).alias(f"r{n}") for k, n in zip(join.keys, keys, strict=True))
-    ).agg(F.count(F.lit(1)).alias("rn"))
+    ours = sides.left.groupBy(*(key.alias(n) for key, n in zip(sides.keys("left"), keys, strict=True)))
+    theirs = sides.right.groupBy(*(key.alias(f"r{n}") for key, n in zip(sides.keys("right"), keys, strict=True)))
+    count = F.count(F.lit(1))
+    # Null-safe, so that NULL is one row of the report, whether or not NULL keys match.
     met = reduce(lambda a, b: a & b, (F.col(n).eqNullSafe(F.col(f"r{n}")) for n in keys))
-    both = ours.join(theirs, met, "full_outer")
+    both = ours.agg(count.alias("ln")).join(theirs.agg(count.alias("rn")), met, "full_outer")
     ln, rn = F.coalesce(F.col("ln"), F.lit(0)), F.coalesce(F.col("rn"), F.lit(0))
     null = reduce(lambda a, b: a | b, (F.coalesce(F.col(n), F.col(f"r{n}")).isNull() for n in keys))
     matches = (ln > 0) & (rn > 0) & (F.lit(join.nulls_equal) | ~null)
@@ -128,9 +126,9 @@ _PARTITION_SHIFT = 33  # monotonically_increasing_id keeps the partition in its 
 
 
 def is_sorted(df: DataFrame, names: Sequence[str]) -> bool:
-    """Run a job that says whether the rows ascend by the columns, NULLs first.
+    """Run a job and return whether the rows ascend by the columns, NULLs first.
 
-    A row's number counts partitions first and rows second.  Each partition is checked for itself, then
+    A row's number counts partitions first and rows second.  Each partition is checked on its own, then
     the last row of each against the first row of the next one that has rows::
 
         partition 0:  1 2 3      last 3

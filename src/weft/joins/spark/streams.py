@@ -26,14 +26,17 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import re
+from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame
 
 from weft.core.duration import Duration
 from weft.core.findings import ErrorCollector
 from weft.core.names import LEFT, RIGHT, internal_name, quote
 from weft.core.types import TIMESTAMP
-from weft.errors import ArgumentError, StreamPlanError
+from weft.errors import ArgumentError, Code, StreamPlanError
 from weft.joins.choose import Choice
 from weft.joins.resolve.axis import DAY, Axis
 from weft.joins.resolve.resolved import AsOf, Exact, Overlap, ResolvedJoin, SameWindow, Side, Within, order_index
@@ -42,10 +45,6 @@ from weft.joins.spark.contracts import SINGLE, guard_promises, passes_unless
 from weft.joins.spark.equi import prepare_sides, project_output, widen_how
 from weft.joins.spark.sides import RIGHT_HERE, SIDES, Sides
 from weft.joins.spark.window_join import repeat_per_window, share_window
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 
 NullTime = Literal["error", "drop"]
 WATERMARK = "spark.watermarkDelayMs"
@@ -88,6 +87,7 @@ def _join(sides: Sides, how: str, meets: Column, match: Within | SameWindow) -> 
     met = meets & _guards(sides, how, match)
     if how != "anti":
         return sides.join_frames(met, how)
+    # A marker, because every column of a right row may be NULL.
     marked = sides.with_frame("right", sides.right.withColumn(RIGHT_HERE, sides.F.lit(True)))
     both = marked.join_frames(met, "left")
     return both.filter(sides.F.col(RIGHT_HERE).isNull()).select(*sides.left.columns)
@@ -212,7 +212,7 @@ def check_promises(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Non
 
 _SQL = "use weft.streams.run(spark, sql), whose engine keeps its own state"
 _FOREVER = "the rows of a side would have to be kept forever"
-_LONGEST = 100_000_000 * 86_400_000_000
+_LONGEST = 100_000_000 * DAY  # a longer interval does not fit Spark's type
 
 
 def is_stream_join(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> bool:
@@ -258,9 +258,11 @@ def _refuse_asof(left: DataFrame, right: DataFrame) -> None:
 def stream_choice(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Choice:
     """Return how two streams are joined by time, and why; raises for everything that Spark does not support."""
     mistakes = ErrorCollector()
-    _refuse(join, mistakes)
+    for code, message, help in _refusals(join):
+        mistakes.add(StreamPlanError(message, code=code, help=help))
     for side, frame in zip(SIDES, (left, right), strict=True):
-        _check_watermark(frame, side, join, mistakes)
+        if problem := _watermark_problem(frame, side, join):
+            mistakes.add(StreamPlanError(problem[0], code="W2117", help=problem[1]))
     mistakes.raise_all()
     upper, lower = _reach(join.match)
     return Choice(
@@ -280,65 +282,37 @@ def _reach(match: object) -> tuple[int, int]:
     return match.size or 0, -(match.size or 0)
 
 
-def _refuse(join: ResolvedJoin, mistakes: ErrorCollector) -> None:
+def _refusals(join: ResolvedJoin) -> Iterator[tuple[Code, str, str]]:
+    """Yield code, message and help of everything that Spark does not support, or accepts and then cannot run."""
     match = join.match
     if not join.keys:
-        mistakes.add(
-            StreamPlanError(
-                "two streams are joined without an equal key: Spark would fail at the first batch",
-                code="W2101",
-                help="give equal_keys=[('left_column', 'right_column')]",
-            )
-        )
+        message = "two streams are joined without an equal key: Spark would fail at the first batch"
+        yield "W2101", message, "give equal_keys=[('left_column', 'right_column')]"
     if isinstance(match, SameWindow) and match.kind == "session":
-        mistakes.add(
-            StreamPlanError(
-                "Spark cannot join two streams by sessions: it would compare windows that never merge",
-                code="W2118",
-                help=_SQL,
-            )
-        )
+        yield "W2118", "Spark cannot join two streams by sessions: it would compare windows that never merge", _SQL
     if isinstance(match, Overlap):
-        mistakes.add(
-            StreamPlanError(
-                f"ranges of two streams cannot be joined: {_FOREVER}, because no bound limits the length of a range",
-                code="W2118",
-                help="join by times: IntervalSpec(..., lower='0s', upper='24h')",
-            )
-        )
+        message = f"ranges of two streams cannot be joined: {_FOREVER}, because no bound limits the length of a range"
+        yield "W2118", message, "join by times: IntervalSpec(..., lower='0s', upper='24h')"
     if isinstance(match, Within):
         ends = (("lower", match.lower), ("upper", match.upper))
         missing = [name for name, end in ends if end is None or not -_LONGEST < end < _LONGEST]
         if missing:
-            mistakes.add(
-                StreamPlanError(
-                    f"two streams are joined without {' and '.join(missing)} bound: {_FOREVER}",
-                    code="W2104",
-                    help="give both ends: lower='0s', upper='24h'",
-                )
-            )
+            message = f"two streams are joined without {' and '.join(missing)} bound: {_FOREVER}"
+            yield "W2104", message, "give both ends: lower='0s', upper='24h'"
 
 
-def _check_watermark(frame: DataFrame, side: Side, join: ResolvedJoin, mistakes: ErrorCollector) -> None:
+def _watermark_problem(frame: DataFrame, side: Side, join: ResolvedJoin) -> tuple[str, str] | None:
+    """Return message and help if the order column of a side has no watermark, None if it has one."""
     match = join.match
     assert isinstance(match, Within | Overlap | SameWindow)  # noqa: S101  # the caller's branch
     index = order_index(match, side)
     field = join.schema_of(side).fields[index]
+    name, column = field.name, f"the {side} order column {quote(field.name)}"
     if field.dtype != TIMESTAMP:
-        mistakes.add(
-            StreamPlanError(
-                f"the {side} order column {quote(field.name)} is {field.dtype}: a watermark needs a timestamp",
-                code="W2117",
-                help=f"cast it before the watermark: df.withColumn({field.name!r}, "
-                f"df[{field.name!r}].cast('timestamp')).withWatermark({field.name!r}, '30 seconds')",
-            )
-        )
-    elif WATERMARK not in (frame.schema.fields[index].metadata or {}):
-        mistakes.add(
-            StreamPlanError(
-                f"the {side} order column {quote(field.name)} has no watermark: {_FOREVER}",
-                code="W2117",
-                help=f"weft.relation({side}.df.withWatermark({field.name!r}, '30 seconds')): 30 seconds is how "
-                "late a row may come; the time column of a tumbling join has no watermark",
-            )
-        )
+        cast = f"df.withColumn({name!r}, df[{name!r}].cast('timestamp')).withWatermark({name!r}, '30 seconds')"
+        return f"{column} is {field.dtype}: a watermark needs a timestamp", f"cast it before the watermark: {cast}"
+    if WATERMARK not in (frame.schema.fields[index].metadata or {}):
+        late = "30 seconds is how late a row may come; the time column of a tumbling join has no watermark"
+        help = f"weft.relation({side}.df.withWatermark({name!r}, '30 seconds')): {late}"
+        return f"{column} has no watermark: {_FOREVER}", help
+    return None

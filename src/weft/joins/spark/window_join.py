@@ -17,7 +17,9 @@ window that starts at or before the earlier time does.  So rows are joined as in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
 
 from weft.expr.spark.frames import window_of
 from weft.joins.resolve.axis import Axis, Reach, find_axis
@@ -26,13 +28,7 @@ from weft.joins.spark.axis import Places
 from weft.joins.spark.contracts import guard_promises
 from weft.joins.spark.equi import prepare_sides, project_output, widen_how
 from weft.joins.spark.interval import Bounds, join_near
-from weft.joins.spark.sides import SIDES, SPARK_HOW
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from weft.joins.spark.sides import Functions
-
+from weft.joins.spark.sides import OTHER, SIDES, SPARK_HOW, Functions
 
 _SESSION = {"left": "__weft_left_session", "right": "__weft_right_session"}
 _TIME = {"left": "__weft_left_time", "right": "__weft_right_time"}
@@ -90,7 +86,7 @@ def _timed(places: Places, side: Side, match: SameWindow) -> DataFrame:
 def _with_session(places: Places, timed: Mapping[Side, DataFrame], side: Side, match: SameWindow) -> DataFrame:
     """Return a side with the session of each row, NULL for rows that are in none."""
     F, names = places.sides.F, _keys(places, side)
-    other: Side = "right" if side == "left" else "left"
+    other = OTHER[side]
     foreign = timed[other].filter(F.col(_TIME[other]).isNotNull())
     foreign = foreign.select(
         *(F.col(a).alias(b) for a, b in zip((*_keys(places, other), _TIME[other]), (*names, _TIME[side]), strict=True))
@@ -136,10 +132,8 @@ def _tumbling(places: Places, how: str, match: SameWindow) -> DataFrame:
 
 
 def _window_start(F: Functions, time: Column, size: int) -> Column:
-    """Return the start of the window that holds a time.
-
-    Only one window starts before the smallest long; its rows get that long, at which no window starts.
-    """
+    """Return the start of the window that holds a time."""
+    # Only one window starts before the smallest long; its rows get that long, at which no window starts.
     start = F.try_subtract(time, F.pmod(time, F.lit(size).cast("long")))
     return F.coalesce(start, F.when(time.isNotNull(), F.lit(_LONG_START).cast("long")))
 
@@ -165,7 +159,8 @@ def share_window(places: Places, match: SameWindow) -> Column:
 
 
 def _in_order(places: Places, match: SameWindow) -> tuple[Column, Column]:
-    """Return the earlier and the later of two times; NULL when one is, which `least` would ignore."""
+    """Return the earlier and the later of two times; NULL when one of them is NULL."""
+    # Not `least` and `greatest`, which ignore NULL.
     F = places.sides.F
     left, right = places.value("left", match.left), places.value("right", match.right)
     return F.when(left <= right, left).otherwise(right), F.when(left <= right, right).otherwise(left)

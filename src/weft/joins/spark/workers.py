@@ -1,4 +1,4 @@
-"""The Python of Spark's workers: what it needs, what is known of it, how functions get there, what failures mean.
+"""The Python of Spark's workers: the packages it needs and has, how functions are sent to it, what failures mean.
 
 Spark starts the Python that ``PYSPARK_PYTHON`` names when the session starts, and ``python3`` of the PATH
 when it names none.  Workers need no Weft: its functions are sent to them by value.
@@ -45,17 +45,17 @@ _STARTING = "PythonWorkerFactory"
 
 @dataclass(frozen=True, slots=True)
 class WorkerProblem:
-    """Why workers cannot run a kernel, and what to type; errors carry it as W1809."""
+    """Why workers cannot run a kernel, and what to type; the error has the code W1809."""
 
     message: str
     help: str
 
 
 def diagnose_worker(text: str) -> WorkerProblem | None:
-    """Return what a failure says about the Python of the workers, None when it is about something else.
+    """Return the problem of the workers' Python that a failure reports, None when it is about something else.
 
-    >>> said = "thrown from the Python worker: ModuleNotFoundError: No module named 'pyarrow'"
-    >>> diagnose_worker(said).message
+    >>> text = "thrown from the Python worker: ModuleNotFoundError: No module named 'pyarrow'"
+    >>> diagnose_worker(text).message
     "the Python of Spark's workers has no module 'pyarrow'"
     """
     message = _message(text)
@@ -83,34 +83,32 @@ def parse_release(version: str) -> tuple[int, ...]:
 
 
 def _message(text: str) -> str | None:
-    if found := _VERSIONS.search(text):
-        return f"Spark's workers run Python {found[1]} and the driver runs Python {found[2]}"
-    if (found := _NOT_STARTED.search(text)) and _STARTING in text:
-        return f"Spark cannot start {found[1]!r} as the Python of its workers: {found[2].strip()}"
+    if versions := _VERSIONS.search(text):
+        return f"Spark's workers run Python {versions[1]} and the driver runs Python {versions[2]}"
+    if (program := _NOT_STARTED.search(text)) and _STARTING in text:
+        return f"Spark cannot start {program[1]!r} as the Python of its workers: {program[2].strip()}"
+    # A module may be missing on the driver too, which is no problem of the workers.
     if not any(mark in text for mark in _IN_WORKER):
         return None
-    if found := _NO_MODULE.search(text):
-        return f"the Python of Spark's workers has no module {found[1]!r}"
-    if found := _PACKAGE.search(text):
-        return f"the Python of Spark's workers cannot run it: {found[1]}"
+    if module := _NO_MODULE.search(text):
+        return f"the Python of Spark's workers has no module {module[1]!r}"
+    if package := _PACKAGE.search(text):
+        return f"the Python of Spark's workers cannot run it: {package[1]}"
     return None
 
 
 _PROGRAM = "import importlib.util as u, sys; print(*[m for m in sys.argv[1:] if u.find_spec(m) is None])"
-_PATIENCE = 20
+_TIMEOUT = 20  # seconds; an interpreter on a network drive may start slowly
 
 
 def missing_modules(session: SparkSession) -> tuple[str, ...]:
-    """Return the modules that workers are known not to have; those of a cluster are not known.
-
-    A driver without them is taken as a sign that workers have none either.  Workers of a local session run on
-    this machine: when theirs is another Python, it is asked, once in the life of this process.
-    """
+    """Return the modules that workers are known not to have; nothing is known about workers on a cluster."""
+    # If the driver lacks a module, the workers most likely lack it too.
     ours = tuple(name for name in WORKERS_NEED if find_spec(name) is None)
     other = _local_python(session)
     if other is None or _is_this_python(other):
         return ours
-    return ours or _asked(other)
+    return ours or _probe(other)
 
 
 def _local_python(session: SparkSession) -> str | None:
@@ -133,22 +131,22 @@ def _is_this_python(program: str) -> bool:
 
 
 @cache
-def _asked(program: str) -> tuple[str, ...]:
-    """Return the modules that a Python does not have; none when it cannot be asked."""
+def _probe(program: str) -> tuple[str, ...]:
+    """Run a Python and return the modules that it does not have; none when it cannot be run."""
     try:
-        told = subprocess.run(  # noqa: S603  # the program that Spark runs anyway
-            [program, "-c", _PROGRAM, *WORKERS_NEED], capture_output=True, text=True, timeout=_PATIENCE, check=True
+        probe = subprocess.run(  # noqa: S603  # the program that Spark runs anyway
+            [program, "-c", _PROGRAM, *WORKERS_NEED], capture_output=True, text=True, timeout=_TIMEOUT, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ()
-    return tuple(told.stdout.split())
+    return tuple(probe.stdout.split())
 
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 class _Shipped:
-    """A function on its way: unpacking it looks for the modules it needs before they are imported."""
+    """A function that is sent to workers; when it is unpickled there, missing modules are reported first."""
 
     def __init__(self, function: Callable[..., object], needs: tuple[str, ...], advice: str) -> None:
         self.function, self.needs, self.advice = function, needs, advice
@@ -157,24 +155,25 @@ class _Shipped:
         return self.function(left, right)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled on its own: a plain pickle would import numpy while it is read, before `unpacked` can check for it.
         shipped = cloudpickle.dumps(self.function)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
         return unpacked, (shipped, self.needs, self.advice)
 
 
 def unpacked(shipped: bytes, needs: tuple[str, ...], advice: str) -> Any:
-    """Return a function that was sent, on the worker; a module that it needs and that is not there is named."""
+    """Return a function that was sent to this worker, or raise with the modules that the worker does not have."""
     missing = [name for name in needs if find_spec(name) is None]
     if missing:
         message = (
             f"[W1809] the Python of Spark's workers, {sys.executable}, has no module {' and no module '.join(missing)}. "
-            f"Next: {advice}"
+            f"Next: {advice}"  # `weft.joins.spark.failures` reads code, message and help from this form
         )
         raise ModuleNotFoundError(message)
     return cloudpickle.loads(shipped)
 
 
 def ship_by_value(modules: Sequence[ModuleType], function: F) -> F:
-    """Return `function` so that it travels with its modules instead of by their names.
+    """Return `function` so that its modules are sent with it, instead of imported by the worker.
 
     A worker without numpy or pyarrow fails with W1809, before Spark's own code or the function imports them.
     """

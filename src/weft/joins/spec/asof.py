@@ -221,6 +221,7 @@ class AsofSpec(TemporalSpec):
 
     def _merge_tie_breaks(self) -> None:
         """Store the tie-break in the spec, whether it was written there or in the order."""
+        # The order is emptied, so that both spellings are one spec with one fingerprint.
         own, orders = check_column_names(self.tie_break, "tie_break"), self.order.tie_break
         if own and orders and own != orders:
             raise JoinSpecError(

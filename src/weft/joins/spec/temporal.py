@@ -135,6 +135,7 @@ class IntervalSpec(TemporalSpec):
         how = _mirrored_how(self.how)
         lower = None if self.upper is None else negate_distance(self.upper)
         upper = None if self.lower is None else negate_distance(self.lower)
+        # right in [left + lower, left + upper] is left in [right - upper, right - lower].
         turned = replace(
             self,
             order=self.order.reversed(),

@@ -93,6 +93,7 @@ def _stored(value: object, what: str) -> Distance:
         return _signed_text(value.strip())
     if isinstance(value, dt.timedelta):
         return value
+    # In Python True is an int.
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ArgumentError(
             f"{what} must be a string, a timedelta or a number, not {type(value).__name__}",
@@ -108,6 +109,7 @@ def _signed_text(text: str) -> str:
 
 
 def _exact(value: float | Decimal, what: str) -> int | Decimal:
+    # 2.5, not the 50 digits of the double; a huge exponent would take gigabytes as an integer.
     exact = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
     if not exact.is_finite() or not -_MOST_DIGITS < exact.adjusted() < _MOST_DIGITS:
         raise JoinSpecError(
