@@ -14,11 +14,13 @@ from weft.core.types import Schema
 from weft.expr import Typed, check, evaluate, parse
 from weft.joins.resolve.predicates import conjuncts
 from weft.streams.plan.bounds import Affine, find_bounds, parse_affine, parse_comparison
-from weft.streams.plan.scope import Named, StatementScope
+from weft.streams.plan.scope import FromSource, StatementScope
+from weft.streams.sql.spec import TableSpec
 
 SECOND = 1_000_000
 COLUMNS = Schema.of(k="long", t="timestamp", other="timestamp", v="long")
-SCOPE = StatementScope(sources=tuple(Named(number=i, alias=a, name=a, columns=COLUMNS) for i, a in enumerate("abr")))
+TABLE = TableSpec(name="t", columns=COLUMNS, connector=FrozenMap())
+SCOPE = StatementScope(sources=tuple(FromSource(number=i, alias=a, spec=TABLE) for i, a in enumerate("abr")))
 TIMES: dict[Hashable, int] = {("i", i, 1): i for i in range(3)}
 A, B, R = (("i", i, 1) for i in range(3))
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.spec import Clock, JoinTask, KernelProblem
@@ -71,7 +70,7 @@ class Collector:
     """Rows of one partition by group and side."""
 
     def __init__(self) -> None:
-        self.pieces: dict[int, tuple[list[_Piece], list[_Piece]]] = {}
+        self.pieces: dict[int, tuple[list[Any], list[Any]]] = {}
         self.schemas: tuple[Any, Any] | None = None
 
     def add(self, batch: Any) -> None:
@@ -89,7 +88,8 @@ class Collector:
             for side, prefix in enumerate((LEFT, RIGHT)):
                 mask = here & (sides == side)
                 if mask.any():
-                    pieces[side].append(_split_batch(batch, prefix, None if mask.all() else mask))
+                    mine = batch.select([HASH, TIME, RAW, *(n for n in batch.schema.names if n.startswith(prefix))])
+                    pieces[side].append(mine if mask.all() else mine.filter(pa.array(mask)))
 
     def groups(self) -> dict[int, tuple[Arrivals, Arrivals]]:
         """Return the arrivals of each group."""
@@ -102,36 +102,19 @@ class Collector:
         }
 
 
-_Piece = tuple[Any, Any, Any, list[Any]]
-
-
-def _split_batch(batch: Any, prefix: str, mask: NDArray[np.bool_] | None) -> _Piece:
-    columns = [batch.column(HASH), batch.column(TIME), batch.column(RAW)]
-    children = [batch.column(i) for i, name in enumerate(batch.schema.names) if name.startswith(prefix)]
-    if mask is not None:
-        chosen = pa.array(mask)
-        columns = [column.filter(chosen) for column in columns]
-        children = [child.filter(chosen) for child in children]
-    return columns[0], columns[1], columns[2], children
-
-
-def _concat_pieces(pieces: list[_Piece], schema: Any) -> Arrivals:
+def _concat_pieces(pieces: list[Any], schema: Any) -> Arrivals:
     if not pieces:
         nothing = pa.array([], pa.int64())
         return Arrivals(hashes=nothing, times=nothing, rows=schema.empty_table())
-    hashes, times = (pa.concat_arrays([piece[i] for piece in pieces]) for i in range(2))
-    raw = pa.chunked_array([piece[2] for piece in pieces])  # long strings may not fit into one array
-    columns = [_cast(pa.chunked_array([piece[3][i] for piece in pieces]), field.type) for i, field in enumerate(schema)]
+    # Columns stay in chunks: long strings may not fit into one array.
+    hashes, times, raw, *children = pa.Table.from_batches(pieces).columns
+    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(children, schema, strict=True)]
     return Arrivals(
         hashes=hashes,
         times=times,
         raw=raw if raw.null_count < len(raw) else None,
         rows=pa.table(columns, schema=schema),
     )
-
-
-def _cast(column: Any, target: Any) -> Any:
-    return column if column.type == target else column.cast(target)
 
 
 def _child_schema(batch: Any, prefix: str) -> Any:

@@ -94,13 +94,21 @@ class Arrivals:
 
 @dataclass(slots=True, eq=False)
 class Admitted:
-    """The result of the gate: a segment, rows that leave immediately, rejected rows, counts."""
+    """Rows of one side in the gate, and its result.
 
-    segment: Segment
+    `open` marks the rows that are not rejected so far, `segment` holds those that take part, `alone` are the positions
+    of those that match nothing and leave immediately.
+    """
+
+    side: Side
+    task: SideTask
     rows: Any
-    alone: Longs
-    alone_times: Longs
+    raw: Any
+    times: Longs
+    open: Mask
     seen: Any
+    segment: Segment = field(init=False)
+    alone: Longs = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     rejects: list[RejectRows] = field(default_factory=list)
     late: int = 0
     rejected: int = 0
@@ -110,21 +118,8 @@ class Admitted:
     max_time: int | None = None
     max_lateness: int = 0
 
-
-@dataclass(slots=True, eq=False)
-class _Gate:
-    """Arrivals while they are checked; `open` marks the rows that are not rejected so far."""
-
-    side: Side
-    task: SideTask
-    rows: Any
-    raw: Any
-    times: Longs
-    open: Mask
-    admitted: Admitted
-
     def reject(self, mask: Mask, reason: Reason, *, kept: bool = True) -> int:
-        """Reject the open rows of a mask and return their number."""
+        """Reject the open rows of a mask and return their number; only rows that are kept can be read later."""
         mask = mask & self.open
         places = np.flatnonzero(mask)
         if not len(places):
@@ -132,7 +127,7 @@ class _Gate:
         self.open &= ~mask
         if kept:
             index = pa.array(places)
-            self.admitted.rejects.append(
+            self.rejects.append(
                 RejectRows(
                     side=self.side,
                     reason=reason,
@@ -166,67 +161,59 @@ def admit(
         no_time = np.ones(len(times), dtype=np.bool_)  # rows of a table have no time
     if no_time is not None:
         times = np.where(no_time, NEVER, times)
-    admitted = Admitted(
-        segment=_empty_segment(rows, batch),
-        rows=rows,
-        alone=np.empty(0, dtype=np.int64),
-        alone_times=times[:0],
-        seen=seen,
-    )
-    gate = _Gate(
+    gate = Admitted(
         side=side,
         task=task,
         rows=rows,
         raw=arrivals.raw,
         times=times,
         open=np.ones(len(times), dtype=np.bool_),
-        admitted=admitted,
+        seen=seen,
     )
     if task.raw:  # rows from an earlier join passed the gate there
         _apply_policies(gate, no_time, timed=timed, watermark=watermark, wall_clock=wall_clock)
-    admitted.missing_keys = 0 if no_key is None else int(np.count_nonzero(no_key & gate.open))
+    gate.missing_keys = 0 if no_key is None else int(np.count_nonzero(no_key & gate.open))
     # A row from an outer join may lack its time, because it was filled with NULL; that is no reason to reject it.
     lonely = no_key
     if timed and not task.raw and no_time is not None:
         lonely = no_time if no_key is None else no_key | no_time
     if lonely is not None:
-        admitted.alone = np.flatnonzero(lonely & gate.open)
-        admitted.alone_times = gate.times[admitted.alone]
+        gate.alone = np.flatnonzero(lonely & gate.open)
         gate.open &= ~lonely
     everything = bool(gate.open.all())
     kept = None if everything else np.flatnonzero(gate.open)
-    admitted.segment = build_segment(
+    gate.segment = build_segment(
         hashes if kept is None else hashes[kept], gate.times if kept is None else gate.times[kept], rows, kept, batch
     )
-    return admitted
+    return gate
 
 
-def _apply_policies(gate: _Gate, no_time: Mask | None, *, timed: bool, watermark: int, wall_clock: int) -> None:
-    task, admitted = gate.task, gate.admitted
+def _apply_policies(gate: Admitted, no_time: Mask | None, *, timed: bool, watermark: int, wall_clock: int) -> None:
+    task = gate.task
     if gate.raw is not None and gate.raw.null_count < len(gate.raw):
         unread = gate.raw.is_valid().to_numpy(zero_copy_only=False)
         if task.malformed == "fail":
             problem = f"a row that cannot be parsed: {gate.raw.drop_null()[0].as_py()!r}"
             raise _policy_error("W2208", task, problem, "malformed", "reject")
-        admitted.rejected += gate.reject(unread, "MALFORMED")
+        gate.rejected += gate.reject(unread, "MALFORMED")
     if timed:
         # Before wall-clock times are filled in: the watermark follows the times that rows really have.
         times = gate.times[gate.open & (gate.times != NEVER)]
-        admitted.max_time = int(times.max()) if len(times) else None
+        gate.max_time = int(times.max()) if len(times) else None
         on_time = times[times >= watermark]
-        admitted.min_time = int(on_time.min()) if len(on_time) else None
+        gate.min_time = int(on_time.min()) if len(on_time) else None
         if no_time is not None:
             _apply_time_policy(gate, no_time, wall_clock)
         _apply_late_policy(gate, watermark)
     if task.dedup:
-        admitted.rejected += _reject_duplicates(gate, watermark, timed=timed)
+        gate.rejected += _reject_duplicates(gate, watermark, timed=timed)
 
 
-def _apply_time_policy(gate: _Gate, no_time: Mask, wall_clock: int) -> None:
-    task, admitted = gate.task, gate.admitted
+def _apply_time_policy(gate: Admitted, no_time: Mask, wall_clock: int) -> None:
+    task = gate.task
     no_time = no_time & gate.open
     count = int(np.count_nonzero(no_time))
-    admitted.missing_times = count
+    gate.missing_times = count
     if not count:
         return
     if task.missing_event_time == "fail":
@@ -236,26 +223,26 @@ def _apply_time_policy(gate: _Gate, no_time: Mask, wall_clock: int) -> None:
     if task.missing_event_time == "wall_clock":
         gate.times = np.where(no_time, wall_clock, gate.times)
     else:
-        admitted.rejected += gate.reject(no_time, "NO_EVENT_TIME")
+        gate.rejected += gate.reject(no_time, "NO_EVENT_TIME")
 
 
-def _apply_late_policy(gate: _Gate, watermark: int) -> None:
-    task, admitted = gate.task, gate.admitted
+def _apply_late_policy(gate: Admitted, watermark: int) -> None:
+    task = gate.task
     if watermark == NEVER:
         return
     late = (gate.times < watermark) & gate.open
     if not late.any():
         return
-    admitted.max_lateness = watermark - int(gate.times[late].min())
+    gate.max_lateness = watermark - int(gate.times[late].min())
     if task.late == "fail":
-        problem = f"a row {admitted.max_lateness / 1_000_000:g} s below the watermark"
+        problem = f"a row {gate.max_lateness / 1_000_000:g} s below the watermark"
         raise _policy_error("W2206", task, problem, "late", "side_output")
-    admitted.late += gate.reject(late, "LATE", kept=task.late == "side_output")
+    gate.late += gate.reject(late, "LATE", kept=task.late == "side_output")
 
 
-def _reject_duplicates(gate: _Gate, watermark: int, *, timed: bool) -> int:
+def _reject_duplicates(gate: Admitted, watermark: int, *, timed: bool) -> int:
     """Reject all but the first row of each key, by time and content; keys of earlier batches come first."""
-    seen, places = gate.admitted.seen, np.flatnonzero(gate.open)
+    seen, places = gate.seen, np.flatnonzero(gate.open)
     names = list(gate.task.dedup)
     if seen is not None:
         # Keys before the watermark can be forgotten: a repetition of such a row would be late.
@@ -275,9 +262,9 @@ def _reject_duplicates(gate: _Gate, watermark: int, *, timed: bool) -> int:
         is_first[firsts] = True
         again = np.zeros(len(gate.open), dtype=np.bool_)
         again[places[order[~is_first[known:]]]] = True
-        gate.admitted.seen = both.filter(pa.array(is_first | (np.arange(len(is_first)) < known))).combine_chunks()
+        gate.seen = both.filter(pa.array(is_first | (np.arange(len(is_first)) < known))).combine_chunks()
         return gate.reject(again, "DUPLICATE")
-    gate.admitted.seen = seen
+    gate.seen = seen
     return 0
 
 
@@ -287,11 +274,6 @@ def _to_numpy(column: Any) -> tuple[Longs, Mask | None]:
     if not whole.null_count:
         return whole.to_numpy(), None
     return whole.fill_null(0).to_numpy(), whole.is_null().to_numpy(zero_copy_only=False)
-
-
-def _empty_segment(rows: Any, batch: int) -> Segment:
-    none = np.empty(0, dtype=np.int64)
-    return Segment(hashes=none, times=none, rows=rows, batch=batch, order=none)
 
 
 def format_rows(count: int) -> str:

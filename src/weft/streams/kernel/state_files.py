@@ -87,10 +87,6 @@ class StateStore:
             raise damaged_state(self.path(name), "its content does not match its checksum")
         return document
 
-    def checksum(self, name: str) -> str:
-        """Return the checksum of a file."""
-        return checksum(self.read(name))
-
     def write(self, name: str, put: Callable[[Any], None]) -> None:
         """Write a file; `put` receives the open stream.  The file is not yet synced."""
         path = self.path(name)
@@ -235,7 +231,7 @@ def _check_files(place: GroupFolder, index: dict[str, Any]) -> None:
     known = checked_files().get(key, {})
     for path, expected in sums.items():
         name = f"{place.folder}/{path}"
-        if known.get(path) != expected and place.places.checksum(name) != expected:
+        if known.get(path) != expected and checksum(place.places.read(name)) != expected:
             raise damaged_state(place.places.path(name), "its content does not match its checksum")
     checked_files()[key] = dict(sums)
 
@@ -331,32 +327,30 @@ def _save_side(place: GroupFolder, staging: str, state: GroupState, side: Side) 
             segments.append(segment)
             continue
         name = f"{side}.arrow" if number == len(mine.segments) - 1 else f"{side}.{number}.arrow"
-        _write_table(place, f"{staging}/{name}", _storage_table(segment))
+        place.places.write(f"{staging}/{name}", partial(_put_table, _storage_table(segment)))
         segments.append(replace(segment, path=f"{place.name(state.batch)}/{name}"))
 
-    def placed(path: str, ending: str, put: Any) -> str:
+    def save(value: Any, path: str, ending: str, put: Callable[[Any], None]) -> str:
+        """Return the path of a file, which is written unless one of an earlier batch is still valid."""
+        if not value:
+            return ""
         if path:
             return path
         place.places.write(f"{staging}/{side}.{ending}", put)
         return f"{place.name(state.batch)}/{side}.{ending}"
 
-    flags_path = mine.flags_path
-    if mine.flags:
-        flags_path = placed(flags_path, "flags", lambda s: s.write(np.concatenate(mine.flags).tobytes()))
-    sessions_path = mine.sessions_path
-    if mine.sessions:
-        spans = np.concatenate(mine.sessions, axis=1)
-        sessions_path = placed(sessions_path, "sessions", lambda s: s.write(spans.tobytes()))
-    seen_path = mine.seen_path
-    if mine.seen is not None and not seen_path:
-        seen_path = f"{place.name(state.batch)}/{side}.seen"
-        _write_table(place, f"{staging}/{side}.seen", mine.seen)
+    def put_flags(stream: Any) -> None:
+        stream.write(np.concatenate(mine.flags).tobytes())
+
+    def put_sessions(stream: Any) -> None:
+        stream.write(np.concatenate(mine.sessions or (), axis=1).tobytes())
+
     return replace(
         mine,
         segments=tuple(segments),
-        flags_path=flags_path if mine.flags else "",
-        sessions_path=sessions_path if mine.sessions else "",
-        seen_path=seen_path,
+        flags_path=save(mine.flags, mine.flags_path, "flags", put_flags),
+        sessions_path=save(mine.sessions, mine.sessions_path, "sessions", put_sessions),
+        seen_path=save(mine.seen is not None, mine.seen_path, "seen", partial(_put_table, mine.seen)),
     )
 
 
@@ -369,7 +363,7 @@ def _collect_sums(place: GroupFolder, staging: str, state: GroupState) -> dict[s
     paths += [path for side in sides for path in (side.flags_path, side.sessions_path, side.seen_path) if path]
     for path in paths:
         if path.startswith(own):
-            sums[path] = place.places.checksum(f"{staging}/{path.removeprefix(own)}")
+            sums[path] = checksum(place.places.read(f"{staging}/{path.removeprefix(own)}"))
         elif path in state.sums:
             sums[path] = state.sums[path]
     return sums
@@ -383,12 +377,9 @@ def _storage_table(segment: Segment) -> Any:
     return pa.table([*columns, *segment.rows.columns], names=[*names, *segment.rows.column_names])
 
 
-def _write_table(place: GroupFolder, name: str, table: Any) -> None:
-    def put(stream: Any) -> None:
-        with pa.ipc.new_file(stream, table.schema) as writer:
-            writer.write_table(table)
-
-    place.places.write(name, put)
+def _put_table(table: Any, stream: Any) -> None:
+    with pa.ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table)
 
 
 def _build_index(place: GroupFolder, state: GroupState) -> dict[str, Any]:

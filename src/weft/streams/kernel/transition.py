@@ -143,7 +143,9 @@ def _emit_null_keys(working: ActiveSide) -> Iterator[UnmatchedRows]:
     admitted = working.admitted
     working.unmatched += len(admitted.alone)
     if working.task.outer and len(admitted.alone):
-        yield UnmatchedRows(side=working.side, rows=admitted.rows, places=admitted.alone, times=admitted.alone_times)
+        yield UnmatchedRows(
+            side=working.side, rows=admitted.rows, places=admitted.alone, times=admitted.times[admitted.alone]
+        )
 
 
 def _match_rows(task: JoinTask, left: ActiveSide, right: ActiveSide, before: Clock, clock: Clock) -> Iterator[Pairs]:

@@ -43,7 +43,7 @@ from weft.expr.ast import Logic, Not, references
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.joins.spec.values import parse_distance
 from weft.streams.plan.resolved import column_slot, time_slot
-from weft.streams.plan.scope import FromSource, Named, StatementScope
+from weft.streams.plan.scope import FromSource, StatementScope
 from weft.streams.sql.spec import MESSAGE_TIME, Bounds, JoinStepSpec
 
 MICROSECOND = dt.timedelta(microseconds=1)
@@ -241,11 +241,11 @@ class _Times:
         """Return all names of the scope."""
         return self.base.names()
 
-    def find_timed(self, qualifier: str | None, name: str) -> Named | None:
+    def find_timed(self, qualifier: str | None, name: str) -> FromSource | None:
         """Return the source whose event time a reference is, if it is one."""
         column = self.base.resolve(qualifier, name)
         if isinstance(column, Column):
-            slots: dict[Hashable, Named] = {
+            slots: dict[Hashable, FromSource] = {
                 column_slot(s.number, s.time): s for s in self.base.sources if s.time is not None
             }
             return slots.get(column.slot)

@@ -254,7 +254,7 @@ class Chain:
         kind = self._window(windowed[-1], joins[windowed[-1] - 1]) if windowed else None
         after = joins[windowed[-1] :] if windowed else ()
         return StatementScope(
-            sources=tuple(m.to_named(padded=m.number in padded) for m in visible),
+            sources=tuple(replace(m, padded=m.number in padded) for m in visible),
             has_window=upto is None and kind in ("tumbling", "sliding"),
             window_padded=any(j.how in ("right", "full") for j in after),
             no_window=_explain_no_window(upto, kind),

@@ -17,27 +17,58 @@ from weft.streams.sql.spec import MESSAGE_TIME, JobSpec, StatementSpec, StreamSp
 _WINDOW = {"window_start": WINDOW_START, "window_end": WINDOW_END}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A source in the scope of an expression; `padded` is true if an outer join may fill it with NULL.
+_EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
 
-    `time` is its event-time column, and `time_unit` the unit of that column in microseconds if it is a number.
-    `has_message_time` is true if the event time is that of the message and not a column.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromSource:
+    """A source of FROM: a stream or a table with its alias; `time` is its event-time column.
+
+    `padded` is true in the scope of an expression that sees rows which an outer join may have filled with NULL.
     """
 
     number: int
     alias: str
-    name: str
-    columns: Schema
-    padded: bool = False
+    spec: StreamSpec | TableSpec
     time: int | None = None
-    time_unit: int | None = None
-    has_message_time: bool = False
+    padded: bool = False
+    at: Source | None = None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the source is a stream."""
+        return isinstance(self.spec, StreamSpec)
+
+    @property
+    def columns(self) -> Schema:
+        """The declared columns."""
+        return self.spec.columns
 
     @property
     def time_type(self) -> DType | None:
         """The declared type of the event time."""
         return None if self.time is None else self.columns.fields[self.time].dtype
+
+    @property
+    def time_unit(self) -> int | None:
+        """The unit of the event-time column in microseconds if it is a number."""
+        return _EPOCHS.get(self.spec.time_format) if isinstance(self.spec, StreamSpec) else None
+
+    @property
+    def has_message_time(self) -> bool:
+        """Whether the event time is that of the message and not a column."""
+        return isinstance(self.spec, StreamSpec) and self.time is None and self.spec.event_time is not None
+
+    def format_time(self) -> str:
+        """Return the event time as it is written in SQL."""
+        if self.is_stream and self.time is None and not self.has_message_time:
+            return f"{self.alias}.<event time>"
+        name = self.columns.fields[self.time].name if self.time is not None else MESSAGE_TIME
+        return self.format_column(name)
+
+    def format_column(self, column: str) -> str:
+        """Return a column as it is written in SQL."""
+        return render(Ref(self.alias, column))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +78,8 @@ class StatementScope:
     `has_window` is true if ``window_start`` and ``window_end`` are available, after a tumbling or sliding
     join; `no_window` is the reason why they are not.
 
-    >>> orders = Named(number=0, alias="o", name="orders", columns=Schema.of(id="long", at="timestamp"))
-    >>> shipments = Named(number=1, alias="s", name="shipments", columns=Schema.of(id="long"))
-    >>> scope = StatementScope(sources=(orders, shipments))
+    >>> table = TableSpec(name="t", columns=Schema.of(id="long", at="timestamp"), connector={})
+    >>> scope = StatementScope(sources=tuple(FromSource(number=i, alias=a, spec=table) for i, a in enumerate("os")))
     >>> scope.resolve("s", "ID").slot
     ('i', 1, 0)
     >>> print(scope.resolve(None, "id"))
@@ -57,7 +87,7 @@ class StatementScope:
      = help: add the alias, for example o.id
     """
 
-    sources: tuple[Named, ...]
+    sources: tuple[FromSource, ...]
     has_window: bool = False
     window_padded: bool = False
     no_window: str = ""
@@ -88,7 +118,7 @@ class StatementScope:
         columns = (f"{s.alias}.{n}" for s in self.sources for n in s.columns.names)
         return (*columns, *(_WINDOW if self.has_window else ()))
 
-    def star(self, alias: str | None = None) -> tuple[tuple[Named, int, Field], ...]:
+    def star(self, alias: str | None = None) -> tuple[tuple[FromSource, int, Field], ...]:
         """Return the columns of ``*`` or ``alias.*``, in the order of FROM."""
         return tuple(
             (s, i, f)
@@ -97,7 +127,7 @@ class StatementScope:
             for i, f in enumerate(s.columns)
         )
 
-    def find(self, alias: str) -> Named | None:
+    def find(self, alias: str) -> FromSource | None:
         """Return the source with an alias, or None."""
         return next((s for s in self.sources if fold(s.alias) == fold(alias)), None)
 
@@ -109,7 +139,7 @@ class StatementScope:
         if index is None:
             return Diagnostic(
                 "W0207",
-                f"{source.alias!r} ({source.name}) has no column {name!r}",
+                f"{source.alias!r} ({source.spec.name}) has no column {name!r}",
                 help=_undeclared(name, (source,)) or _suggest(name, source.columns.names),
             )
         return _column(source, index)
@@ -117,7 +147,7 @@ class StatementScope:
     def unknown_alias(self, qualifier: str) -> Diagnostic:
         """Return the finding for an unknown alias."""
         aliases = [s.alias for s in self.sources]
-        behind = [s.alias for s in self.sources if fold(s.name) == fold(qualifier)]
+        behind = [s.alias for s in self.sources if fold(s.spec.name) == fold(qualifier)]
         if behind:
             help = f"write {' or '.join(f'{a}.' for a in behind)}"
             return Diagnostic("W0207", f"{qualifier!r} has the alias {behind[0]!r} in this statement", help=help)
@@ -133,19 +163,20 @@ class StatementScope:
         return Column(slot, TIMESTAMP, nullable=self.window_padded)
 
     def _format_sources(self) -> str:
-        return " and ".join(f"{s.alias} ({s.name})" if s.alias != s.name else s.name for s in self.sources)
+        named = ((s.alias, s.spec.name) for s in self.sources)
+        return " and ".join(name if alias == name else f"{alias} ({name})" for alias, name in named)
 
 
-def _column(source: Named, index: int) -> Column:
+def _column(source: FromSource, index: int) -> Column:
     return Column.of(column_slot(source.number, index), source.columns.fields[index], padded=source.padded)
 
 
-def _undeclared(name: str, sources: Sequence[Named]) -> str:
+def _undeclared(name: str, sources: Sequence[FromSource]) -> str:
     """Return the help for a message time that is used but not declared."""
     timed = [s for s in sources if s.has_message_time]
     if not timed or fold(name) != fold(MESSAGE_TIME):
         return ""
-    return f"declare it: CREATE STREAM {timed[0].name} (.., {MESSAGE_TIME} TIMESTAMP)"
+    return f"declare it: CREATE STREAM {timed[0].spec.name} (.., {MESSAGE_TIME} TIMESTAMP)"
 
 
 def _suggest(name: str, known: Sequence[str]) -> str:
@@ -154,55 +185,6 @@ def _suggest(name: str, known: Sequence[str]) -> str:
     close = [*find_similar(name, known), *(bare[n.casefold()] for n in find_similar(name, list(bare)))]
     unique = list(dict.fromkeys(close))[:3]
     return f"did you mean {' or '.join(map(repr, unique))}?" if unique else f"names are {format_list(known)}"
-
-
-_EPOCHS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FromSource:
-    """A source of FROM: a stream or a table with its alias; `time` is its event-time column."""
-
-    number: int
-    alias: str
-    spec: StreamSpec | TableSpec
-    time: int | None = None
-    at: Source | None = None
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether the source is a stream."""
-        return isinstance(self.spec, StreamSpec)
-
-    @property
-    def columns(self) -> Schema:
-        """The declared columns."""
-        return self.spec.columns
-
-    def to_named(self, *, padded: bool) -> Named:
-        """Return the source for the scope of an expression."""
-        stream = self.spec if isinstance(self.spec, StreamSpec) else None
-        return Named(
-            number=self.number,
-            alias=self.alias,
-            name=self.spec.name,
-            columns=self.columns,
-            padded=padded,
-            time=self.time,
-            time_unit=None if stream is None else _EPOCHS.get(stream.time_format),
-            has_message_time=stream is not None and self.time is None and stream.event_time is not None,
-        )
-
-    def format_time(self) -> str:
-        """Return the event time as it is written in SQL."""
-        if isinstance(self.spec, StreamSpec) and self.time is None and self.spec.event_time is None:
-            return f"{self.alias}.<event time>"
-        name = self.columns.fields[self.time].name if self.time is not None else MESSAGE_TIME
-        return self.format_column(name)
-
-    def format_column(self, column: str) -> str:
-        """Return a column as it is written in SQL."""
-        return render(Ref(self.alias, column))
 
 
 def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> tuple[FromSource, ...] | None:

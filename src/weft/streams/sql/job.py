@@ -16,7 +16,7 @@ from weft.core.substitution import SubstitutedText, substitute_variables
 from weft.errors import ArgumentError, Diagnostic, SourceLocation, StreamSqlError
 from weft.expr.ast import Origin, Span
 from weft.expr.tokens import describe_refused, ends, strip_comments, tokenize
-from weft.streams.sql.parser import OTHER_STATEMENTS
+from weft.streams.sql.parser import OTHER_STATEMENTS, STATEMENT_WORDS
 from weft.streams.sql.select import SelectParser
 from weft.streams.sql.syntax import (
     CreateStream,
@@ -81,7 +81,6 @@ def _split_statements(tokens: list[Token]) -> Iterator[list[Token]]:
         yield statement
 
 
-_KINDS = ("CREATE", "INSERT", "SELECT", "EXPLAIN", "SET")
 _HEAD, _LONGEST_WORD = 12, 20
 """The most words before the columns and options of a statement, and the most characters of its first word."""
 
@@ -91,6 +90,7 @@ def _parse_statement(tokens: list[Token], origin: Origin, findings: list[Diagnos
     parser = _StatementParser(tokens, origin)
     statement = parser.attempt(parser.parse, lambda: None)
     findings += parser.findings
+    # A statement with a finding is dropped even if it could be parsed: planning it would report consequences.
     return None if parser.findings else statement
 
 
@@ -102,7 +102,7 @@ def _summarize_unparsed(invalid: Iterable[list[Token]], *, is_truncated: bool) -
     for tokens in invalid:
         head = [token.text for token in takewhile(_is_in_head, tokens[:_HEAD])]
         first = head[0].upper()[:_LONGEST_WORD] if head else ""
-        kinds = (first, *find_similar(first, _KINDS, most=1))
+        kinds = (first, *find_similar(first, STATEMENT_WORDS, most=1))  # INSRT INTO writes a sink too
         folded = {text.casefold() for text in head[1:]}
         names |= folded
         sinks |= folded if "INSERT" in kinds else set()
@@ -135,6 +135,7 @@ class _StatementParser(SelectParser):
         return statement
 
     def _refuse_subqueries(self) -> None:
+        # First of all: inside an expression, the parser of expressions would report SELECT in words of its own.
         for opening, token in zip(self.tokens, self.tokens[1:], strict=False):
             if opening.token_type == TokenType.L_PAREN and self.word(token) == "SELECT":
                 help = "join the stream instead, or write the query as a separate stream"
@@ -146,15 +147,13 @@ class _StatementParser(SelectParser):
             what, help = OTHER_STATEMENTS[word]
             self.fail("W2002", f"streaming SQL does not support {what}", *ends(self.curr), help)
         token = self.origin.text[self.curr.start : self.curr.end + 1]
-        close = find_similar(word, _KINDS, most=1) if word else ()
+        close = find_similar(word, STATEMENT_WORDS, most=1) if word else ()
         help = (f"did you mean {close[0]}?\n" if close else "") + f"statements are {known}"
         self.fail("W2002", f"unknown statement {token!r}", *ends(self.curr), help)
 
     def _fail_trailing(self) -> NoReturn:
         self.refuse_unsupported()
-        if self.word() in _KINDS:
-            help = "end each statement with a semicolon"
-            self.fail("W2001", f"expected ; before {self.word()}", *ends(self.curr), help)
+        self.refuse_next_statement()
         if self.word() == "WITH":
             self.fail("W2003", "duplicate WITH", *ends(self.curr), "write all options in one WITH")
         self.unexpected("; after the statement")
@@ -247,6 +246,7 @@ def parse_job(text: str, *, file: str | None = None, env: Mapping[str, str] = {}
     findings += substitution.findings
     statements: list[Statement] = []
     invalid: list[list[Token]] = []
+    # Each statement is parsed by itself, so that an error in one does not hide those in others.
     for part in _split_statements(tokens):
         statement = _parse_statement(part, origin, findings)
         if statement is None:
@@ -290,6 +290,7 @@ def read_job_text(path: Path, label: str | None = None) -> str:
 def sort_findings(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Return findings in the order of the text, without those that a variable without a value causes."""
     unique = list(dict.fromkeys(findings))
+    # What was parsed in place of a missing value is meaningless, and so are errors about it.
     unset = [_range(d.at) for d in unique if d.code == "W2011"]
     kept = (d for d in unique if d.code == "W2011" or not any(_overlaps(_range(d.at), u) for u in unset))
     return tuple(sorted(kept, key=lambda d: _range(d.at))[:MAX_FINDINGS])

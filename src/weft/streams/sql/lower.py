@@ -18,7 +18,7 @@ from typing import Any
 
 from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
-from weft.core.names import find_similar, format_list
+from weft.core.names import find_similar, format_list, suggest
 from weft.core.paths import escapes_folder, name_problem
 from weft.core.source import Source
 from weft.core.types import LONG, TIMESTAMP, Field, Schema
@@ -128,11 +128,10 @@ class _Definition:
         """Infer the format from the path where it is not given, and check it."""
         if kind not in ("files", "kafka"):
             return
-        place = {"files": "path", "kafka": "topic"}[kind]
+        place, example = ("path", "data/orders.csv") if kind == "files" else ("topic", "orders")
         if not self.has_option(place) and self.has_only_known_options:
-            example = {"files": "'path' = 'data/orders.csv'", "kafka": "'topic' = 'orders'"}[kind]
             message = f"{self.name.text} has the connector {kind!r} but no {place!r}"
-            self.add_finding("W2008", message, f"add {example}")
+            self.add_finding("W2008", message, f"add '{place}' = '{example}'")
         if kind == "files" and "path" in values and "format" not in values and not self.has_option("format"):
             inferred = _infer_format(values["path"])
             if inferred is not None:
@@ -162,8 +161,7 @@ class _Definition:
         for name in names:
             index = self.schema.find(name)
             if index is None:
-                close = find_similar(name, self.schema.names, most=1)
-                help = f"did you mean {close[0]!r}?" if close else f"its columns are {format_list(self.schema.names)}"
+                help = suggest(name, self.schema.names, "its columns are", most=1)
                 message = f"option {key!r}: {self.name.text} has no column {name!r}"
                 self.add_finding("W2006", message, help, self.locate(key))
             else:
@@ -240,7 +238,7 @@ def _resolve_time_format(stream: _Definition, time: str | None, connector: Froze
     dtype = stream.schema[time].dtype if time is not None and time in stream.schema else None
     is_number = dtype is not None and dtype.is_integer
     if requested is None:
-        if is_number and not stream.has_option("event.time.format"):
+        if is_number and not stream.has_option("event.time.format"):  # no unit is a safe guess
             help = "add 'event.time.format' = 'epoch_millis', 'epoch_seconds' or 'epoch_micros'"
             stream.add_finding("W2008", f"the event time {time!r} is a number without a unit", help)
         is_text = connector.get("format") in ("json", "csv") and time != MESSAGE_TIME
@@ -384,6 +382,7 @@ class _Lowering:
     def _build_inputs(self, idle: Duration | None) -> None:
         """Build the streams, tables and sinks that the job defines."""
         sinks = {s.sink.text.casefold() for s in self.syntax.statements if isinstance(s, Insert)}
+        # CREATE STREAM declares a source or a sink alike: only an INSERT tells them apart, even an invalid one.
         sinks |= self.unparsed.sinks
         names: dict[str, Name] = {}
         for statement in self.syntax.statements:

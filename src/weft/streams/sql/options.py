@@ -59,6 +59,7 @@ def _read_flag(value: str, _: Words) -> bool:
 
 def _read_count(value: str, _: Words) -> int:
     plain = value.replace("_", "")
+    # Cut before the conversion: Python refuses to convert thousands of digits.
     if not (plain.isascii() and plain.isdigit()) or not 0 < int(plain[:20]) <= _LARGEST:
         _fail(f"{value!r} is not a count", "write a whole number, 1 or more")
     return int(plain)
@@ -91,7 +92,7 @@ def _read_zone(value: str, _: Words) -> str:
     if _OFFSET.fullmatch(value) or value in ("Z", "UTC"):
         return value
     known = zoneinfo.available_timezones()
-    if known and value not in known:  # without a time zone database, Spark checks the name
+    if known and value not in known:  # a system without a time zone database knows no names; Spark checks them
         close = find_similar(value, known, most=1)
         help = f"did you mean {close[0]!r}?" if close else "write 'UTC', 'Europe/Paris' or '+02:00'"
         _fail(f"unknown time zone {value!r}", help)
@@ -339,6 +340,7 @@ def find_option(key: str, owners: Iterable[Owner]) -> Option | None:
     ('join.size', None)
     """
     names = [key]
+    # The names of join options have one dot, so a second one means that an alias is between the parts.
     if key.startswith("join.") and key.count(".") > 1:
         names.append("join." + key.split(".", 2)[2])
     if key.startswith("kafka.") and len(key) > len("kafka."):
@@ -406,7 +408,6 @@ _VALUES: dict[Kind, str] = {
     "time_format": "",
     "names": "columns separated by commas",
 }
-_HEADINGS = {"stream": "stream", "table": "table", "sink": "sink", "join": "join", "job": "SET"}
 
 
 def option_table() -> str:
@@ -420,7 +421,7 @@ def option_table() -> str:
 
 
 def _format_row(option: Option) -> str:
-    owners = ", ".join(title for owner, title in _HEADINGS.items() if owner in option.owners)
+    owners = ", ".join("SET" if owner == "job" else owner for owner in _TITLES if owner in option.owners)
     words = ", ".join(f"`{word}`" for word in option.words)
     needs = f" ({', '.join(option.needs)})" if option.needs else ""
     default = "" if option.default is None else "empty" if option.default == "" else f"`{option.default}`"

@@ -62,6 +62,8 @@ _CLAUSE_WORDS = frozenset(
     "SELECT FROM WHERE ON JOIN INNER LEFT RIGHT FULL OUTER CROSS SEMI ANTI NATURAL ASOF USING WINDOW WITHIN EMIT "
     "WITH GROUP HAVING ORDER LIMIT UNION INTERSECT EXCEPT OVER INTO AS PRIMARY AND OR NOT LATERAL GRACE".split()
 )
+STATEMENT_WORDS = ("CREATE", "INSERT", "SELECT", "EXPLAIN", "SET")
+"""First words of the statements of a job."""
 OTHER_STATEMENTS: dict[str, tuple[str, str]] = {
     "START": ("START JOB", "`weft stream start JOB.sql` starts a job"),
     "STOP": ("STOP JOB", "`weft stream stop JOB` stops a job"),
@@ -138,6 +140,7 @@ class Parser(Cursor):
             after = len(self.origin.text.rstrip())
             self.fail("W2001", f"expected {expected}, found the end of the text", after, after, help)
         token = self.origin.text[self.curr.start : self.curr.end + 1]
+        # The expected text names its keywords in capitals; one of them may be what a typo was meant to be.
         close = find_similar(self.word(), _WORDS.findall(expected), most=1) if self.word() else ()
         help = help or (f"did you mean {close[0]}?" if close else "")
         self.fail("W2001", f"expected {expected}, found {token!r}", *ends(self.curr), help)
@@ -151,7 +154,13 @@ class Parser(Cursor):
             end = max(last.end, self.curr.end) + 1  # the text may end before the last of the words
             self.fail("W2004", f"streaming SQL does not support {what}", self.start, end, help)
 
-    def add_finding(self, code: Code, message: str, at: Source, help: str = "") -> None:
+    def refuse_next_statement(self) -> None:
+        """Raise an error if the current token begins the next statement."""
+        if self.word() in STATEMENT_WORDS:
+            help = "end each statement with a semicolon"
+            self.fail("W2001", f"expected ; before {self.word()}", *ends(self.curr), help)
+
+    def add_finding(self, code: Code, message: str, at: Source | None, help: str = "") -> None:
         """Record an error and continue."""
         self.findings.append(Diagnostic(code, message, help=help, at=at))
 
@@ -181,7 +190,7 @@ class Parser(Cursor):
             if depth == 0 and (kind in kinds or self.word() in words):
                 return
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
-            if depth < 0:
+            if depth < 0:  # the end of the list that is being parsed
                 return
             self.advance()
 
@@ -212,6 +221,7 @@ class Parser(Cursor):
             text = self.bare_name()
         elif token.token_type == TokenType.IDENTIFIER:
             self.advance()
+            # The quote that a name begins with is the one that is doubled inside it.
             raw = self.origin.text[token.start : token.end + 1]
             text = raw[1:-1].replace(raw[0] * 2, raw[0])
             if not text.strip():
@@ -255,6 +265,7 @@ class Parser(Cursor):
     def parse_condition(self) -> Expr:
         """Parse a condition; after an error in it, continue with the next clause."""
         expr = self.attempt(self.parse_expression, lambda: self.skip_to(*_AFTER_CONDITION, kinds=()))
+        # Any condition will do: the statement has an error and is never planned.
         return Lit(None, NULL) if expr is None else expr
 
     def parse_duration(self, what: str, *, signed: bool = False) -> Duration:
@@ -272,7 +283,7 @@ class Parser(Cursor):
             text = self.parse_string()
         elif self.curr.token_type == TokenType.NUMBER:
             number = self.curr.start
-            while self.match(TokenType.NUMBER):
+            while self.match(TokenType.NUMBER):  # 1 HOUR 30 MINUTES
                 self.match(TokenType.VAR)
             text = self.origin.text[number : self.prev.end + 1]
         else:

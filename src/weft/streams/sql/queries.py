@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from weft.core.duration import Duration
-from weft.core.names import find_similar, format_list
+from weft.core.names import format_list, suggest
 from weft.core.source import Source
 from weft.core.types import TIMESTAMP, TIMESTAMP_NTZ
 from weft.errors import Code, Diagnostic
@@ -19,7 +19,6 @@ from weft.streams.sql.options import find_option, read_options
 from weft.streams.sql.spec import (
     MESSAGE_TIME,
     Bounds,
-    ItemSpec,
     JoinStepSpec,
     LimitsSpec,
     SinkSpec,
@@ -27,7 +26,7 @@ from weft.streams.sql.spec import (
     StreamSpec,
     TableSpec,
 )
-from weft.streams.sql.syntax import Item, JoinSyntax, Name, OptionSyntax, Select, Unparsed, WindowSyntax
+from weft.streams.sql.syntax import JoinSyntax, Name, OptionSyntax, Select, Unparsed, WindowSyntax
 
 _LENGTHS = {
     "interval": ("lower_bound", "upper_bound"),
@@ -68,6 +67,7 @@ def _build_form(
     """
     forms: list[Form] = []
     if join.within is not None:
+        # WITHIN (before, after) is written from the left row, so its first duration is the negative lower bound.
         lower, upper = Duration(-join.within.before.microseconds), join.within.after
         if lower <= upper:
             forms.append(Form("WITHIN", join.within.at, _build_interval(join, order, lower, upper)))
@@ -141,6 +141,7 @@ def _build_form_by_options(
         message = f"{option.key!r} is not an option of {noun}"
         findings.append(Diagnostic("W2106", message, help=help, at=option.key_at))
     missing = [name for name in required if name not in options.values]
+    # An option with an invalid value is reported as such, and not as missing too.
     if missing and not any(name in options.written for name in missing):
         message = f"{noun} by options needs {' and '.join(repr(f'join.{name}') for name in missing)}"
         clause = ", ".join(f"'join.{name}' = '{_EXAMPLES[name]}'" for name in missing)
@@ -164,6 +165,7 @@ def _build_form_by_options(
 
 
 def _infer_kind(lengths: list[str]) -> WindowKind | Literal["interval"] | None:
+    # The slide first: a sliding window has a size too.
     kinds: dict[str, WindowKind] = {"slide": "sliding", "size": "tumbling", "gap": "session"}
     return next((kind for name, kind in kinds.items() if name in lengths), "interval" if lengths else None)
 
@@ -190,10 +192,10 @@ class Names:
     def find(self, name: Name, findings: list[Diagnostic]) -> Input | None:
         """Return the input that a name after FROM or JOIN refers to."""
         definition = self.inputs.get(name.text.casefold())
+        # An invalid CREATE statement may define the name; its own error is enough.
         if definition is None and not self.unparsed.may_define(name.text):
             known = [i.name for i in self.inputs.values() if not isinstance(i, SinkSpec)]
-            close = find_similar(name.text, known, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"the job defines {format_list(known)}"
+            help = suggest(name.text, known, "the job defines", most=1)
             message = f"unknown stream or table {name.text!r}"
             findings.append(Diagnostic("W2010", message, help=help, at=name.at))
         return definition
@@ -236,7 +238,7 @@ class _Query:
             name=self.sink.name,
             sink=self.sink,
             first=self._resolve_source(0),
-            items=tuple(_build_item(item) for item in self.query.items),
+            items=self.query.items,
             joins=tuple(joins),
             where=self.query.where,
             emit=self.query.emit,
@@ -289,6 +291,7 @@ class _Query:
         """Return the options of the join of `alias`; those with its alias take precedence."""
         values, written = {}, {}
         known = [option for option in self.options if find_option(option.key, ("join",)) is not None]
+        # Sorted, so that options with an alias come after the general ones and replace them.
         for option in sorted(known, key=lambda option: _parse_alias(option.key) is not None):
             target = _parse_alias(option.key)
             if target is None or target.casefold() == alias.casefold():
@@ -308,6 +311,7 @@ class _Query:
         return [
             number
             for number in range(len(self.query.joins))
+            # An unknown source counts as a stream, so that the clauses of its join are still checked.
             if not self._is_table(number + 1) and not all(self._is_table(i) for i in range(number + 1))
         ]
 
@@ -402,15 +406,3 @@ def _find_time(stream: Input | None) -> str | None:
         return stream.event_time
     times = [f.name for f in stream.columns if f.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
     return times[0] if len(times) == 1 and stream.event_time is None else None
-
-
-def _build_item(item: Item) -> ItemSpec:
-    return ItemSpec(
-        expr=item.expr,
-        is_star=item.is_star,
-        star_of=None if item.star_of is None else item.star_of.text,
-        alias=None if item.alias is None else item.alias.text,
-        is_key=item.is_key,
-        is_event_time=item.is_event_time,
-        at=item.at,
-    )

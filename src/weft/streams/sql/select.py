@@ -14,9 +14,9 @@ from weft.errors import WeftError
 from weft.expr.tokens import ends
 from weft.streams.kernel.spec import Emit, StreamHow
 from weft.streams.sql.parser import Parser
+from weft.streams.sql.spec import ItemSpec
 from weft.streams.sql.syntax import (
     ColumnSyntax,
-    Item,
     JoinSyntax,
     Name,
     OptionSyntax,
@@ -26,6 +26,7 @@ from weft.streams.sql.syntax import (
     WithinSyntax,
 )
 
+# TIMESTAMP(3) and the like, as Flink writes them: event times have microseconds whatever the precision.
 _PRECISION = re.compile(r"(timestamp(?:_ntz|_ltz)?)\s*\(\s*\d\s*\)", re.IGNORECASE)
 _AFTER_TYPE = ("NOT", "NULL", "PRIMARY", "WITH", "AS")
 _TYPES = "types are STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP and ARRAY of these"
@@ -96,6 +97,7 @@ class OptionParser(Parser):
         return ColumnSyntax(name=name, dtype=dtype, nullable=nullable, at=name.at)
 
     def _parse_type(self, column: str) -> DType:
+        # The type has a grammar of its own, so its tokens are skipped and its text is parsed as a whole.
         first, depth = self.curr, 0
         while not self.is_at_end and (depth or self.curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN)):
             if not depth and self.word() in _AFTER_TYPE and self.curr is not first:
@@ -157,6 +159,7 @@ class JoinParser(OptionParser):
     def _parse_join(self, how: StreamHow, start: int) -> JoinSyntax:
         how_at = self.locate(start)
         source = self.parse_source("JOIN")
+        # ksqlDB has WITHIN before ON; after ON it may come in any order with WINDOW.
         within, window = self._parse_within() if self.word() == "WITHIN" else None, None
         help = f"write ON and the keys: ON a.key = {source.alias.text}.key"
         self.expect("ON", "ON and a condition", help)
@@ -273,13 +276,13 @@ class SelectParser(JoinParser):
 
     # -- the list
 
-    def _parse_items(self) -> tuple[Item, ...]:
+    def _parse_items(self) -> tuple[ItemSpec, ...]:
         items = tuple(self.parse_list(self._parse_item, "FROM"))
         for item in [item for item in items if item.is_event_time][1:]:
             self.add_finding("W2003", f"duplicate AS {EVENT_TIME}", item.at, "a row has one event time")
         return items
 
-    def _parse_item(self) -> Item:
+    def _parse_item(self) -> ItemSpec:
         start = self.start
         if self.word() == "DISTINCT":
             self.refuse_unsupported()
@@ -288,7 +291,7 @@ class SelectParser(JoinParser):
             self.fail("W2001", "expected an expression before FROM", *ends(self.curr), help)
         star = self._parse_star()
         if star is not None:
-            item, alias = (Item(is_star=True, star_of=star[0], at=self.locate(start, star[1])), self.parse_alias())
+            item, alias = (ItemSpec(is_star=True, star_of=star[0], at=self.locate(start, star[1])), self.parse_alias())
             if alias is not None:
                 self.add_finding("W2014", "* cannot have an alias", alias.at, "list the columns")
             if self.take("PRIMARY", "KEY"):
@@ -297,19 +300,20 @@ class SelectParser(JoinParser):
             return item
         expr = self.parse_expression()
         self.refuse_unsupported()  # OVER
-        is_key = self.take("PRIMARY", "KEY")
+        is_key = self.take("PRIMARY", "KEY")  # before or after the alias
         alias = self.parse_alias()
         is_key = self.take("PRIMARY", "KEY") or is_key
-        is_time = alias is not None and alias.text.upper() == EVENT_TIME
-        return Item(expr=expr, alias=alias, is_key=is_key, is_event_time=is_time, at=self.locate(start))
+        name = None if alias is None else alias.text
+        is_time = name is not None and name.upper() == EVENT_TIME
+        return ItemSpec(expr=expr, alias=name, is_key=is_key, is_event_time=is_time, at=self.locate(start))
 
-    def _parse_star(self) -> tuple[Name | None, int] | None:
+    def _parse_star(self) -> tuple[str | None, int] | None:
         """Parse ``*`` or ``name.*`` if it comes next; return the name and the end offset."""
         if self.match(TokenType.STAR):
             return None, self.prev.end + 1
         third = self.tokens[min(self.index + 2, len(self.tokens) - 1)]
         if self.next.token_type == TokenType.DOT and third.token_type == TokenType.STAR:
-            name = self.parse_name("a name")
+            name = self.parse_name("a name").text
             self.advance(2)
             return name, self.prev.end + 1
         return None
@@ -338,8 +342,8 @@ class SelectParser(JoinParser):
             return self.parse_condition()
         if word == "WITH":
             return self.parse_options()
-        self.index -= 1
-        self.refuse_unsupported()  # EMIT EARLY
+        self.index -= 1  # back to EMIT: EMIT EARLY is refused as a pair of words
+        self.refuse_unsupported()
         self.advance()
         emit = _EMITS.get(self.word())
         if emit is None:
@@ -358,9 +362,7 @@ class SelectParser(JoinParser):
         if word == "WITHIN":
             help = "write it directly after the ON of its join"
             self.fail("W2003", "WITHIN outside a join", *ends(self.curr), help)
-        if word in ("CREATE", "INSERT", "SELECT", "EXPLAIN", "SET"):
-            help = "end each statement with a semicolon"
-            self.fail("W2001", f"expected ; before {word}", *ends(self.curr), help)
+        self.refuse_next_statement()
         for token in (self.curr, self.prev):  # FROM orders WHRE x: the typo was parsed as an alias
             word = self.word(token)
             close = find_similar(word, _CLAUSES, most=1) if len(word) > 2 and word not in _CLAUSES else ()

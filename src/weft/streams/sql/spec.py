@@ -23,8 +23,6 @@ from weft.joins.spec.serial import Serial, from_dict
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.streams.kernel.spec import Emit, Late, Limits, Malformed, MissingTime, StreamHow
 
-_DURATION, _COLUMNS, _EXPR, _ENTRIES = "$duration", "$columns", "$expr", "$entries"
-
 
 def encode_value(value: Any) -> Any:
     """Return `value` as JSON; types that JSON does not have are tagged.
@@ -36,13 +34,13 @@ def encode_value(value: Any) -> Any:
         case Serial():
             return value.to_dict()
         case Duration():
-            return {_DURATION: str(value)}
+            return {"$duration": str(value)}
         case Schema():
-            return {_COLUMNS: [[f.name, str(f.dtype), f.nullable] for f in value]}
+            return {"$columns": [[f.name, str(f.dtype), f.nullable] for f in value]}
         case Expr():
-            return {_EXPR: render(value, dialect="stream")}
-        case Mapping():
-            return {_ENTRIES: {key: encode_value(v) for key, v in value.items()}}
+            return {"$expr": render(value, dialect="stream")}
+        case Mapping():  # tagged too, so that a key "type" is not read as a record
+            return {"$entries": {key: encode_value(v) for key, v in value.items()}}
         case list() | tuple():
             return [encode_value(v) for v in value]
         case _:
@@ -106,7 +104,7 @@ class StreamRecord(Serial):
         cls._check_fields(values)
         try:
             return cls(**{name: decode_value(value) for name, value in values.items()})
-        except WeftError:
+        except WeftError:  # some are a ValueError as well
             raise
         except (TypeError, ValueError) as cause:
             raise JoinSpecError(

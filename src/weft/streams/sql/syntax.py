@@ -11,6 +11,7 @@ from weft.errors import Diagnostic
 from weft.expr.ast import Expr
 from weft.joins.spec.values import WindowKind
 from weft.streams.kernel.spec import Emit, StreamHow
+from weft.streams.sql.spec import ItemSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,22 +89,10 @@ class JoinSyntax(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item(Node):
-    """One entry of a select list."""
-
-    expr: Expr | None = None
-    is_star: bool = False
-    star_of: Name | None = None
-    alias: Name | None = None
-    is_key: bool = False
-    is_event_time: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Select(Node):
     """A query."""
 
-    items: tuple[Item, ...]
+    items: tuple[ItemSpec, ...]
     source: SourceSyntax
     joins: tuple[JoinSyntax, ...] = ()
     where: Expr | None = None
