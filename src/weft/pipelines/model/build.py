@@ -58,13 +58,14 @@ SPECS: Mapping[Kind, type[Spec]] = {
     "scenario": Scenario,
 }
 
+# Each round drops what the one before it reported, which may reveal more; two are enough for most files.
 _ROUNDS = 6
-_SEQ = re.compile(r"[0-9]{1,18}")
+_SEQ = re.compile(r"[0-9]{1,18}")  # what fits 64 bits
 _REPLACEABLE = ("name", "seq")
 """Keys of an operation that can have any value while the rest of it is checked."""
 
 _ADDS_NOTHING = ("delete", "output")
-"""Operations that add neither rows nor columns."""
+"""Types of operations that add neither rows nor columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def _build(node: Node, spec: type[Spec], earlier: list[Diagnostic]) -> _BuildRes
     lost: list[Path] = []
     left = node
     for round_number in range(_ROUNDS):
+        # A new list each time: the rules of a failed round have added findings that the next one adds again.
         findings = Findings([*earlier, *errors], RULES, partial=bool(errors))
         try:
             entity = get_adapter(spec).validate_python(to_pydantic(left), context=findings)
@@ -178,6 +180,7 @@ def _prune(node: Node, problems: tuple[Problem, ...], lost: list[Path]) -> Node 
         if (filled := _fill_placeholder(node, path)) is not None:
             node = filled
             continue
+        # Without a key that it needs, nothing can be said about a mapping: the whole entry of its list is dropped.
         if problem.kind == "missing" or not path or isinstance(path[-1], int):
             path = _outermost_entry(path)
             if not path or (problem.kind == "missing" and path == problem.path):

@@ -10,7 +10,7 @@ from pydantic import Field as Rules
 
 from weft.core import types
 from weft.core.fingerprint import fingerprint
-from weft.core.names import find_similar, format_list
+from weft.core.names import suggest
 from weft.core.source import NO_SOURCES, Source
 from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, ReadAs, Spec, Text, yaml_key
 from weft.core.types import DType, Field, Schema, common_type, parse_type
@@ -51,6 +51,7 @@ def _type(text: str, written: Any, findings: Findings) -> DType:
         findings.add("W1004", cause.message, written.node.place(), cause.help)
         # NULL is comparable with every type, so the error is reported only once.
         return types.NULL
+    # Files know one integer, with 64 bits; the other sizes of the type parser are names of it here.
     return types.LONG if dtype.is_integer else dtype
 
 
@@ -77,6 +78,7 @@ def _unique_columns(columns: tuple[ColumnDef, ...], written: Any, findings: Find
     unique: dict[str, ColumnDef] = {}
     for column, mapping in zip(columns, written, strict=True):
         entries, name = Entries(mapping.node, findings), column.name
+        # Weft keeps the case of a name, but Spark and databases compare names without it.
         same = next((known for known in unique if known.casefold() == name.casefold()), None)
         if same is None:
             unique[name] = column
@@ -216,7 +218,7 @@ class Dataset(Spec):
     check_keys: Check = "off"
     main_table: TableDef
     lookups: tuple[LookupDef, ...] = field(default=(), metadata=ALWAYS)
-    # Set by Weft in the store, never in a file that people write.
+    # Set by Weft in the store, never in a file that a user writes.
     origin: Annotated[Origin, Rules(description="origin of the version; default: file")] = "file"
     at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
@@ -234,12 +236,9 @@ class Dataset(Spec):
         for known, table in self._named():
             if known == name:
                 return table
-        names = [known for known, _ in self._named()]
-        close = find_similar(name, names, most=1)
-        raise UnknownColumnError(
-            f"dataset {self} has no table {name!r}",
-            help=f"did you mean {close[0]!r}?" if close else f"it has {format_list(dict.fromkeys(names))}",
-        )
+        names = dict.fromkeys(known for known, _ in self._named())
+        help = suggest(name, names, "its tables are", most=1)
+        raise UnknownColumnError(f"dataset {self} has no table {name!r}", help=help)
 
     def schema(self, table: str) -> Schema:
         """Return the declared columns of the table of that name or alias."""
@@ -302,6 +301,7 @@ def _check_condition(condition: Entries, main: TableDef, target: TableDef | Data
             _report_unknown_column(condition.findings, name, table, column.at if column else None)
         else:
             dtypes.append(table.schema.fields[at].dtype)
+    # A column whose type is invalid is NULL here, and its error is reported at the column.
     if len(dtypes) == 2 and common_type(*dtypes) is None and types.NULL not in dtypes:
         source, other = condition.text("source_column"), condition.text("target_column")
         condition.report(
@@ -311,6 +311,5 @@ def _check_condition(condition: Entries, main: TableDef, target: TableDef | Data
 
 
 def _report_unknown_column(findings: Findings, name: str, table: TableDef, at: Source | None) -> None:
-    close = find_similar(name, table.schema.names, most=1)
-    help = f"did you mean {close[0]!r}?" if close else f"it has {format_list(table.schema.names)}"
+    help = suggest(name, table.schema.names, "its columns are", most=1)
     findings.add("W1019", f"table {table.name!r} has no column {name!r}", at, help)

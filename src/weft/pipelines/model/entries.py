@@ -24,7 +24,7 @@ WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 LONGEST_NAME = 60
-"""How many characters of a name a message repeats."""
+"""Maximum number of characters of a name that a message repeats."""
 
 
 @dataclass(slots=True)
@@ -38,6 +38,7 @@ class Findings(findings.Findings):
     def finish(self, spec: Any, node: Node, *, located: bool) -> Any:
         """Return a spec that pydantic built from a node, with its locations, after the rules of its type."""
         if located:
+            # Specs are frozen; pydantic has just built this one, and nobody else has it yet.
             object.__setattr__(spec, LOCATIONS, collect_sites(node))
         rule = self.rules.get(type(spec))
         return spec if rule is None else rule(spec, Entries(node, self))
@@ -65,6 +66,7 @@ def to_pydantic(node: Node) -> Any:
     value = to_python(node)
     if not isinstance(value, str):
         return value
+    # Only strings are converted with their location; numbers and booleans are used as they are.
     text = NodeText(value)
     text.node = node
     return text
@@ -222,6 +224,7 @@ def build_entity_id(kind: str, name: str) -> str:
     >>> build_entity_id("dataset", "gl") == build_entity_id("dataset", "gl") != build_entity_id("project", "gl")
     True
     """
+    # Derived, not random: two clones of a workspace must record the same id in their stores.
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"weft:{kind}/{name}"))
 
 

@@ -53,6 +53,7 @@ def _operations(operations: tuple[Operation, ...], written: Any, findings: Findi
         if not part.node.text:  # the store contains projects from before ids had to be unique
             continue
         other = by_id.setdefault(operation.id, operation)
+        # A derived id contains the seq: two equal ones were already reported as the same seq.
         if other is not operation and (part.node.get("id") is not None or other.seq != operation.seq):
             help = f"{_describe(other, 'id')} also has it: choose another, or remove `id`"
             part.report("W1023", f"operation id {operation.id!r} is used twice", "id", help)
@@ -102,6 +103,7 @@ class Project(Spec):
     at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        # The order in the file has no meaning; sorting here keeps every list of operations in the order they run.
         object.__setattr__(self, "operations", tuple(sorted(self.operations, key=lambda op: op.seq)))
 
     def __str__(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from weft.core.calendar import GREGORIAN
 from weft.core.findings import MAX_FINDINGS
-from weft.core.names import find_similar, format_list
+from weft.core.names import suggest
 from weft.core.source import Source, SourceMap
 from weft.errors import Code, Diagnostic, EntityError
 from weft.io.location import PUBLISHED
@@ -64,6 +64,7 @@ class LoadedWorkspace:
         A later finding at the location of an earlier one is dropped, since it follows from it.  So are
         warnings about a file with errors, since they may concern parts that were dropped.
         """
+        # W1007 is an empty expression: what follows from it is reported inside its location.
         wrong = {f.at.file for f in self.errors if f.at is not None}
         findings = list(self.findings)
         known = {_spot(f) for f in findings}
@@ -97,6 +98,7 @@ def load_workspace(root: Path, *, only: Path | None = None) -> LoadedWorkspace:
     sound = [(kind, r.entity) for kind, r in readings.values() if r.entity is not None and r.is_valid]
     workspace = _workspace(root, sound, tuple(readings))
     readable = _workspace(root, whole, tuple(readings))
+    # What is missing elsewhere may be in a file that cannot be read; its text is searched for the name.
     unread = [(kind, _raw(path)) for path, (kind, reading) in readings.items() if reading.entity is None]
     findings.extend(check_references(readable, unread))
     if only is not None:
@@ -106,7 +108,7 @@ def load_workspace(root: Path, *, only: Path | None = None) -> LoadedWorkspace:
 
 
 def _first(findings: tuple[Diagnostic, ...]) -> list[Diagnostic]:
-    """Return as many findings of a file as are told, errors before others."""
+    """Return as many findings of a file as are shown, errors before others."""
     return sorted(findings, key=lambda f: f.severity != "error")[:MAX_FINDINGS]
 
 
@@ -129,6 +131,7 @@ def _reading(kind: Kind, path: Path, root: Path) -> ReadResult:
         return _unread("W1001", f"the file cannot be read: {why}", "check its encoding and its permissions", file)
     if text is None:
         return _unread("W1022", f"the file has more than {LARGEST:,} bytes", "split it", file)
+    # Every key of weft.yml is optional, so the file may also be empty.
     if kind == "settings" and not _has_content(text):
         return ReadResult(Settings())
     try:
@@ -227,16 +230,13 @@ def _names(kind: str, entities: Sequence[Any]) -> Iterator[Diagnostic]:
         version = getattr(entity, "version", 1)
         other = versions.setdefault((entity.id, version), entity)
         if other is not entity:
-            which = (
-                f"version {version} of {kind} {entity.name!r}"
-                if hasattr(entity, "version")
-                else f"{kind} {entity.id!r}"
-            )
+            which, change = f"{kind} {entity.id!r}", "change the id in one of them"
+            if hasattr(entity, "version"):
+                which = f"version {version} of {kind} {entity.name!r}"
+                change = "increase the version in one of them, or remove it"
             yield _finding(
                 "W1011", f"{which} is defined in two files", entity.at, "version" if kind == "dataset" else "id",
-                f"the other file is {_file(other.at)}: increase the version in one of them, or remove it"
-                if hasattr(entity, "version")
-                else f"the other file is {_file(other.at)}: change the id in one of them",
+                f"the other file is {_file(other.at)}: {change}",
             )  # fmt: skip
         first = named.setdefault(entity.name, entity)
         if first.id != entity.id:
@@ -263,14 +263,15 @@ def _duplicate_names(kind: str, entities: Sequence[Any]) -> Iterator[Diagnostic]
 
 
 def _defaults(workspace: Workspace) -> Iterator[Diagnostic]:
-    resolvers = [r for r in workspace.resolvers if r.is_default]
-    groups: tuple[tuple[str, Sequence[Any], Callable[[Any], object]], ...] = (
-        ("resolver", resolvers, lambda r: r.id),
-        ("calendar", [c for c in workspace.calendars if c.is_default], lambda c: c.name),
+    groups: tuple[tuple[str, str, Sequence[Any]], ...] = (
+        ("resolver", "id", workspace.resolvers),
+        ("calendar", "name", workspace.calendars),
     )
-    for kind, defaults, identity in groups:
+    for kind, key, entities in groups:
+        defaults = [entity for entity in entities if entity.is_default]
         for other in defaults[1:]:
-            if identity(other) != identity(defaults[0]):
+            # Versions of one resolver may all be marked: they are the same default.
+            if getattr(other, key) != getattr(defaults[0], key):
                 yield _finding(
                     "W1016", f"two {kind}s are marked as default: {defaults[0].name!r} and {other.name!r}",
                     other.at, "is_default", f"keep `is_default: true` in {_file(defaults[0].at)} or here",
@@ -320,13 +321,9 @@ def _known(entities: Sequence[Any]) -> list[str]:
 
 
 def _missing(kind: str, name: str, known: Sequence[str], at: SourceMap, path: str) -> Diagnostic:
-    close = find_similar(name, known, most=1)
-    if close:
-        help = f"did you mean {close[0]!r}?"
-    else:
-        # Ids that Weft generated from names mean nothing to a reader.
-        readable = [name for name in known if not _UUID.fullmatch(name)]
-        help = f"{kind}s are {format_list(readable)}" if readable else f"add one to {kind}s/"
+    # Ids that Weft generated from names mean nothing to a reader.
+    readable = [name for name in known if not _UUID.fullmatch(name)]
+    help = suggest(name, readable, f"{kind}s are", most=1) if readable else f"add one to {kind}s/"
     return _finding("W1020", f"unknown {kind} {name!r}", at, path, help)
 
 

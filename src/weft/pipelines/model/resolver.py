@@ -40,6 +40,7 @@ def check_secret(what: str, item: Item, help: str, findings: Findings, severity:
     """Report a secret in an entry, recognized by its name or its value."""
     name, key, value = item
     if value.kind != "scalar":
+        # Entries of a list have no names of their own: they are judged by the name of the list.
         inner = value.pairs() if value.is_mapping else (Item(name, key, part) for part in value.items())
         for part in inner:
             check_secret(what, part, help, findings, severity)
@@ -80,6 +81,7 @@ class TableStrategy(Spec):
     at: Locations = field(default=NO_SOURCES, compare=False, repr=False)
 
 
+# As written: YAML would turn the parameter `month: 01` into the number 1.
 def _texts(_value: Any, written: Any, _reader: Any) -> FrozenMap[str, str]:
     """Return a mapping with each value as written."""
     return FrozenMap({item.name: str(item.value.value) for item in written.node.pairs()})

@@ -23,21 +23,19 @@ def set_keys(path: Path, changes: Mapping[str, Any]) -> None:
     Keys are below the root key (``project:``) if the file has one.  A dot separates nested keys:
     ``spark.master``.
     """
+    # Bytes, because read_text would turn the line ends of Windows into others.
     text = path.read_bytes().decode("utf-8-sig")
     yaml = YAML()
     yaml.preserve_quotes = True
-    yaml.width = 4096
+    yaml.width = 4096  # ruamel would wrap the long lines of the user
     yaml.indent(mapping=2, sequence=_offset(text) + 2, offset=_offset(text))
+    at, help = Source(text, 0, 0, str(path)), "correct the file first"
     try:
         data = yaml.load(text)
     except YAMLError as cause:
-        raise EntityError(
-            f"invalid YAML: {cause}", help="correct it first", at=Source(text, 0, 0, str(path))
-        ) from cause
+        raise EntityError(f"invalid YAML: {cause}", help=help, at=at) from cause
     if not isinstance(data, dict):
-        raise EntityError(
-            "the file does not contain a mapping", help="correct it first", at=Source(text, 0, 0, str(path))
-        )
+        raise EntityError("the file does not contain a mapping", help=help, at=at)
     holder = _entity(data)
     for key, value in changes.items():
         _set(holder, key, value)
@@ -90,11 +88,13 @@ def _offset(text: str) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
+    # In the same folder, because a rename is atomic only within one file system.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
             file.flush()
+            # Before the rename: after a crash the name must never lead to an empty file.
             os.fsync(file.fileno())
         mode = path.stat().st_mode & 0o777
         os.chmod(name, mode)  # noqa: PTH101  # the name comes from mkstemp

@@ -30,6 +30,7 @@ def compute_offsets(text: str, start: int, end: int, style: str, value: str) -> 
     >>> compute_offsets("on: 'it''s'", 4, 11, "'", "it's")
     (5, 6, 7, 9, 10)
     """
+    # The text is read a second time because the parser reports only where a scalar starts and ends.
     spelled = list(_STYLES[style](text, start, end))
     if style in ("|", ">"):
         spelled = _chomped(spelled, value)
@@ -112,6 +113,7 @@ def _folded_block(text: str, start: int, end: int) -> Spelled:
         while after < len(lines) and not lines[after][0]:
             after += 1
         empty = [lines[i][1][1] for i in range(at + 1, after)]
+        # YAML folds only lines without extra indentation: more indented ones keep their line ends.
         if after < len(lines) and line[0] not in _BLANKS and lines[after][0][0] not in _BLANKS:
             yield from ((" ", stop),) if not empty else ()
         else:

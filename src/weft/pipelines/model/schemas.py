@@ -34,6 +34,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     own = build_schema(SPECS[kind])
     definitions = own.pop("$defs", {})
     if kind == "project":
+        # Other short forms are keys of the specs; this one renames keys, so no declaration has it.
         _add_alternative_forms(definitions)
     if kind == "scenario":
         definitions["Catalogue"] = _catalogue_schema()

@@ -63,6 +63,7 @@ def temporal_columns(mode: TemporalMode, *, known: bool = False) -> tuple[Field,
     >>> [f.name for f in temporal_columns("bitemporal")]
     ['_period_from', '_period_to']
     """
+    # A snapshot table has no period in its data, but its rows get the period of the run that reads them.
     validity = (PERIOD_FROM, PERIOD_TO) if mode == "bitemporal" else (PERIOD,)
     return (*validity, KNOWN_FROM, KNOWN_TO) if known else validity
 

@@ -135,6 +135,7 @@ def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
             place = _calendar_place(finding.message, places, node)
             findings.add(finding.code, finding.message, place, finding.help)
         calendar = None
+    # With errors the entity is never run; the built-in calendar lets projects that name it be checked further.
     return CalendarFile(
         name=name,
         calendar=GREGORIAN if calendar is None else calendar,
@@ -145,7 +146,7 @@ def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
 
 
 def _named_places(node: Node) -> Mapping[str, Source]:
-    """Return the location of the name of each level and period; the last one wins for equal names."""
+    """Return the location of the name of each level and period; of equal names, that of the last."""
     places: dict[str, Source] = {}
     for part, key in (("levels", "name"), ("periods", "identifier")):
         for inner in Entries(node, Findings()).parts(part):

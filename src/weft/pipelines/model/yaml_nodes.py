@@ -28,7 +28,7 @@ MOST_DIGITS = 1000
 """Maximum number of digits of a number, written without an exponent."""
 
 _SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_SHORT = 4
+_SHORT = 4  # a number with so few characters is within the limit
 _WORDS: Mapping[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -181,9 +181,11 @@ def parse_scalar(text: str) -> Any:
     """
     if text in _WORDS:
         return _WORDS[text]
+    # A number that is too long is reported by the parser; as a string it does no harm until then.
     if text[0] not in "0123456789+-." or has_too_many_digits(text):
         return text
     if _INT.fullmatch(text):
+        # Base 0 understands 0x and 0o, but refuses 007, which is seven in YAML 1.2.
         return Whole(int(text, base=10 if text.lstrip("+-").isdigit() else 0), text)
     if _FLOAT.fullmatch(text):
         return Exact(text, text)
