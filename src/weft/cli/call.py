@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Context, Option
 
 from weft.core.names import format_list, suggest
 from weft.errors import Code, Diagnostic, EntityError, StoreError, WeftError, WorkspaceError
@@ -32,17 +32,13 @@ if TYPE_CHECKING:
 SQLITE = "sqlite:///"
 _ADD_PROJECT = "add a file to projects/, or start with `weft init`"
 
-PeriodOption = Annotated[
-    str | None, typer.Option("-p", "--period", metavar="PERIOD", help="Period, for example 2026-01.")
-]
+PeriodOption = Annotated[str | None, Option("-p", "--period", metavar="PERIOD", help="Period, for example 2026-01.")]
 KnownAtOption = Annotated[
-    str | None, typer.Option("--known-at", metavar="TIME", help="Use the data as it was known at this time (UTC).")
+    str | None, Option("--known-at", metavar="TIME", help="Use the data as it was known at this time (UTC).")
 ]
-RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="Run id, the beginning of one, or LAST.", show_default=False)
-]
+RunArgument = Annotated[str, Argument(metavar="RUN", help="Run id, the beginning of one, or LAST.", show_default=False)]
 ProjectArgument = Annotated[
-    str | None, typer.Argument(metavar="PROJECT", help="Project name or id; optional if there is only one.")
+    str | None, Argument(metavar="PROJECT", help="Project name or id; optional if there is only one.")
 ]
 
 
@@ -133,7 +129,7 @@ class Call:
         return Silent() if self.is_silent else TerminalProgress(bars=has_colour(sys.stderr))
 
 
-def get_call(context: typer.Context) -> Call:
+def get_call(context: Context) -> Call:
     """Return the call that a command belongs to."""
     return context.obj if isinstance(context.obj, Call) else Call()
 

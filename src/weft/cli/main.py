@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Context, Exit, Option, Typer
 
 from weft.cli.call import Call
 from weft.cli.commands import (
@@ -53,7 +53,7 @@ _FLAGS = {
     "--no-input": "no_input",
 }
 
-app = typer.Typer(
+app = Typer(
     name="weft",
     no_args_is_help=True,
     add_completion=False,
@@ -90,20 +90,20 @@ for _name, _group in {
 
 @app.callback(invoke_without_command=True)
 def options(
-    context: typer.Context,
+    context: Context,
     *,
-    folder: Annotated[str, typer.Option("-C", metavar="DIR", help="Folder of the workspace.")] = ".",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print more details.")] = False,
-    no_input: Annotated[bool, typer.Option("--no-input", help="Never ask for input.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    folder: Annotated[str, Option("-C", metavar="DIR", help="Folder of the workspace.")] = ".",
+    json: Annotated[bool, Option("--json", help="Print one JSON document.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print only the result.")] = False,
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Print more details.")] = False,
+    no_input: Annotated[bool, Option("--no-input", help="Never ask for input.")] = False,
+    version: Annotated[bool, Option("--version", help="Print the version and exit.")] = False,
 ) -> Envelope | None:
     """Declare the options of every command for the help; `run_command` reads them."""
     del folder, json, quiet, verbose, no_input
     if version:
         sys.stdout.write(f"weft {engine_version()}\n")
-        raise typer.Exit(OK)
+        raise Exit(OK)
     return None if context.invoked_subcommand else Envelope(command="weft", text=context.get_help())
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from weft.cli.call import Call, unknown_name
 from weft.errors import StreamSqlError, WeftError, WorkspaceError
@@ -23,9 +23,9 @@ STREAMS = "streams"
 """Folder of a workspace with its jobs."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A .sql file, or the name of one here or in streams/.")]
+JobArgument = Annotated[str, Argument(metavar="JOB", help="A .sql file, or the name of one here or in streams/.")]
 DefineOption = Annotated[
-    list[str] | None, typer.Option("-D", metavar="VAR=VALUE", help="Set the value of ${VAR} in the job. Repeatable.")
+    list[str] | None, Option("-D", metavar="VAR=VALUE", help="Set the value of ${VAR} in the job. Repeatable.")
 ]
 
 

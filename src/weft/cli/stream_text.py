@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from weft.cli.terminal import format_count
 from weft.core.documents import format_micros
 from weft.core.frozen import thaw
-from weft.core.names import format_table
+from weft.core.names import format_cell, format_table
 
 if TYPE_CHECKING:
     from weft.streams.checkpoint.recover import RedriveReport
@@ -51,8 +52,7 @@ def _format_query(query: QueryReport, rows: Rows) -> str:
         lines.append(format_ledger(query.ledger, query.sides))
     if query.sink in rows:
         head, values = rows[query.sink]
-        cells = [["NULL" if value is None else str(value) for value in row] for row in values]
-        lines.extend(f"  {line}".rstrip() for line in format_table(head, cells).splitlines())
+        lines.append(indent(format_table(head, [list(map(format_cell, row)) for row in values]), "  "))
     return "\n".join(lines)
 
 
@@ -63,15 +63,10 @@ def format_ledger(ledger: Mapping[str, Mapping[str, int]], sides: Mapping[str, s
       side    in  matched  waiting  unmatched  late  rejected  evicted
       orders   1        1        1          1     1         1        1
     """
-    head = ("side", *COUNTS)
     rows = [
         (sides.get(side, side), *(f"{counts.get(name, 0):,}" for name in COUNTS)) for side, counts in ledger.items()
     ]
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    return "\n".join(
-        "  " + "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
-        for row in (head, *rows)
-    )
+    return indent(format_table(("side", *COUNTS), rows, with_numbers=True), "  ")
 
 
 def format_jobs(jobs: Iterable[JobStatus]) -> str:
@@ -139,20 +134,9 @@ def format_rejects(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rejected rows as a table."""
     if not rows:
         return "no rejected rows"
-    head = ("SINK", "SIDE", "REASON", "EVENT TIME", "WATERMARK", "BATCH", "ROW")
-    cells = [
-        (
-            str(r["sink"]),
-            str(r["side"]),
-            str(r["reason"]),
-            str(r["event_time"] or "-"),
-            str(r["watermark"] or "-"),
-            str(r["batch"]),
-            str(r["row"]),
-        )
-        for r in rows
-    ]
-    return format_table(head, cells)
+    keys = ("sink", "side", "reason", "event_time", "watermark", "batch", "row")
+    cells = [["-" if row[key] is None else str(row[key]) for key in keys] for row in rows]
+    return format_table([key.upper().replace("_", " ") for key in keys], cells)
 
 
 def format_redriven(results: Sequence[RedriveReport], *, dry_run: bool) -> str:

@@ -140,17 +140,19 @@ def suggest(name: str, available: Iterable[str], otherwise: str, *, most: int = 
     return f"did you mean {' or '.join(map(repr, close))}?" if close else f"{otherwise} {format_list(known)}"
 
 
-def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, with_numbers: bool = False) -> str:
     """Return rows below their headers, each column as wide as its longest cell.
+
+    `with_numbers` aligns all columns but the first one to the right.
 
     >>> print(format_table(("RUN", "STATUS"), [("0199", "completed")]))
     RUN   STATUS
     0199  completed
     """
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
-    )
+    align = [str.ljust, *[str.rjust if with_numbers else str.ljust] * (len(head) - 1)]
+    lines = ([put(cell, width) for put, cell, width in zip(align, row, widths, strict=True)] for row in (head, *rows))
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def format_cell(value: object) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
 from weft.cli.envelope import Envelope
 from weft.core.names import format_table
 
-app = typer.Typer(help="Install the Spark connectors for Kafka and Avro.", no_args_is_help=True)
+app = Typer(help="Install the Spark connectors for Kafka and Avro.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -30,10 +30,10 @@ def ls() -> Envelope:
 
 @app.command("install")
 def install(
-    name: Annotated[str, typer.Argument(metavar="CONNECTOR", help="kafka or avro.")],
+    name: Annotated[str, Argument(metavar="CONNECTOR", help="kafka or avro.")],
     *,
     offline: Annotated[
-        Path | None, typer.Option("--offline", metavar="DIR", help="Take the jars from this folder, not from Maven.")
+        Path | None, Option("--offline", metavar="DIR", help="Take the jars from this folder, not from Maven.")
     ] = None,
 ) -> Envelope:
     """Download a connector for the installed version of Spark."""

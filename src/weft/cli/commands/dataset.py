@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Context, Option, Typer
 
 from weft.cli.call import get_call, read_store, unknown_name, write_store
 from weft.cli.envelope import Envelope
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from weft.pipelines.model.dataset import Dataset, LookupDef
     from weft.pipelines.plan.catalog import Catalog
 
-app = typer.Typer(help="List, show, publish, disable and enable datasets.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="Dataset name or id.")]
+app = Typer(help="List, show, publish, disable and enable datasets.", no_args_is_help=True)
+Name = Annotated[str, Argument(metavar="NAME[@VERSION]", help="Dataset name or id.")]
 
 
 @app.command("ls")
-def ls(
-    context: typer.Context, *, ids: Annotated[bool, typer.Option("--ids", help="Show the ids too.")] = False
-) -> Envelope:
+def ls(context: Context, *, ids: Annotated[bool, Option("--ids", help="Show the ids too.")] = False) -> Envelope:
     """List all datasets and their versions."""
     datasets = _all_versions(_read_catalog(context))
     head = ("DATASET", "VERSION", "STATUS", "FROM", "COLUMNS", *(("ID",) if ids else ()))
@@ -38,7 +36,7 @@ def ls(
     return Envelope(command="dataset", data={"datasets": data}, text=text)
 
 
-def _read_catalog(context: typer.Context) -> Catalog:
+def _read_catalog(context: Context) -> Catalog:
     from weft.pipelines.store.lifecycle import build_catalog
 
     workspace = get_call(context).workspace()
@@ -53,7 +51,7 @@ def _all_versions(catalog: Catalog) -> list[Dataset]:
 
 
 @app.command("show")
-def show(context: typer.Context, name: Name) -> Envelope:
+def show(context: Context, name: Name) -> Envelope:
     """Show a dataset: columns, keys, lookups and published data."""
     catalog = _read_catalog(context)
     dataset = find_dataset(name, catalog)
@@ -107,7 +105,7 @@ def _describe_target(lookup: LookupDef) -> str:
 
 @app.command("publish")
 def publish(
-    context: typer.Context, name: Annotated[str, typer.Argument(metavar="FILE|NAME", help="Dataset file, name or id.")]
+    context: Context, name: Annotated[str, Argument(metavar="FILE|NAME", help="Dataset file, name or id.")]
 ) -> Envelope:
     """Publish a dataset file as a version. Reports the projects that the version breaks."""
     from weft.pipelines.store.publishing import publish_dataset
@@ -142,7 +140,7 @@ def publish(
 
 
 @app.command("disable")
-def disable(context: typer.Context, name: Name) -> Envelope:
+def disable(context: Context, name: Name) -> Envelope:
     """Disable a dataset or one version of it. Projects cannot use it until it is enabled."""
     from weft.pipelines.store.publishing import disable_dataset
 
@@ -150,14 +148,14 @@ def disable(context: typer.Context, name: Name) -> Envelope:
 
 
 @app.command("enable")
-def enable(context: typer.Context, name: Name) -> Envelope:
+def enable(context: Context, name: Name) -> Envelope:
     """Enable a disabled dataset or one version of it."""
     from weft.pipelines.store.publishing import enable_dataset
 
     return _change_status(context, name, enable_dataset)
 
 
-def _change_status(context: typer.Context, name: str, change: Any) -> Envelope:
+def _change_status(context: Context, name: str, change: Any) -> Envelope:
     workspace = get_call(context).workspace()
     with write_store(workspace) as store:
         datasets: tuple[Dataset, ...] = change(workspace, name, store)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
-import typer
+from typer import Context, Option
 
 from weft.cli.call import Call, get_call, read_store
 from weft.cli.envelope import FAILED, OK, Envelope
@@ -47,11 +47,9 @@ class Check(Document):
 
 
 def doctor(
-    context: typer.Context,
+    context: Context,
     *,
-    upgrade_store: Annotated[
-        bool, typer.Option("--upgrade-store", help="Upgrade the tables of a shared store.")
-    ] = False,
+    upgrade_store: Annotated[bool, Option("--upgrade-store", help="Upgrade the tables of a shared store.")] = False,
 ) -> Envelope:
     """Check that this machine can run the workspace. Checks Python, Java, packages, store, files and cluster."""
     call = get_call(context)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from weft.cli.envelope import Envelope
 from weft.core.names import find_similar
@@ -29,9 +29,7 @@ RULES = {
 
 
 def explain(
-    code: Annotated[
-        str, typer.Argument(metavar="CODE", help="W0207, VR-007 or VAL-002, for example; `all` lists them.")
-    ],
+    code: Annotated[str, Argument(metavar="CODE", help="W0207, VR-007 or VAL-002, for example; `all` lists them.")],
 ) -> Envelope:
     """Explain an error code: what it means and how to fix it."""
     if code.lower() == "all":

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-import typer
+from typer import Argument, Context, Option
 
 from weft.cli.call import get_call, report_unwritable, unknown_name
 from weft.cli.envelope import Envelope
@@ -27,17 +27,15 @@ _TEMPLATES = files("weft.cli") / "templates"
 
 
 def init(
-    context: typer.Context,
+    context: Context,
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Folder to create; the current one by default.")
+        Path | None, Argument(metavar="DIR", help="Folder to create; the current one by default.")
     ] = None,
     *,
     template: Annotated[
-        str, typer.Option("--template", metavar="NAME", help="Template: fx, orders, stream, features or python.")
+        str, Option("--template", metavar="NAME", help="Template: fx, orders, stream, features or python.")
     ] = "fx",
-    force: Annotated[
-        bool, typer.Option("--force", help="Write to a folder that is not empty; overwrites files.")
-    ] = False,
+    force: Annotated[bool, Option("--force", help="Write to a folder that is not empty; overwrites files.")] = False,
 ) -> Envelope:
     """Create a workspace from a template. It has data, a scenario or test, and a README, ready to run."""
     from weft.pipelines.model.schemas import export

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Context, Option
 
 from weft.cli.call import (
     KnownAtOption,
@@ -39,16 +39,16 @@ _RUN_ONLY = ("moment", "session", "engine", "inputs")
 
 
 def plan(
-    context: typer.Context,
+    context: Context,
     project: ProjectArgument = None,
     *,
     period: PeriodOption = None,
     known_at: KnownAtOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Save the plan for `weft run --plan FILE`.")
+        Path | None, Option("--out", metavar="FILE", help="Save the plan for `weft run --plan FILE`.")
     ] = None,
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit with 4 if there are changes since the last run.")
+        bool, Option("--detailed-exitcode", help="Exit with 4 if there are changes since the last run.")
     ] = False,
 ) -> Envelope:
     """Show what a run would do. Lists reads, joins, outputs and the changes since the last run."""

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Context, Option
 
 from weft.cli.call import KnownAtOption, PeriodOption, get_call, lazy_session, parse_period, parse_time, read_store
 from weft.cli.envelope import Envelope
 from weft.cli.terminal import format_count
-from weft.core.names import format_table
+from weft.core.names import format_cell, format_table
 
 if TYPE_CHECKING:
     from weft.pipelines.run.preview import Preview
 
 
 def preview(
-    context: typer.Context,
-    project: Annotated[str, typer.Argument(metavar="PROJECT", help="Project name or id.")],
-    seq: Annotated[int, typer.Argument(metavar="SEQ", help="Number (seq) of the operation.")],
+    context: Context,
+    project: Annotated[str, Argument(metavar="PROJECT", help="Project name or id.")],
+    seq: Annotated[int, Argument(metavar="SEQ", help="Number (seq) of the operation.")],
     *,
     period: PeriodOption = None,
-    rows: Annotated[int, typer.Option("--rows", metavar="N", min=1, max=10_000, help="Maximum number of rows.")] = 20,
+    rows: Annotated[int, Option("--rows", metavar="N", min=1, max=10_000, help="Maximum number of rows.")] = 20,
     where: Annotated[
         str | None,
-        typer.Option("--where", metavar="EXPRESSION", help="Filter on the columns that the operation returns."),
+        Option("--where", metavar="EXPRESSION", help="Filter on the columns that the operation returns."),
     ] = None,
     known_at: KnownAtOption = None,
 ) -> Envelope:
@@ -94,5 +94,4 @@ def _format_cell(name: str, before: Mapping[str, Any] | None, after: Mapping[str
 def _format_value(value: Any) -> str:
     from weft.pipelines.scenarios.values import plain
 
-    simple = plain(value)
-    return "NULL" if simple is None else str(simple)
+    return format_cell(plain(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Context, Option, Typer
 
 from weft.cli.call import find_project, get_call, read_store, write_store
 from weft.cli.envelope import Envelope
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.store.lifecycle import ResolvedStatus
 
-app = typer.Typer(help="List, show, activate and deactivate projects.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(metavar="PROJECT", help="Project name or id.")]
+app = Typer(help="List, show, activate and deactivate projects.", no_args_is_help=True)
+Name = Annotated[str, Argument(metavar="PROJECT", help="Project name or id.")]
 
 
 @app.command("ls")
-def ls(context: typer.Context) -> Envelope:
+def ls(context: Context) -> Envelope:
     """List all projects and their status."""
     from weft.pipelines.store.lifecycle import build_catalog, resolve_status
 
@@ -61,7 +61,7 @@ def _to_dict(project: Project, state: ResolvedStatus) -> dict[str, Any]:
 
 
 @app.command("show")
-def show(context: typer.Context, name: Name) -> Envelope:
+def show(context: Context, name: Name) -> Envelope:
     """Show a project, its status, and what prevents its activation."""
     from weft.pipelines.plan.project import check_project
     from weft.pipelines.store.lifecycle import build_catalog, resolve_status
@@ -93,11 +93,11 @@ def show(context: typer.Context, name: Name) -> Envelope:
 
 @app.command("activate")
 def activate(
-    context: typer.Context,
+    context: Context,
     name: Name,
     *,
     dataset_version: Annotated[
-        int | None, typer.Option("--dataset-version", metavar="N", min=1, help="Pin the input to this version.")
+        int | None, Option("--dataset-version", metavar="N", min=1, help="Pin the input to this version.")
     ] = None,
 ) -> Envelope:
     """Activate a draft as the next version. Reports everything that prevents it."""
@@ -125,7 +125,7 @@ def activate(
 
 
 @app.command("deactivate")
-def deactivate(context: typer.Context, name: Name) -> Envelope:
+def deactivate(context: Context, name: Name) -> Envelope:
     """Deactivate an active project. It can no longer run."""
     from weft.pipelines.store.lifecycle import deactivate as deactivate_project
 
@@ -133,14 +133,14 @@ def deactivate(context: typer.Context, name: Name) -> Envelope:
 
 
 @app.command("reopen")
-def reopen(context: typer.Context, name: Name) -> Envelope:
+def reopen(context: Context, name: Name) -> Envelope:
     """Turn an inactive project into a draft."""
     from weft.pipelines.store.lifecycle import reopen as reopen_project
 
     return _change_status(context, name, reopen_project)
 
 
-def _change_status(context: typer.Context, name: str, change: Any) -> Envelope:
+def _change_status(context: Context, name: str, change: Any) -> Envelope:
     workspace, project = get_call(context).project(name)
     with write_store(workspace) as store:
         changed: Project = change(workspace, project, store)
@@ -152,7 +152,7 @@ def _change_status(context: typer.Context, name: str, change: Any) -> Envelope:
 
 
 @app.command("versions")
-def versions(context: typer.Context, name: Name) -> Envelope:
+def versions(context: Context, name: Name) -> Envelope:
     """List the versions of a project that were activated or run."""
     workspace = get_call(context).load().readable
     project = find_project(workspace, name)
@@ -174,11 +174,11 @@ def versions(context: typer.Context, name: Name) -> Envelope:
 
 @app.command("resolve")
 def resolve(
-    context: typer.Context,
+    context: Context,
     name: Name,
     *,
-    adapt: Annotated[bool, typer.Option("--adapt", help="Use the new dataset version.")] = False,
-    pin: Annotated[bool, typer.Option("--pin", help="Keep the old dataset version.")] = False,
+    adapt: Annotated[bool, Option("--adapt", help="Use the new dataset version.")] = False,
+    pin: Annotated[bool, Option("--pin", help="Keep the old dataset version.")] = False,
 ) -> Envelope:
     """Resolve a conflict with a new dataset version. The project becomes a draft."""
     from weft.pipelines.store.lifecycle import resolve_conflict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Context, Option, Typer
 
 from weft.cli.call import PeriodOption, find_project, get_call, read_store, unknown_name
 from weft.cli.commands.dataset import find_dataset
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from weft.pipelines.plan.catalog import Catalog
     from weft.pipelines.plan.resolver.rules import ResolverDiagnostic
 
-app = typer.Typer(help="List, show and test resolvers.", no_args_is_help=True)
+app = Typer(help="List, show and test resolvers.", no_args_is_help=True)
 
 
 @app.command("ls")
-def ls(context: typer.Context) -> Envelope:
+def ls(context: Context) -> Envelope:
     """List all resolvers."""
     workspace = get_call(context).load().readable
     default = workspace.settings.default_resolver
@@ -53,9 +53,7 @@ def ls(context: typer.Context) -> Envelope:
 
 
 @app.command("show")
-def show(
-    context: typer.Context, name: Annotated[str, typer.Argument(metavar="RESOLVER", help="Resolver name or id.")]
-) -> Envelope:
+def show(context: Context, name: Annotated[str, Argument(metavar="RESOLVER", help="Resolver name or id.")]) -> Envelope:
     """Show the rules of a resolver in order."""
     from weft.pipelines.plan.catalog import Catalog
 
@@ -82,17 +80,17 @@ def _describe_strategy(strategy: Strategy) -> str:
 
 @app.command("test")
 def try_resolver(
-    context: typer.Context,
-    dataset: Annotated[str, typer.Argument(metavar="DATASET[@VERSION]", help="Dataset name or id.")],
+    context: Context,
+    dataset: Annotated[str, Argument(metavar="DATASET[@VERSION]", help="Dataset name or id.")],
     *,
     period: PeriodOption = None,
     table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="Lookup table; the main table by default.")
+        str | None, Option("--table", metavar="NAME", help="Lookup table; the main table by default.")
     ] = None,
     project: Annotated[
-        str | None, typer.Option("--project", metavar="NAME", help="Apply the resolver overrides of this project.")
+        str | None, Option("--project", metavar="NAME", help="Apply the resolver overrides of this project.")
     ] = None,
-    call: Annotated[bool, typer.Option("--call", help="Call the catalog service that knows the location.")] = False,
+    call: Annotated[bool, Option("--call", help="Call the catalog service that knows the location.")] = False,
 ) -> Envelope:
     """Show where the data of a period is. Lists the rules, the locations, and whether data is missing."""
     from weft.pipelines.plan.resolver.locate import locate

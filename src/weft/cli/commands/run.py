@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Context, Option
 
 from weft.cli.call import (
     KnownAtOption,
@@ -26,30 +26,24 @@ from weft.errors import WorkspaceError
 if TYPE_CHECKING:
     from weft.pipelines.run.report import RunReport
 
-CorrectionOption = Annotated[bool, typer.Option("--correction", help="Allow a run of a closed period.")]
+CorrectionOption = Annotated[bool, Option("--correction", help="Allow a run of a closed period.")]
 ChangedInputsOption = Annotated[
-    bool, typer.Option("--allow-changed-inputs", help="Continue although inputs changed since the first attempt.")
+    bool, Option("--allow-changed-inputs", help="Continue although inputs changed since the first attempt.")
 ]
 
 
 def run(
-    context: typer.Context,
+    context: Context,
     project: ProjectArgument = None,
     *,
     period: PeriodOption = None,
     known_at: KnownAtOption = None,
-    today: Annotated[
-        str | None, typer.Option("--today", metavar="DATE", help="Value of TODAY() in expressions.")
-    ] = None,
+    today: Annotated[str | None, Option("--today", metavar="DATE", help="Value of TODAY() in expressions.")] = None,
     correction: CorrectionOption = False,
-    sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Write to the sandbox; publish and register nothing.")
-    ] = False,
-    resume: Annotated[
-        str | None, typer.Option("--resume", metavar="RUN", help="Resume a failed or cancelled run.")
-    ] = None,
+    sandbox: Annotated[bool, Option("--sandbox", help="Write to the sandbox; publish and register nothing.")] = False,
+    resume: Annotated[str | None, Option("--resume", metavar="RUN", help="Resume a failed or cancelled run.")] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="Run only if this saved plan is still up to date.")
+        Path | None, Option("--plan", metavar="FILE", help="Run only if this saved plan is still up to date.")
     ] = None,
     allow_changed_inputs: ChangedInputsOption = False,
 ) -> Envelope:
@@ -78,7 +72,7 @@ def run(
     return _report("run", report)
 
 
-def _resume(context: typer.Context, run: str, *, allow_changed_inputs: bool) -> Envelope:
+def _resume(context: Context, run: str, *, allow_changed_inputs: bool) -> Envelope:
     from weft.pipelines.run.resume import resume
 
     call = get_call(context)
@@ -96,7 +90,7 @@ def _resume(context: typer.Context, run: str, *, allow_changed_inputs: bool) -> 
 
 
 def rerun(
-    context: typer.Context,
+    context: Context,
     run: RunArgument,
     *,
     known_at: KnownAtOption = None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Context, Option, Typer
 
 from weft.cli.call import (
     Call,
@@ -30,37 +30,27 @@ if TYPE_CHECKING:
     from weft.pipelines.store.records import OperationRecord, OutputRecord, RunRecord
     from weft.pipelines.store.writer import Store
 
-app = typer.Typer(help="List, show, cancel and remove runs.", invoke_without_command=True)
+app = Typer(help="List, show, cancel and remove runs.", invoke_without_command=True)
 STOP_SECONDS = 15
 """How long `cancel` waits for the process of the run."""
 STATUSES = ("queued", "running", "completed", "failed", "cancelled")
-ProjectOption = Annotated[str | None, typer.Option("--project", metavar="NAME", help="Only runs of this project.")]
-StatusOption = Annotated[str | None, typer.Option("--status", metavar="STATUS", help=f"One of {', '.join(STATUSES)}.")]
-LimitOption = Annotated[int, typer.Option("-n", metavar="N", min=1, help="Maximum number of runs.")]
+ProjectOption = Annotated[str | None, Option("--project", metavar="NAME", help="Only runs of this project.")]
+StatusOption = Annotated[str | None, Option("--status", metavar="STATUS", help=f"One of {', '.join(STATUSES)}.")]
+LimitOption = Annotated[int, Option("-n", metavar="N", min=1, help="Maximum number of runs.")]
 
 
 @app.callback()
-def runs(
-    context: typer.Context,
-    *,
+@app.command("ls")
+def ls(
+    context: Context,
     project: ProjectOption = None,
     period: PeriodOption = None,
     status: StatusOption = None,
     limit: LimitOption = 50,
 ) -> Envelope | None:
     """List the newest runs."""
-    return None if context.invoked_subcommand else ls(context, project, period, status, limit)
-
-
-@app.command("ls")
-def ls(
-    context: typer.Context,
-    project: ProjectOption = None,
-    period: PeriodOption = None,
-    status: StatusOption = None,
-    limit: LimitOption = 50,
-) -> Envelope:
-    """List the newest runs."""
+    if context.invoked_subcommand is not None:
+        return None  # `weft runs` lists too, and this is called before each of its commands
     if status is not None:
         check_choice("--status", status, STATUSES)
     only: RunStatus | None = status  # type: ignore[assignment]
@@ -108,10 +98,10 @@ def _existing_store(call: Call) -> Iterator[tuple[Store, Path]]:
 
 @app.command("show")
 def show(
-    context: typer.Context,
+    context: Context,
     run: RunArgument,
     *,
-    snapshot: Annotated[bool, typer.Option("--snapshot", help="Include the snapshot in the --json document.")] = False,
+    snapshot: Annotated[bool, Option("--snapshot", help="Include the snapshot in the --json document.")] = False,
 ) -> Envelope:
     """Show a run: its operations, outputs and failure."""
     from weft.pipelines.run.publish import recover
@@ -187,7 +177,7 @@ def _format_operation(op: OperationRecord) -> tuple[str, ...]:
 
 
 @app.command("cancel")
-def cancel(context: typer.Context, run: RunArgument) -> Envelope:
+def cancel(context: Context, run: RunArgument) -> Envelope:
     """Cancel a run and wait until its process has stopped."""
     from weft.pipelines.run.publish import discard
 
@@ -225,7 +215,7 @@ def _is_still_running(store: Store, run_id: str) -> bool:
 
 
 @app.command("rm")
-def rm(context: typer.Context, run: RunArgument) -> Envelope:
+def rm(context: Context, run: RunArgument) -> Envelope:
     """Remove the record of a run that has ended. Its published data stays."""
     from weft.pipelines.run.publish import discard, recover
 

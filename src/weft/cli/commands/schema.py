@@ -6,22 +6,22 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Context, Option, Typer
 
 from weft.cli.call import get_call, report_unwritable, unknown_name
 from weft.cli.envelope import Envelope
 
-app = typer.Typer(help="Print or write the JSON Schemas of workspace files.", no_args_is_help=True)
+app = Typer(help="Print or write the JSON Schemas of workspace files.", no_args_is_help=True)
 
 
 @app.command("export")
 def export(
-    context: typer.Context,
+    context: Context,
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Folder to write to; .weft/schema of the workspace by default.")
+        Path | None, Argument(metavar="DIR", help="Folder to write to; .weft/schema of the workspace by default.")
     ] = None,
     *,
-    documents: Annotated[bool, typer.Option("--documents", help="Write the schemas of --json documents too.")] = False,
+    documents: Annotated[bool, Option("--documents", help="Write the schemas of --json documents too.")] = False,
 ) -> Envelope:
     """Write the schema of every kind of workspace file."""
     from weft.pipelines.model.schemas import export as export_schemas
@@ -39,9 +39,7 @@ def export(
 
 @app.command("show")
 def show(
-    kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="Kind of file, for example project, dataset or resolver.")
-    ],
+    kind: Annotated[str, Argument(metavar="KIND", help="Kind of file, for example project, dataset or resolver.")],
 ) -> Envelope:
     """Print the schema of one kind of workspace file."""
     from weft.pipelines.model.normalize import KINDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Context, Option, Typer
 
 from weft.cli.call import Call, check_choice, get_call
 from weft.cli.envelope import FAILED, INVALID, OK, Envelope
@@ -33,19 +33,17 @@ if TYPE_CHECKING:
     from weft.streams.plan.resolved import JobPlan
     from weft.streams.run.report import BatchReport, JobReport, Listener
 
-app = typer.Typer(help="Check, run and manage streaming SQL jobs.", no_args_is_help=True)
-SinkArgument = Annotated[
-    str | None, typer.Argument(metavar="SINK", help="Sink of one statement; all statements by default.")
-]
+app = Typer(help="Check, run and manage streaming SQL jobs.", no_args_is_help=True)
+SinkArgument = Annotated[str | None, Argument(metavar="SINK", help="Sink of one statement; all statements by default.")]
 Keep = Literal["state", "offsets"]
 
 
 @app.command("check")
 def check(
-    context: typer.Context,
+    context: Context,
     job: JobArgument,
     *,
-    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
+    strict: Annotated[bool, Option("--strict", help="Treat warnings as errors.")] = False,
     define: DefineOption = None,
 ) -> Envelope:
     """Check a job and report every error. Starts no JVM."""
@@ -64,9 +62,7 @@ def check(
 
 
 @app.command("explain")
-def explain(
-    context: typer.Context, job: JobArgument, sink: SinkArgument = None, *, define: DefineOption = None
-) -> Envelope:
+def explain(context: Context, job: JobArgument, sink: SinkArgument = None, *, define: DefineOption = None) -> Envelope:
     """Explain a job: its inputs, bounds and state, and when rows are emitted."""
     from weft.streams.plan.explain import explain_job
 
@@ -78,28 +74,24 @@ def explain(
 
 @app.command("run")
 def run(
-    context: typer.Context,
+    context: Context,
     job: JobArgument,
     *,
     final: Annotated[
-        bool, typer.Option("--final", help="Read all input, emit unmatched rows and seal the checkpoint.")
+        bool, Option("--final", help="Read all input, emit unmatched rows and seal the checkpoint.")
     ] = False,
-    available: Annotated[bool, typer.Option("--available", help="Read all input; the default.")] = False,
+    available: Annotated[bool, Option("--available", help="Read all input; the default.")] = False,
     batch: Annotated[
-        bool, typer.Option("--batch", help="Run as a batch query over the same files, without a checkpoint.")
+        bool, Option("--batch", help="Run as a batch query over the same files, without a checkpoint.")
     ] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start again from the beginning; replaces the output.")
-    ] = False,
+    fresh: Annotated[bool, Option("--fresh", help="Start again from the beginning; replaces the output.")] = False,
     keep: Annotated[
-        str | None, typer.Option("--keep", metavar="state|offsets", help="What to keep after the job was changed.")
+        str | None, Option("--keep", metavar="state|offsets", help="What to keep after the job was changed.")
     ] = None,
-    only: Annotated[
-        str | None, typer.Option("--only", metavar="SINK", help="Run only the statement of this sink.")
-    ] = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="PATH", help="Folder to write to, with --batch.")] = None,
+    only: Annotated[str | None, Option("--only", metavar="SINK", help="Run only the statement of this sink.")] = None,
+    to: Annotated[str | None, Option("--to", metavar="PATH", help="Folder to write to, with --batch.")] = None,
     define: DefineOption = None,
-    continuous: Annotated[bool, typer.Option("--continuous", hidden=True)] = False,
+    continuous: Annotated[bool, Option("--continuous", hidden=True)] = False,
 ) -> Envelope:
     """Run a job until it has read all input."""
     call = get_call(context)
@@ -237,11 +229,11 @@ def _run_supervised(call: Call, chosen: JobCall, only: str | None) -> Envelope:
 
 @app.command("start")
 def start(
-    context: typer.Context,
+    context: Context,
     job: JobArgument,
     *,
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Supervise the job in this process, not in the background.")
+        bool, Option("--foreground", help="Supervise the job in this process, not in the background.")
     ] = False,
     define: DefineOption = None,
 ) -> Envelope:
@@ -295,11 +287,11 @@ def _check_not_sealed(folder: Path) -> None:
 
 @app.command("status")
 def status(
-    context: typer.Context,
-    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Job; all jobs by default.")] = None,
+    context: Context,
+    job: Annotated[str | None, Argument(metavar="JOB", help="Job; all jobs by default.")] = None,
     *,
     rejects: Annotated[
-        int | None, typer.Option("--rejects", metavar="[N]", min=1, help="Show the last N rejected rows; 20 without N.")
+        int | None, Option("--rejects", metavar="[N]", min=1, help="Show the last N rejected rows; 20 without N.")
     ] = None,
     define: DefineOption = None,
 ) -> Envelope:
@@ -372,13 +364,13 @@ def _read_rejects(report: JobStatus, limit: int) -> list[dict[str, Any]]:
 
 @app.command("stop")
 def stop(
-    context: typer.Context,
+    context: Context,
     job: JobArgument,
     *,
     timeout: Annotated[
-        str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for the current batch.")
+        str, Option("--timeout", metavar="DURATION", help="How long to wait for the current batch.")
     ] = "60s",
-    force: Annotated[bool, typer.Option("--force", help="Kill the process if it has not stopped by then.")] = False,
+    force: Annotated[bool, Option("--force", help="Kill the process if it has not stopped by then.")] = False,
     define: DefineOption = None,
 ) -> Envelope:
     """Stop a job after its current batch."""
@@ -393,18 +385,16 @@ def stop(
 
 @app.command("redrive")
 def redrive(
-    context: typer.Context,
+    context: Context,
     job: JobArgument,
     sink: SinkArgument = None,
     *,
     reason: Annotated[
         list[str] | None,
-        typer.Option("--reason", metavar="REASON", help="Redrive these rows too; LATE is always included."),
+        Option("--reason", metavar="REASON", help="Redrive these rows too; LATE is always included."),
     ] = None,
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="Event time for rows that have none.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the rows, but write nothing.")] = False,
+    time: Annotated[str | None, Option("--time", metavar="COLUMN", help="Event time for rows that have none.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Count the rows, but write nothing.")] = False,
     define: DefineOption = None,
 ) -> Envelope:
     """Process rejected rows again. Writes the differences to the sink as corrections."""

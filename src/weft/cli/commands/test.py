@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Context, Option
 
 from weft.cli.call import (
     Call,
@@ -33,15 +33,15 @@ FORMATS = ("human", "json", "junit")
 
 
 def run_tests(
-    context: typer.Context,
+    context: Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Scenario names or files; all by default.")
+        list[str] | None, Argument(metavar="NAME", help="Scenario names or files; all by default.")
     ] = None,
     *,
-    format: Annotated[str, typer.Option("--format", metavar="FORMAT", help="human, json or junit.")] = "human",
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the report to a file.")] = None,
+    format: Annotated[str, Option("--format", metavar="FORMAT", help="human, json or junit.")] = "human",
+    out: Annotated[Path | None, Option("--out", metavar="FILE", help="Write the report to a file.")] = None,
     snapshot: Annotated[
-        bool, typer.Option("--snapshot/--no-snapshot", help="Keep the actual rows of failed scenarios.")
+        bool, Option("--snapshot/--no-snapshot", help="Keep the actual rows of failed scenarios.")
     ] = True,
 ) -> Envelope:
     """Run scenarios. Compares the rows of a project with the expected ones. To create one: weft test record."""
@@ -114,16 +114,14 @@ def _report(call: Call, results: Sequence[ScenarioResult], format: str, out: Pat
 
 
 def record(
-    context: typer.Context,
+    context: Context,
     run: RunArgument,
     *,
     keys: Annotated[
-        str, typer.Option("--keys", metavar="COLUMN=VALUE,...", help="Rows to keep, for example journal_id=JE-002.")
+        str, Option("--keys", metavar="COLUMN=VALUE,...", help="Rows to keep, for example journal_id=JE-002.")
     ],
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the new scenario.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="File of the scenario, in the workspace.")
-    ] = None,
+    name: Annotated[str | None, Option("--name", metavar="NAME", help="Name of the new scenario.")] = None,
+    out: Annotated[Path | None, Option("--out", metavar="FILE", help="File of the scenario, in the workspace.")] = None,
 ) -> Envelope:
     """Create a scenario from a few rows of a run, and run it once."""
     from weft.pipelines.scenarios.record import record as record_scenario

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Context, Option
 
 from weft.cli.call import as_warnings, check_choice, get_call, read_store
 from weft.cli.envelope import INVALID, OK, Envelope
@@ -24,14 +24,10 @@ _GITHUB_LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def validate(
-    context: typer.Context,
-    path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="File or folder to check; all by default.")
-    ] = None,
+    context: Context,
+    path: Annotated[Path | None, Argument(metavar="PATH", help="File or folder to check; all by default.")] = None,
     *,
-    format: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="human, or github for annotations.")
-    ] = "human",
+    format: Annotated[str, Option("--format", metavar="FORMAT", help="human, or github for annotations.")] = "human",
 ) -> Envelope:
     """Check all files of the workspace and report every error."""
     call, started = get_call(context), time.monotonic()
