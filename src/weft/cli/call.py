@@ -136,6 +136,7 @@ def get_call(context: Context) -> Call:
 
 def require_valid(loaded: LoadedWorkspace, project: Project | None = None) -> Workspace:
     """Return a loaded workspace; raise its errors unless they are in scenarios or in other projects."""
+    # Other projects and scenarios do not take part in this run, so their errors must not stop it.
     own = None if project is None or project.at.whole is None else project.at.whole.file
     errors = [
         f
@@ -165,6 +166,7 @@ def find_project(workspace: Workspace, name: str | None) -> Project:
             code="W1802",
             help=f"name one of {format_list(names)}" if names else _ADD_PROJECT,
         )
+    # Ids come first: a project may be named like the id of another one.
     matches = [p for p in workspace.projects if p.id == name] or [p for p in workspace.projects if p.name == name]
     if not matches:
         raise unknown_name("project", name, names, empty=_ADD_PROJECT)
@@ -268,6 +270,7 @@ def lazy_session(call: Call, workspace: Workspace) -> Iterator[Callable[[], Sess
     from weft.io.spark.session import session_for
 
     with ExitStack() as stack:
+        # Started by the first call: a run that is refused, or only resumes a publication, needs no JVM.
         yield lambda: stack.enter_context(session_for(workspace.settings.spark, workspace.root, spark=call.spark))
 
 

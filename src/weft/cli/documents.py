@@ -152,6 +152,7 @@ def document_schema(command: str) -> Schema:
         "$schema": DIALECT,
         "title": f"weft {command} --json",
         **whole,
+        # Only here: `data` may get more keys in later versions.
         "additionalProperties": False,
         "if": {"properties": {"ok": {"const": True}}},
         "then": {"properties": {"data": forms[0] if len(forms) == 1 else {"anyOf": forms}}},

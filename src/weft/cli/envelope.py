@@ -85,6 +85,7 @@ class Envelope:
 
     def to_json(self) -> str:
         """Return the document as JSON."""
+        # `default=str`: data may contain paths, dates and decimals of reports that are not Documents.
         return json.dumps(self.document(), indent=2, ensure_ascii=False, default=str)
 
 
@@ -117,6 +118,7 @@ def exit_code_for(error: WeftError) -> int:
     2
     """
     codes = {d.code for d in error.diagnostics if d.severity == "error"} or {error.code}
+    # A conflict only if nothing else is wrong: waiting would not help then.
     if codes <= _CONFLICTS:
         return LOCKED
     if codes <= _USAGE_CODES or (isinstance(error, PeriodError) and "W0402" not in codes):

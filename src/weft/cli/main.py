@@ -119,6 +119,7 @@ def run_command(argv: Sequence[str], *, spark: SparkSession | None = None) -> in
     except WeftError as error:
         return _print_result(Envelope.from_error("weft", error), Call(json="--json" in argv))
     call = replace(call, spark=spark)
+    # The document of a command that fails before it runs needs a name too.
     name = next((word for word in rest if not word.startswith("-")), "weft").removesuffix("-record")
     try:
         result: Any = app(rest, prog_name="weft", standalone_mode=False, obj=call)
@@ -127,10 +128,10 @@ def run_command(argv: Sequence[str], *, spark: SparkSession | None = None) -> in
     except KeyboardInterrupt:
         result = INTERRUPTED
     except Exception as error:  # noqa: BLE001  # a program that reads JSON gets a document in any case
-        if hasattr(error, "format_message"):
+        if hasattr(error, "format_message"):  # an error of typer about the arguments
             return _report_usage(name, error, call)
         result = _report_bug(name, error)
-    if result == INTERRUPTED:
+    if result == INTERRUPTED:  # typer returns the code of an interrupt that it caught itself
         result = Envelope(command=name, exit_code=INTERRUPTED)
     if isinstance(result, Envelope):
         return _print_result(result, call)
@@ -143,7 +144,7 @@ def split_arguments(argv: Sequence[str]) -> tuple[Call, list[str]]:
     rest: list[str] = []
     words = iter(argv)
     for word in words:
-        if word == "--":
+        if word == "--":  # what follows are arguments, whatever they look like
             rest += ["--", *words]
         elif word in _FLAGS:
             values[_FLAGS[word]] = True

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from weft.cli.call import Call, unknown_name
-from weft.errors import StreamSqlError, WeftError, WorkspaceError
+from weft.errors import WeftError, WorkspaceError
 
 if TYPE_CHECKING:
     from weft.pipelines.model.workspace import Settings
@@ -64,9 +64,10 @@ class JobCall:
 
     def folder(self) -> Path:
         """Return the checkpoint folder; the default one if the job is invalid."""
+        # A job that runs must be found and stopped even if its file has errors by now.
         try:
             folder = self.spec().settings.get("checkpoint")
-        except (StreamSqlError, WeftError):
+        except WeftError:
             folder = None
         return self.root / (str(folder) if folder else f".weft/{STREAMS}/{self.file.stem}")
 

@@ -130,6 +130,7 @@ class TerminalProgress:
         """Show how much of an operation is done."""
         name, kind = self._kinds.get(seq, ("", ""))
         text = "" if counts is None else format_operation(counts, kind)
+        # Without bars only the end of each operation is printed, once.
         if self._bars is not None and seq in self._tasks:
             self._bars.start_task(self._tasks[seq])
             self._bars.update(self._tasks[seq], completed=fraction, counted=text)

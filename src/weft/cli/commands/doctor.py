@@ -89,7 +89,7 @@ def check_java() -> Check:
     process = subprocess.run(  # noqa: S603  # the path that Spark uses too
         [path, "-version"], capture_output=True, text=True, check=False, timeout=30
     )
-    lines = (process.stderr or process.stdout).splitlines()
+    lines = (process.stderr or process.stdout).splitlines()  # Java prints its version to stderr
     number = re.search(r'version "(\d+)', "\n".join(lines))
     ok = number is not None and int(number[1]) >= NEEDED_JAVA
     return Check("java", ok, f"{lines[0] if lines else 'unknown version'} at {path}", help)
@@ -169,7 +169,7 @@ def _check_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
     if (address := _cluster_address(workspace)) is not None:
         cluster = check_cluster(*address)
         yield cluster
-        if not cluster.ok:
+        if not cluster.ok:  # the check of its workers would only wait for it
             return
     yield check_workers(call, workspace)
 

@@ -64,6 +64,7 @@ def init(
 def _next_steps(root: Path, texts: dict[str, str]) -> tuple[str, ...]:
     """Return the commands that try the workspace: those of its projects, of its streams, or its script."""
     workspace_option = "" if root == Path.cwd() else f"-C {quote_for_shell(root)} "
+    # Reversed, so that the first file of each folder remains.
     first = {path.split("/", 1)[0]: PurePosixPath(path).stem for path in reversed(texts)}
     if "projects" in first:
         run = f"weft {workspace_option}run {quote_for_shell(first['projects'])} -p 2026-01"

@@ -153,6 +153,7 @@ def find_changes(
     )
     return new_period + tuple(
         change
+        # The stored snapshot was JSON, so the new one must be compared in the same form.
         for change in diff_snapshot(before, json.loads(json.dumps(after, default=str)))
         if change.part not in ignored and not (change.part == "datasets" and any(key in change.what for key in unread))
     )

@@ -90,6 +90,7 @@ def _published_rows(outputs: tuple[OutputRecord, ...]) -> int:
 def _existing_store(call: Call) -> Iterator[tuple[Store, Path]]:
     """Open the store of a workspace for writing, but do not create it."""
     workspace = call.stored_workspace()
+    # Opening a store of SQLite for writing would create the file.
     with read_store(workspace) as reader:
         require_store(reader)
     with write_store(workspace) as store:
@@ -107,6 +108,7 @@ def show(
     from weft.pipelines.run.publish import recover
 
     with _existing_store(get_call(context)) as (store, root):
+        # A killed publication is finished first, so that the outputs are shown as they are.
         recovered = recover(store, root)
         record = store.run(run)
         operations, outputs = store.operations(record.id), store.outputs(record.id)
@@ -183,6 +185,7 @@ def cancel(context: Context, run: RunArgument) -> Envelope:
 
     with _existing_store(get_call(context)) as (store, root):
         record = store.run(run)
+        # Asked before `cancel`, which changes the status by which abandoned runs are recognized.
         is_dead = any(abandoned.id == record.id for abandoned in store.abandoned())
         cancelled = store.cancel(record.id)
         # A process that is still alive removes its staged outputs itself.

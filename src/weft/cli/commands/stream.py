@@ -223,6 +223,7 @@ def _run_supervised(call: Call, chosen: JobCall, only: str | None) -> Envelope:
         result = _report(chosen, plan, report, rows, "continuous")
     except WeftError as error:
         result = Envelope.from_error("stream", error)
+    # A file, because stdout of this process is the log.
     write_answer(files, result.document())
     return result
 
@@ -244,6 +245,7 @@ def start(
     chosen = find_job(get_call(context), job, define)
     plan = chosen.plan()
     files = SupervisorFiles(chosen.folder())
+    # Reported here: the supervisor runs in the background, and its error would only be in the log.
     _check_not_sealed(files.job)
     words = ["-C", str(chosen.root), "stream"]
     if foreground:
@@ -301,9 +303,9 @@ def status(
     call = get_call(context)
     if job is None:
         base = call.nearest_root() / ".weft" / STREAMS
-        found = [read_job_status(name, base / name) for name in list_jobs(base)]
-        text = format_jobs(found) if found else "no jobs have run yet"
-        return _report_status(found, {"jobs": [s.to_dict() for s in found]}, text)
+        jobs = [read_job_status(name, base / name) for name in list_jobs(base)]
+        text = format_jobs(jobs) if jobs else "no jobs have run yet"
+        return _report_status(jobs, {"jobs": [s.to_dict() for s in jobs]}, text)
     report = read_job_status(*_find_started(call, job, define))
     data, text = report.to_dict(), format_job(report)
     if rejects is not None:
@@ -331,7 +333,7 @@ def _report_status(reports: list[JobStatus], data: dict[str, Any], text: str) ->
 
 
 def _find_started(call: Call, name: str, define: list[str] | None) -> tuple[str, Path]:
-    """Return the name and folder of a job that has run; its file may be gone."""
+    """Return the name and folder of a job that has run; its file may have been removed."""
     folder = call.nearest_root() / ".weft" / STREAMS / name
     try:
         chosen = find_job(call, name, define)
