@@ -67,7 +67,7 @@ spark:
     spark.sql.shuffle.partitions: '2'
     spark.sql.streaming.fileSource.log.compactInterval: '3'  # otherwise every tenth entry gathers those before it
 """
-_POINTS = tuple(point for point in STREAM_POINTS if point != "stream_staged")
+_POINTS: tuple[str, ...] = tuple(point for point in STREAM_POINTS if point != "stream_staged")
 _ONCE = ("stream_flush", "stream_sealed")
 
 

@@ -8,20 +8,7 @@ from weft.testing.tables import T, Table
 from weft.testing.values import Window, shared_windows, windows_of
 
 __all__ = [
-    "CRASH",
-    "Case",
-    "Crash",
-    "RowNumbers",
-    "T",
-    "Table",
-    "Window",
-    "assert_rows_equal",
-    "load_cases",
-    "matching_pairs",
-    "read_cases",
-    "reference_join",
-    "relationship_violations",
-    "shared_windows",
-    "unmatched_rows",
+    "CRASH", "Case", "Crash", "RowNumbers", "T", "Table", "Window", "assert_rows_equal", "load_cases",
+    "matching_pairs", "read_cases", "reference_join", "relationship_violations", "shared_windows", "unmatched_rows",
     "windows_of",
-]
+]  # fmt: skip

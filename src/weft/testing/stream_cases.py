@@ -133,29 +133,13 @@ def _together(coming: Coming, names: Collection[str]) -> Batches:
     return [{n: [row for _, name, row in coming if name == n] for n in names}]
 
 
-def _swapped(coming: Coming, names: Collection[str]) -> Batches:
-    return [{n: [row for _, name, row in coming if name == n]} for n in reversed(list(names))]
-
-
-def _reversed(coming: Coming, names: Collection[str]) -> Batches:
-    return _together(coming[::-1], names)
-
-
-def _one_by_one(coming: Coming, _: Collection[str]) -> Batches:
-    return [{name: [row]} for _, name, row in coming]
-
-
-def _twice(coming: Coming, names: Collection[str]) -> Batches:
-    return _together([*coming, *coming], names)
-
-
-_ARRANGERS = {
+_ARRANGERS: Mapping[Arrival, Callable[[Coming, Collection[str]], Batches]] = {
     "as_written": _as_written,
     "together": _together,
-    "swapped": _swapped,
-    "reversed": _reversed,
-    "one_by_one": _one_by_one,
-    "twice": _twice,
+    "swapped": lambda coming, names: [_together(coming, [name])[0] for name in reversed(list(names))],
+    "reversed": lambda coming, names: _together(coming[::-1], names),
+    "one_by_one": lambda coming, _: [{name: [row]} for _, name, row in coming],
+    "twice": lambda coming, names: _together([*coming, *coming], names),
 }
 
 

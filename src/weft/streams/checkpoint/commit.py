@@ -115,7 +115,9 @@ def commit_batch(
     # A manifest that survives a power cut must not list files that do not.
     _sync(checkpoint, group_indexes, staged)
     written = sum(m.rows or 0 for m in staged) if rows is None else rows
-    arrived = _count_arrivals(ledger, before.ledger, inputs)
+    arrived = FrozenMap(
+        {a: ledger[s]["in"] - before.ledger.get(s, EMPTY).get("in", 0) for s, a in inputs.items() if s in ledger}
+    )
     manifest = Manifest(
         batch=batch,
         max_times=max_event_times(group_indexes, inputs, before.max_times),
@@ -208,15 +210,6 @@ def check_open(checkpoint: Checkpoint, statement: str) -> None:
             code="W2204",
             help="`--fresh` reads everything again and replaces the output",
         )
-
-
-def _count_arrivals(ledger: Ledger, before: Ledger, inputs: Mapping[str, str]) -> FrozenMap[str, int]:
-    arrivals: dict[str, int] = {}
-    for side, alias in inputs.items():
-        counts = ledger.get(side)
-        if counts is not None:
-            arrivals[alias] = counts["in"] - before.get(side, EMPTY).get("in", 0)
-    return FrozenMap(arrivals)
 
 
 def _rename(move: Move) -> None:

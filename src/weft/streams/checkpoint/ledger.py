@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -147,13 +148,8 @@ def _unbalanced_error(side: str, where: str, counts: Counts) -> StreamError:
 
 def sum_counts(indexes: Iterable[GroupIndex]) -> Ledger:
     """Return the counts of all groups together, by side."""
-    totals: dict[str, dict[str, int]] = {}
-    for index in indexes:
-        for side in SIDES:
-            counts = totals.setdefault(side_name(index.join, side), dict.fromkeys(COUNTS, 0))
-            for name in COUNTS:
-                counts[name] += index.counters[side][name]
-    return FrozenMap({side: FrozenMap(counts) for side, counts in totals.items()})
+    groups = (FrozenMap({side_name(i.join, side): i.counters[side] for side in SIDES}) for i in indexes)
+    return reduce(add_ledgers, groups, EMPTY)
 
 
 def sum_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:

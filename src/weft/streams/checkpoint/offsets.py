@@ -35,6 +35,7 @@ NO_OFFSET = "-"
 
 _FIRST_OFFSET = 2  # after the version and the settings
 _NO_ENTRY = -1
+_APART = f"files of the checkpoint were removed or restored separately: {FRESH}"
 _COMPACT = ".compact"
 _ENTRY = re.compile(r'"batchId"\s*:\s*(\d+)')
 
@@ -121,7 +122,7 @@ def check_reading(checkpoint: Checkpoint, commit: Manifest) -> None:
     raise StreamError(
         f"the halves of the checkpoint {str(checkpoint.root)!r} disagree about batch {commit.batch}: {why}",
         code="W2202",
-        help=f"files of the checkpoint were removed or restored apart from each other: {FRESH}",
+        help=_APART,
     )
 
 
@@ -198,7 +199,7 @@ def _mismatch_error(checkpoint: Checkpoint, reached: int, batch: int, why: str) 
     return StreamError(
         f"Spark's offsets in {str(checkpoint.spark)!r} end {ends[0]}, the commits of the checkpoint {ends[1]}: {why}",
         code="W2202",
-        help=f"files of the checkpoint were removed or restored apart from each other: {FRESH}",
+        help=_APART,
     )
 
 

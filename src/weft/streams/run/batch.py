@@ -26,7 +26,7 @@ from weft.streams.run.job import select_statements
 from weft.streams.run.opening import job_folder
 from weft.streams.run.report import JobReport, QueryReport, source_names
 from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import prepare_folder, remove_staging, sink_folder, stage_rows
+from weft.streams.spark.files import as_files, prepare_folder, remove_staging, sink_folder, stage_rows
 from weft.streams.spark.memory import find_rows, write_memory
 from weft.streams.spark.paths import resolve_path
 from weft.streams.spark.readable import find_refused_row
@@ -110,8 +110,7 @@ def _file_sink(plan: JobPlan, statement: StatementPlan, to: Path | None) -> Sink
             at=sink.at,
         )
     if kind != "files":
-        path = str(_own_folder(plan, statement) / "rows")
-        return replace(sink, connector=FrozenMap(connector="files", path=path, format="parquet"))
+        return as_files(sink, _own_folder(plan, statement) / "rows")
     _check_no_stream_rows(plan, statement)
     return sink
 

@@ -6,19 +6,19 @@ Files are staged until the commit, messages are written immediately, a console p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.core.frozen import FrozenMap
 from weft.core.names import format_cell, format_table
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
 from weft.streams.checkpoint.manifest import Manifest, Move
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import (
+    as_files,
     prepare_folder,
     read_stream,
     remove_staging,
@@ -78,13 +78,17 @@ class Reader:
         for source in plan.tables:
             read = partial(self._table, source.table)
             frame = pin_table(self.spark, source.table, checkpoint.tables / source.table.name, read)
-            readers[source.number] = read if source.table.reload == "batch" else lambda pinned=frame: pinned
+            readers[source.number] = read if source.table.reload == "batch" else partial(_return_frame, frame)
         return readers
 
     def _table(self, table: TableSpec) -> DataFrame:
         if table.connector["connector"] == "memory":
             table = write_memory_table(table, self.memory, self.memory_folder / table.name)
         return read_table(self.spark, table, self.root)
+
+
+def _return_frame(frame: DataFrame) -> DataFrame:
+    return frame
 
 
 def check_sink(sink: SinkSpec, root: Path) -> None:
@@ -119,8 +123,7 @@ class Sink:
         if kind == "files":
             folder, spec = sink_folder(plan.sink, root), plan.sink
         else:
-            folder = checkpoint.memory
-            spec = replace(plan.sink, connector=FrozenMap(connector=kind, path=str(folder), format="parquet"))
+            folder, spec = checkpoint.memory, as_files(plan.sink, checkpoint.memory)
         prepare_folder(plan.sink, folder)
         return cls(plan=plan, spec=spec, folder=folder, checkpoint=record.id)
 

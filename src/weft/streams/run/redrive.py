@@ -46,7 +46,7 @@ from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.opening import describe_changes, job_folder
 from weft.streams.run.redrive_rows import compare_with_inputs, look_up_rejects
-from weft.streams.spark.files import prepare_folder, sink_folder, stage_rows
+from weft.streams.spark.files import as_files, prepare_folder, sink_folder, stage_rows
 from weft.streams.sql.spec import SinkSpec
 
 OP, PLUS, MINUS = "_op", "+I", "-D"
@@ -231,8 +231,7 @@ def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
         path = str(sink.connector["path"]).rstrip("/")
         return replace(sink, connector=FrozenMap(sink.connector, path=f"{path}.corrections"))
     if kind == "memory":
-        path = f"{checkpoint.memory}.corrections"
-        return replace(sink, connector=FrozenMap(connector="files", path=path, format="parquet"))
+        return as_files(sink, checkpoint.root / "memory.corrections")
     raise StreamError(
         f"the rows that {plan.name!r} wrote to {kind} cannot be read back, so it cannot be corrected",
         code="W2216",

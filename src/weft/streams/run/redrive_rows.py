@@ -9,7 +9,7 @@ import datetime as dt
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from weft.core.frozen import FrozenMap
 from weft.core.names import quote
 from weft.core.types import TIMESTAMP
 from weft.errors import StreamError
@@ -33,9 +32,8 @@ from weft.streams.kernel.spec import JoinTask, Side
 from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
-from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import TIMES, csv_options, read_batch, stage_rows
-from weft.streams.spark.kafka import read_kafka_batch
+from weft.streams.spark.batch_frame import batch_frame, read_rows
+from weft.streams.spark.files import TIMES, as_files, csv_options, stage_rows
 from weft.streams.spark.kernel_stage import flatten, result_type
 from weft.streams.spark.readable import RAW, TIME, column_name
 from weft.streams.spark.select_stage import select_stage
@@ -202,7 +200,7 @@ def compare_with_inputs(
     created = _read_created(checkpoint)
     inputs = {} if time_column is None else _fill_input_times(spark, job, plan, time_column)
     expected = batch_frame(spark, plan, job.root, started=created, inputs=inputs)
-    sink = _file_sink(plan, checkpoint)
+    sink = plan.sink if plan.sink.connector["connector"] == "files" else as_files(plan.sink, checkpoint.memory)
     expected = _read_back(spark, expected, plan, sink)
     actual = _read_sink(spark, plan, sink, sink_files(checkpoint))
     if corrections:
@@ -251,7 +249,7 @@ def _fill_input_times(spark: SparkSession, job: JobPlan, plan: StatementPlan, na
         index = next((i for i, f in enumerate(stream.columns.fields) if f.name == name), None)
         if index is None or stream.columns.fields[index].dtype != TIMESTAMP:
             continue
-        rows = _read_input(spark, source, job.root)
+        rows = read_rows(spark, stream, job.root)
         F: Any = functions_of(rows)
         own = F.unix_micros(F.col(column_name(index)))
         inputs[stream.name] = rows.withColumn(TIME, F.coalesce(F.col(TIME), F.when(F.col(RAW).isNull(), own)))
@@ -262,19 +260,6 @@ def _fill_input_times(spark: SparkSession, job: JobPlan, plan: StatementPlan, na
             help="--time names a column that has the event time of rows without one",
         )
     return inputs
-
-
-def _read_input(spark: SparkSession, source: Input, root: Path) -> DataFrame:
-    if source.stream.connector["connector"] == "kafka":
-        return read_kafka_batch(spark, source.stream)
-    return read_batch(spark, source.stream, root)
-
-
-def _file_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
-    if plan.sink.connector["connector"] == "files":
-        return plan.sink
-    connector: FrozenMap[str, Any] = FrozenMap(connector="files", path=str(checkpoint.memory), format="parquet")
-    return replace(plan.sink, connector=connector)
 
 
 def _read_back(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink: SinkSpec) -> DataFrame:

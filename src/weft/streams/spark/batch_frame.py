@@ -52,10 +52,11 @@ def batch_frame(
     `inputs` gives the rows of streams by name where they are not read from their source: frames of
     `t`, `raw`, `c0` ..  `started` is the clock of rows without a time and of TODAY().
     """
-    frames = {
-        source.number: _admitted_rows(_read(spark, source.stream, root, inputs or {}), plan, source, started)
-        for source in plan.inputs
-    }
+    frames = {}
+    for source in plan.inputs:
+        own = (inputs or {}).get(source.stream.name)
+        rows = read_rows(spark, source.stream, root) if own is None else own
+        frames[source.number] = _admitted_rows(rows, plan, source, started)
     frames |= {source.number: table_slots(source, read_table(spark, source.table, root)) for source in plan.tables}
     joined = frames[plan.steps[0].left[0] if plan.steps else plan.inputs[0].number]
     for step in plan.steps:
@@ -63,9 +64,8 @@ def batch_frame(
     return select_stage(joined, plan, today=started.astimezone(dt.UTC).date())
 
 
-def _read(spark: SparkSession, stream: StreamSpec, root: Path, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    if stream.name in inputs:
-        return inputs[stream.name]
+def read_rows(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame:
+    """Return the existing rows of a stream of files or Kafka; raise W2122 for other connectors."""
     connector = stream.connector["connector"]
     if connector == "files":
         return read_batch(spark, stream, root)
@@ -175,21 +175,19 @@ def _declared_columns(F: Any, frame: DataFrame, slots: list[tuple[Slot, DType]])
 def _output_columns(
     sides: Mapping[Side, list[tuple[Slot, DType]]], there: Mapping[Side, list[str]]
 ) -> list[OutputColumn]:
-    columns = []
-    for side, slots in sides.items():
-        for index, (slot, dtype) in enumerate(slots):
-            if slot_name(slot) in there[side]:
-                columns.append(
-                    OutputColumn(
-                        name=slot_name(slot),
-                        dtype=dtype,
-                        nullable=True,
-                        source=side,
-                        left=index if side == "left" else None,
-                        right=index if side == "right" else None,
-                    )
-                )
-    return columns
+    return [
+        OutputColumn(
+            name=slot_name(slot),
+            dtype=dtype,
+            nullable=True,
+            source=side,
+            left=index if side == "left" else None,
+            right=index if side == "right" else None,
+        )
+        for side, slots in sides.items()
+        for index, (slot, dtype) in enumerate(slots)
+        if slot_name(slot) in there[side]
+    ]
 
 
 def _add_windows(F: Any, joined: DataFrame, step: KernelStep, match: SameWindow, *, per_window: bool) -> DataFrame:

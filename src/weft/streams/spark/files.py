@@ -21,7 +21,7 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from weft.core.frozen import FrozenMap
 from weft.core.names import find_similar, format_list, quote
 from weft.core.types import STRING, DType
 from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionError
@@ -305,6 +306,11 @@ def sink_folder(sink: SinkSpec, root: Path) -> Path:
             at=sink.at,
         )
     return folder
+
+
+def as_files(sink: SinkSpec, folder: Path) -> SinkSpec:
+    """Return a sink of another connector as one of Parquet files in a folder."""
+    return replace(sink, connector=FrozenMap(connector="files", path=str(folder), format="parquet"))
 
 
 def prepare_folder(sink: SinkSpec, folder: Path) -> None:

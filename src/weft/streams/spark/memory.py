@@ -51,13 +51,10 @@ def write_memory(stream: StreamSpec, batches: Sequence[Rows], folder: Path) -> S
     for number, rows in enumerate(batches):
         _write_file(stream, rows, folder, number)
     folder.mkdir(parents=True, exist_ok=True)
-    return replace(stream, connector=FrozenMap(_file_options(stream, folder), **{"max.files.per.trigger": 1}))
-
-
-def _file_options(source: StreamSpec, folder: Path) -> FrozenMap[str, Any]:
-    zone = source.connector.get("timestamp.zone")
-    options = {"connector": "files", "path": str(folder), "format": "json"}
-    return FrozenMap({**options, **({"timestamp.zone": zone} if zone else {})})
+    # One file for each trigger, so that each list of rows is a batch.
+    options = {"connector": "files", "path": str(folder), "format": "json", "max.files.per.trigger": 1}
+    zone = stream.connector.get("timestamp.zone")
+    return replace(stream, connector=FrozenMap(options | ({"timestamp.zone": zone} if zone else {})))
 
 
 def _write_file(source: StreamSpec, rows: Rows, folder: Path, number: int) -> None:

@@ -48,7 +48,7 @@ def read_table(spark: SparkSession, table: TableSpec, root: Path) -> DataFrame:
     rows = _read_files(spark, table, root)
     F: Any = functions_of(rows)
     problem = f"{TABLE_MARK} W2303 a row of table {table.name!r} cannot be parsed as declared"
-    kept = raise_where(F, rows, F.col(RAW).isNotNull(), F.col(RAW), problem)
+    kept: DataFrame = raise_where(F, rows, F.col(RAW).isNotNull(), F.col(RAW), problem)
     return kept.select(*(column_name(i) for i in range(len(table.columns))))
 
 
