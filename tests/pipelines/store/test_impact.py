@@ -210,10 +210,10 @@ def test_a_finding_names_the_column_the_operations_and_the_nearest_name(catalog:
         assert finding.at is not None
         helps.append(finding.help.partition(";")[0])
     assert helps == [
-        "the nearest name is 'currency_code'",
+        "the most similar name is 'currency_code'",
         "it is called 'iso' now",
         "it is long now",
-        "the nearest name is 'regions'",
+        "the most similar name is 'regions'",
     ]
     report = find_breaking_changes(old, near, project(catalog), catalog)
     assert report is not None

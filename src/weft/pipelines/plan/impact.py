@@ -86,6 +86,7 @@ def _uses(old: Dataset, project: Project, catalog: Catalog) -> Mapping[Use, tupl
     def is_newer(dataset: Dataset) -> bool:
         return dataset.id == old.id and dataset.version >= old.version
 
+    # What a project uses is known only from its plan, so it is planned against the catalog of before.
     workspace = catalog.workspace
     before = replace(workspace, datasets=tuple(d for d in workspace.datasets if not is_newer(d)))
     kept = tuple(v for v in catalog.registered if not is_newer(v.dataset))
@@ -127,11 +128,11 @@ def describe_conflict(report: ConflictReport, new: Dataset, project: Project) ->
 
 def _describe_change(change: BreakingChange, report: ConflictReport, new: Dataset, project: Project) -> Diagnostic:
     seqs = ", ".join(map(str, change.affected_operations))
-    words = change.change_type.replace("_", " ")
+    words = {"removed": "is removed", "renamed": "is renamed", "type_changed": "has another type"}[change.change_type]
     first = project.operation(change.affected_operations[0])
     return Diagnostic(
         "W1105",
-        f"column {change.column!r} of {new.name!r} is {words} in version {report.dataset_version_to}; "
+        f"column {change.column!r} of {new.name!r} {words} in version {report.dataset_version_to}; "
         f"project {project.name!r} reads it in {'operation' if ',' not in seqs else 'operations'} {seqs}",
         help=_next_step(change, new, project),
         at=None if first is None else first.at.whole,
@@ -150,4 +151,4 @@ def _next_step(change: BreakingChange, new: Dataset, project: Project) -> str:
         types = {c.name: c.dtype for c in table_def.columns}
         return f"it is {types[column]} now; {resolve}"
     close = find_similar(column, [c.name for c in table_def.columns], most=1)
-    return f"the nearest name is {close[0]!r}; {resolve}" if close else resolve
+    return f"the most similar name is {close[0]!r}; {resolve}" if close else resolve

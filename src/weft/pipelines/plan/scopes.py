@@ -184,6 +184,7 @@ class OperationScope:
             written = name if qualifier is None else f"{qualifier}.{name}"
             if qualifier is not None:
                 return self._unknown(written, f"{qualifier!r} has no column {name!r}", name, self._own())
+            # An unqualified name never means a joined column: adding a join must not change what a name refers to.
             elsewhere = [f for f in self.names() if f.endswith(f".{name}")]
             if elsewhere:
                 help = f"did you mean {' or '.join(map(repr, elsewhere[:3]))}?"
@@ -202,13 +203,14 @@ class OperationScope:
         if index is not None:
             return Column.of(("j", alias, schema.fields[index].name), schema.fields[index], padded=True)
         written = f"{alias}.{name}"
-        help = suggest(name, schema.names, "there is")
+        help = suggest(name, schema.names, "columns are")
         if self.where == "assignment":
             return Diagnostic("W1208", f"Unknown column '{written}' in assignment expression", help=help)
         return self._finding(written, f"join {alias!r} has no column {name!r}", help)
 
     def _looked_up(self, node: LookupNode, alias: str, name: str) -> Column | Diagnostic:
         schema = node.schema
+        # The file of the dataset has errors of its own; they are reported there, not at each use.
         if schema is None and node.missing is not None and node.missing.kind == "unread":
             return Column(("l", node.path, name), NULL)
         if schema is None:
@@ -236,14 +238,14 @@ class OperationScope:
             help = (
                 f"did you mean {' or '.join(repr(f'{c}.{name}') for c in close)}?"
                 if close
-                else f"there is {format_list(dict.fromkeys(known))}"
+                else f"tables and joins are {format_list(dict.fromkeys(known))}"
             )
         if self.where == "assignment":
             return Diagnostic("W1208", f"Unknown column '{written}' in assignment expression", help=help)
         return self._finding(written, f"unknown table or join {qualifier!r}", help)
 
     def _unknown(self, written: str, message: str, name: str, known: tuple[str, ...]) -> Diagnostic:
-        return self._finding(written, message, suggest(name, known, "there is"))
+        return self._finding(written, message, suggest(name, known, "columns are"))
 
     def _finding(self, written: str, message: str, help: str) -> Diagnostic:
         if self.where == "condition":

@@ -155,7 +155,7 @@ def test_extra_columns_are_refused_with_all_their_names(tmp_path: Path) -> None:
     (failure,) = made(tmp_path, append("")).failures()
     assert failure.diagnostic.code == "W1410"
     assert (
-        failure.detail == "budgets v1 brings columns that the working set does not have: amount, budget_id, budget_type"
+        failure.detail == "budgets v1 has columns that the working set does not have: amount, budget_id, budget_type"
     )
     assert "columns: {" in failure.diagnostic.help
 
@@ -189,7 +189,7 @@ def test_extra_columns_that_are_aggregated_away_are_fine(tmp_path: Path) -> None
         (
             ", columns: {nothing: amount}",
             "W1410",
-            "budgets v1 brings columns that the working set does not have: nothing",
+            "budgets v1 has columns that the working set does not have: nothing",
         ),
         (", columns: {amount_local: amout}", "W0207", "unknown column 'amout'"),
         (
@@ -212,7 +212,7 @@ def test_extra_columns_that_are_aggregated_away_are_fine(tmp_path: Path) -> None
         (
             ", aggregation: {group_by: [budget_id], aggregations: [{column: amount_local, expression: SUM(amount)}]}",
             "W1410",
-            "budgets v1 brings columns that the working set does not have: budget_id",
+            "budgets v1 has columns that the working set does not have: budget_id",
         ),
         (
             ", aggregation: {group_by: [account_code], aggregations: [{column: amount_local, expression: MEDIAN(amount)}]}",

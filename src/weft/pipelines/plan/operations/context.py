@@ -80,7 +80,7 @@ class PlanContext:
         """Return the resolver of a dataset; None when there is none, which is reported once for each dataset."""
         key = (dataset.id, dataset.version)
         if key not in self._resolvers:
-            self._resolvers[key] = None
+            self._resolvers[key] = None  # stays when `choose_resolver` fails: the error is reported once
             with self.errors.collect():
                 self._resolvers[key] = choose_resolver(dataset, self.project, self.catalog)
         return self._resolvers[key]
@@ -251,6 +251,7 @@ def convert_for_storage(typed: Typed, existing: DType | None) -> tuple[Typed, DT
     if existing is None:
         wide = LONG if own.is_integer else DOUBLE if own == FLOAT else own
         return convert(typed, wide), wide
+    # NULL as the type of a column means that it is unknown, because its assignment is invalid.
     if own in (existing, NULL) or existing == NULL:
         return convert(typed, existing), existing
     if isinstance(own, Map) and isinstance(existing, Map):

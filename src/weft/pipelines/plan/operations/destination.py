@@ -132,7 +132,7 @@ def _is_writable(source: DataSource, names: tuple[str | None, ...], context: Pla
     if connector.sink is None:
         context.report(
             "W1509",
-            f"datasource {source.id!r} holds {source.type} tables, which Weft can only read",
+            f"datasource {source.id!r} is of type {source.type}, which Weft can only read",
             "write files, a table of Spark's catalog or a table of PostgreSQL",
             at,
         )
@@ -150,7 +150,7 @@ def check_names(names: Iterable[str], context: PlanContext, at: Source | None) -
         context.report(
             "W1421",
             f"{name!r} has {len(name.encode())} bytes, and PostgreSQL cuts names off after {POSTGRES_BYTES}",
-            "choose a shorter name; a letter outside of ASCII has two bytes or more",
+            "choose a shorter name; a character outside of ASCII has two bytes or more",
             at,
         )
     return not long
@@ -173,7 +173,9 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
     if rendered is None:
         return None
     if ".." in PurePosixPath(rendered).parts or not is_plain_text(rendered):
-        context.report("W1311", f"the path {rendered!r} leads out of its place", "write a path without '..'", at)
+        context.report(
+            "W1311", f"invalid path {rendered!r}: it contains '..' or a control character", "write it without", at
+        )
         return None
     if single and not named:
         context.warn(
@@ -181,6 +183,7 @@ def _path_target(destination: Destination, context: PlanContext, at: Source | No
         )
     period = _period(context)
     folder = rendered
+    # Also an absolute path: a draft must not be able to overwrite anything outside of the sandbox.
     if context.draft:
         folder = context.catalog.settings.sandbox.path
         rendered = _join_path(folder, context.project.name, rendered.lstrip("/"))
@@ -205,6 +208,7 @@ def _render_path(path: str, context: PlanContext, at: Source | None) -> str | No
             return None
         return path
     period = context.period
+    # Without tokens of a dataset or a table: an output has neither before it is registered.
     tokens = {**dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier), **period.tokens()}
     try:
         return render(path, tokens, kind="path", at=at, level=period.level)
@@ -227,6 +231,7 @@ def _check_inside(location: str, folder: str, context: PlanContext, at: Source |
     Names are checked when files are parsed; this check also covers plans that were not built from files.
     """
     root = context.catalog.workspace.root
+    # An absolute destination may be anywhere, but a link inside it may not lead elsewhere.
     lexical = os.path.normpath(location), os.path.normpath(folder)
     inside = PurePosixPath(lexical[0]).is_relative_to(lexical[1])
     base = root / folder if PurePosixPath(folder).is_absolute() else root
@@ -235,9 +240,9 @@ def _check_inside(location: str, folder: str, context: PlanContext, at: Source |
         return True
     context.report(
         "W1311",
-        f"the output {location!r} leads out of {str(base) if inside else folder!r}"
-        + (f", to {str(led)!r}" if inside else ""),
-        "remove '..' or the link from the path, or write an absolute path where the data may go",
+        f"the output {location!r} is outside of {str(base) if inside else folder!r}"
+        + (f": a link leads to {str(led)!r}" if inside else ""),
+        "remove '..' or the link from the path, or write an absolute path",
         at,
     )
     return False
@@ -262,7 +267,7 @@ def _is_local(path: str, at: Source | None, context: PlanContext) -> bool:
         return True
     context.report(
         "W1509",
-        f"files below {scheme[0]} cannot be exchanged in one step",
+        f"files in {scheme[0]} cannot be replaced atomically",
         "write to a folder of this machine or of a mounted disk, or to a table",
         at,
     )

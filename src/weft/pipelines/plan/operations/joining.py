@@ -146,6 +146,7 @@ def _step(node: LookupNode, columns: set[str], left: Schema, context: PlanContex
     table = node.table
     assert table is not None  # noqa: S101  # a column of a lookup without a table does not resolve
     prefix = join_column_name("l", node.path)
+    # Only a day that differs from row to row is compared in the join; any other is a filter of the read.
     temporal = temporal_columns(table.temporal_mode) if node.as_of.kind == "column" else ()
     needed = columns | {target for _, target in node.conditions}
     fields = (*(f for f in table.schema if f.name in needed), *temporal)
@@ -161,7 +162,7 @@ def _step(node: LookupNode, columns: set[str], left: Schema, context: PlanContex
         context.report(
             "W1211",
             f"lookup {node.path!r} has as_of, but table {table.name!r} is {table.temporal_mode}",
-            "leave as_of out, or make the table `temporal_mode: bitemporal`",
+            "leave as_of out, or set `temporal_mode: bitemporal` in the table",
             node.at.of("as_of"),
         )
         return None

@@ -84,7 +84,7 @@ def _draft_join(join: RuntimeJoin, scope: OperationScope, context: PlanContext) 
         if resolved.kind != "unread":
             context.errors.add(missing_join_dataset_error(resolved, join.dataset.at or join.at.of("dataset_id")))
         return draft
-    context.resolver(resolved.dataset)
+    context.resolver(resolved.dataset)  # reports a missing resolver, also when the rest of the join is invalid
     chosen = _table(join, resolved.dataset, context)
     if chosen is None:
         return draft
@@ -131,7 +131,7 @@ def _as_of(join: RuntimeJoin, table: TableDef, scope: OperationScope, context: P
         context.report(
             "W1211",
             f"join {join.alias.text!r} has as_of, but table {table.name!r} is {table.temporal_mode}",
-            "leave as_of out, or make the table `temporal_mode: bitemporal`",
+            "leave as_of out, or set `temporal_mode: bitemporal` in the table",
             at,
         )
         return AsOfDay("period_start")
@@ -167,7 +167,7 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
         qualifier, _, name = column.removeprefix("-").rpartition(".")
         if qualifier not in ("", join.alias.text) or name not in schema:
             message = f"join {join.alias.text!r} has no column {column.removeprefix('-')!r} to order by"
-            context.report("W0207", message, suggest(name, schema.names, "there is", most=1), at)
+            context.report("W0207", message, suggest(name, schema.names, "columns are", most=1), at)
         else:
             order.append((name, not column.startswith("-")))
     return tuple(order)
@@ -176,6 +176,7 @@ def _order(join: RuntimeJoin, schema: Schema, context: PlanContext) -> tuple[tup
 def _with_condition(draft: JoinDraft, scope: OperationScope, context: PlanContext) -> JoinDraft:
     """Return the join with its condition split into terms; errors are reported as VR-006 and VR-007."""
     on = draft.spec.on
+    # The codes of expressions become those of conditions, so errors of the parser are collected apart.
     inner = replace(context, errors=ErrorCollector())
     tree = parse_text(on, inner)
     if tree is None:
@@ -225,12 +226,14 @@ def finish_join(
         return None
     needed = _needed(draft, parts, used)
     fields = tuple(f for f in schema if f.name in needed)
+    # Each copy of a row needs an id of its own, derived from the id of its match.
     fanned = (ROW_ID,) if draft.spec.on_multiple == "all" else ()
     right = right_schema(join_column_name("j", draft.alias), (*fields, *fanned))
     names = _key_names(draft)
     built = _build_join(draft, parts, names, left, right, context, gated=gated)
     if built is None:
         return None
+    # Columns of the filter are read but not joined: it is applied to the right side before the join.
     needed |= {slot[2] for slot in list_slots(draft.own)}
     columns = (*(f.name for f in schema if f.name in needed), *(f.name for f in fanned))
     read = context.read(
@@ -294,6 +297,7 @@ def _build_join(
     wide = Schema((*left.fields, *computed, *gate), case_sensitive=True)
     keys = [(n, f"{prefix}${ref.name}") for n, (_, ref) in zip(names, parts.keys, strict=True)]
     if gated:
+        # A key instead of a condition, so that the join stays an equi-join: inactive rows match nothing.
         keys.append((ACTIVE, prefix))
     try:
         return build(

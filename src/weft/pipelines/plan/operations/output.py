@@ -31,6 +31,7 @@ def resolve_output(
     _check_columns(arguments, columns, context, op.at.of("arguments.columns"))
     target = resolve_target(op, arguments, context)
     register = _registered(op, arguments, context)
+    # The checks below need a target and columns; the ones above report all independent errors first.
     if target is None or context.errors:
         return None, working
     target = _check_form(op, arguments, target, context)
@@ -154,7 +155,7 @@ def _check_form(op: Operation, arguments: Output, target: Target, context: PlanC
     if is_csv and again and csv.escape_formulas:
         context.report(
             "W1422",
-            f"the output is {again}, so its files are read again, and `escape_formulas` changes texts for a spreadsheet",
+            f"the output is {again}, so its files are read again, and `escape_formulas` changes strings for a spreadsheet",
             "write a second output for the spreadsheet",
             op.at.of("arguments.escape_formulas") or site,
         )
@@ -185,6 +186,7 @@ def _merge_key(
     op: Operation, arguments: Output, columns: tuple[str, ...], working: WorkingSet, context: PlanContext
 ) -> tuple[str, ...]:
     """Return the merge key: the natural key of the registered dataset, else of the input."""
+    # Rows with the same key are replaced, so all its columns must be written.
     candidates = [working.dataset.natural_key_columns]
     if arguments.register_as_dataset is not None:
         known = context.catalog.dataset(DatasetRef(arguments.register_as_dataset.strip()))
@@ -193,11 +195,7 @@ def _merge_key(
     for key in candidates:
         if key and set(key) <= set(columns):
             return key
-    missing_key = next((key for key in candidates if key), ())
-    help = (
-        f"write the key columns too: {', '.join(missing_key)}"
-        if missing_key
-        else "give the input dataset natural_key_columns"
-    )
+    missing_key = ", ".join(next((key for key in candidates if key), ()))
+    help = f"write the key columns too: {missing_key}" if missing_key else "give the input dataset natural_key_columns"
     context.report("W1414", "rows cannot be merged without a key", help, op.at.of("arguments.mode"))
     return ()

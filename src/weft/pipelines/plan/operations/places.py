@@ -64,6 +64,7 @@ class Place:
         if self.kind == "table" or pattern.kind == "table":
             return self.overlaps(pattern)
         inside = self.parts[len(pattern.parts) :]
+        # As Spark does it: `_temporary` is skipped, but `_period=2026-01` is a partition.
         if any(part.startswith(_HIDDEN) and "=" not in part for part in inside):
             return False
         return all(
@@ -94,8 +95,10 @@ def read_places(location: Location, catalog: Catalog) -> tuple[Place, ...]:
         return ()
     root = catalog.workspace.root
     whole = (root / plain_path(prefix) if prefix else root) / plain_path(location.path)
+    # A file whose name contains a bracket is read as it is, not as a pattern.
     if not _PATTERN.search(str(whole)) or whole.exists():
         return (_files(whole),)
+    # Links above the first wildcard are resolved; below it there is a link for each match, so matches are listed too.
     number = next(i for i, part in enumerate(whole.parts) if _PATTERN.search(part))
     pattern = Path(*whole.parts[:number]).resolve().joinpath(*whole.parts[number:])
     files = glob.glob(str(whole))  # noqa: PTH207  # Path.glob takes no absolute pattern

@@ -50,9 +50,9 @@ class Grouping:
 def resolve_grouping(arguments: Aggregate, scope: OperationScope, target: WorkingSet, context: PlanContext) -> Grouping:
     """Return the group columns and aggregates over `scope`, to be stored in the columns of `target`."""
     if not arguments.group_by:
-        context.report("W1408", "the aggregate groups by nothing", "name a column in group_by", None)
+        context.report("W1408", "the aggregate has no group columns", "list a column in `group_by`", None)
     if not arguments.aggregations:
-        context.report("W1401", "the aggregate computes nothing", "give it an aggregation", None)
+        context.report("W1401", "the aggregate has no aggregations", "add one to `aggregations`", None)
     keys = _keys(arguments.group_by, scope, target, context)
     names = [name for name, _ in keys]
     values: list[tuple[str, Typed, DType]] = []
@@ -108,7 +108,7 @@ def _key(text: LocatedText, scope: OperationScope, context: PlanContext) -> Type
         context.report(
             "W1408",
             f"group_by names {text.text!r}, which is not a column",
-            "compute it into a column with an update before",
+            "assign it to a new column in an earlier update, and group by that column",
             text.at,
         )
         return None
@@ -129,7 +129,7 @@ def _key(text: LocatedText, scope: OperationScope, context: PlanContext) -> Type
         context.report(
             "W1408",
             f"rows cannot be grouped by {tree.name!r}, which is {column.dtype}",
-            "group by a column of numbers, texts or dates",
+            "group by a column of numbers, strings or dates",
             text.at,
         )
         return None
@@ -159,11 +159,9 @@ def _value(
         return None
     name = aggregation.column.text
     existing = target.schema[name].dtype if name in target.schema else None
-    return (
-        None
-        if existing == NULL
-        else convert_to_column(typed, aggregation.column, aggregation.expression, existing, context)
-    )
+    if existing == NULL:
+        return None
+    return convert_to_column(typed, aggregation.column, aggregation.expression, existing, context)
 
 
 def resolve_aggregate(
@@ -176,6 +174,7 @@ def resolve_aggregate(
     chosen = resolve_selector(op.selector, scope, context)
     grouping = resolve_grouping(arguments, scope, working, context)
     after = working.with_columns(grouping.created)
+    # Lookups are located only for valid expressions, so that one mistake does not cause errors of resolvers too.
     read = (chosen, *(k for _, k in grouping.keys), *(v for _, v, _ in grouping.values))
     lookups = () if context.errors else build_lookup_steps(list_slots(*read), working, context)[0]
     if context.errors:
@@ -219,7 +218,7 @@ def resolve_append(
         )
     resolved = context.catalog.dataset(arguments.source)
     if isinstance(resolved, MissingDataset):
-        if resolved.kind != "unread":
+        if resolved.kind != "unread":  # its file, or the project that registers it, has errors of its own
             at = arguments.source.at or op.at.of("arguments.source")
             context.errors.add(missing_dataset_error(resolved, "source dataset", at))
         return None, working
@@ -309,11 +308,10 @@ def _is_working_column(name: str, working: WorkingSet) -> bool:
 def _refuse_extra(extra: list[str], source: WorkingSet, op: Operation, context: PlanContext) -> None:
     if not extra:
         return
-    names = ", ".join(sorted(extra))
-    first = min(extra)
+    names, first = ", ".join(sorted(extra)), min(extra)
     context.report(
         "W1410",
-        f"{source.dataset} brings columns that the working set does not have: {names}",
+        f"{source.dataset} has columns that the working set does not have: {names}",
         f"map them: columns: {{<working column>: {first}, ...}}, or add them with an update first",
         op.at.of("arguments.columns" if op.at.values.get("arguments.columns") else "arguments.source"),
     )

@@ -47,9 +47,8 @@ def resolve_update(
     arguments = op.arguments
     assert isinstance(arguments, Update)  # noqa: S101  # the type of an operation decides its arguments
     if not arguments.assignments:
-        context.report(
-            "W1401", "the update assigns nothing", "give it an assignment", op.at.of("arguments.assignments")
-        )
+        at = op.at.of("arguments.assignments")
+        context.report("W1401", "the update has no assignments", "add one to `assignments`", at)
     drafts = draft_joins(arguments.joins, operation_scope(op, working, context), context)
     schemas = {d.alias: d.schema for d in drafts}
     chosen = resolve_selector(op.selector, operation_scope(op, working, context, schemas), context, blank=True)
@@ -128,6 +127,7 @@ def _assignments(
                 ResolvedAssignment(column=name, typed=stored, dtype=dtype, creates=existing is None, level=level)
             )
             _warn_of_null_key(assignment, stored, working, context)
+        # A new column exists after an invalid assignment too, with an unknown type: later ones may read it.
         if existing is None and good:
             dtype = NULL if value is None else value[1]
             working = working.with_columns((Field(name, dtype),))
@@ -140,6 +140,7 @@ def _value(assignment: Assignment, scope: OperationScope, context: PlanContext) 
         return check_expression(assignment.expression, scope, context)
     inner = replace(context, errors=ErrorCollector())
     typed = check_expression(assignment.expression, scope, inner)
+    # A CAST, which the help for W0209 suggests, makes no map: labels get a code and a help of their own.
     wrong = typed is not None and not isinstance(typed.dtype, Map) and not is_unknown(typed)
     try:
         inner.errors.raise_all()
