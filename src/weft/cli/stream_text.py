@@ -93,7 +93,9 @@ def format_job(status: JobStatus) -> str:
     restarts = f", restarted {format_count(status.restarts, 'time')}" if status.restarts else ""
     lines = [f"{status.name} is {status.state}{process}{supervisor}{restarts}"]
     if status.is_orphan:
-        lines.append("  its supervisor has ended: stop and start the job, or it is not restarted after a failure")
+        lines.append(
+            "  its supervisor has ended: stop and start the job, otherwise it is not restarted after a failure"
+        )
     if status.error is not None and status.state != "running":
         lines.append(f"error[{status.error.get('code')}]: {status.error.get('message')}")
         lines.append(f" = help: {status.error.get('help')}")

@@ -134,7 +134,7 @@ def test_a_kernel_that_miscounts_stops_the_query_and_commits_nothing(
 def test_a_missing_group_is_told(tmp_path: Path) -> None:
     found = run(tmp_path, final=False).checkpoint
     assert len(read_indexes(found, 3, [1], 2)) == 2
-    with pytest.raises(StreamError, match="left 2 of 3 groups of join 1") as caught:
+    with pytest.raises(StreamError, match="wrote 2 of 3 groups of join 1") as caught:
         read_indexes(found, 3, [1], 3)
     assert caught.value.code == "W2213"
 

@@ -76,7 +76,7 @@ def read_document(path: Path) -> dict[str, Any]:
             f"{str(path)!r} cannot be read: {cause}", code="W2202", help=f"the checkpoint is damaged: {FRESH}"
         ) from cause
     if not isinstance(document, dict):
-        raise damaged_file(path, f"it holds {type(document).__name__}, not an object")
+        raise damaged_file(path, f"it contains a {type(document).__name__}, not an object")
     if not is_intact(document):
         raise damaged_file(path, "its content does not match its checksum")
     document.pop(CHECKSUM, None)
@@ -221,7 +221,7 @@ def find_checkpoint(folder: Path) -> Checkpoint | None:
         return None
     name = read_document(pointer).get("checkpoint")
     if not isinstance(name, str) or not (folder / name / "job.json").exists():
-        raise damaged_file(pointer, f"it names the checkpoint {name!r}, which is not there")
+        raise damaged_file(pointer, f"it names the checkpoint {name!r}, which does not exist")
     return Checkpoint(folder / name)
 
 

@@ -65,10 +65,10 @@ def read_indexes(checkpoint: Checkpoint, batch: int, joins: Iterable[int], group
         files = sorted(folder.glob("*/index.json"))
         if len(files) != groups:
             raise StreamError(
-                f"batch {batch} left {len(files)} of {groups} groups of join {join} in {str(folder)!r}",
+                f"batch {batch} wrote {len(files)} of {groups} groups of join {join} to {str(folder)!r}",
                 code="W2213",
                 help="nothing of the batch is committed, and `weft stream run JOB` repeats it; if it fails again, "
-                "workers on other machines write to disks of their own: "
+                "the workers may be on other machines with their own disks: "
                 "SET 'checkpoint' = '/a/folder/that/all/of/them/share'",
             )
         indexes.extend(_parse_index(join, path) for path in files)

@@ -118,7 +118,7 @@ def lock_statement(lock: Path, statement: str) -> Iterator[None]:
 
     def refusal(by: Holder) -> StreamError:
         return StreamError(
-            f"{statement!r} is run by {by}: its checkpoint {str(lock.parent)!r} is in use",
+            f"{statement!r} is already running in {by}: its checkpoint {str(lock.parent)!r} is in use",
             code="W2205",
             help="`weft stream status` shows it, `weft stream stop JOB` stops a job that was started",
         )

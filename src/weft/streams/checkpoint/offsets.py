@@ -195,7 +195,7 @@ def _format_offsets(offsets: Sequence[str]) -> str:
 
 
 def _mismatch_error(checkpoint: Checkpoint, reached: int, batch: int, why: str) -> StreamError:
-    ends = ["with none" if b < 0 else f"with batch {b}" for b in (reached, batch)]
+    ends = ["before the first batch" if b < 0 else f"with batch {b}" for b in (reached, batch)]
     return StreamError(
         f"Spark's offsets in {str(checkpoint.spark)!r} end {ends[0]}, the commits of the checkpoint {ends[1]}: {why}",
         code="W2202",

@@ -97,11 +97,11 @@ def _check_reasons(reasons: Sequence[str], time_column: str | None) -> tuple[str
             raise StreamError(
                 f"rows of reason {reason!r} cannot be redriven",
                 code="W2216",
-                help=f"did you mean {close[0]}?" if close else f"it takes {format_list(REDRIVABLE)}",
+                help=f"did you mean {close[0]}?" if close else f"use one of {format_list(REDRIVABLE)}",
             )
     if ("NO_EVENT_TIME" in requested) != (time_column is not None):
         raise StreamError(
-            "rows without event time and the column that has it belong together",
+            "the reason NO_EVENT_TIME and --time are valid only together",
             code="W2216",
             help="pass both: --reason NO_EVENT_TIME --time COLUMN",
         )

@@ -99,7 +99,7 @@ def single_join(plan: StatementPlan) -> KernelStep:
     if len(steps) != 1 or len(plan.steps) != 1 or steps[0].axis is None:
         why = "it is not one join of two streams"
     elif build_task(plan, steps[0]).reach.kind == "session":
-        why = "a late row may merge sessions whose rows are gone"
+        why = "a late row may merge sessions whose rows were removed"
     if why:
         raise StreamError(
             f"late rows of {plan.name!r} cannot be looked up in its state: {why}",
@@ -142,9 +142,9 @@ def _fill_times(times: Any, own_times: Any) -> Any:
     filled = pc.coalesce(times, own_times)
     if filled.null_count:
         raise StreamError(
-            "some rows without event time have NULL in the column of --time",
+            "some rows without event time have NULL in the --time column too",
             code="W2216",
-            help="name a column that every one of them has",
+            help="choose a column that is not NULL in any of them",
         )
     return filled
 
@@ -158,7 +158,7 @@ def _find_time_child(plan: StatementPlan, number: int, children: Layout, side: S
         if slot[0] == "i" and fields[slot[2]].name == time_column and str(child.dtype) == "timestamp":
             return child.name
     raise StreamError(
-        f"the rejected rows of {plan.name!r} hold no TIMESTAMP column {time_column!r}",
+        f"the rejected rows of {plan.name!r} have no TIMESTAMP column {time_column!r}",
         code="W2216",
         help="only columns that the statement reads are kept: add it to the select list, or redrive after --final",
     )
@@ -234,8 +234,8 @@ def _check_files_exist(plan: StatementPlan, checkpoint: Checkpoint, corrections:
     gone = [path for path in (*sink_files(checkpoint), *corrections) if not path.exists()]
     if gone:
         raise StreamError(
-            f"{len(gone)} files that {plan.name!r} wrote are gone, so its rows cannot be compared: {str(gone[0])!r} "
-            "is the first",
+            f"{len(gone)} files that {plan.name!r} wrote are missing, so its rows cannot be compared, for example "
+            f"{str(gone[0])!r}",
             code="W2216",
             help="restore the files for the redrive, or begin again with `--fresh`",
         )

@@ -379,7 +379,7 @@ def refuse_connect(spark: SparkSession) -> None:
     """Raise `StreamError` W2212 on a Connect session: batches would run on the server."""
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         raise StreamError(
-            "a streaming job runs in the process that holds Spark, and this session is a Connect one",
+            "a streaming job needs a classic session: with Spark Connect its batches would run on the server",
             code="W2212",
-            help="use a classic session, for example `weft stream run`, or leave `spark.remote` out of weft.yml",
+            help="use a classic session, for example `weft stream run`, or remove `spark.remote` from weft.yml",
         )
